@@ -1,0 +1,60 @@
+# `make demo` and `make test` need only Python 3.11 or newer: the environment is made on the way.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.ready-docs
+PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3 python
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format bench docs clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(READY) ## see private answers to a real question
+	@$(BIN)/discreet demo
+
+test: lint ## everything a change must pass: lint, doctests and the quick tests
+	$(BIN)/pytest -n auto -m "not slow"
+
+test-slow: $(READY) ## the laws of the samplers and other long checks
+	$(BIN)/pytest -n auto -m slow
+
+lint: $(READY) ## format, style, types and floors
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## rewrite the code in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) ## measure, side by side with the peers that are installed
+	@set -e; for file in $(sort $(wildcard bench/[a-z]*.py)); do echo "== $$file"; $(BIN)/python $$file; done
+
+docs: $(DOCS_READY) ## build the documentation into site/; any broken link fails
+	$(BIN)/mkdocs build --strict --quiet
+
+clean: ## remove what was built, the environment included
+	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt
+	@set -e; \
+	if [ ! -x $(BIN)/python ]; then \
+		for python in $(PYTHONS); do \
+			if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+				echo "making $(VENV) with $$($$python --version)"; $$python -m venv $(VENV); break; \
+			fi; \
+		done; \
+	fi; \
+	if [ ! -x $(BIN)/python ]; then \
+		echo "discreet needs Python 3.11 or newer with venv; name one with: make PYTHON=/path/to/python3" >&2; exit 1; \
+	fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,plot]"
+	@touch $@
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	@touch $@

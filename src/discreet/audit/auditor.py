@@ -1,0 +1,137 @@
+"""Audit anything that draws: run it on two neighbors, attack what it said, say what could have been found."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.bounds import Finding, lower_bound
+from discreet.audit.features import listed
+from discreet.audit.power import Power, power_of
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import check_confidence
+from discreet.rational import check_count, check_delta, check_epsilon
+
+Draw = Callable[[Any, int], Iterable[Any]]
+"""From data and a size to that many independent outputs."""
+Progress = Callable[[int, int], None]
+"""Told how many outputs are drawn, and how many there will be."""
+
+CHUNK = 50_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What the outputs on two neighbors prove about a mechanism.
+
+    Promise: if the mechanism is (`claimed`, `delta`)-private and its runs are independent, `passed` is False
+    with probability at most 1 − `confidence`. Passing is no proof: `power` says what would have been seen.
+    """
+
+    epsilon_lower: float
+    delta: float
+    confidence: float
+    claimed: float | None
+    event: str
+    power: Power | None
+    finding: Finding
+
+    @property
+    def passed(self) -> bool:
+        """Whether the claim survived; without a claim there is nothing to refute."""
+        return self.claimed is None or self.epsilon_lower <= self.claimed
+
+    def __str__(self) -> str:
+        claim = "nothing claimed" if self.claimed is None else f"claimed ε = {self.claimed:.6g}"
+        verdict = "passed" if self.passed else "FIRED: the claim is false"
+        lines = [f"{verdict}; {claim}, δ = {self.delta:.4g}", str(self.finding)]
+        return "\n".join([*lines, f"power: {self.power}"] if self.power else lines)
+
+
+def audit(
+    mechanism: Any,
+    first: Any,
+    second: Any,
+    *,
+    samples: Any = 200_000,
+    epsilon: Any = None,
+    delta: Any = 0.0,
+    confidence: Any = 0.99999,
+    sensitivity: Any = 1,
+    progress: Progress | None = None,
+) -> Audit:
+    """Attack a mechanism, or any function `f(data, size)` or `f(data)`, on two neighboring inputs.
+
+    A function of two arguments returns `size` independent outputs; one of one argument is called `samples`
+    times. A mechanism is drawn through `discreet.release`; its claim, unless `epsilon` is given, is its own
+    guarantee for `sensitivity` at `delta`. The audit fires (`passed` is False) when the lower bound on ε
+    exceeds the claim.
+
+    >>> audit(lambda data, size: [data] * size, "ill", "well", epsilon=1).passed
+    False
+    """
+    count, allowed = check_count(samples, "samples", at_least=8), float(check_delta(delta))
+    check_confidence(confidence)
+    draw = drawing(mechanism, sensitivity)
+    claimed = None if epsilon is None else float(check_epsilon(epsilon))
+    if claimed is None and hasattr(mechanism, "guarantee"):
+        claimed = mechanism.guarantee(sensitivity=sensitivity).epsilon_at(delta=delta)
+
+    def told(start: int) -> Progress | None:
+        return None if progress is None else lambda done, _: progress(start + done, 2 * count)
+
+    outputs = draw_all(draw, first, count, told(0)), draw_all(draw, second, count, told(count))
+    finding = lower_bound(*outputs, delta=delta, confidence=confidence)
+    return Audit(
+        epsilon_lower=finding.epsilon,
+        delta=allowed,
+        confidence=finding.confidence,
+        claimed=claimed,
+        event=finding.event,
+        power=None if claimed is None or math.isinf(claimed) else power_of(finding, claimed),
+        finding=finding,
+    )
+
+
+def drawing(mechanism: Any, sensitivity: Any = 1) -> Draw:
+    """The mechanism or function as one `draw(data, size)`."""
+    if hasattr(mechanism, "guarantee"):
+        from discreet.audit.mechanisms import released
+
+        return released(mechanism, sensitivity)
+    if not callable(mechanism):
+        raise InvalidArgument("audit needs a mechanism, or a function f(data, size) or f(data).")
+    if _takes_size(mechanism):
+        return mechanism  # type: ignore[no-any-return]
+    return lambda data, size: [mechanism(data) for _ in range(size)]
+
+
+def _takes_size(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # some builtins do not say
+        return False
+    needed = [p for p in parameters.values() if p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD]
+    return len(needed) == 2 or "size" in parameters
+
+
+def draw_all(draw: Draw, data: Any, count: int, progress: Progress | None = None) -> Any:
+    """`count` outputs as one array (a list when they are no arrays), telling `progress` after each chunk."""
+    chunk = CHUNK if progress is None else max(1, min(CHUNK, count // 20))
+    parts: list[Any] = []
+    for done in range(0, count, chunk):
+        size = min(chunk, count - done)
+        parts.append(listed(draw(data, size)))
+        if len(parts[-1]) != size:
+            raise InvalidArgument(f"f(data, size) returned {len(parts[-1])} outputs for a size of {size}.")
+        if progress is not None:
+            progress(done + size, count)
+    arrays = all(isinstance(part, np.ndarray) for part in parts)
+    if arrays and len({(part.shape[1:], part.dtype) for part in parts}) == 1:
+        return np.concatenate(parts)
+    return [item for part in parts for item in part]

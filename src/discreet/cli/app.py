@@ -1,0 +1,99 @@
+"""The command line: a switchboard that opens the front door of each command when it is asked for.
+
+Exit codes: 0 answered · 1 the machine failed · 2 bad argument · 4 budget exhausted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet._version import __version__
+from discreet.errors import BudgetExhausted, DiscreetError, EntropyUnavailable
+
+app = typer.Typer(
+    name="discreet",
+    help="Answers questions about people without exposing any one of them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # a traceback with local variables could show private values
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit; an error of ours is one line on stderr, never a traceback."""
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="discreet")
+    except DiscreetError as error:
+        print(f"discreet: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(exit_code(error))
+
+
+def exit_code(error: DiscreetError) -> int:
+    """The status a script can act on.
+
+    >>> exit_code(BudgetExhausted("nothing is left")), exit_code(DiscreetError("epsilon is negative"))
+    (4, 2)
+    """
+    match error:
+        case BudgetExhausted():
+            return 4
+        case EntropyUnavailable():
+            return 1
+        case _:
+            return 2
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"discreet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Answers questions about people without exposing any one of them."""
+
+
+@app.command()
+def demo() -> None:
+    """Make data, ask questions, and show the answers, their error bars and the ledger."""
+    from discreet.demo import run
+
+    run.main()
+
+
+@app.command()
+def audit(
+    mechanism: Annotated[str, typer.Argument(help="The mechanism to test, such as laplace.")],
+    epsilon: Annotated[float, typer.Option(help="The ε it claims.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="The δ it claims.")] = 0.0,
+    samples: Annotated[int, typer.Option(help="Draws on each of two neighboring inputs.")] = 1_000_000,
+    confidence: Annotated[float, typer.Option(help="How sure the lower bound is.")] = 0.99999,
+) -> None:
+    """Attack a mechanism: a lower bound on ε from its answers alone must stay below the claim."""
+    from discreet.audit import command
+
+    command.main(mechanism, epsilon=epsilon, delta=delta, samples=samples, confidence=confidence)
+
+
+@app.command()
+def reproduce(
+    out: Annotated[
+        Path, typer.Argument(help="Folder for the tables (CSV) and figures (PNG).", file_okay=False)
+    ],
+    people: Annotated[int, typer.Option(help="How many people to generate.", min=1)] = 1000,
+) -> None:
+    """Remake the founding documents' tables and figures, taught and tight side by side."""
+    from discreet.reproduce import run
+
+    run.main(out, people=people)

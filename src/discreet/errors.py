@@ -1,0 +1,49 @@
+"""Every error this package raises.
+
+    DiscreetError
+    ├── InvalidArgument        a parameter is out of its domain; nothing was read or spent (also a ValueError)
+    ├── IncompatibleGuarantee  two promises are stated for different units or neighbor relations
+    ├── BudgetExhausted        a release would pass the ledger's limit; nothing was spent
+    ├── EntropyUnavailable     the operating system gave no randomness: no noise, no answer
+    ├── SealedValue            something tried to look at a true value
+    └── MissingExtra           an optional package is needed (also an ImportError)
+
+A message says what is wrong and how to mend it, and never holds a private value.
+"""
+
+from __future__ import annotations
+
+
+class DiscreetError(Exception):
+    """The root of all errors raised here."""
+
+
+class InvalidArgument(DiscreetError, ValueError):
+    """A parameter is outside its domain. Raised before any data is read."""
+
+
+class IncompatibleGuarantee(DiscreetError):
+    """Two guarantees speak of different units, relations or trust and cannot be added."""
+
+
+class BudgetExhausted(DiscreetError):
+    """The ledger's limit would be passed; nothing was charged.
+
+    `remaining` is the largest guarantee of the same kind that would still fit, or None when nothing does.
+    """
+
+    def __init__(self, message: str, *, remaining: object | None = None) -> None:
+        super().__init__(message)
+        self.remaining = remaining
+
+
+class EntropyUnavailable(DiscreetError):
+    """The operating system could not give random bytes. Nothing is drawn without them."""
+
+
+class SealedValue(DiscreetError):
+    """A sealed true value was printed, compared, pickled or converted."""
+
+
+class MissingExtra(DiscreetError, ImportError):
+    """An optional dependency is missing; the message holds the exact pip line."""

@@ -1,0 +1,57 @@
+"""How wrong an answer may be, and in which sense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import InvalidArgument
+from discreet.rational import exactly
+
+MEANINGS = {
+    "value": "the answer is within this of the true answer",
+    "every value": "all answers at once are within this of the true ones",
+    "rank": "the answer's rank is within this many rows of the one asked",
+    "score": "the chosen item's score is within this of the best",
+    "norm": "the answer is within this of the true one in the L2 norm",
+    "fraction wrong": "at most this fraction of the records is changed",
+    "population": "the answer is within this of the population's",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """With probability `confidence` the error, in the sense named by `of`, is at most `amount`.
+
+    `amount` is None where no bound is known; `reason` then says why. `float()` gives the amount.
+
+    >>> float(Accuracy(amount=3.0, confidence=0.95))
+    3.0
+    """
+
+    amount: float | None
+    confidence: float
+    of: str = "value"
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.of not in MEANINGS:
+            raise InvalidArgument(f"of must be one of {', '.join(MEANINGS)}.")
+
+    def __float__(self) -> float:
+        if self.amount is None:
+            raise InvalidArgument(f"No error bound is known: {self.reason}")
+        return self.amount
+
+    def __str__(self) -> str:
+        if self.amount is None:
+            return f"no bound known ({self.reason})"
+        return f"± {self.amount:.4g} ({self.confidence:.4g}) of {self.of}"
+
+
+def check_confidence(confidence: Any) -> float:
+    """A confidence strictly between 0 and 1, or a typed error."""
+    exact = exactly(confidence, "confidence")
+    if not 0 < exact < 1:
+        raise InvalidArgument("confidence must be strictly between 0 and 1, such as 0.95.")
+    return float(exact)

@@ -1,0 +1,90 @@
+"""Advanced composition, in the coordinates Σε² and Σδ: as it is taught, and as a rule that may stop a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from discreet.errors import IncompatibleGuarantee, InvalidArgument
+from discreet.guarantees.coordinates import sqrt_up, stated_delta, stated_epsilon
+from discreet.guarantees.filters import Filter, Rule, Vector
+from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.rational import LEDGER_UNIT, SMALLEST_EPSILON, exactly, log_bounds, round_up
+
+
+class AdaptiveAdvanced(Filter):
+    """Σε² and Σδ: the fully adaptive advanced filter.
+
+    Promise: releases with `√(2 ln(1/δ') Σε_i²) + ½Σε_i² ≤ ε` and `Σδ_i ≤ δ''` are (ε, δ'+δ'')-DP, chosen adaptively.
+    Source: Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 2. δ' is `conversion`, half of the limit's δ by default.
+    """
+
+    name, symbol = "advanced", "ε²"
+    linear: ClassVar[Fraction] = Fraction(1, 2)
+
+    def cost(self, guarantee: Guarantee) -> Fraction | None:
+        epsilon = stated_epsilon(guarantee)
+        return None if epsilon is None else epsilon**2
+
+    def epsilon(self, spent: Fraction, delta: Fraction) -> Fraction:
+        return self.linear * spent + sqrt_up(2 * spent * log_bounds(1 / delta)[1])
+
+
+class Heterogeneous(AdaptiveAdvanced):
+    """Σε² for pure releases, as taught.
+
+    Promise: adaptive (ε_i,0)-DP releases are `(Σ2ε_i² + √(Σ2ε_i² ln(1/δ)), δ)`-DP; with δ fixed, a stopping rule.
+    Source: L10.HC, which asks for more room than `advanced` at every Σε², and so stops no later.
+    """
+
+    name, share = "heterogeneous", Fraction(1)
+    linear = Fraction(2)
+    remedy = 'L10.HC is stated for pure releases: open the ledger with rule="advanced" or rule="best".'
+
+    def cost(self, guarantee: Guarantee) -> Fraction | None:
+        return None if stated_delta(guarantee) else super().cost(guarantee)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdvancedTaught(Rule):
+    """The lecture's strong composition of equal releases `each`, their number fixed in advance.
+
+    Promise: k releases (ε,δ), ε ≤ 1, are `(2kε² + ε√(2k ln(1/(kδ))), 2kδ)`-DP when δ > 0 [L6.T1], and
+    `(2kε² + ε√(2k ln(1/δ̂)), δ̂)`-DP, with δ̂ that of the limit, when δ = 0 [L6.T2].
+    Source: L6.T1, L6.T2. Not adaptive: the slack of L6.T1 moves with k, so it cannot tell when to stop.
+    """
+
+    name, adaptive = "taught", False
+    limit: Approx
+    each: Approx
+
+    def __post_init__(self) -> None:
+        if exactly(self.each.epsilon) > 1:
+            raise InvalidArgument('L6.T1 and L6.T2 are stated for ε of at most 1. Use rule="advanced".')
+        if not exactly(self.each.delta) and not exactly(self.limit.delta):
+            raise InvalidArgument("L6.T2 needs a limit with δ above 0.")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return "δ", "ε²"
+
+    def coordinates(self, guarantee: Guarantee) -> Vector:
+        epsilon, delta = exactly(self.each.epsilon), exactly(self.each.delta)
+        if (stated_epsilon(guarantee), stated_delta(guarantee)) != (epsilon, delta):
+            raise IncompatibleGuarantee(
+                f'Only equal releases of {self.each} compose here. Use rule="advanced".'
+            )
+        return round_up(delta), round_up(epsilon**2)
+
+    def total(self, vector: Vector) -> Approx:
+        delta, spent = (Fraction(v, LEDGER_UNIT) for v in vector)
+        if 2 * delta >= 1:
+            raise InvalidArgument("L6.T1 says nothing once 2kδ reaches 1. Compose fewer releases.")
+        slack = delta or exactly(self.limit.delta)
+        epsilon = 2 * spent + sqrt_up(2 * spent * log_bounds(1 / slack)[1])
+        return Approx(epsilon=max(epsilon, SMALLEST_EPSILON), delta=2 * delta or slack)
+
+    def fits(self, vector: Vector) -> bool:
+        total, limit = self.total(vector), self.limit
+        return bool(total.epsilon <= exactly(limit.epsilon) and total.delta <= exactly(limit.delta))

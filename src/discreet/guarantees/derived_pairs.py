@@ -1,0 +1,160 @@
+"""Pairs made from others: subsampled, and those of guarantees that are stated by a divergence only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.errors import IncompatibleGuarantee
+from discreet.guarantees.guarantee import Renyi, ZeroConcentrated
+from discreet.guarantees.pairs import Floats, GaussianPair, Pair, TradeoffPair, _renyi_of_atoms
+from discreet.rational import exactly, float_up
+
+
+@dataclass(frozen=True)
+class SubsampledPair(Pair):
+    """Poisson subsampling: each unit takes part with probability `rate`, independently (add or remove only).
+
+    With the unit present the output is the mixture (1−rate)·Q + rate·P, without it Q. `removed` is that order; its mirror is the
+    other. The loss of the mixture is ln(1 − rate + rate·e^ℓ).
+    """
+
+    base: Pair
+    rate: Fraction
+    removed: bool = True
+
+    @property
+    def infinite(self) -> float:  # type: ignore[override]
+        return float_up(self.rate * Fraction(self.base.infinite)) if self.removed else 0.0
+
+    @property
+    def largest(self) -> float:  # type: ignore[override]
+        if self.removed:
+            return self._mixed(self.base.largest)
+        low = self.base.span()[0] if math.isfinite(self.base.largest) else -math.inf
+        return -self._mixed(low)
+
+    def _mixed(self, loss: float) -> float:
+        rate = float(self.rate)
+        return loss + math.log(rate) + math.log1p((1 - rate) / rate * math.exp(-loss)) if loss > 30 else math.log1p(
+            rate * math.expm1(loss)
+        )
+
+    def _unmixed(self, edges: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            grown = np.expm1(edges) / float(self.rate)
+            return np.where(grown > -1, np.log1p(np.maximum(grown, -1.0)), -np.inf)
+
+    def span(self) -> tuple[float, float]:
+        low, high = (self._mixed(end) for end in self.base.span())
+        return (low, high) if self.removed else (-high, -low)
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        ordered = edges if self.removed else -edges[::-1]
+        inside, outside = self.base.cells(self._unmixed(ordered))
+        rate = float(self.rate)
+        mixed = (1 - rate) * outside + rate * inside
+        return (mixed, outside) if self.removed else (outside[::-1], mixed[::-1])
+
+    def renyi(self, order: float) -> float:
+        if isinstance(self.base, GaussianPair | TradeoffPair):
+            return self._gaussian_renyi(order)
+        return max(_renyi_on_grid(side, order) for side in (self, self.mirrored()))
+
+    def _gaussian_renyi(self, order: float) -> float:
+        # (order−1)·divergence is convex in the order and 0 at order 1: whole orders bound those between them
+        from discreet.guarantees.amplification import subsampled_gaussian_renyi
+
+        base = self.base
+        mu = base.mu if isinstance(base, TradeoffPair) else float(base.distance / math.sqrt(base.variance))  # type: ignore[attr-defined]
+        low = math.floor(order)
+        ends = [(a - 1) * subsampled_gaussian_renyi(1 / mu, self.rate, a) if a > 1 else 0.0 for a in (low, low + 1)]
+        part = order - low
+        return ((1 - part) * ends[0] + part * ends[1]) / (order - 1) * (1 + 1e-9)
+
+    def mirrored(self) -> Pair:
+        return SubsampledPair(self.base.mirrored(), self.rate, not self.removed)
+
+
+def _renyi_on_grid(pair: Pair, order: float) -> float:
+    """The divergence of a bounded pair from its cells, each mass moved to the cell's ends (never below the truth)."""
+    from discreet.guarantees.convolution import on_grid
+
+    low, high = pair.span()
+    step = max(high - low, 1e-12) / 20_000
+    part = on_grid(pair, step)
+    if part.infinite > pair.infinite * (1 + 1e-9):
+        return math.inf
+    return _renyi_of_atoms(part.losses(), part.masses, order)
+
+
+class _ProfilePair(Pair):
+    """A pair known only by an upper bound on its curve δ(ε), the same both ways: the largest pair under that bound."""
+
+    def _bound(self, epsilon: float) -> float:
+        raise NotImplementedError
+
+    def delta(self, epsilon: float) -> float:
+        return self._bound(epsilon) if epsilon >= 0 else -math.expm1(epsilon) + math.exp(epsilon) * self._bound(-epsilon)
+
+    def span(self) -> tuple[float, float]:
+        reach = 1e-6
+        while self._bound(reach) > 1e-25 and reach < 1e6:
+            reach *= 1.5
+        return -reach, reach
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        # the curve is convex in e^ε: its lower hull over the edges gives Q as slopes, and P at an edge is e^edge of it
+        ratios = np.concatenate([[0.0], np.exp(edges)])
+        heights = np.concatenate([[1.0], [self.delta(float(edge)) for edge in edges]])
+        hull = [0]
+        for i in range(1, len(ratios)):
+            while len(hull) > 1 and _cuts_under(ratios, heights, hull[-2], hull[-1], i):
+                hull.pop()
+            hull.append(i)
+        heights = np.interp(ratios, ratios[hull], heights[hull])
+        slopes = np.concatenate([np.diff(heights) / np.diff(ratios), [0.0]])
+        outside = np.maximum(np.diff(slopes), 0.0)
+        inside = outside * ratios[1:]
+        left_over = float(heights[-1])
+        return np.concatenate([inside, [left_over]]), np.concatenate([outside, [0.0]])
+
+
+def _cuts_under(x: Floats, y: Floats, a: int, b: int, c: int) -> bool:
+    return bool((y[b] - y[a]) * (x[c] - x[a]) >= (y[c] - y[a]) * (x[b] - x[a]))
+
+
+@dataclass(frozen=True)
+class ConcentratedPair(_ProfilePair):
+    """Any ρ-zCDP mechanism, by the curve that ρ implies."""
+
+    rho: Fraction
+
+    def _bound(self, epsilon: float) -> float:
+        return ZeroConcentrated(rho=self.rho).delta_at(epsilon=epsilon)
+
+    def renyi(self, order: float) -> float:
+        return float_up(self.rho * exactly(order))
+
+    def twice(self) -> Pair:
+        return ConcentratedPair(4 * self.rho)
+
+
+@dataclass(frozen=True)
+class RenyiPair(_ProfilePair):
+    """Any mechanism with a Rényi divergence of at most `divergence` at one order."""
+
+    order: Fraction
+    divergence: Fraction
+
+    def _bound(self, epsilon: float) -> float:
+        return Renyi(order=self.order, epsilon=self.divergence).delta_at(epsilon=epsilon)
+
+    def renyi(self, order: float) -> float:
+        return float_up(self.divergence) if order <= self.order else math.inf
+
+    def twice(self) -> Pair:
+        raise IncompatibleGuarantee("Convert the Rényi guarantee to replacement before composing it.")

@@ -1,0 +1,369 @@
+"""The promise as data: how much one unit can change what the world sees.
+
+Each class answers the same four questions, rounded to the safe side: `epsilon_at(delta=)`, `delta_at(epsilon=)`,
+`renyi(order)` (the Rényi divergence of what is left once the mass `infinite` is set aside) and `for_replacement()`.
+A limit is a guarantee too. Fields keep the number a person wrote; `exactly` reads it as that decimal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import Any, ClassVar, Literal, Self
+
+from discreet.errors import IncompatibleGuarantee, InvalidArgument
+from discreet.guarantees.unit import Relation, Unit
+from discreet.rational import (
+    check_delta,
+    check_epsilon,
+    check_positive,
+    exactly,
+    exp_bounds,
+    float_up,
+    log_bounds,
+)
+
+Trust = Literal["central", "local", "shuffled"]
+SLACK = 1 + 1e-12
+"""Float formulas below are good to far better than this; multiplying by it rounds them up."""
+
+
+@dataclass(frozen=True, repr=False)
+class Guarantee:
+    """What every promise carries: for whom (`protects`, None while no unit is named) and against whom (`trust`)."""
+
+    _: KW_ONLY
+    protects: Unit | None = None
+    trust: Trust = "central"
+    theorem: ClassVar[str] = ""
+
+    def __repr__(self) -> str:
+        shown = [f for f in fields(self) if getattr(self, f.name) != f.default and f.init]
+        shown.sort(key=lambda f: f.name in ("protects", "trust"))
+        return f"{type(self).__name__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in shown)})"
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbor relation the promise is stated for."""
+        return "add_or_remove" if self.protects is None else self.protects.neighbors
+
+    @property
+    def infinite(self) -> float:
+        """The probability set aside as a total loss: the δ coordinate of this guarantee."""
+        return 0.0
+
+    def epsilon_at(self, *, delta: Any) -> float:
+        """The smallest known ε for which (ε, delta) holds, rounded up; infinity when none is known."""
+        raise NotImplementedError
+
+    def delta_at(self, *, epsilon: Any) -> float:
+        """The smallest known δ for which (epsilon, δ) holds, rounded up."""
+        raise NotImplementedError
+
+    def renyi(self, order: float) -> float:
+        """An upper bound on the Rényi divergence of this order, outside the mass `infinite`."""
+        raise NotImplementedError
+
+    def for_replacement(self) -> Self:
+        """The same promise when a unit is replaced instead of added or removed (two steps of the relation)."""
+        if self.relation == "replace":
+            return self
+        unit = None if self.protects is None else replace(self.protects, neighbors="replace")
+        return replace(self._twice(), protects=unit)
+
+    def _twice(self) -> Self:
+        raise NotImplementedError
+
+    def stated_for(self, unit: Unit | None) -> Self:
+        """This promise, for `unit`: refused for another unit, converted from add/remove to replace."""
+        if unit is None or self.protects is None:
+            return self if unit is None else replace(self, protects=unit)
+        if not unit.same_kind(self.protects):
+            raise IncompatibleGuarantee(
+                f"The guarantee protects {self.protects!r}, but {unit!r} is asked for. "
+                "Derive the sensitivity for the unit that the ledger protects."
+            )
+        if unit.neighbors == self.relation:
+            return self
+        if unit.neighbors == "add_or_remove":
+            raise IncompatibleGuarantee(
+                "A guarantee for replaced units says nothing about added or removed ones. "
+                f"Open a ledger with protects={self.protects!r}, or use a mechanism proved for add_or_remove."
+            )
+        return self.for_replacement()
+
+
+def _fmt(value: Any) -> str:
+    return f"{float(value):.6g}"
+
+
+@dataclass(frozen=True, repr=False)
+class Approx(Guarantee):
+    """(ε,δ)-differential privacy: `P[M(X)∈F] ≤ e^ε P[M(X')∈F] + δ` for all neighbors and events.
+
+    >>> Approx(epsilon=1, delta=1e-6).epsilon_at(delta=1e-6)
+    1.0
+    """
+
+    _: KW_ONLY
+    epsilon: Any
+    delta: Any = 0
+
+    theorem: ClassVar[str] = "definition; tight curve by Kairouz-Oh-Viswanath"
+
+    def __post_init__(self) -> None:
+        if exactly(self.epsilon, "epsilon") != 0 or exactly(self.delta, "delta") == 0:
+            check_epsilon(self.epsilon)
+        check_delta(self.delta)
+
+    def __str__(self) -> str:
+        return f"ε = {_fmt(self.epsilon)}" + (f", δ = {_fmt(self.delta)}" if self.delta else "")
+
+    @property
+    def infinite(self) -> float:
+        return float_up(exactly(self.delta))
+
+    def delta_at(self, *, epsilon: Any) -> float:
+        # the worst (ε,δ) mechanism is a total leak with probability δ, and else randomized response
+        own_epsilon, own_delta = exactly(self.epsilon), exactly(self.delta)
+        at = exactly(epsilon, "epsilon")
+        if at >= own_epsilon:
+            return float_up(own_delta)
+        above = exp_bounds(own_epsilon)[1]
+        return float_up(own_delta + (1 - own_delta) * (above - exp_bounds(at)[0]) / (1 + above))
+
+    def epsilon_at(self, *, delta: Any) -> float:
+        own_epsilon, own_delta = exactly(self.epsilon), exactly(self.delta)
+        at = check_delta(delta)
+        if at < own_delta:
+            return math.inf
+        if at == own_delta:
+            return float_up(own_epsilon)
+        ratio = (1 - at) / (1 - own_delta) * (1 + exp_bounds(own_epsilon)[1]) - 1
+        return 0.0 if ratio <= 1 else min(float_up(log_bounds(ratio)[1]), float_up(own_epsilon))
+
+    def renyi(self, order: float) -> float:
+        return renyi_of_response(float_up(exactly(self.epsilon)), order)
+
+    def _twice(self) -> Self:
+        own_epsilon, own_delta = exactly(self.epsilon), exactly(self.delta)
+        doubled = (1 + exp_bounds(own_epsilon)[1]) * own_delta
+        if doubled >= 1:
+            raise IncompatibleGuarantee("δ is too large to be converted to replacement: (1+e^ε)δ passes 1.")
+        return replace(self, epsilon=2 * own_epsilon, **({"delta": doubled} if doubled else {}))
+
+
+@dataclass(frozen=True, repr=False)
+class Pure(Approx):
+    """ε-differential privacy, with no exception.
+
+    >>> Pure(epsilon=0.5).delta_at(epsilon=0.5)
+    0.0
+    """
+
+    _: KW_ONLY
+    epsilon: Any
+    delta: ClassVar[int] = 0  # type: ignore[misc]
+
+    theorem: ClassVar[str] = "definition"
+
+    def __init__(self, *, epsilon: Any, protects: Unit | None = None, trust: Trust = "central") -> None:
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "protects", protects)
+        object.__setattr__(self, "trust", trust)
+        check_epsilon(epsilon)
+
+
+@dataclass(frozen=True, repr=False)
+class ZeroConcentrated(Guarantee):
+    """ρ-zCDP: every Rényi divergence of order α is at most ρα.
+
+    >>> round(ZeroConcentrated(rho=0.5).epsilon_at(delta=1e-6), 3)
+    5.222
+    """
+
+    _: KW_ONLY
+    rho: Any
+    theorem: ClassVar[str] = "Bun-Steinke 2016; conversion of Canonne-Kamath-Steinke 2020"
+
+    def __post_init__(self) -> None:
+        check_positive(self.rho, "rho")
+
+    def __str__(self) -> str:
+        return f"ρ = {_fmt(self.rho)}"
+
+    def delta_at(self, *, epsilon: Any) -> float:
+        return delta_from_renyi(self.renyi, _epsilon_or_zero(epsilon))
+
+    def epsilon_at(self, *, delta: Any) -> float:
+        return epsilon_from_renyi(self.renyi, check_delta(delta))
+
+    def renyi(self, order: float) -> float:
+        return float_up(exactly(self.rho) * exactly(order, "order"))
+
+    def _twice(self) -> Self:
+        return replace(self, rho=4 * exactly(self.rho))
+
+
+@dataclass(frozen=True, repr=False)
+class Renyi(Guarantee):
+    """The Rényi divergence of one fixed order is at most `epsilon` (lower orders follow, higher ones do not)."""
+
+    _: KW_ONLY
+    order: Any
+    epsilon: Any
+    theorem: ClassVar[str] = "Mironov 2017; conversion of Canonne-Kamath-Steinke 2020"
+
+    def __post_init__(self) -> None:
+        if exactly(self.order, "order") <= 1:
+            raise InvalidArgument("order must be above 1, such as 2 or 32.")
+        check_epsilon(self.epsilon)
+
+    def __str__(self) -> str:
+        return f"Rényi divergence of order {_fmt(self.order)} at most {_fmt(self.epsilon)}"
+
+    def delta_at(self, *, epsilon: Any) -> float:
+        return _delta_at_order(float(self.order), self.renyi(float(self.order)), _epsilon_or_zero(epsilon))
+
+    def epsilon_at(self, *, delta: Any) -> float:
+        return _epsilon_at_order(float(self.order), self.renyi(float(self.order)), check_delta(delta))
+
+    def renyi(self, order: float) -> float:
+        return float_up(exactly(self.epsilon)) if order <= float(self.order) else math.inf
+
+    def _twice(self) -> Self:
+        if exactly(self.order) < 4:
+            raise IncompatibleGuarantee(
+                "A Rényi guarantee of order below 4 has no known conversion to replacement. "
+                "State a higher order, or use zCDP."
+            )
+        return replace(self, order=exactly(self.order) / 2, epsilon=3 * exactly(self.epsilon))
+
+
+@dataclass(frozen=True, repr=False)
+class GaussianTradeoff(Guarantee):
+    """μ-GDP: telling neighbors apart is at least as hard as telling N(0,1) from N(μ,1).
+
+    >>> round(GaussianTradeoff(mu=1).epsilon_at(delta=1e-6), 3)
+    4.887
+    """
+
+    _: KW_ONLY
+    mu: Any
+    theorem: ClassVar[str] = "Dong-Roth-Su 2022; curve of Balle-Wang 2018"
+
+    def __post_init__(self) -> None:
+        check_positive(self.mu, "mu")
+
+    def __str__(self) -> str:
+        return f"μ = {_fmt(self.mu)}"
+
+    def delta_at(self, *, epsilon: Any) -> float:
+        return gaussian_delta(float_up(exactly(self.mu)), _epsilon_or_zero(epsilon))
+
+    def epsilon_at(self, *, delta: Any) -> float:
+        mu, at = float_up(exactly(self.mu)), float(check_delta(delta))
+        if at == 0:
+            return math.inf
+        return smallest_epsilon(lambda epsilon: gaussian_delta(mu, epsilon), at)
+
+    def renyi(self, order: float) -> float:
+        return float_up(exactly(self.mu) ** 2 * exactly(order, "order") / 2)
+
+    def _twice(self) -> Self:
+        return replace(self, mu=2 * exactly(self.mu))
+
+
+def _epsilon_or_zero(epsilon: Any) -> float:
+    exact = exactly(epsilon, "epsilon")
+    if exact < 0:
+        raise InvalidArgument("epsilon must not be negative.")
+    return float(exact)
+
+
+def renyi_of_response(epsilon: float, order: float) -> float:
+    """The Rényi divergence of randomized response at ε, the worst of all ε-DP mechanisms, rounded up."""
+    if order <= 1:
+        raise InvalidArgument("order must be above 1.")
+    # ln[(e^{aε} + e^{(1-a)ε}) / (1+e^ε)] / (a-1), with the large exponents taken out
+    ratio = math.log1p(math.exp((1 - 2 * order) * epsilon)) - math.log1p(math.exp(-epsilon))
+    exact_part = epsilon + ratio / (order - 1)
+    if order * epsilon < 1e-3:  # the difference above cancels; its second-order bound does not
+        return order * epsilon * epsilon / 2 * SLACK
+    return min(exact_part + 4e-16 * (1 + 1 / (order - 1)), epsilon, order * epsilon * epsilon / 2) * SLACK
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """δ(ε) of N(0,1) against N(μ,1), rounded up."""
+    from scipy.special import log_ndtr
+
+    first = float(log_ndtr(mu / 2 - epsilon / mu))
+    second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    if first < -745:
+        return 5e-324
+    difference = -math.expm1(min(second - first, 0.0))
+    error = 1e-14 * (2 + abs(first) + abs(second))
+    return min(1.0, math.exp(first) * (difference + error))
+
+
+def smallest_epsilon(delta_of: Callable[[float], float], delta: float, precision: float = 1e-12) -> float:
+    """The smallest ε ≥ 0 with `delta_of(ε) ≤ delta` for a decreasing curve, rounded up by bisection."""
+    if delta_of(0.0) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while delta_of(high) > delta:
+        low, high = high, high * 2
+        if high > 1e9:
+            return math.inf
+    while high - low > precision * max(1e-6, high):
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_of(middle) > delta else (low, middle)
+    return high
+
+
+def _delta_at_order(order: float, divergence: float, epsilon: float) -> float:
+    # Canonne-Kamath-Steinke, Proposition 12: exp((a-1)(r-ε)) (1-1/a)^a / (a-1)
+    if math.isinf(divergence):
+        return 1.0
+    log_delta = (order - 1) * (divergence - epsilon) + order * math.log1p(-1 / order) - math.log(order - 1)
+    return min(1.0, math.exp(min(log_delta + abs(log_delta) * 1e-15, 0.0)) * SLACK)
+
+
+def _epsilon_at_order(order: float, divergence: float, delta: Any) -> float:
+    if delta == 0 or math.isinf(divergence):
+        return math.inf
+    log_delta = math.log(float(delta))
+    bound = divergence + math.log1p(-1 / order) - (log_delta + math.log(order)) / (order - 1)
+    return max(0.0, bound + 1e-15 * (abs(log_delta) + 10) * (1 + 1 / (order - 1)))
+
+
+def _best_order(objective: Callable[[float], float]) -> float:
+    # golden section on ln(order-1); any order is valid, so a poor search only costs tightness
+    low, high = math.log(1e-4), math.log(1e7)
+    grid = [low + (high - low) * i / 60 for i in range(61)]
+    values = [objective(1 + math.exp(x)) for x in grid]
+    best = min(range(61), key=values.__getitem__)
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, 60)]
+    golden = (math.sqrt(5) - 1) / 2
+    for _ in range(50):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        if objective(1 + math.exp(left)) < objective(1 + math.exp(right)):
+            high = right
+        else:
+            low = left
+    return 1 + math.exp((low + high) / 2)
+
+
+def delta_from_renyi(divergence: Callable[[float], float], epsilon: float) -> float:
+    """δ at ε from a whole Rényi curve, at the best order."""
+    order = _best_order(lambda a: _delta_at_order(a, divergence(a), epsilon))
+    return _delta_at_order(order, divergence(order), epsilon)
+
+
+def epsilon_from_renyi(divergence: Callable[[float], float], delta: Any) -> float:
+    """ε at δ from a whole Rényi curve, at the best order."""
+    if delta == 0:
+        return math.inf
+    order = _best_order(lambda a: _epsilon_at_order(a, divergence(a), delta))
+    return _epsilon_at_order(order, divergence(order), delta)

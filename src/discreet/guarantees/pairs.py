@@ -1,0 +1,314 @@
+"""Dominating pairs: the two output laws that are hardest to keep apart, and how far apart they are.
+
+A pair (P, Q) with privacy loss ℓ = ln P/Q answers one question, `cells(edges)`: how much of P and of Q has its loss in each
+cell (edges[i-1], edges[i]]. Curves, Rényi divergences and composition all follow from it. The laws are the DISCRETE ones
+that are drawn: a shift by `distance` lattice steps of noise with its scale in steps.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import IncompatibleGuarantee
+from discreet.guarantees.guarantee import SLACK, gaussian_delta, renyi_of_response
+
+Floats = NDArray[np.float64]
+RELATIVE = 4e-12
+"""Every cell mass below is good to this relative error; users of a pair add it on the unsafe side."""
+_FAR = 40.0  # standard deviations: the float of a Gaussian tail beyond is 0
+_DIRECT_STEPS = 2**12  # up to this standard deviation in steps a discrete Gaussian is summed term by term
+
+
+class Pair:
+    """What a dominating pair offers. Subclasses are frozen, so equal pairs compose as one pair counted twice."""
+
+    infinite: float = 0.0
+    """The mass of P where Q has none."""
+    largest: float = math.inf
+    """The largest finite loss."""
+    spacing: float | None = None
+    """When all losses are whole multiples of one number, that number."""
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Masses of P and Q with loss ≤ edges[0], in each cell, and > edges[-1] (infinite loss excluded)."""
+        raise NotImplementedError
+
+    def span(self) -> tuple[float, float]:
+        """A range of losses outside of which P has less than about 1e-30 of its mass."""
+        raise NotImplementedError
+
+    def renyi(self, order: float) -> float:
+        """The larger of the two Rényi divergences of this order, rounded up, the mass `infinite` set aside."""
+        raise NotImplementedError
+
+    def mirrored(self) -> Pair:
+        """(Q, P): the other direction of the neighbor relation. A symmetric pair is its own mirror."""
+        return self
+
+    def twice(self) -> Pair:
+        """The pair for two steps of the relation (replacement, from add or remove)."""
+        raise IncompatibleGuarantee(
+            "This guarantee has no known conversion from add_or_remove to replace. "
+            "State the sensitivity for replacement instead."
+        )
+
+    def delta(self, epsilon: float) -> float:
+        """The exact hockey-stick divergence δ(ε) of P from Q, rounded up."""
+        inside, outside = self.cells(np.array([epsilon]))
+        if inside[1] == 0.0:
+            return self.infinite
+        excess = inside[1] * (1 + RELATIVE) - math.exp(min(epsilon, 700.0)) * outside[1] * (1 - RELATIVE)
+        return float(min(1.0, max(excess, 0.0) + self.infinite))
+
+
+class _Shifted(Pair):
+    """Symmetric lattice noise around 0 (P) and around `distance` (Q): the loss falls as the output grows."""
+
+    distance: int
+
+    def _last_above(self, edges: Floats) -> Floats:
+        """For each edge the largest k whose loss is above it (±inf where all or none are)."""
+        raise NotImplementedError
+
+    def _between(self, after: Floats, upto: Floats) -> Floats:
+        """P-mass of the k with after < k ≤ upto."""
+        raise NotImplementedError
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        last = self._last_above(edges)
+        upper = np.concatenate([[np.inf], last])
+        lower = np.concatenate([last, [-np.inf]])
+        return self._between(lower, upper), self._between(lower - self.distance, upper - self.distance)
+
+
+@dataclass(frozen=True)
+class LaplacePair(_Shifted):
+    """Discrete Laplace noise of scale `scale` steps, shifted by `distance` steps: losses within ±distance/scale."""
+
+    distance: int
+    scale: Fraction
+
+    @property
+    def largest(self) -> float:  # type: ignore[override]
+        return float(self.distance / self.scale)
+
+    @property
+    def spacing(self) -> float | None:  # type: ignore[override]
+        return float((2 if self.distance % 2 == 0 else 1) / self.scale) if self.distance > 1 else self.largest
+
+    def span(self) -> tuple[float, float]:
+        return -self.largest, self.largest
+
+    def _last_above(self, edges: Floats) -> Floats:
+        last = np.ceil((self.distance - edges * float(self.scale)) / 2) - 1
+        last = np.where(edges >= self.largest, -np.inf, last)
+        return np.where(edges < -self.largest, np.inf, last)
+
+    def _between(self, after: Floats, upto: Floats) -> Floats:
+        # with q = e^{-1/t}: P[X ≤ k] = q^{-k}/(1+q) below 0, and P[X > k] = q^{k+1}/(1+q) from 0 on
+        rate = 1 / float(self.scale)
+        norm = 1 + math.exp(-rate)
+        near, far = np.minimum(upto, -1.0), np.minimum(after, -1.0)
+        with np.errstate(invalid="ignore"):
+            below = np.exp(near * rate) * -np.expm1(np.where(near > far, far - near, 0.0) * rate)
+            near, far = np.maximum(after, -1.0), np.maximum(upto, -1.0)
+            above = np.exp(-(near + 1) * rate) * -np.expm1(np.where(far > near, near - far, 0.0) * rate)
+        return np.asarray((np.nan_to_num(below) + np.nan_to_num(above)) / norm)
+
+    def renyi(self, order: float) -> float:
+        t, d, a = float(self.scale), self.distance, order
+        norm = 1 + math.exp(-1 / t)
+        # ln Σ P^a Q^(1-a), divided by e^{(a-1)d/t}: the ends, and a geometric sum over 0 < k < d
+        ratio = -(2 * a - 1) / t
+        middle = math.exp(ratio) * math.expm1(ratio * (d - 1)) / math.expm1(ratio) if d > 1 else 0.0
+        ends = 1 + math.exp((1 - 2 * a) * d / t)
+        rest = (math.expm1(-1 / t) * -1 * middle + ends) / norm
+        bound = d / t + (math.log(rest) + 1e-15) / (a - 1)
+        return min(bound, renyi_of_response(self.largest * SLACK, a)) * SLACK
+
+    def twice(self) -> Pair:
+        return LaplacePair(2 * self.distance, self.scale)
+
+
+@lru_cache(maxsize=8)
+def _gaussian_sums(variance: Fraction) -> tuple[int, Floats, Floats]:
+    """Cumulative masses of a discrete Gaussian from either end, over ±_FAR standard deviations."""
+    reach = math.ceil(_FAR * math.sqrt(variance)) + 2
+    k = np.arange(-reach, reach + 1, dtype=np.float64)
+    masses = np.exp(-k * k / float(2 * variance))
+    masses /= masses.sum()
+    upward = np.concatenate([[0.0], np.cumsum(masses)])
+    return reach, upward, np.concatenate([np.cumsum(masses[::-1])[::-1], [0.0]])
+
+
+@dataclass(frozen=True)
+class GaussianPair(_Shifted):
+    """Discrete Gaussian noise of a variance in squared steps, shifted by `distance` steps.
+
+    ρ-zCDP holds with ρ = distance²/(2·variance), exactly; μ-GDP does not.
+    """
+
+    distance: int
+    variance: Fraction
+
+    @property
+    def spacing(self) -> float | None:  # type: ignore[override]
+        return float(Fraction(self.distance, 2) / self.variance)
+
+    def span(self) -> tuple[float, float]:
+        mu = self.distance / math.sqrt(self.variance)
+        return -12 * mu + mu * mu / 2, 12 * mu + mu * mu / 2
+
+    def _last_above(self, edges: Floats) -> Floats:
+        # the loss at k is distance·(distance − 2k)/(2·variance)
+        return np.asarray(np.ceil(self.distance / 2 - edges * float(self.variance / self.distance)) - 1)
+
+    def _between(self, after: Floats, upto: Floats) -> Floats:
+        deviation = math.sqrt(self.variance)
+        if deviation <= _DIRECT_STEPS:
+            reach, upward, downward = _gaussian_sums(self.variance)
+            first = np.clip(after + reach + 1, 0, 2 * reach + 1).astype(np.int64)
+            last = np.clip(upto + reach + 1, 0, 2 * reach + 1).astype(np.int64)
+            left = last <= reach
+            return np.maximum(np.where(left, upward[last] - upward[first], downward[first] - downward[last]), 0.0)
+        low, high = (after + 0.5) / deviation, (upto + 0.5) / deviation
+        return np.maximum(_normal_between(low, high) + _midpoint_term(low, high) / (24 * float(self.variance)), 0.0)
+
+    def renyi(self, order: float) -> float:
+        return float(Fraction(self.distance) ** 2 / (2 * self.variance)) * order * SLACK
+
+    def twice(self) -> Pair:
+        return GaussianPair(2 * self.distance, self.variance)
+
+
+def _normal_between(low: Floats, high: Floats) -> Floats:
+    """Φ(high) − Φ(low), each taken on the side where it is small."""
+    from scipy.special import ndtr
+
+    flip = low > 0
+    return np.asarray(ndtr(np.where(flip, -low, high)) - ndtr(np.where(flip, -high, low)))
+
+
+def _midpoint_term(low: Floats, high: Floats) -> Floats:
+    """The first correction of a midpoint sum to its integral: φ'(low) − φ'(high); the next is below 1e-11 of the mass."""
+    low, high = np.clip(low, -_FAR, _FAR), np.clip(high, -_FAR, _FAR)
+    return np.asarray((high * np.exp(-high * high / 2) - low * np.exp(-low * low / 2)) / math.sqrt(2 * math.pi))
+
+
+@dataclass(frozen=True)
+class TradeoffPair(Pair):
+    """N(0,1) against N(μ,1), for a stated Gaussian trade-off; nothing is drawn from it."""
+
+    mu: float
+
+    def span(self) -> tuple[float, float]:
+        return -12 * self.mu + self.mu**2 / 2, 12 * self.mu + self.mu**2 / 2
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        cut = np.concatenate([[np.inf], self.mu / 2 - edges / self.mu, [-np.inf]])
+        return _normal_between(cut[1:], cut[:-1]), _normal_between(cut[1:] - self.mu, cut[:-1] - self.mu)
+
+    def delta(self, epsilon: float) -> float:
+        return gaussian_delta(self.mu, epsilon)
+
+    def renyi(self, order: float) -> float:
+        return self.mu**2 / 2 * order * SLACK
+
+    def twice(self) -> Pair:
+        return TradeoffPair(2 * self.mu)
+
+
+@dataclass(frozen=True)
+class FinitePair(Pair):
+    """Two laws on the same few outcomes, in rationals."""
+
+    inside: tuple[Fraction, ...]
+    outside: tuple[Fraction, ...]
+
+    def _atoms(self) -> tuple[Floats, Floats, Floats]:
+        rows = [(p, q) for p, q in zip(self.inside, self.outside, strict=True) if p > 0 and q > 0]
+        losses = np.array([math.log(p / q) if p != q else 0.0 for p, q in rows])
+        order = np.argsort(losses, kind="stable")
+        p, q = (np.array([float(row[i]) for row in rows]) for i in (0, 1))
+        return losses[order], p[order], q[order]
+
+    @property
+    def infinite(self) -> float:  # type: ignore[override]
+        return float(sum(p for p, q in zip(self.inside, self.outside, strict=True) if q == 0))
+
+    @property
+    def largest(self) -> float:  # type: ignore[override]
+        return float(self._atoms()[0][-1]) * SLACK
+
+    @property
+    def spacing(self) -> float | None:  # type: ignore[override]
+        losses = np.unique(np.abs(self._atoms()[0]))
+        nonzero = losses[losses > 1e-9]
+        return float(nonzero[0]) if len(nonzero) and np.ptp(nonzero) < 1e-9 * nonzero[0] else None
+
+    def span(self) -> tuple[float, float]:
+        losses = self._atoms()[0]
+        return float(losses[0]), float(losses[-1])
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        losses, p, q = self._atoms()
+        place = np.searchsorted(edges, losses * np.where(losses > 0, 1 - 1e-15, 1 + 1e-15), side="left")
+        size = len(edges) + 1
+        return np.bincount(place, p, minlength=size), np.bincount(place, q, minlength=size)
+
+    def renyi(self, order: float) -> float:
+        return max(_renyi_of_atoms(*self._atoms()[:2], order), _renyi_of_atoms(*self._mirror()._atoms()[:2], order))
+
+    def _mirror(self) -> FinitePair:
+        return FinitePair(self.outside, self.inside)
+
+    def mirrored(self) -> Pair:
+        rows = list(zip(self.inside, self.outside, strict=True))
+        return self if sorted(rows) == sorted((q, p) for p, q in rows) else self._mirror()
+
+
+def _renyi_of_atoms(losses: Floats, masses: Floats, order: float) -> float:
+    """ln Σ p e^{(order-1)ℓ} / (order-1), rounded up."""
+    exponents = (order - 1) * losses + np.log(np.maximum(masses, 1e-320))
+    top = float(exponents.max())
+    total = top + math.log(float(np.exp(exponents - top).sum()))
+    return max(0.0, (total + 1e-14 * (1 + abs(top))) / (order - 1))
+
+
+@dataclass(frozen=True)
+class ResponsePair(Pair):
+    """The worst pair of a stated (ε,δ): a total leak with probability δ, and else randomized response."""
+
+    epsilon: float
+    delta_mass: float = 0.0
+
+    @property
+    def infinite(self) -> float:  # type: ignore[override]
+        return self.delta_mass
+
+    @property
+    def largest(self) -> float:  # type: ignore[override]
+        return self.epsilon
+
+    @property
+    def spacing(self) -> float | None:  # type: ignore[override]
+        return self.epsilon or None
+
+    def span(self) -> tuple[float, float]:
+        return -self.epsilon, self.epsilon
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        high = (1 - self.delta_mass) / (1 + math.exp(-self.epsilon))
+        low = high * math.exp(-self.epsilon)
+        place = np.searchsorted(edges, np.array([-self.epsilon, self.epsilon]), side="left")
+        size = len(edges) + 1
+        return np.bincount(place, [low, high], minlength=size), np.bincount(place, [high, low], minlength=size)
+
+    def renyi(self, order: float) -> float:
+        return renyi_of_response(self.epsilon, order) if self.epsilon else 0.0

@@ -1,0 +1,55 @@
+"""Who is protected, and so which two databases are neighbors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from discreet.errors import InvalidArgument
+
+Relation = Literal["add_or_remove", "replace"]
+RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The thing one release hides: all rows of a person, or one row.
+
+    Neighbors differ in one unit, by `add_or_remove` (the default) or by `replace` (the number of units is then public).
+
+    >>> person("patient_id")
+    person('patient_id')
+    >>> row(neighbors="replace")
+    row(neighbors='replace')
+    """
+
+    column: str | None = None
+    neighbors: Relation = "add_or_remove"
+
+    def __post_init__(self) -> None:
+        if self.neighbors not in RELATIONS:
+            raise InvalidArgument("neighbors must be 'add_or_remove' or 'replace'.")
+        if self.column is not None and (not isinstance(self.column, str) or not self.column):
+            raise InvalidArgument("person() needs the name of the column that identifies a person.")
+
+    def __repr__(self) -> str:
+        parts = [] if self.column is None else [repr(self.column)]
+        if self.neighbors != "add_or_remove":
+            parts.append(f"neighbors={self.neighbors!r}")
+        return f"{'row' if self.column is None else 'person'}({', '.join(parts)})"
+
+    def same_kind(self, other: Unit) -> bool:
+        """Whether both hide the same thing, whatever the relation."""
+        return self.column == other.column
+
+
+def person(column: str, *, neighbors: Relation = "add_or_remove") -> Unit:
+    """Protect everything one person contributed; `column` identifies the person."""
+    if not isinstance(column, str) or not column:
+        raise InvalidArgument("person() needs the name of the column that identifies a person.")
+    return Unit(column, neighbors)
+
+
+def row(*, neighbors: Relation = "add_or_remove") -> Unit:
+    """Protect single rows: right only when each person has one row."""
+    return Unit(None, neighbors)

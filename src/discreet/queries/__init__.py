@@ -1,0 +1,45 @@
+"""What is asked: metric spaces, queries over them, and how far one unit can move an answer."""
+
+from discreet.queries.counts import Count, CountingQuery, Histogram
+from discreet.queries.numeric import Mean, Sum, VectorSum
+from discreet.queries.query import Query
+from discreet.queries.scores import MedianScore, Popularity, QuantileScore, Scores
+from discreet.queries.sensitivity import Norm, Sensitivity, nearest_step, sensitivity_of
+from discreet.queries.space import (
+    Ball,
+    Categories,
+    FiniteSpace,
+    Functions,
+    Grid,
+    Integers,
+    Interval,
+    Product,
+    Space,
+)
+
+__all__ = [
+    "Ball",
+    "Categories",
+    "Count",
+    "CountingQuery",
+    "FiniteSpace",
+    "Functions",
+    "Grid",
+    "Histogram",
+    "Integers",
+    "Interval",
+    "Mean",
+    "MedianScore",
+    "Norm",
+    "Popularity",
+    "Product",
+    "QuantileScore",
+    "Query",
+    "Scores",
+    "Sensitivity",
+    "Space",
+    "Sum",
+    "VectorSum",
+    "nearest_step",
+    "sensitivity_of",
+]

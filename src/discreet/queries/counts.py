@@ -1,0 +1,127 @@
+"""Counting queries: how many rows, which fraction of them, how many of each choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.unit import Unit
+from discreet.queries.query import largest_change, need_public_size
+from discreet.queries.sensitivity import Norm, Sensitivity, check_norm, sqrt_up
+from discreet.queries.space import Categories
+from discreet.rational import check_count
+
+Predicate = Callable[[Any], Any]
+"""From data (rows first, or a mapping of columns) to one truth value a row, each from that row alone."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """The number of rows, or of those where `predicate` holds.
+
+    Promise: one row, added, removed or replaced, changes it by at most 1; monotone under add/remove. Source:
+    [L3.CQ].
+
+    >>> Count(lambda age: age >= 18)(np.array([3, 18, 40]))
+    2
+    """
+
+    predicate: Predicate | None = None
+
+    @property
+    def space(self) -> None:
+        """None: any row counts."""
+        return None
+
+    def __call__(self, data: Any) -> int:
+        rows = len(next(iter(data.values()), ())) if isinstance(data, Mapping) else len(data)
+        if self.predicate is None:
+            return rows
+        holds = np.asarray(self.predicate(data))
+        if holds.shape != (rows,):
+            raise InvalidArgument("A predicate must give one truth value for each row.")
+        return int(np.count_nonzero(holds))
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+        """1 for each row of the unit, in both relations."""
+        amount = largest_change(unit, rows_per_person, added=1, replaced=1)
+        return Sensitivity(amount, unit=unit, grain=1, monotone=unit.neighbors == "add_or_remove")
+
+
+@dataclass(frozen=True)
+class CountingQuery:
+    """The fraction `c(X) = (1/n) Σ c(x_i)` of rows where `predicate` holds, n = `size` being public.
+
+    Promise: a replaced row changes it by at most 1/n; refused under add/remove. Source: [L3.CQ].
+
+    >>> CountingQuery(lambda age: age >= 18, size=4)(np.array([3, 18, 40, 7]))
+    Fraction(1, 2)
+    """
+
+    predicate: Predicate
+    size: int
+
+    def __post_init__(self) -> None:
+        check_count(self.size, "size")
+
+    @property
+    def space(self) -> None:
+        """None: any row counts."""
+        return None
+
+    def __call__(self, data: Any) -> Fraction:
+        return Fraction(Count(self.predicate)(data), self.size)
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+        """1/n for each row of the unit, under replacement."""
+        changed = largest_change(unit, rows_per_person, added=1, replaced=1)
+        need_public_size(unit, "Ask for a Count")
+        return Sensitivity(changed / self.size, unit=unit, grain=Fraction(1, self.size))
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The number of rows of each declared choice; undeclared values are dropped, or go to `other`.
+
+    Promise: one row is 1 in every norm when added or removed (monotone); replaced, it is 2 in L1, √2 in L2, 1
+    in Linf.
+    Source: [L3.CQ], [L8.HIST1] (a replaced row touches two counts).
+
+    >>> Histogram(("a", "b"))(["a", "a", "c"])
+    array([2, 0])
+    """
+
+    choices: Categories | Sequence[Hashable]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.choices, Categories):
+            object.__setattr__(self, "choices", Categories(self.choices))
+
+    @cached_property
+    def space(self) -> Categories:
+        """The declared choices."""
+        return self.choices if isinstance(self.choices, Categories) else Categories(self.choices)
+
+    def __call__(self, data: Any) -> NDArray[np.int64]:
+        places = self.space.positions(data)
+        return np.bincount(places[places >= 0], minlength=len(self.space)).astype(np.int64)
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1, norm: Norm = "L1") -> Sensitivity:
+        """What one unit changes, stated in `norm`; k rows of one person may all fall into one choice."""
+        check_norm(norm)
+        replaced = {"L1": Fraction(2), "L2": sqrt_up(Fraction(2)), "Linf": Fraction(1)}[norm]
+        return Sensitivity(
+            largest_change(unit, rows_per_person, added=1, replaced=replaced),
+            norm,
+            unit,
+            dimension=len(self.space),
+            grain=1,
+            monotone=unit.neighbors == "add_or_remove",
+        )

@@ -1,0 +1,243 @@
+"""Spaces of numbers: an interval, whole numbers, a grid.
+
+`clamp` is a public rule, row by row: ±inf goes to the nearer end; NaN, None and, in a column of objects,
+whatever is not a number go to the declared `missing` (the center by default). A float means the decimal it
+prints, as everywhere here.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import numbers
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.rational import Number, check_positive, exactly
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    low: Number
+    high: Number
+    _: KW_ONLY
+    missing: Number | None = None
+
+    def __post_init__(self) -> None:
+        low, high = self.ends
+        if low >= high:
+            raise InvalidArgument("low must be below high.")
+        if max(abs(low), abs(high)) > 2**1023:
+            raise InvalidArgument("Bounds must be below 2^1023 in size. Declare a narrower range.")
+        if float_inside(low, +1) > float_inside(high, -1):
+            raise InvalidArgument("No double lies between low and high. Declare a wider range.")
+
+    def _check_missing(self) -> None:
+        if self.missing is not None and self.missing not in self:
+            raise InvalidArgument("missing must be a point of the space.")
+
+    @cached_property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The declared bounds as the rational numbers that were meant."""
+        return exactly(self.low, "low"), exactly(self.high, "high")
+
+    @property
+    def center(self) -> Fraction:
+        """The middle of the declared range."""
+        return sum(self.ends, Fraction(0)) / 2
+
+    @property
+    def diameter(self) -> Fraction:
+        return self.ends[1] - self.ends[0]
+
+    def distance(self, a: Any, b: Any) -> Fraction:
+        return abs(exactly(a) - exactly(b))
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, numbers.Real | decimal.Decimal | np.bool):
+            return False
+        plain: Any = int(value) if isinstance(value, bool | np.bool) else value
+        if not isinstance(plain, numbers.Rational) and not math.isfinite(plain):
+            return False
+        exact = exactly(plain)
+        return self.ends[0] <= exact <= self.ends[1] and self._has(exact)
+
+    def _has(self, exact: Fraction) -> bool:
+        return True
+
+    def clamp(self, value: Any) -> Any:
+        if np.ndim(value) > 0:
+            return self._clamp(numeric(value))
+        if value in self:
+            return value
+        if isinstance(value, str | bytes):
+            raise InvalidArgument("A number is needed, not text. Convert the column first.")
+        return self._clamp(numeric(np.array([value], dtype=object)))[0].item()
+
+    def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Interval(_Numbers):
+    """The real numbers from `low` to `high`.
+
+    >>> Interval(0, 120).clamp([17.5, 300, float("nan"), float("-inf")])
+    array([ 17.5, 120. ,  60. ,   0. ])
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_missing()
+
+    @property
+    def minimal_distance(self) -> None:
+        """None: points of an interval come arbitrarily close."""
+        return None
+
+    def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
+        low, high = float_inside(self.ends[0], +1), float_inside(self.ends[1], -1)
+        missing = self.center if self.missing is None else exactly(self.missing)
+        inside = np.clip(values.astype(np.float64), low, high)
+        return np.where(np.isnan(inside), min(max(float(missing), low), high), inside)
+
+
+@dataclass(frozen=True)
+class Integers(_Numbers):
+    """The whole numbers from `low` to `high`, both within 64 bits; other numbers go to the nearest.
+
+    >>> Integers(0, 9).clamp([3.2, -5, float("nan")])
+    array([3, 0, 4])
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(end.denominator != 1 or not -(2**63) <= end < 2**63 for end in self.ends):
+            raise InvalidArgument("Bounds of Integers must be whole numbers within 64 bits.")
+        self._check_missing()
+
+    @property
+    def minimal_distance(self) -> Fraction:
+        return Fraction(1)
+
+    def __len__(self) -> int:
+        return int(self.diameter) + 1
+
+    def points(self) -> range:
+        """All points, in increasing order."""
+        return range(int(self.ends[0]), int(self.ends[1]) + 1)
+
+    def positions(self, values: Any) -> NDArray[np.int64]:
+        """The place of each clamped value in `points()`."""
+        if self.diameter >= 2**63:
+            raise InvalidArgument("This range has too many points to be numbered. Declare a narrower one.")
+        return np.asarray(self._clamp(numeric(values)) - int(self.ends[0]), dtype=np.int64)
+
+    def _has(self, exact: Fraction) -> bool:
+        return exact.denominator == 1
+
+    def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
+        low, high = int(self.ends[0]), int(self.ends[1])
+        if values.dtype.kind == "u":
+            values = np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64)
+        if values.dtype.kind != "f":
+            return np.clip(values.astype(np.int64), low, high)
+        missing = math.floor(self.center) if self.missing is None else int(exactly(self.missing))
+        result = np.where(values >= float(high), high, low)
+        within = (
+            (values >= float(low)) & (values <= float(high)) & (values < 2.0**63)
+        )  # 2^63 itself would wrap
+        result[within] = np.clip(np.rint(values[within]).astype(np.int64), low, high)
+        result[np.isnan(values)] = missing
+        return result
+
+
+@dataclass(frozen=True)
+class Grid(_Numbers):
+    """The numbers `low, low + step, …, high`, whole steps apart; other numbers go to the nearest of them.
+
+    >>> Grid(0, 1, 0.25).clamp([0.3, 7])
+    array([0.25, 1.  ])
+    """
+
+    step: Number
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        exact = check_positive(self.step, "step")
+        if (self.diameter / exact).denominator != 1:
+            raise InvalidArgument("step must divide high - low into whole steps.")
+        if max(map(abs, self.ends)) / exact > 2**48:
+            raise InvalidArgument("step is too fine for doubles of this size. Choose a coarser one.")
+        self._check_missing()
+
+    @property
+    def minimal_distance(self) -> Fraction:
+        return exactly(self.step)
+
+    def __len__(self) -> int:
+        return int(self.diameter / exactly(self.step)) + 1
+
+    def points(self) -> NDArray[Any]:
+        """All points in increasing order: integers when `low` and `step` are whole, else doubles."""
+        return self._at(np.arange(len(self), dtype=np.int64))
+
+    def positions(self, values: Any) -> NDArray[np.int64]:
+        """The place of each clamped value in `points()`."""
+        low, step = self.ends[0], exactly(self.step)
+        missing = (len(self) - 1) // 2 if self.missing is None else int((exactly(self.missing) - low) / step)
+        inside = np.clip(numeric(values).astype(np.float64), float(low), float(self.ends[1]))
+        steps = np.rint((inside - float(low)) / float(step))
+        return np.where(np.isnan(steps), missing, np.clip(steps, 0, len(self) - 1)).astype(np.int64)
+
+    def _has(self, exact: Fraction) -> bool:
+        return ((exact - self.ends[0]) / exactly(self.step)).denominator == 1
+
+    def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
+        return self._at(self.positions(values))
+
+    def _at(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        low, step = self.ends[0], exactly(self.step)
+        common = math.lcm(low.denominator, step.denominator)
+        first, by = int(low * common), int(step * common)
+        if max(abs(first), abs(first + by * (len(self) - 1)), common) < 2**53:
+            numerators = first + by * positions
+            return numerators if common == 1 else numerators / common  # one correctly rounded division
+        exact = (float(low + step * int(p)) for p in positions.ravel())
+        return np.fromiter(exact, np.float64, positions.size).reshape(positions.shape)
+
+
+def float_inside(bound: Fraction, toward: int) -> float:
+    """The double nearest to a bound that, read as the decimal it prints, does not lie outside."""
+    nearest = float(bound)
+    outside = (exactly(nearest) - bound) * toward < 0
+    return math.nextafter(nearest, toward * math.inf) if outside else nearest
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def numeric(values: Any) -> NDArray[Any]:
+    """Values as whole numbers or doubles; in a column of objects, what is not a number is NaN."""
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        return np.fromiter(map(_number, array.ravel()), np.float64, array.size).reshape(array.shape)
+    if array.dtype.kind == "b":
+        return array.astype(np.int64)
+    if array.dtype.kind in "iu":
+        return array
+    if array.dtype.kind != "f":
+        raise InvalidArgument("Numbers are needed. Convert the column first.")
+    return array.astype(np.float64)

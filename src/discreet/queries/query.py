@@ -1,0 +1,53 @@
+"""What is asked: data to an answer, with the largest change that one unit can make."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.unit import Unit
+from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.space import Space
+from discreet.rational import Number, check_count, exactly
+
+
+@runtime_checkable
+class Query(Protocol):
+    """A function of the data that knows its sensitivity. Calling it gives the TRUE answer: keep it sealed."""
+
+    @property
+    def space(self) -> Space | None:
+        """The declared space each row is brought into first; None where only a row's presence counts."""
+
+    def __call__(self, data: Any) -> Any:
+        """The true answer, exact."""
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+        """The largest change one unit can make, when it has at most `rows_per_person` rows."""
+
+
+def largest_change(unit: Unit, rows_per_person: int, *, added: Number, replaced: Number) -> Fraction:
+    """What one unit can change, from what one added and one replaced row can.
+
+    Promise: `k` added rows change k·added. A replaced row() is exchanged for one row. A replaced person may
+    come with fewer rows, even none, so each of its k rows is either replaced, or added or removed:
+    k·max(added, replaced).
+    """
+    if not isinstance(unit, Unit):
+        raise InvalidArgument("unit must be row() or person('column').")
+    rows = check_count(rows_per_person, "rows_per_person")
+    if unit.neighbors == "add_or_remove":
+        return rows * exactly(added)
+    if unit.column is None:
+        return rows * exactly(replaced)
+    return rows * max(exactly(added), exactly(replaced))
+
+
+def need_public_size(unit: Unit, remedy: str) -> None:
+    """A typed error when the number of units is not public, so that no answer may be divided by it."""
+    if unit.neighbors == "add_or_remove":
+        raise InvalidArgument(
+            f"The number of rows is private when units are added or removed. {remedy}, "
+            "or protect row(neighbors='replace')."
+        )

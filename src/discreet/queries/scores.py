@@ -1,0 +1,157 @@
+"""Scores for choosing privately: each candidate gets a number, and high ones are preferred.
+
+A score is an exact whole number of a public unit (halves, for the median), so that the choice can be drawn
+exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.unit import Unit
+from discreet.queries.query import largest_change
+from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.space import Categories, Grid, Integers
+from discreet.rational import Number, check_probability
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The true scores of all candidates: candidate i scores `steps[i] * unit`. They do not print."""
+
+    steps: NDArray[np.int64] = field(repr=False)
+    unit: Fraction
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+@dataclass(frozen=True)
+class Popularity:
+    """How many rows like each item; a row is a collection of items, or a 0/1 row over the choices.
+
+    Promise: one row changes each score by at most 1 in both relations; monotone under add/remove. Source:
+    [L3.POP].
+
+    >>> Popularity(("Heat", "Alien"))([{"Heat"}, {"Heat", "Alien"}]).steps
+    array([2, 1])
+    """
+
+    choices: Categories | Sequence[Hashable]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.choices, Categories):
+            object.__setattr__(self, "choices", Categories(self.choices))
+
+    @cached_property
+    def space(self) -> Categories:
+        """The declared items."""
+        return self.choices if isinstance(self.choices, Categories) else Categories(self.choices)
+
+    def __call__(self, data: Any) -> Scores:
+        if isinstance(data, np.ndarray) and data.ndim == 2:
+            return Scores(self._of_matrix(data), Fraction(1))
+        # a set of places: an item named twice by one row counts once
+        places = [
+            place for row in data for place in set(self.space.positions(_items(row)).tolist()) if place >= 0
+        ]
+        return Scores(np.bincount(np.array(places, np.int64), minlength=len(self.space)), Fraction(1))
+
+    def _of_matrix(self, data: NDArray[Any]) -> NDArray[np.int64]:
+        if data.shape[1] != len(self.space) or data.dtype.kind not in "biuf":
+            raise InvalidArgument("A matrix of likes needs one 0/1 column for each choice.")
+        return np.asarray(np.count_nonzero(data > 0, axis=0), dtype=np.int64)
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+        """1 for each row of the unit, in both relations."""
+        amount = largest_change(unit, rows_per_person, added=1, replaced=1)
+        return Sensitivity(amount, "Linf", unit, len(self.space), 1, unit.neighbors == "add_or_remove")
+
+
+@dataclass(frozen=True)
+class MedianScore:
+    """The lecture's score of a median: `-| #{x ≥ ℓ} - #{x ≤ ℓ} |` for each candidate ℓ of the space.
+
+    Promise: an added or removed row changes each score by at most 1, a replaced one by at most 2. Source:
+    [L3.MED].
+
+    >>> MedianScore(Grid(0, 4, 1))([1, 2, 4]).steps
+    array([-3, -2,  0, -1, -2])
+    """
+
+    space: Grid | Integers
+
+    def __call__(self, data: Any) -> Scores:
+        below, above = _ranks(self.space, data)
+        return Scores(-np.abs(above - below), Fraction(1))
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+        """A row moves one of the two counts, or both alike; a replaced row may leave one and join the other."""
+        amount = largest_change(unit, rows_per_person, added=1, replaced=2)
+        return Sensitivity(amount, "Linf", unit, len(self.space), grain=1)
+
+
+@dataclass(frozen=True)
+class QuantileScore:
+    """By how many ranks a candidate ℓ misses the quantile p: `-max(0, #{x < ℓ} - pn, #{x > ℓ} - (1-p)n)`.
+
+    At p = 1/2 this is `-max(0, n/2 - min(#≥, #≤))`. Some candidate always scores 0, ties or not. Source:
+    [L3.MED-DUP].
+
+    Promise: `#< - pn = (1-p)·#< - p·#≥` moves by 1-p or -p when a row is added, and the other side likewise,
+    so each score changes by at most max(p, 1-p) under add/remove (1/2 for the median), and by at most 1 under
+    replacement. With p = a/b the unit is 1/b.
+
+    >>> QuantileScore(Grid(0, 4, 1))([1, 2, 4]).steps, QuantileScore(Grid(0, 4, 1)).unit
+    (array([-3, -1,  0, -1, -1]), Fraction(1, 2))
+    """
+
+    space: Grid | Integers
+    quantile: Number = Fraction(1, 2)
+
+    def __post_init__(self) -> None:
+        if self._exact.denominator > 10**9:
+            raise InvalidArgument("quantile must be a fraction with at most 9 decimals, such as 0.25.")
+
+    @property
+    def _exact(self) -> Fraction:
+        return check_probability(self.quantile, "quantile")
+
+    @property
+    def unit(self) -> Fraction:
+        """The public step of the scores."""
+        return Fraction(1, self._exact.denominator)
+
+    def __call__(self, data: Any) -> Scores:
+        part, whole = self._exact.as_integer_ratio()
+        below, above = _ranks(self.space, data)
+        rows = len(np.ravel(data))
+        missed = np.maximum(whole * below - part * rows, whole * above - (whole - part) * rows)
+        return Scores(-np.maximum(missed, 0), self.unit)
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+        """max(p, 1-p) for an added or removed row, 1 for a replaced one."""
+        added = max(self._exact, 1 - self._exact)
+        amount = largest_change(unit, rows_per_person, added=added, replaced=1)
+        return Sensitivity(amount, "Linf", unit, len(self.space), self.unit)
+
+
+def _ranks(space: Grid | Integers, data: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many rows, each at its nearest candidate, lie strictly below and strictly above each candidate."""
+    here = np.bincount(space.positions(np.ravel(data)), minlength=len(space))
+    up_to = np.cumsum(here)
+    return up_to - here, up_to[-1] - up_to
+
+
+def _items(row: Any) -> Iterable[Any]:
+    if isinstance(row, str | bytes) or not isinstance(row, Iterable):
+        return [row]
+    return list(row)

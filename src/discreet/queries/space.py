@@ -1,0 +1,253 @@
+"""Where rows and answers live: metric spaces of numbers, categories, vectors, curves and mixtures of them.
+
+Bounds are declared, never read off the data, and `clamp` brings anything into its space by a public rule.
+Source: [T.3.1], [T.3.4]. Numbers are in `intervals`, vectors in `ball`; all names can be imported from here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.queries.ball import Ball
+from discreet.queries.intervals import Grid, Integers, Interval
+from discreet.rational import Number, check_positive, exactly
+
+__all__ = [
+    "Ball",
+    "Categories",
+    "FiniteSpace",
+    "Functions",
+    "Grid",
+    "Integers",
+    "Interval",
+    "Product",
+    "Space",
+]
+
+
+@runtime_checkable
+class Space(Protocol):
+    """A bounded metric space that can say how far, how wide, whether inside, and bring inside."""
+
+    @property
+    def diameter(self) -> Fraction:
+        """The largest distance between two points."""
+
+    @property
+    def minimal_distance(self) -> Fraction | None:
+        """The smallest distance between two different points of a finite space; None when there is none."""
+
+    def distance(self, a: Any, b: Any) -> Fraction:
+        """The distance between two points; a square root is rounded up."""
+
+    def __contains__(self, value: object) -> bool:
+        """Whether `value` is a point of the space."""
+
+    def clamp(self, value: Any) -> Any:
+        """The point that stands for `value`: itself for a member. Arrays are clamped element by element."""
+
+
+@runtime_checkable
+class FiniteSpace(Space, Protocol):
+    """A space whose points can be listed."""
+
+    def __len__(self) -> int:
+        """The number of points."""
+
+    def points(self) -> Iterable[Any]:
+        """All points, in a public order."""
+
+
+@dataclass(frozen=True)
+class Categories:
+    """Declared choices, any two of them `apart`; a value not among them goes to `other`, or is refused.
+
+    >>> Categories(("Haifa", "Ljubljana", "elsewhere"), other="elsewhere").clamp("Lipica")
+    'elsewhere'
+    """
+
+    choices: Sequence[Hashable]
+    _: KW_ONLY
+    other: Hashable = None
+    apart: Number = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.choices, str | bytes):
+            raise InvalidArgument("choices must be a list of values, not one text.")
+        object.__setattr__(self, "choices", tuple(self.choices))
+        check_positive(self.apart, "apart")
+        if not self.choices or any(choice != choice or choice is None for choice in self.choices):
+            raise InvalidArgument("choices must be at least one value, none of them None or NaN.")
+        if len(self._places) != len(self.choices):
+            raise InvalidArgument("choices must be different from each other.")
+        if self.other is not None and self.other not in self:
+            raise InvalidArgument("other must be one of the choices.")
+
+    @cached_property
+    def _places(self) -> dict[Hashable, int]:
+        try:
+            return {choice: place for place, choice in enumerate(self.choices)}
+        except TypeError:
+            raise InvalidArgument("choices must be plain values such as text or numbers.") from None
+
+    @property
+    def minimal_distance(self) -> Fraction:
+        return exactly(self.apart)
+
+    @property
+    def diameter(self) -> Fraction:
+        return exactly(self.apart) if len(self.choices) > 1 else Fraction(0)
+
+    def distance(self, a: Any, b: Any) -> Fraction:
+        return Fraction(0) if a == b else exactly(self.apart)
+
+    def __len__(self) -> int:
+        return len(self.choices)
+
+    def points(self) -> tuple[Hashable, ...]:
+        """The choices, in the order declared."""
+        return tuple(self.choices)
+
+    def _place(self, value: Any) -> int:
+        try:
+            place = self._places.get(value)
+        except TypeError:  # unhashable, so not a choice
+            place = None
+        if place is None:
+            return -1 if self.other is None else self._places[self.other]
+        return place
+
+    def positions(self, values: Any) -> NDArray[np.int64]:
+        """The place of each value in `points()`; for an undeclared one that of `other`, or else -1."""
+        listed = values.tolist() if hasattr(values, "tolist") else list(values)
+        return np.fromiter(map(self._place, listed), np.int64, len(listed))
+
+    def __contains__(self, value: object) -> bool:
+        try:
+            return value in self._places
+        except TypeError:
+            return False
+
+    def clamp(self, value: Any) -> Any:
+        listed = not isinstance(value, str | bytes | tuple) and np.ndim(value) > 0
+        places = self.positions(value if listed else [value])
+        if (places < 0).any():
+            raise InvalidArgument("A value is not among the declared choices. Declare it, or declare other=.")
+        if not listed:
+            return self.choices[places[0]]
+        return np.fromiter((self.choices[place] for place in places), object, len(places))
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Curves given by a value, in a space of scalars, `at` each of finitely many public points; sup metric.
+
+    >>> Functions((0, 0.5, 1), Interval(0, 1)).diameter
+    Fraction(1, 1)
+    """
+
+    at: Sequence[Any]
+    values: Space
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", tuple(self.at))
+        if not self.at or not isinstance(self.values, Space):
+            raise InvalidArgument("Functions needs at least one point and the space of its values.")
+
+    @property
+    def minimal_distance(self) -> None:
+        """None: curves are not counted one by one."""
+        return None
+
+    @property
+    def diameter(self) -> Fraction:
+        return self.values.diameter
+
+    def distance(self, a: Any, b: Any) -> Fraction:
+        return max(self.values.distance(x, y) for x, y in zip(a, b, strict=True))
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
+            return False
+        return len(value) == len(self.at) and all(part in self.values for part in value)
+
+    def clamp(self, value: Any) -> Any:
+        """One curve, or each row of a matrix of curves, with every value clamped."""
+        if np.ndim(value) == 0 or np.shape(value)[-1] != len(self.at):
+            raise InvalidArgument(f"A curve is {len(self.at)} values, one at each public point.")
+        return self.values.clamp(np.ravel(value)).reshape(np.shape(value))
+
+
+@dataclass(frozen=True, init=False)
+class Product:
+    """Mixed rows: one component from each space, at the `"sum"` or the `"max"` of their distances.
+
+    >>> Product(Interval(0, 1), Categories(("a", "b"))).diameter
+    Fraction(2, 1)
+    """
+
+    spaces: tuple[Space, ...]
+    metric: Literal["sum", "max"]
+
+    def __init__(self, *spaces: Space, metric: Literal["sum", "max"] = "sum") -> None:
+        if not spaces or not all(isinstance(space, Space) for space in spaces):
+            raise InvalidArgument("Product needs one space or more.")
+        if metric not in ("sum", "max"):
+            raise InvalidArgument("metric must be 'sum' or 'max'.")
+        object.__setattr__(self, "spaces", spaces)
+        object.__setattr__(self, "metric", metric)
+
+    def _join(self, parts: Iterable[Fraction]) -> Fraction:
+        return max(parts) if self.metric == "max" else sum(parts, Fraction(0))
+
+    @property
+    def diameter(self) -> Fraction:
+        return self._join(space.diameter for space in self.spaces)
+
+    @property
+    def minimal_distance(self) -> Fraction | None:
+        """The smallest of the components', when all are finite: one component may differ alone."""
+        parts = [space.minimal_distance for space in self.spaces]
+        known = [part for part in parts if part is not None]
+        return min(known) if len(known) == len(parts) else None
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return math.prod(space.__len__() for space in self._finite())
+
+    def points(self) -> Iterator[tuple[Any, ...]]:
+        """All points, the last component moving fastest."""
+        return itertools.product(*(space.points() for space in self._finite()))
+
+    def _finite(self) -> tuple[FiniteSpace, ...]:
+        if self.minimal_distance is None:
+            raise InvalidArgument("A product is finite only when each of its spaces is.")
+        return cast(tuple[FiniteSpace, ...], self.spaces)
+
+    def distance(self, a: Any, b: Any) -> Fraction:
+        return self._join(space.distance(x, y) for space, x, y in zip(self.spaces, a, b, strict=True))
+
+    def __contains__(self, value: object) -> bool:
+        return (
+            isinstance(value, tuple | list)
+            and len(value) == len(self.spaces)
+            and all(part in space for space, part in zip(self.spaces, value, strict=True))
+        )
+
+    def clamp(self, value: Any) -> tuple[Any, ...]:
+        """One row, or one column for each space, clamped component by component."""
+        if len(value) != len(self.spaces):
+            raise InvalidArgument(f"A row of this product has {len(self.spaces)} components.")
+        return tuple(space.clamp(part) for space, part in zip(self.spaces, value, strict=True))

@@ -1,0 +1,164 @@
+"""Numbers that mean what a person wrote, and the roundings that keep promises safe.
+
+A float enters as the decimal it prints (`0.1` is one tenth, not 0.1000000000000000055…), so that ten charges of 0.1 are
+exactly 1. Costs round up, limits round down, and every name says which. Transcendental functions come as certified
+enclosures: `decimal` rounds `exp` and `ln` correctly, so one unit in the last place on either side holds the truth.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import numbers
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from discreet.errors import InvalidArgument
+
+Number = int | float | Fraction | decimal.Decimal
+LEDGER_UNIT = 10**18
+"""A cost of 1 is this many integer units in a ledger."""
+SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**18), Fraction(10**6)
+
+
+def exactly(value: Any, name: str = "value") -> Fraction:
+    """The rational number a person meant.
+
+    >>> exactly(0.1)
+    Fraction(1, 10)
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, numbers.Number | decimal.Decimal):
+        if type(value).__name__ != "bool" and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+            return exactly(value.item(), name)
+        raise InvalidArgument(f"{name} must be a number, not {type(value).__name__}. Write it as a plain number.")
+    if isinstance(value, numbers.Integral):
+        return Fraction(int(value))
+    if isinstance(value, decimal.Decimal):
+        if not value.is_finite():
+            raise InvalidArgument(f"{name} must be finite.")
+        return Fraction(value)
+    if isinstance(value, numbers.Real):
+        as_float = float(value)
+        if not math.isfinite(as_float):
+            raise InvalidArgument(f"{name} must be finite, not {as_float}.")
+        return Fraction(repr(as_float))
+    raise InvalidArgument(f"{name} must be a real number, not {type(value).__name__}.")
+
+
+def check_epsilon(value: Any, name: str = "epsilon") -> Fraction:
+    """ε as a rational in [1e-18, 1e6], or a typed error."""
+    exact = exactly(value, name)
+    if not SMALLEST_EPSILON <= exact <= LARGEST_EPSILON:
+        raise InvalidArgument(f"{name} must be between 1e-18 and 1e6. Choose a value such as 0.1 or 1.")
+    return exact
+
+
+def check_delta(value: Any, name: str = "delta") -> Fraction:
+    """δ as a rational in [0, 1), or a typed error."""
+    exact = exactly(value, name)
+    if not 0 <= exact < 1:
+        raise InvalidArgument(f"{name} must be at least 0 and below 1. Choose a value such as 1e-6.")
+    return exact
+
+
+def check_positive(value: Any, name: str) -> Fraction:
+    """A finite rational above zero (a sensitivity, a scale, a step), or a typed error."""
+    exact = exactly(value, name)
+    if exact <= 0:
+        raise InvalidArgument(f"{name} must be above 0.")
+    return exact
+
+
+def check_probability(value: Any, name: str = "probability") -> Fraction:
+    """A rational strictly between 0 and 1, or a typed error."""
+    exact = exactly(value, name)
+    if not 0 < exact < 1:
+        raise InvalidArgument(f"{name} must be strictly between 0 and 1.")
+    return exact
+
+
+def check_count(value: Any, name: str, at_least: int = 1) -> int:
+    """A whole number of at least `at_least`, or a typed error."""
+    exact = exactly(value, name)
+    if exact.denominator != 1 or exact < at_least:
+        raise InvalidArgument(f"{name} must be a whole number of at least {at_least}.")
+    return int(exact)
+
+
+def round_up(cost: Fraction) -> int:
+    """A cost in integer ledger units, never below the truth."""
+    return -((-cost * LEDGER_UNIT) // 1)
+
+
+def round_down(limit: Fraction) -> int:
+    """A limit in integer ledger units, never above the truth."""
+    return (limit * LEDGER_UNIT) // 1
+
+
+def float_up(value: Fraction) -> float:
+    """The smallest float that is not below `value` (infinity past the largest)."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -float_down(-value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def float_down(value: Fraction) -> float:
+    """The largest float that is not above `value`."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.nextafter(math.inf, 0) if value > 0 else -math.inf
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def power_of_two_below(value: Fraction) -> Fraction:
+    """The largest power of two that is at most `value` > 0."""
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    power = Fraction(2) ** exponent
+    return power if power <= value else power / 2
+
+
+def _context(digits: int, rounding: str) -> decimal.Context:
+    return decimal.Context(
+        prec=digits, rounding=rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[]
+    )
+
+
+def _enclose(function: str, value: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+    ends = []
+    for rounding, step in ((decimal.ROUND_FLOOR, "next_minus"), (decimal.ROUND_CEILING, "next_plus")):
+        context = _context(digits + 5, rounding)
+        argument = context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator))
+        ends.append(Fraction(getattr(context, step)(getattr(context, function)(argument))))
+    return ends[0], ends[1]
+
+
+@lru_cache(maxsize=4096)
+def exp_bounds(value: Fraction, digits: int = 60) -> tuple[Fraction, Fraction]:
+    """Rationals lower ≤ exp(value) ≤ upper that agree to `digits` digits, for |value| ≤ 10^7."""
+    if value == 0:
+        return Fraction(1), Fraction(1)
+    if abs(value) > 10**7:
+        raise InvalidArgument("exp of a number beyond ±1e7 has no use as a probability ratio.")
+    return _enclose("exp", value, digits)
+
+
+@lru_cache(maxsize=4096)
+def log_bounds(value: Fraction, digits: int = 60) -> tuple[Fraction, Fraction]:
+    """Rationals lower ≤ ln(value) ≤ upper that agree to `digits` digits, for value > 0."""
+    if value == 1:
+        return Fraction(0), Fraction(0)
+    return _enclose("ln", value, digits)
+
+
+def exp_minus_bits(value: Fraction, bits: int) -> tuple[int, int]:
+    """Integers lower ≤ exp(-value)·2^bits ≤ upper with upper − lower ≤ 2, for value ≥ 0 of any size."""
+    if value > bits:
+        return 0, 1
+    lower, upper = exp_bounds(-value, digits=bits * 302 // 1000 + 8)
+    return math.floor(lower * 2**bits), math.ceil(upper * 2**bits)

@@ -1,0 +1,174 @@
+"""Noise under control, for tests only: frozen, absent, or replaced by its exact law.
+
+Everything released inside one of these blocks is marked `not_private`.
+
+    with testing.frozen(7) as tape:      the same noise every time; tape.calls lists every draw that was asked for
+    with testing.no_noise():             ε = ∞: the answer a mechanism would give without noise
+    law = testing.exact_law(run)         every output of run() with its exact probability, by enumeration
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import permutations
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from discreet import samplers
+from discreet.errors import InvalidArgument
+from discreet.laws import Shape
+from discreet.randomness import Keystream, replaying
+from discreet.rational import exp_minus_bits
+
+_BITS = 256
+
+
+@dataclass
+class Tape:
+    """What a block asked of the samplers: name, parameters and number of draws, in order."""
+
+    calls: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
+
+    def write(self, sampler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Remember one call, by its public parameters."""
+        values = [*args, *kwargs.values()]
+        public = tuple(a.shape if isinstance(a, np.ndarray) else a for a in values)
+        self.calls.append((sampler.__name__, public))
+
+
+@contextmanager
+def _substituted(substitute: Callable[..., Any]) -> Iterator[None]:
+    token = samplers._substitute.set(substitute)
+    try:
+        yield
+    finally:
+        samplers._substitute.reset(token)
+
+
+@contextmanager
+def frozen(seed: int = 0) -> Iterator[Tape]:
+    """The real samplers on a replayed stream: equal seeds give equal noise."""
+    tape = Tape()
+
+    def record(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        tape.write(sampler, args, kwargs)
+        return sampler(*args, **kwargs)
+
+    stream = Keystream(seed.to_bytes(32, "little"), bytes(16))
+    with replaying(stream), _substituted(record):
+        yield tape
+
+
+def _noiseless(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    given = dict(zip(sampler.__code__.co_varnames, args, strict=False)) | kwargs
+    match sampler.__name__:
+        case "discrete_laplace" | "discrete_gaussian":
+            return np.zeros(given["size"], dtype=np.int64)
+        case "exponential_choice":
+            losses, widths = given["losses"], given.get("widths")
+            allowed = np.arange(len(losses)) if widths is None else np.flatnonzero(widths > 0)
+            return np.full(given.get("size", 1), allowed[np.argmin(losses[allowed])], dtype=np.int64)
+        case "bernoulli" | "bernoulli_exp":
+            return np.zeros(given["size"], dtype=bool)
+        case "permutation":
+            return np.arange(given["size"])
+        case _:
+            return np.zeros(given["size"], dtype=np.int64)
+
+
+@contextmanager
+def no_noise() -> Iterator[None]:
+    """ε = ∞: noise is 0, a choice is the best one, a coin says no, an order is the given one."""
+    with _substituted(_noiseless):
+        yield
+
+
+@dataclass(frozen=True)
+class ExactLaw:
+    """The probabilities of every output, rounded down, and the mass `unresolved` outside the enumerated window."""
+
+    law: dict[Hashable, Fraction]
+    unresolved: Fraction
+
+
+def _options(sampler: Callable[..., Any], given: dict[str, Any], window: int) -> list[tuple[Any, Fraction]]:
+    """The outcomes of ONE draw, with probabilities rounded down to within 2^-250."""
+    match sampler.__name__:
+        case "discrete_laplace" | "discrete_gaussian":
+            kind = "laplace" if sampler.__name__ == "discrete_laplace" else "gaussian"
+            law, _ = Shape(kind, given.get("scale", given.get("variance"))).law(_BITS)
+            return [(k, law[k]) for k in sorted(law) if abs(k) <= window]
+        case "bernoulli":
+            p = given["probability"]
+            return [(False, 1 - p), (True, p)]
+        case "bernoulli_exp":
+            low, high = exp_minus_bits(given["energy"], _BITS)
+            return [(False, 1 - Fraction(high, 2**_BITS)), (True, Fraction(low, 2**_BITS))]
+        case "uniform_below":
+            return [(k, Fraction(1, given["bound"])) for k in range(given["bound"])]
+        case "exponential_choice":
+            losses, widths = given["losses"], given.get("widths")
+            wide = [1] * len(losses) if widths is None else [int(w) for w in widths]
+            least = min(Fraction(loss) for loss, w in zip(losses, wide, strict=True) if w)
+            ends = [exp_minus_bits(given["rate"] * (Fraction(loss) - least), _BITS) if w else (0, 0)
+                    for loss, w in zip(losses, wide, strict=True)]  # fmt: skip
+            total = sum(w * high for w, (_, high) in zip(wide, ends, strict=True))
+            return [(i, Fraction(w * low, total)) for i, (w, (low, _)) in enumerate(zip(wide, ends, strict=True)) if w]
+        case "permutation":
+            size = given["size"]
+            return [(order, Fraction(1, factorial(size))) for order in permutations(range(size))]
+    raise InvalidArgument(f"no exact law is written down for {sampler.__name__}.")
+
+
+def exact_law(run: Callable[[], Any], *, window: int = 12, most_paths: int = 2_000_000) -> ExactLaw:
+    """Every output of `run()` with its exact probability: each draw is replaced, in turn, by each of its outcomes.
+
+    Noise beyond ±`window` steps is not enumerated; its mass is `unresolved`. Outputs must be hashable (arrays become tuples).
+    """
+    law: dict[Hashable, Fraction] = {}
+    path: list[int] = []
+    for _ in range(most_paths):
+        taken: list[tuple[int, int]] = []
+        mass = Fraction(1)
+
+        def choose(options: list[tuple[Any, Fraction]], taken: list[tuple[int, int]] = taken) -> tuple[Any, Fraction]:
+            index = path[len(taken)] if len(taken) < len(path) else 0
+            taken.append((index, len(options)))
+            return options[index]
+
+        def substitute(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            nonlocal mass
+            given = dict(zip(sampler.__code__.co_varnames, args, strict=False)) | kwargs
+            options = _options(sampler, given, window)
+            draws = []
+            for _ in range(1 if sampler.__name__ == "permutation" else given.get("size", 1)):
+                value, probability = choose(options)
+                mass *= probability
+                draws.append(value)
+            if sampler.__name__ == "permutation":
+                return np.array(draws[0], dtype=np.int64)
+            return np.array(draws, dtype=bool if sampler.__name__.startswith("bernoulli") else np.int64)
+
+        with _substituted(substitute):
+            output = _hashable(run())
+        law[output] = law.get(output, Fraction(0)) + mass
+        while taken and taken[-1][0] + 1 == taken[-1][1]:
+            taken.pop()
+        if not taken:
+            return ExactLaw(law, 1 - sum(law.values()))
+        path = [index for index, _ in taken]
+        path[-1] += 1
+    raise InvalidArgument(f"more than {most_paths} paths: make the window or the number of draws smaller.")
+
+
+def _hashable(output: Any) -> Hashable:
+    if isinstance(output, np.ndarray):
+        return tuple(_hashable(x) for x in output.tolist())
+    if isinstance(output, list | tuple):
+        return tuple(_hashable(x) for x in output)
+    return output.item() if isinstance(output, np.generic) else output  # type: ignore[no-any-return]

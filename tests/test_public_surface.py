@@ -1,0 +1,99 @@
+"""The public surface is pinned: adding or losing a name is a decision, made here and in the changelog."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet
+
+ROOT = Path(__file__).resolve().parents[1]
+
+PUBLIC = [
+    "Accuracy",
+    "Approx",
+    "BudgetExhausted",
+    "Composed",
+    "DiscreetError",
+    "Each",
+    "Exponential",
+    "Gaussian",
+    "GaussianTradeoff",
+    "Laplace",
+    "Ledger",
+    "LossDistribution",
+    "NoisyArgmax",
+    "Pure",
+    "RandomizedResponse",
+    "Release",
+    "Renyi",
+    "Subsampled",
+    "ZeroConcentrated",
+    "__version__",
+    "compose",
+    "least_error",
+    "person",
+    "release",
+    "row",
+    "verify",
+]
+
+# Imported on first use: `import discreet` stays fast, and works where they are not installed.
+HEAVY = ["duckdb", "pyarrow", "sqlglot", "matplotlib", "scipy.stats", "typer"]
+
+
+def test_the_public_names_are_pinned() -> None:
+    assert sorted(discreet.__all__) == sorted(PUBLIC)
+    assert len(set(discreet.__all__)) == len(discreet.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(discreet.__all__))
+def test_every_public_name_resolves_and_is_documented(name: str) -> None:
+    value = getattr(discreet, name)
+    assert name in dir(discreet)
+    if callable(value):
+        assert value.__doc__, f"dp.{name} has no docstring"
+
+
+def test_no_other_name_is_invented() -> None:
+    assert not hasattr(discreet, "no_such_name")
+
+
+def newest_entry(changelog: str) -> str | None:
+    """The version at the top of a changelog, the unreleased section left aside."""
+    found = re.search(r"^## \[(\d[^\]]*)\]", changelog, flags=re.MULTILINE)
+    return found and found.group(1)
+
+
+def test_one_version_everywhere() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", discreet.__version__)
+    assert importlib.metadata.version("discreet") == discreet.__version__
+    assert newest_entry((ROOT / "CHANGELOG.md").read_text("utf-8")) == discreet.__version__
+
+
+def test_the_newest_entry_is_found() -> None:
+    assert newest_entry("# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - x\n\n## [0.1.0] - y\n") == "0.2.0"
+    assert newest_entry("# Changelog\n") is None
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The modules a fresh interpreter holds after one statement."""
+    program = f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(json.loads(result.stdout))
+
+
+def test_import_is_light() -> None:
+    loaded = loaded_by("import discreet")
+    assert "discreet" in loaded
+    assert sorted(loaded & set(HEAVY)) == []
+
+
+def test_a_heavy_import_is_noticed() -> None:
+    assert "typer" in loaded_by("import discreet.cli")
