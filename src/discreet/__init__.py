@@ -1,0 +1,115 @@
+"""discreet: answers about people that expose no one of them, from exact noise.
+
+>>> import discreet as dp
+>>> dp.Laplace.for_guarantee(dp.Pure(epsilon=1), sensitivity=1)
+Laplace(scale=1)
+"""
+
+from discreet._version import __version__
+from discreet.door import Release, release
+from discreet.errors import (
+    BudgetExhausted,
+    DiscreetError,
+    EntropyUnavailable,
+    IncompatibleGuarantee,
+    InvalidArgument,
+    MissingExtra,
+    SealedValue,
+)
+from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
+from discreet.guarantees.least_error import least_error
+from discreet.guarantees.loss import LossDistribution, compose
+from discreet.guarantees.unit import Unit, person, row
+from discreet.guarantees.verify import verify
+from discreet.ledger import Ledger
+from discreet.mechanisms.combine import Composed, Each, Subsampled
+from discreet.mechanisms.exponential import Exponential, PermuteAndFlip
+from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.noisy_argmax import NoisyArgmax
+from discreet.mechanisms.quantile import Quantile
+from discreet.mechanisms.randomized_response import RandomizedResponse
+from discreet.mechanisms.threshold import AboveThreshold, KeySelection
+from discreet.queries import (
+    Ball,
+    Categories,
+    Count,
+    CountingQuery,
+    Functions,
+    Grid,
+    Histogram,
+    Integers,
+    Interval,
+    Mean,
+    MedianScore,
+    Popularity,
+    Product,
+    QuantileScore,
+    Sensitivity,
+    Sum,
+    VectorSum,
+)
+
+__all__ = [
+    # who is protected
+    "Unit",
+    "person",
+    "row",
+    # what is asked
+    "Ball",
+    "Categories",
+    "Count",
+    "CountingQuery",
+    "Functions",
+    "Grid",
+    "Histogram",
+    "Integers",
+    "Interval",
+    "Mean",
+    "MedianScore",
+    "Popularity",
+    "Product",
+    "QuantileScore",
+    "Sensitivity",
+    "Sum",
+    "VectorSum",
+    # how it is answered
+    "AboveThreshold",
+    "Composed",
+    "Each",
+    "Exponential",
+    "Gaussian",
+    "KeySelection",
+    "Laplace",
+    "NoisyArgmax",
+    "PermuteAndFlip",
+    "Quantile",
+    "RandomizedResponse",
+    "Subsampled",
+    # what is promised
+    "Accuracy",
+    "Approx",
+    "GaussianTradeoff",
+    "Guarantee",
+    "LossDistribution",
+    "Pure",
+    "Renyi",
+    "ZeroConcentrated",
+    "compose",
+    "least_error",
+    "verify",
+    # what is spent, and what leaves
+    "Ledger",
+    "Release",
+    "release",
+    # what can go wrong
+    "BudgetExhausted",
+    "DiscreetError",
+    "EntropyUnavailable",
+    "IncompatibleGuarantee",
+    "InvalidArgument",
+    "MissingExtra",
+    "SealedValue",
+    "__version__",
+]

@@ -116,6 +116,18 @@ def float_down(value: Fraction) -> float:
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 
+def significant(value: Fraction, *, up: bool, digits: int = 12) -> Fraction:
+    """`value` > 0 rounded to so many significant decimal digits, never below (up) or never above it.
+
+    >>> significant(Fraction(1, 3), up=True, digits=3)
+    Fraction(167, 500)
+    """
+    size = len(str(value.numerator)) - len(str(value.denominator))
+    unit = Fraction(10) ** (size - digits)
+    whole = -(-value // unit) if up else value // unit
+    return whole * unit
+
+
 def power_of_two_below(value: Fraction) -> Fraction:
     """The largest power of two that is at most `value` > 0."""
     exponent = value.numerator.bit_length() - value.denominator.bit_length()

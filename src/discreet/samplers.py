@@ -93,10 +93,24 @@ def bernoulli_exp(energy: Fraction, size: int) -> NDArray[np.bool_]:
     return np.array([below_exp(int(word), energy) for word in random_words(size)], dtype=bool)
 
 
+@_replaceable
+def bernoulli_exp_each(losses: NDArray[Any], rate: Fraction) -> NDArray[np.bool_]:
+    """One coin for each loss ≥ 0, True with probability exactly exp(-rate·loss)."""
+    return _keep_with_exp(_energies(losses, rate), lambda i: rate * _exact(losses[i]))
+
+
+def _energies(losses: NDArray[Any], rate: Fraction) -> NDArray[np.float64]:
+    """rate·loss as floats, cut at 800, where exp is 0 in any float."""
+    if losses.dtype == object:
+        return np.array([float(min(rate * loss, 800)) for loss in losses])
+    return np.clip(losses.astype(np.float64) * float(rate), 0.0, 800.0)
+
+
 def _keep_with_exp(energies: NDArray[np.float64], exact: Callable[[int], Fraction]) -> NDArray[np.bool_]:
     """Coins with probability exp(-energy): floats decide outside the guard band, `exact(i)` inside it."""
     words = random_words(len(energies))
-    distance = np.exp(-energies) - words * _TO_UNIT
+    with np.errstate(under="ignore"):
+        distance = np.exp(-energies) - words * _TO_UNIT
     kept: NDArray[np.bool_] = distance > 0
     for i in np.flatnonzero(np.abs(distance) < GUARD):
         kept[i] = below_exp(int(words[i]), exact(int(i)))
@@ -214,12 +228,8 @@ def exponential_choice(
     least, most = _exact(possible.min()), _exact(losses.max())
     losses = losses.astype(object) - least if most - least >= 2**63 else losses - possible.min()
     wide = np.ones(len(losses)) if widths is None else widths.astype(np.float64)
-    if losses.dtype == object:
-        energies = np.array([float(min(rate * loss, 800)) for loss in losses])
-    else:
-        energies = np.clip(losses.astype(np.float64) * float(rate), 0.0, 800.0)
     with np.errstate(under="ignore"):
-        weights = wide * np.exp(-energies)
+        weights = wide * np.exp(-_energies(losses, rate))
     shift = 61 - math.ceil(math.log2(float(weights.sum()) + len(weights) * 2.0**-60))
     above = np.ceil(np.ldexp(weights * (1 + 2 * GUARD), shift)).astype(np.uint64) + np.uint64(1)
     if widths is not None:

@@ -75,6 +75,8 @@ def _noiseless(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             return np.full(given.get("size", 1), allowed[np.argmin(losses[allowed])], dtype=np.int64)
         case "bernoulli" | "bernoulli_exp":
             return np.zeros(given["size"], dtype=bool)
+        case "bernoulli_exp_each":
+            return given["losses"] == 0
         case "permutation":
             return np.arange(given["size"])
         case _:
@@ -125,6 +127,12 @@ def _options(sampler: Callable[..., Any], given: dict[str, Any], window: int) ->
     raise InvalidArgument(f"no exact law is written down for {sampler.__name__}.")
 
 
+def _single_draws(sampler: Callable[..., Any], given: dict[str, Any]) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
+    if sampler.__name__ == "bernoulli_exp_each":
+        return [(samplers.bernoulli_exp, {"energy": given["rate"] * Fraction(loss)}) for loss in given["losses"].tolist()]
+    return [(sampler, given)] * (1 if sampler.__name__ == "permutation" else given.get("size", 1))
+
+
 def exact_law(run: Callable[[], Any], *, window: int = 12, most_paths: int = 2_000_000) -> ExactLaw:
     """Every output of `run()` with its exact probability: each draw is replaced, in turn, by each of its outcomes.
 
@@ -144,10 +152,9 @@ def exact_law(run: Callable[[], Any], *, window: int = 12, most_paths: int = 2_0
         def substitute(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             nonlocal mass
             given = dict(zip(sampler.__code__.co_varnames, args, strict=False)) | kwargs
-            options = _options(sampler, given, window)
             draws = []
-            for _ in range(1 if sampler.__name__ == "permutation" else given.get("size", 1)):
-                value, probability = choose(options)
+            for one, single in _single_draws(sampler, given):
+                value, probability = choose(_options(one, single, window))
                 mass *= probability
                 draws.append(value)
             if sampler.__name__ == "permutation":

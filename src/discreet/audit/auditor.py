@@ -62,7 +62,7 @@ def audit(
     epsilon: Any = None,
     delta: Any = 0.0,
     confidence: Any = 0.99999,
-    sensitivity: Any = 1,
+    sensitivity: Any = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Attack a mechanism, or any function `f(data, size)` or `f(data)`, on two neighboring inputs.
@@ -98,7 +98,7 @@ def audit(
     )
 
 
-def drawing(mechanism: Any, sensitivity: Any = 1) -> Draw:
+def drawing(mechanism: Any, sensitivity: Any = None) -> Draw:
     """The mechanism or function as one `draw(data, size)`."""
     if hasattr(mechanism, "guarantee"):
         from discreet.audit.mechanisms import released

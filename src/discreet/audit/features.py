@@ -51,9 +51,10 @@ def _stacked(items: list[Any]) -> Outputs:
             return np.array([np.nan if item is None else float(item) for item in items])
         except OverflowError:  # integers beyond 1e308 stay themselves
             return _objects(items)
-    arrays = [item for item in items if isinstance(item, np.ndarray)]
-    if len(arrays) == len(items) and len({(item.shape, item.dtype.kind) for item in arrays}) == 1:
-        return np.stack(arrays)
+    if all(isinstance(item, np.ndarray | tuple | list) for item in items):
+        shapes = {(item.shape, item.dtype.kind in "biuf") for item in map(np.asarray, items)}
+        if len(shapes) == 1 and next(iter(shapes))[1]:
+            return np.array(items)
     return _objects(items)
 
 

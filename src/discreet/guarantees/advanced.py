@@ -1,4 +1,4 @@
-"""Advanced composition, in the coordinates Σε² and Σδ: as it is taught, and as a rule that may stop a session."""
+"""Advanced composition, which adds Σε² and Σδ: as it is taught, and as a rule that may stop a session."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from discreet.rational import LEDGER_UNIT, SMALLEST_EPSILON, exactly, log_bounds
 class AdaptiveAdvanced(Filter):
     """Σε² and Σδ: the fully adaptive advanced filter.
 
-    Promise: releases with `√(2 ln(1/δ') Σε_i²) + ½Σε_i² ≤ ε` and `Σδ_i ≤ δ''` are (ε, δ'+δ'')-DP, chosen adaptively.
-    Source: Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 2. δ' is `conversion`, half of the limit's δ by default.
+    Promise: adaptive releases with `√(2 ln(1/δ') Σε_i²) + ½Σε_i² ≤ ε` and `Σδ_i ≤ δ''` are (ε, δ'+δ'')-DP.
+    Source: Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 2. δ' is `conversion`, half of δ by default.
     """
 
     name, symbol = "advanced", "ε²"
@@ -34,8 +34,8 @@ class AdaptiveAdvanced(Filter):
 class Heterogeneous(AdaptiveAdvanced):
     """Σε² for pure releases, as taught.
 
-    Promise: adaptive (ε_i,0)-DP releases are `(Σ2ε_i² + √(Σ2ε_i² ln(1/δ)), δ)`-DP; with δ fixed, a stopping rule.
-    Source: L10.HC, which asks for more room than `advanced` at every Σε², and so stops no later.
+    Promise: adaptive (ε_i,0)-DP releases are `(Σ2ε_i² + √(Σ2ε_i² ln(1/δ)), δ)`-DP.
+    Source: L10.HC. With δ fixed it may stop a session: it stops no later than the filter above with δ' = δ.
     """
 
     name, share = "heterogeneous", Fraction(1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -36,17 +37,23 @@ class GridLaw:
 
     def log_moment(self, tilt: float) -> float:
         """ln Σ mass·e^{tilt·loss}."""
-        exponents = tilt * self.losses()
+        exponents = tilt * self.losses() + self._log_masses
         top = float(exponents.max())
-        return top + math.log(float(self.masses @ np.exp(exponents - top)))
+        return top + math.log(float(np.exp(exponents - top).sum()))
 
     def tilted_mean_and_variance(self, tilt: float) -> tuple[float, float]:
         """Mean and variance of the loss under the tilted law."""
         losses = self.losses()
-        weights = self.masses * np.exp(tilt * losses - (tilt * losses).max())
+        exponents = tilt * losses + self._log_masses
+        weights = np.exp(exponents - exponents.max())
         weights /= weights.sum()
         mean = float(weights @ losses)
         return mean, float(weights @ (losses - mean) ** 2)
+
+    @cached_property
+    def _log_masses(self) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.log(self.masses)
 
 
 def on_grid(pair: Pair, step: float) -> GridLaw:
@@ -65,6 +72,10 @@ def on_grid(pair: Pair, step: float) -> GridLaw:
     masses[1:] += upper
     masses[:-1] += p - upper
     masses[0] += inside[0] * (1 + RELATIVE)
+    used = np.flatnonzero(masses)
+    if len(used) == 0:
+        return GridLaw(step, first, np.full(1, 1e-300), 1.0)
+    masses, first = masses[used[0] : used[-1] + 1], first + int(used[0])
     return GridLaw(step, first, masses, min(1.0, pair.infinite + float(inside[-1]) * (1 + RELATIVE)))
 
 
@@ -122,8 +133,9 @@ def _tilt_for(laws: Sequence[tuple[GridLaw, int]], *, epsilon: float | None, log
             return mean < epsilon
         return _log_moment(laws, tilt) - tilt * mean > log_delta
 
+    widest = sum(times * (len(law.masses) - 1) * law.step for law, times in laws)
     low, high = 0.0, 1.0
-    while too_small(high) and high < 1e6:
+    while too_small(high) and high < 1e6 and _mean_and_deviation(laws, high)[1] > 1e-3 * widest:
         low, high = high, high * 4
     for _ in range(12):
         middle = (low + high) / 2
@@ -163,6 +175,8 @@ def _window(
 ) -> tuple[float, float, float]:
     """Ends of a window that holds the tilted sum, and the tilt that best bounds what lies above it (Chernoff)."""
     center, deviation = _mean_and_deviation(pilots, tilt)
+    widest = sum(times * (len(law.masses) - 1) * law.step for law, times in pilots)
+    deviation = max(deviation, 1e-3 * widest, 1e-9) if len(pilots) == 1 and pilots[0][1] < 8 else max(deviation, 1e-9)
     reach = 8 * deviation
     while True:
         high = center + reach
@@ -181,6 +195,10 @@ def compose_pairs(
 
     Error: the curve is never below the true one and, at the point asked about, its ε is about a fraction `accuracy` above.
     """
+    still = sum(times * math.log1p(-pair.infinite) for pair, times in factors if not _moves(pair))
+    factors = [(pair, times) for pair, times in factors if _moves(pair)]
+    if not factors:
+        return Composition(1.0, 0, np.zeros(1), np.zeros(1), -math.expm1(still) * (1 + 1e-12))
     pilots = [(_pilot(pair), times) for pair, times in factors]
     tilt = _tilt_for(pilots, epsilon=epsilon, log_delta=math.log(delta) if delta else 0.0)
     center, deviation = _mean_and_deviation(pilots, tilt)
@@ -193,7 +211,13 @@ def compose_pairs(
     most = sum(times * (law.first + len(law.masses) - 1) for law, times in laws)
     first, last = max(least, math.floor(low / step)), min(most, math.ceil(high / step))
     beyond = 0.0 if last >= most else math.exp(min(0.0, _log_moment(laws, above) - above * (last + 1) * step))
-    return _transform(laws, tilt, first, last, beyond)
+    return _transform(laws, tilt, first, last, beyond - math.expm1(still) * (1 + 1e-12))
+
+
+def _moves(pair: Pair) -> bool:
+    """Whether any loss but 0 is possible beside an infinite one."""
+    low, high = pair.span()
+    return high > low
 
 
 def _transform(

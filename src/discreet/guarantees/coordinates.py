@@ -1,4 +1,4 @@
-"""What a guarantee costs in each coordinate, and how a total cost is read as an ε: arithmetic under the rules."""
+"""What a guarantee costs in each coordinate, and how a total is read as an ε: arithmetic under the rules."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ def stated_delta(guarantee: Guarantee) -> Fraction:
 
 def stated_epsilon(guarantee: Guarantee) -> Fraction | None:
     """The ε that holds outside the mass set aside, rounded up; None when there is no finite one."""
-    if isinstance(guarantee, Approx):
-        return exactly(guarantee.epsilon)
-    epsilon = guarantee.epsilon_at(delta=Fraction(guarantee.infinite))
-    return Fraction(epsilon) if math.isfinite(epsilon) else None
+    return guarantee.largest_loss
 
 
 def stated_rho(guarantee: Guarantee) -> Fraction | None:
@@ -53,7 +50,7 @@ def conversion_cost(order: Fraction, delta: Fraction) -> Fraction:
 
 
 def best_order(epsilon: Any, delta: Fraction) -> Fraction:
-    """The order at which a limit (ε,δ) leaves Gaussian noise nearly the most room; any order would be valid."""
+    """The order at which a limit (ε,δ) leaves Gaussian noise nearly the most room. Any order is valid."""
     limit, log = float(epsilon), max(1e-3, -float(log_bounds(delta)[1]))
     center = math.sqrt(log) * (math.sqrt(log + limit) + math.sqrt(log)) / limit
 

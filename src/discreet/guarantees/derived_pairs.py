@@ -11,7 +11,7 @@ import numpy as np
 from discreet.errors import IncompatibleGuarantee
 from discreet.guarantees.guarantee import Renyi, ZeroConcentrated
 from discreet.guarantees.pairs import Floats, GaussianPair, Pair, TradeoffPair, _renyi_of_atoms
-from discreet.rational import exactly, float_up
+from discreet.rational import exactly, exp_bounds, float_up, log_bounds
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,12 @@ class SubsampledPair(Pair):
         return float_up(self.rate * Fraction(self.base.infinite)) if self.removed else 0.0
 
     @property
-    def largest(self) -> float:  # type: ignore[override]
+    def bound(self) -> Fraction | None:  # type: ignore[override]
         if self.removed:
-            return self._mixed(self.base.largest)
-        low = self.base.span()[0] if math.isfinite(self.base.largest) else -math.inf
-        return -self._mixed(low)
+            return None if self.base.bound is None else log_bounds(1 + self.rate * (exp_bounds(self.base.bound)[1] - 1))[1]
+        lowest = self.base.mirrored().bound  # of ln Q/P; without it the mixture keeps at least (1−rate)·Q
+        kept = exp_bounds(-lowest)[0] if lowest is not None and not self.base.mirrored().infinite else Fraction(0)
+        return log_bounds(1 / (1 - self.rate + self.rate * kept))[1]
 
     def _mixed(self, loss: float) -> float:
         rate = float(self.rate)
@@ -91,18 +92,59 @@ def _renyi_on_grid(pair: Pair, order: float) -> float:
     return _renyi_of_atoms(part.losses(), part.masses, order)
 
 
-class _ProfilePair(Pair):
+@dataclass(frozen=True)
+class NearGaussianPair(Pair):
+    """Discrete Gaussian noise when up to `moved` coordinates move by `squared` squared steps in all.
+
+    Within 12 standard deviations the mass at a lattice point is that of its cell under the continuous law, up to a factor e^±η with
+    η = 7/variance (the midpoint rule: |φ''/φ|/24 ≤ 6). So the curve is the continuous one at ε − 2·moved·η, times e^(moved·η),
+    and the mass further out, below 1e-32 a coordinate, is lost.
+    """
+
+    squared: int
+    variance: Fraction
+    moved: int
+
+    @property
+    def slack(self) -> float:
+        """2·moved·η: by how much a loss may differ from the continuous one."""
+        return float_up(14 * self.moved / self.variance)
+
+    @property
+    def infinite(self) -> float:  # type: ignore[override]
+        return 1e-32 * self.moved
+
+    @property
+    def _continuous(self) -> TradeoffPair:
+        return TradeoffPair(math.sqrt(self.squared / self.variance) * (1 + 1e-15))
+
+    def span(self) -> tuple[float, float]:
+        low, high = self._continuous.span()
+        return low - self.slack, high + self.slack
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        inside, outside = self._continuous.cells(edges - self.slack)
+        return inside * math.exp(self.slack), outside
+
+    def renyi(self, order: float) -> float:
+        return float_up(Fraction(self.squared) / (2 * self.variance)) * order * (1 + 1e-12)
+
+    def twice(self) -> Pair:
+        return NearGaussianPair(4 * self.squared, self.variance, self.moved)
+
+
+class ProfilePair(Pair):
     """A pair known only by an upper bound on its curve δ(ε), the same both ways: the largest pair under that bound."""
 
-    def _bound(self, epsilon: float) -> float:
+    def _curve(self, epsilon: float) -> float:
         raise NotImplementedError
 
     def delta(self, epsilon: float) -> float:
-        return self._bound(epsilon) if epsilon >= 0 else -math.expm1(epsilon) + math.exp(epsilon) * self._bound(-epsilon)
+        return self._curve(epsilon) if epsilon >= 0 else -math.expm1(epsilon) + math.exp(epsilon) * self._curve(-epsilon)
 
     def span(self) -> tuple[float, float]:
         reach = 1e-6
-        while self._bound(reach) > 1e-25 and reach < 1e6:
+        while self._curve(reach) > 1e-25 and reach < 1e6:
             reach *= 1.5
         return -reach, reach
 
@@ -128,12 +170,12 @@ def _cuts_under(x: Floats, y: Floats, a: int, b: int, c: int) -> bool:
 
 
 @dataclass(frozen=True)
-class ConcentratedPair(_ProfilePair):
+class ConcentratedPair(ProfilePair):
     """Any ρ-zCDP mechanism, by the curve that ρ implies."""
 
     rho: Fraction
 
-    def _bound(self, epsilon: float) -> float:
+    def _curve(self, epsilon: float) -> float:
         return ZeroConcentrated(rho=self.rho).delta_at(epsilon=epsilon)
 
     def renyi(self, order: float) -> float:
@@ -144,13 +186,13 @@ class ConcentratedPair(_ProfilePair):
 
 
 @dataclass(frozen=True)
-class RenyiPair(_ProfilePair):
+class RenyiPair(ProfilePair):
     """Any mechanism with a Rényi divergence of at most `divergence` at one order."""
 
     order: Fraction
     divergence: Fraction
 
-    def _bound(self, epsilon: float) -> float:
+    def _curve(self, epsilon: float) -> float:
         return Renyi(order=self.order, epsilon=self.divergence).delta_at(epsilon=epsilon)
 
     def renyi(self, order: float) -> float:
@@ -158,3 +200,28 @@ class RenyiPair(_ProfilePair):
 
     def twice(self) -> Pair:
         raise IncompatibleGuarantee("Convert the Rényi guarantee to replacement before composing it.")
+
+
+@dataclass(frozen=True)
+class BoundedRangePair(ProfilePair):
+    """A mechanism whose log-ratios span a range of at most ε = `bound`, as the exponential mechanism's do.
+
+    The worst such mechanism puts its two losses at t and t − ε; over all t its curve is (1 − e^{-(ε-e)/2})² / (1 − e^{-ε}), and it
+    is ε²/8-zCDP. Source: Dong-Durfee-Rogers 2020, Cesar-Rogers 2021.
+    """
+
+    bound: Fraction
+
+    def _curve(self, epsilon: float) -> float:
+        if epsilon >= self.largest:
+            return 0.0
+        return math.expm1((epsilon - self.largest) / 2) ** 2 / -math.expm1(-self.largest) * (1 + 1e-12)
+
+    def span(self) -> tuple[float, float]:
+        return -self.largest, self.largest
+
+    def renyi(self, order: float) -> float:
+        return min(order * self.largest**2 / 8, self.largest) * (1 + 1e-12)
+
+    def twice(self) -> Pair:
+        return BoundedRangePair(2 * self.bound)

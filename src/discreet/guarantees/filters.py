@@ -1,8 +1,9 @@
 """Composition as addition: a rule turns each guarantee into a vector of costs, and the vectors add.
 
-A `Rule` is two functions, `coordinates(guarantee)` and `total(vector)`; the base class owns addition, repetition
-and refusal. Vectors are integers in units of 10^-18, costs rounded up, limits rounded down; δ is always the first.
-A `Filter` has one cost beside δ and one box fixed at opening, so it holds however the questions are chosen.
+A `Rule` is two functions, `coordinates(guarantee)` and `total(vector)`; the base class owns addition,
+repetition and refusal. Vectors are integers in units of 10^-18, costs rounded up and limits down; δ is
+always the first. A `Filter` has one cost beside δ and one box fixed at opening, so it holds however the
+questions are chosen.
 """
 
 from __future__ import annotations
@@ -99,9 +100,9 @@ class Rule:
 class Filter(Rule):
     """One cost beside δ, and one box: `Σ cost ≤ room` and `Σ δ_i ≤ δ − conversion`, both fixed at opening.
 
-    `conversion` is the part of the limit's δ that pays for reading the cost as an ε; by default `share` of it.
+    `conversion` is the part of the limit's δ that pays for reading the cost as an ε; by default `share`.
     Promise: every adaptive sequence of releases that stays in the box satisfies `limit`.
-    Source: each release, but for a bad part of mass δ_i, costs `cost`; bad parts together have mass at most Σδ_i.
+    Source: each release costs `cost` but for a bad part of mass δ_i; together these have mass at most Σδ_i.
     """
 
     conversion: Fraction | None = None
@@ -193,7 +194,7 @@ class ZeroConcentratedRule(Filter):
     """Σρ.
 
     Promise: adaptive δ_i-approximate ρ_i-zCDP releases are Σδ_i-approximate Σρ_i-zCDP, a valid stopping rule.
-    Source: Bun-Steinke 2016; as a filter, Whitehouse et al. 2023, Theorem 1; ε is read at an order fixed at opening.
+    Source: Bun-Steinke 2016; as a filter, Whitehouse et al. 2023, Theorem 1. ε is read at a fixed order.
     """
 
     name, symbol, native = "zcdp", "ρ", ZeroConcentrated
@@ -216,7 +217,7 @@ class ZeroConcentratedRule(Filter):
 class RenyiRule(Filter):
     """Σ of the Rényi divergences of one `order`, fixed at opening (by default the best for Gaussian noise).
 
-    Promise: adaptive releases, each with divergence r_i outside a mass δ_i, have divergence Σr_i outside Σδ_i.
+    Promise: adaptive releases with divergences r_i outside masses δ_i have divergence Σr_i outside Σδ_i.
     Source: Mironov 2017; as a filter, Feldman-Zrnic 2021; ε by Canonne-Kamath-Steinke 2020, Proposition 12.
     """
 

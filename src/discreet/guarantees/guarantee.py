@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
@@ -52,6 +53,11 @@ class Guarantee:
     def infinite(self) -> float:
         """The probability set aside as a total loss: the δ coordinate of this guarantee."""
         return 0.0
+
+    @property
+    def largest_loss(self) -> Fraction | None:
+        """An exact bound on every loss outside the mass `infinite`, or None: the ε coordinate of basic sums."""
+        return None
 
     def epsilon_at(self, *, delta: Any) -> float:
         """The smallest known ε for which (ε, delta) holds, rounded up; infinity when none is known."""
@@ -123,6 +129,10 @@ class Approx(Guarantee):
     @property
     def infinite(self) -> float:
         return float_up(exactly(self.delta))
+
+    @property
+    def largest_loss(self) -> Fraction:
+        return exactly(self.epsilon)
 
     def delta_at(self, *, epsilon: Any) -> float:
         # the worst (ε,δ) mechanism is a total leak with probability δ, and else randomized response

@@ -10,12 +10,19 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.convolution import compose_pairs
-from discreet.guarantees.derived_pairs import ConcentratedPair, RenyiPair
+from discreet.guarantees.derived_pairs import (
+    BoundedRangePair,
+    ConcentratedPair,
+    NearGaussianPair,
+    ProfilePair,
+    RenyiPair,
+)
 from discreet.guarantees.guarantee import (
     SLACK,
     Approx,
@@ -57,10 +64,12 @@ class LossDistribution(Guarantee):
     @property
     def pure(self) -> Pure | None:
         """The pure guarantee that follows, when every loss is bounded."""
-        largest = sum(times * pair.largest for pair, times in self.factors)
-        if self.infinite or math.isinf(largest):
-            return None
-        return Pure(epsilon=largest, protects=self.protects, trust=self.trust)
+        bound = self.largest_loss
+        return None if bound is None or self.infinite else Pure(epsilon=bound, protects=self.protects, trust=self.trust)
+
+    @property
+    def largest_loss(self) -> Fraction | None:
+        return _largest_loss(self.factors)
 
     def delta_at(self, *, epsilon: Any) -> float:
         at = exactly(epsilon, "epsilon")
@@ -82,9 +91,20 @@ class LossDistribution(Guarantee):
         return replace(self, factors=tuple((pair.twice(), times) for pair, times in self.factors))
 
 
+def _largest_loss(factors: Factors) -> Fraction | None:
+    total = Fraction(0)
+    for pair, times in factors:
+        if pair.bound is None:
+            return None
+        total += times * pair.bound
+    return total
+
+
 def _rho(pair: Pair) -> float:
-    if isinstance(pair, GaussianPair | TradeoffPair | ConcentratedPair):
+    if isinstance(pair, GaussianPair | NearGaussianPair | TradeoffPair | ConcentratedPair):
         return pair.renyi(1.0)
+    if isinstance(pair, BoundedRangePair):
+        return pair.largest**2 / 8
     return math.inf if pair.infinite else pair.largest**2 / 2
 
 
@@ -97,10 +117,11 @@ def _directions(factors: Factors) -> list[Factors]:
 def _delta_at(factors: Factors, epsilon: float) -> float:
     if len(factors) == 1 and factors[0][1] == 1:
         return max(side[0][0].delta(epsilon) for side in _directions(factors))
-    if epsilon >= sum(times * pair.largest for pair, times in factors) * SLACK:
+    bound = _largest_loss(factors)
+    if bound is not None and exactly(epsilon) >= bound:
         return LossDistribution(factors=factors).infinite
     numeric = max(compose_pairs(side, epsilon=epsilon).delta(epsilon) for side in _directions(factors))
-    if any(isinstance(pair, ConcentratedPair | RenyiPair) for pair, _ in factors):
+    if any(isinstance(pair, ProfilePair) for pair, _ in factors):
         whole = LossDistribution(factors=factors)
         numeric = min(numeric, delta_from_renyi(whole.renyi, epsilon) + whole.infinite)
     return numeric
@@ -108,14 +129,14 @@ def _delta_at(factors: Factors, epsilon: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _epsilon_at(factors: Factors, delta: float) -> float:
-    largest = sum(times * pair.largest for pair, times in factors)
     whole = LossDistribution(factors=factors)
+    largest = math.inf if whole.largest_loss is None else float_up(whole.largest_loss)
     if delta <= whole.infinite:
         return largest if delta == whole.infinite else math.inf
     if len(factors) == 1 and factors[0][1] == 1:
         return min(max(smallest_epsilon(side[0][0].delta, delta) for side in _directions(factors)), largest)
     numeric = max(compose_pairs(side, delta=delta).epsilon(delta) for side in _directions(factors))
-    if any(isinstance(pair, ConcentratedPair | RenyiPair) for pair, _ in factors):
+    if any(isinstance(pair, ProfilePair) for pair, _ in factors):
         numeric = min(numeric, epsilon_from_renyi(whole.renyi, delta - whole.infinite))
     return min(numeric, largest)
 
@@ -126,7 +147,7 @@ def pair_of(guarantee: Guarantee) -> Factors:
         case LossDistribution():
             return guarantee.factors
         case Approx():
-            return ((ResponsePair(float_up(exactly(guarantee.epsilon)), float_up(exactly(guarantee.delta))), 1),)
+            return ((ResponsePair(exactly(guarantee.epsilon), exactly(guarantee.delta)), 1),)
         case GaussianTradeoff():
             return ((TradeoffPair(float_up(exactly(guarantee.mu))), 1),)
         case ZeroConcentrated():

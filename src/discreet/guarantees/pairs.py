@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import IncompatibleGuarantee
-from discreet.guarantees.guarantee import SLACK, gaussian_delta, renyi_of_response
+from discreet.guarantees.guarantee import SLACK, Approx, gaussian_delta, renyi_of_response
+from discreet.rational import exactly, float_up, log_bounds
 
 Floats = NDArray[np.float64]
 RELATIVE = 4e-12
@@ -30,8 +31,8 @@ class Pair:
 
     infinite: float = 0.0
     """The mass of P where Q has none."""
-    largest: float = math.inf
-    """The largest finite loss."""
+    bound: Fraction | None = None
+    """An exact upper bound on the finite losses; None when they are unbounded."""
     spacing: float | None = None
     """When all losses are whole multiples of one number, that number."""
 
@@ -46,6 +47,11 @@ class Pair:
     def renyi(self, order: float) -> float:
         """The larger of the two Rényi divergences of this order, rounded up, the mass `infinite` set aside."""
         raise NotImplementedError
+
+    @property
+    def largest(self) -> float:
+        """The bound as a float, rounded up; infinity when there is none."""
+        return math.inf if self.bound is None else float_up(self.bound)
 
     def mirrored(self) -> Pair:
         """(Q, P): the other direction of the neighbor relation. A symmetric pair is its own mirror."""
@@ -95,8 +101,8 @@ class LaplacePair(_Shifted):
     scale: Fraction
 
     @property
-    def largest(self) -> float:  # type: ignore[override]
-        return float(self.distance / self.scale)
+    def bound(self) -> Fraction:  # type: ignore[override]
+        return self.distance / self.scale
 
     @property
     def spacing(self) -> float | None:  # type: ignore[override]
@@ -180,6 +186,10 @@ class GaussianPair(_Shifted):
         low, high = (after + 0.5) / deviation, (upto + 0.5) / deviation
         return np.maximum(_normal_between(low, high) + _midpoint_term(low, high) / (24 * float(self.variance)), 0.0)
 
+    def mass_above(self, k: int) -> float:
+        """P[X > k] for the noise alone."""
+        return float(self._between(np.array([float(k)]), np.array([np.inf]))[0])
+
     def renyi(self, order: float) -> float:
         return float(Fraction(self.distance) ** 2 / (2 * self.variance)) * order * SLACK
 
@@ -243,8 +253,8 @@ class FinitePair(Pair):
         return float(sum(p for p, q in zip(self.inside, self.outside, strict=True) if q == 0))
 
     @property
-    def largest(self) -> float:  # type: ignore[override]
-        return float(self._atoms()[0][-1]) * SLACK
+    def bound(self) -> Fraction:  # type: ignore[override]
+        return max(log_bounds(p / q)[1] for p, q in zip(self.inside, self.outside, strict=True) if p > 0 and q > 0)
 
     @property
     def spacing(self) -> float | None:  # type: ignore[override]
@@ -285,30 +295,30 @@ def _renyi_of_atoms(losses: Floats, masses: Floats, order: float) -> float:
 class ResponsePair(Pair):
     """The worst pair of a stated (ε,δ): a total leak with probability δ, and else randomized response."""
 
-    epsilon: float
-    delta_mass: float = 0.0
+    bound: Fraction
+    delta_mass: Fraction = Fraction(0)
 
     @property
     def infinite(self) -> float:  # type: ignore[override]
-        return self.delta_mass
-
-    @property
-    def largest(self) -> float:  # type: ignore[override]
-        return self.epsilon
+        return float_up(self.delta_mass)
 
     @property
     def spacing(self) -> float | None:  # type: ignore[override]
-        return self.epsilon or None
+        return self.largest or None
 
     def span(self) -> tuple[float, float]:
-        return -self.epsilon, self.epsilon
+        return -self.largest, self.largest
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
-        high = (1 - self.delta_mass) / (1 + math.exp(-self.epsilon))
-        low = high * math.exp(-self.epsilon)
-        place = np.searchsorted(edges, np.array([-self.epsilon, self.epsilon]), side="left")
+        high = float(1 - self.delta_mass) / (1 + math.exp(-self.largest))
+        low = high * math.exp(-self.largest)
+        place = np.searchsorted(edges, np.array(self.span()), side="left")
         size = len(edges) + 1
         return np.bincount(place, [low, high], minlength=size), np.bincount(place, [high, low], minlength=size)
 
     def renyi(self, order: float) -> float:
-        return renyi_of_response(self.epsilon, order) if self.epsilon else 0.0
+        return renyi_of_response(self.largest, order) if self.bound else 0.0
+
+    def twice(self) -> Pair:
+        twice = Approx(epsilon=self.bound, delta=self.delta_mass)._twice()
+        return ResponsePair(exactly(twice.epsilon), exactly(twice.delta))

@@ -47,15 +47,15 @@ CLOSED = 10**60
 class BestOf(Rule):
     """At least one of several boxes still fits: basic sums, and Rényi divergences on a grid of orders.
 
-    The boxes are fixed at opening. Half of the limit's δ is room for the releases' own δ_i, the same in all boxes;
-    the other half pays for the conversions, most of it at the orders that suit the limit.
+    The boxes are fixed at opening. Half of the limit's δ is room for the releases' own δ_i, the same in all
+    boxes; the other half pays for the conversions, most of it at the orders that suit the limit.
 
-    Promise: a session that ends with `Σδ_i ≤ δ_own` and with `Σr_i(α_j) ≤ r*(α_j; ε, δ_j)` in some box j satisfies
-    (ε,δ), however it chose its questions, because `δ_own + Σ_j δ_j ≤ δ`.
-    Source: DESIGN, "Composition is addition". Take the parts P', Q' of the transcript's laws in which no release
-    went bad; what they leave out has mass at most δ_own, whichever box holds. Split the transcripts by the first box
-    that holds at the end. On its part the session is that box's own stopped session, so `P' − e^ε Q'` is at most δ_j
-    there; disjoint parts add.
+    Promise: a session that ends with `Σδ_i ≤ δ_own` and `Σr_i(α_j) ≤ r*(α_j; ε, δ_j)` in some box j is
+    (ε,δ)-DP, however it chose its questions, because `δ_own + Σ_j δ_j ≤ δ`.
+    Source: DESIGN, "Composition is addition". Take the parts P', Q' of the transcript's laws in which no
+    release went bad; what they leave out has mass at most δ_own, whichever box holds. Split the transcripts
+    by the first box that holds at the end. On its part the session is that box's own stopped session, so
+    `P' − e^ε Q'` is at most δ_j there; disjoint parts add.
 
     A single release that needs all of the limit's δ does not fit; the refusal then names rule="basic".
     """

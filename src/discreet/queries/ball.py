@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import decimal
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,8 @@ from discreet.errors import InvalidArgument
 from discreet.queries.intervals import float_inside, numeric
 from discreet.queries.sensitivity import Norm, check_norm, sqrt_up
 from discreet.rational import Number, check_count, check_positive, exactly
+
+_EXACT = decimal.Context(prec=5000, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[decimal.Inexact])
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,14 @@ class Ball:
             return False
         if row.shape != (self.dimension,) or not np.isfinite(row).all():
             return False
-        exact = [exactly(+x) for x in (value if isinstance(value, Sequence) else row)]
-        squared = self.norm == "L2"
-        size = sum((x * x for x in exact), Fraction(0)) if squared else self._length(exact)
-        return size <= exactly(self.radius) ** (2 if squared else 1)
+        radius = exactly(self.radius)
+        with decimal.localcontext(_EXACT):
+            sizes = [abs(decimal.Decimal(repr(x))) for x in row.tolist()]
+            size = (
+                max(sizes) if self.norm == "Linf" else sum(x * x if self.norm == "L2" else x for x in sizes)
+            )
+            power = 2 if self.norm == "L2" else 1
+            return bool(size * radius.denominator**power <= radius.numerator**power)
 
     def clamp(self, value: Any) -> NDArray[np.float64]:
         """The vector, or each row of a matrix, brought into the ball."""

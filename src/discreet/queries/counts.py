@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,10 +103,10 @@ class Histogram:
         if not isinstance(self.choices, Categories):
             object.__setattr__(self, "choices", Categories(self.choices))
 
-    @cached_property
+    @property
     def space(self) -> Categories:
         """The declared choices."""
-        return self.choices if isinstance(self.choices, Categories) else Categories(self.choices)
+        return cast(Categories, self.choices)
 
     def __call__(self, data: Any) -> NDArray[np.int64]:
         places = self.space.positions(data)

@@ -65,11 +65,10 @@ class _Numbers:
         plain: Any = int(value) if isinstance(value, bool | np.bool) else value
         if not isinstance(plain, numbers.Rational) and not math.isfinite(plain):
             return False
-        exact = exactly(plain)
-        return self.ends[0] <= exact <= self.ends[1] and self._has(exact)
+        return self._has(exactly(plain))
 
     def _has(self, exact: Fraction) -> bool:
-        return True
+        return self.ends[0] <= exact <= self.ends[1]
 
     def clamp(self, value: Any) -> Any:
         if np.ndim(value) > 0:
@@ -140,7 +139,7 @@ class Integers(_Numbers):
         return np.asarray(self._clamp(numeric(values)) - int(self.ends[0]), dtype=np.int64)
 
     def _has(self, exact: Fraction) -> bool:
-        return exact.denominator == 1
+        return exact.denominator == 1 and super()._has(exact)
 
     def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
         low, high = int(self.ends[0]), int(self.ends[1])
@@ -197,7 +196,10 @@ class Grid(_Numbers):
         return np.where(np.isnan(steps), missing, np.clip(steps, 0, len(self) - 1)).astype(np.int64)
 
     def _has(self, exact: Fraction) -> bool:
-        return ((exact - self.ends[0]) / exactly(self.step)).denominator == 1
+        # a point such as 1/3 is also known by its double
+        place = min(max(round((exact - self.ends[0]) / exactly(self.step)), 0), len(self) - 1)
+        point = self.ends[0] + place * exactly(self.step)
+        return exact in (point, exactly(float(point)))
 
     def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
         return self._at(self.positions(values))
@@ -227,6 +229,12 @@ def _number(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError):
         return math.nan
+
+
+def present(values: Any) -> NDArray[np.bool]:
+    """Which values are numbers: not NaN, not None."""
+    array = numeric(values)
+    return ~np.isnan(array) if array.dtype.kind == "f" else np.ones(array.shape, dtype=np.bool)
 
 
 def numeric(values: Any) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.counts import Count
+from discreet.queries.intervals import present
 from discreet.queries.query import largest_change, need_public_size
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Ball, Interval
@@ -28,7 +29,7 @@ class Sum:
     """The sum of rows, each clamped `between` declared ends, less `about`, in multiples of `step`.
 
     `about` is a public number taken off every row first (the center, for the sum inside a mean). `step` is a
-    power of two, 2^-32 of the range or finer than any noise needs, unless given.
+    power of two near 2^-32 of the range, unless given.
 
     Promise: one row moves it by at most max(|low|, |high|) when added or removed, by high - low when
     replaced.
@@ -53,8 +54,9 @@ class Sum:
 
     @cached_property
     def space(self) -> Interval:
-        """The declared range."""
-        return Interval(*self.between)
+        """The declared range; a missing row stands at `about`, and so adds nothing, where that lies in it."""
+        low, high = Interval(*self.between).ends
+        return Interval(*self.between, missing=min(max(exactly(self.about, "about"), low), high))
 
     @cached_property
     def _range(self) -> tuple[Fraction, Fraction]:
@@ -120,10 +122,10 @@ class Mean:
         return self.parts()[0].space
 
     def parts(self) -> tuple[Sum, Count]:
-        """The sum about the center, sensitivity (high - low)/2 under add/remove, and the count of rows."""
+        """The sum about the center, sensitivity (high - low)/2 under add/remove, and the count of numbers."""
         if not isinstance(self.between, tuple | list) or len(self.between) != 2:
             raise InvalidArgument("between must be a pair (low, high).")
-        return Sum(self.between, self.step, about=Interval(*self.between).center), Count()
+        return Sum(self.between, self.step, about=Interval(*self.between).center), Count(present)
 
     def __call__(self, data: Any) -> Fraction:
         centered = self.parts()[0]
@@ -178,10 +180,13 @@ class VectorSum:
     def __call__(self, data: Any) -> NDArray[np.object_]:
         rows = self.space.rows(np.reshape(data, (-1, self.space.dimension)))
         step = float(self.grain)
-        steps = np.rint(rows / step)
+        with np.errstate(over="ignore"):
+            steps = np.rint(rows / step)
         outside = ~self._fits(steps)
+        inside = self.space.shortened(rows[outside]) / step
+        nearest = np.rint(inside)
         # strictly inside in doubles, then toward 0: the norm cannot grow
-        steps[outside] = np.trunc(self.space.shortened(rows[outside]) / step)
+        steps[outside] = np.where(self._fits(nearest)[:, None], nearest, np.trunc(inside))
         totals = steps.astype(np.int64).sum(axis=0)
         return np.array([self.grain * int(total) for total in totals], dtype=object)
 

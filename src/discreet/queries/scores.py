@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
+from discreet.queries.intervals import present
 from discreet.queries.query import largest_change
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Grid, Integers
@@ -51,10 +51,10 @@ class Popularity:
         if not isinstance(self.choices, Categories):
             object.__setattr__(self, "choices", Categories(self.choices))
 
-    @cached_property
+    @property
     def space(self) -> Categories:
         """The declared items."""
-        return self.choices if isinstance(self.choices, Categories) else Categories(self.choices)
+        return cast(Categories, self.choices)
 
     def __call__(self, data: Any) -> Scores:
         if isinstance(data, np.ndarray) and data.ndim == 2:
@@ -90,11 +90,11 @@ class MedianScore:
     space: Grid | Integers
 
     def __call__(self, data: Any) -> Scores:
-        below, above = _ranks(self.space, data)
+        below, above, _ = _ranks(self.space, data)
         return Scores(-np.abs(above - below), Fraction(1))
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
-        """A row moves one of the two counts, or both alike; a replaced row may leave one and join the other."""
+        """A row moves one of the two counts, or both alike; a replaced one may leave one for the other."""
         amount = largest_change(unit, rows_per_person, added=1, replaced=2)
         return Sensitivity(amount, "Linf", unit, len(self.space), grain=1)
 
@@ -131,11 +131,12 @@ class QuantileScore:
         return Fraction(1, self._exact.denominator)
 
     def __call__(self, data: Any) -> Scores:
+        return Scores(-self.missed(*_ranks(self.space, data)), self.unit)
+
+    def missed(self, below: NDArray[np.int64], above: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+        """The ranks, in units, by which a candidate misses that has so many of the rows below and above it."""
         part, whole = self._exact.as_integer_ratio()
-        below, above = _ranks(self.space, data)
-        rows = len(np.ravel(data))
-        missed = np.maximum(whole * below - part * rows, whole * above - (whole - part) * rows)
-        return Scores(-np.maximum(missed, 0), self.unit)
+        return np.maximum(np.maximum(whole * below - part * rows, whole * above - (whole - part) * rows), 0)
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """max(p, 1-p) for an added or removed row, 1 for a replaced one."""
@@ -144,11 +145,18 @@ class QuantileScore:
         return Sensitivity(amount, "Linf", unit, len(self.space), self.unit)
 
 
-def _ranks(space: Grid | Integers, data: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many rows, each at its nearest candidate, lie strictly below and strictly above each candidate."""
-    here = np.bincount(space.positions(np.ravel(data)), minlength=len(space))
+def _ranks(space: Grid | Integers, data: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """How many rows lie strictly below and above each candidate, every row at its nearest, and of how many.
+
+    Missing rows are dropped, unless the space declares where they go: losing a row costs no more than
+    replacing it.
+    """
+    rows = np.ravel(data)
+    if space.missing is None:
+        rows = rows[present(rows)]
+    here = np.bincount(space.positions(rows), minlength=len(space))
     up_to = np.cumsum(here)
-    return up_to - here, up_to[-1] - up_to
+    return up_to - here, len(rows) - up_to, len(rows)
 
 
 def _items(row: Any) -> Iterable[Any]:

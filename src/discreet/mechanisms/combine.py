@@ -1,0 +1,211 @@
+"""Mechanisms made of mechanisms: every record alone, several answers at once, a random sample of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from discreet import samplers
+from discreet.errors import IncompatibleGuarantee, InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.derived_pairs import SubsampledPair
+from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.loss import LossDistribution, compose, pair_of
+from discreet.guarantees.unit import row
+from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.mechanism import least_noise, meets
+from discreet.mechanisms.randomized_response import RandomizedResponse
+from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.space import Categories, Space
+from discreet.rational import Number, check_probability, exactly
+
+
+@dataclass(frozen=True, kw_only=True)
+class Each:
+    """Randomizes every record alone: a sanitized database, or the local model; one object, run in two places.
+
+    A record is one value of `spaces[0]`, or a tuple with one value of each space; `mechanisms` has one mechanism for each.
+    A number is clamped into its space first.
+
+    Promise: (ε,δ) for one replaced record is that of one record's mechanism [T.4.7]; the columns of a record add. n is public.
+    Error: of one record, column by column. Source: [T.3.6], [T.4.3], [T.4.7], [T.4.9], [T.4.10].
+    """
+
+    mechanisms: tuple[Any, ...]
+    spaces: tuple[Space, ...]
+
+    def __post_init__(self) -> None:
+        mechanisms = self.mechanisms if isinstance(self.mechanisms, Sequence) else (self.mechanisms,)
+        spaces = self.spaces if isinstance(self.spaces, Sequence) else (self.spaces,)
+        object.__setattr__(self, "mechanisms", tuple(mechanisms))
+        object.__setattr__(self, "spaces", tuple(spaces))
+        if len(self.mechanisms) != len(self.spaces) or not self.spaces:
+            raise InvalidArgument("Each needs one mechanism for each space of a record.")
+
+    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+        """The columns of one record composed; any two points of the spaces are neighbors."""
+        unit = row(neighbors="replace")
+        parts = []
+        for mechanism, space in zip(self.mechanisms, self.spaces, strict=True):
+            part = mechanism.guarantee(None if isinstance(space, Categories) else Sensitivity(space.diameter, unit=unit))
+            parts.append(replace(part, protects=unit, trust="local"))
+        return parts[0] if len(parts) == 1 else compose(parts)
+
+    @classmethod
+    def for_guarantee(cls, guarantee: Guarantee, *, spaces: Space | Sequence[Space], calibration: str = "tight") -> Self:
+        """Equal shares of (ε,δ) for the columns: Laplace noise for numbers, randomized response for categories."""
+        if not isinstance(guarantee, Approx):
+            raise InvalidArgument("Each is calibrated for Pure and Approx.")
+        listed = tuple(spaces) if isinstance(spaces, Sequence) else (spaces,)
+        columns = len(listed)
+        share = replace(guarantee, epsilon=exactly(guarantee.epsilon) / columns)
+        if exactly(guarantee.delta):
+            share = replace(share, delta=exactly(guarantee.delta) / columns)
+        chosen = [
+            RandomizedResponse.for_guarantee(share, choices=space.points())
+            if isinstance(space, Categories)
+            else Laplace.for_guarantee(share, sensitivity=space.diameter, calibration=calibration)
+            for space in listed
+        ]
+        return cls(mechanisms=tuple(chosen), spaces=listed)
+
+    @classmethod
+    def for_error(cls, amounts: Any, *, spaces: Space | Sequence[Space], confidence: Any = 0.95) -> Self:
+        """Noise within an amount for each column: a distance for numbers, the fraction of wrong records for categories."""
+        listed = tuple(spaces) if isinstance(spaces, Sequence) else (spaces,)
+        wanted = tuple(amounts) if isinstance(amounts, Sequence) else (amounts,)
+        chosen = [
+            RandomizedResponse.for_error(amount, choices=space.points())
+            if isinstance(space, Categories)
+            else Laplace.for_error(amount, confidence=confidence)
+            for amount, space in zip(wanted, listed, strict=True)
+        ]
+        return cls(mechanisms=tuple(chosen), spaces=listed)
+
+    def error(self, confidence: Any) -> Accuracy | tuple[Accuracy, ...]:
+        """The error of one record: one accuracy, or one for each column."""
+        errors = tuple(mechanism.error(confidence) for mechanism in self.mechanisms)
+        return errors[0] if len(errors) == 1 else errors
+
+    def _draw(self, value: Any) -> Any:
+        if len(self.spaces) == 1:
+            return self._column(0, value)
+        columns = [self._column(i, column) for i, column in enumerate(zip(*value, strict=True))]
+        return list(zip(*(list(column) for column in columns), strict=True))
+
+    def _column(self, index: int, records: Any) -> Any:
+        space, mechanism = self.spaces[index], self.mechanisms[index]
+        inside = records if isinstance(space, Categories) else space.clamp(np.asarray(records))
+        return mechanism._draw(inside)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composed:
+    """Answers several questions at once, one mechanism for each; all of them are fixed before the first is drawn.
+
+    Promise: the numerically tight composition of the parts. Error: of each part.
+    """
+
+    mechanisms: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
+        if not self.mechanisms:
+            raise InvalidArgument("Composed needs at least one mechanism.")
+
+    def _parts(self, sensitivity: Any) -> tuple[Any, ...]:
+        shared = not isinstance(sensitivity, Sequence)
+        parts = (sensitivity,) * len(self.mechanisms) if shared else tuple(sensitivity)
+        if len(parts) != len(self.mechanisms):
+            raise InvalidArgument("Give one sensitivity for all parts, or one for each.")
+        return parts
+
+    def guarantee(self, sensitivity: Any) -> LossDistribution:
+        return compose(m.guarantee(s) for m, s in zip(self.mechanisms, self._parts(sensitivity), strict=True))
+
+    @classmethod
+    def for_guarantee(cls, guarantee: Guarantee, *, of: Callable[[Fraction], Sequence[Any]], sensitivity: Any) -> Self:
+        """The least noise of a family `of(scale)` whose composition keeps `guarantee`."""
+        return least_noise(
+            lambda scale: cls(mechanisms=tuple(of(scale))), lambda m: meets(m.guarantee(sensitivity), guarantee), Fraction(1)
+        )
+
+    @classmethod
+    def for_error(cls, amounts: Sequence[Any], *, of: Callable[..., Any] = Laplace.for_error, confidence: Any = 0.95) -> Self:
+        """One part for each amount, all within their amounts at once with this confidence."""
+        each = 1 - (1 - check_confidence(confidence)) / len(amounts)
+        return cls(mechanisms=tuple(of(amount, confidence=each) for amount in amounts))
+
+    def error(self, confidence: Any) -> tuple[Accuracy, ...]:
+        """The error of each part, all at once with this confidence (a union bound)."""
+        each = 1 - (1 - check_confidence(confidence)) / len(self.mechanisms)
+        return tuple(m.error(each) for m in self.mechanisms)
+
+    def _draw(self, value: Sequence[Any]) -> tuple[Any, ...]:
+        if len(value) != len(self.mechanisms):
+            raise InvalidArgument(f"{len(self.mechanisms)} answers are needed, one for each mechanism.")
+        return tuple(m._draw(v) for m, v in zip(self.mechanisms, value, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subsampled:
+    """Asks `query` of a Poisson sample of the rows, each kept with probability `rate`, and answers by `mechanism`.
+
+    Promise: add or remove one row: with it the output is the mixture (1−rate)·Q + rate·P, and the loss is computed from that
+    mixture, in both directions. Right only when every row is kept by its own independent coin, as it is here.
+    Error: of the answer about the SAMPLE; what sampling adds depends on the data, so no bound is stated for the whole table.
+    """
+
+    mechanism: Any
+    rate: Number
+    query: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_probability(self.rate, "rate")
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
+        base = self.mechanism.guarantee(sensitivity)
+        factors = pair_of(base)
+        if base.relation != "add_or_remove":
+            raise IncompatibleGuarantee("Poisson subsampling is proved for add_or_remove. State the sensitivity for it.")
+        if len(factors) != 1 or factors[0][1] != 1:
+            raise IncompatibleGuarantee("Subsample one mechanism at a time, and compose the subsampled ones.")
+        pair = SubsampledPair(factors[0][0], check_probability(self.rate))
+        return LossDistribution(factors=((pair, 1),), protects=base.protects)
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        of: Callable[[Fraction], Any],
+        rate: Number,
+        sensitivity: Any,
+        times: int = 1,
+        query: Callable[[Any], Any] | None = None,
+    ) -> Self:
+        """The least noise of a family `of(scale)` for which `times` subsampled answers together keep `guarantee`."""
+        return least_noise(
+            lambda scale: cls(mechanism=of(scale), rate=rate, query=query),
+            lambda m: meets(compose([m.guarantee(sensitivity)] * times), guarantee),
+            Fraction(1),
+        )
+
+    @classmethod
+    def for_error(cls, amount: Any, *, rate: Number, confidence: Any = 0.95, query: Callable[[Any], Any] | None = None) -> Self:
+        """Laplace noise within `amount` of the answer about the sample."""
+        return cls(mechanism=Laplace.for_error(amount, confidence=confidence), rate=rate, query=query)
+
+    def error(self, confidence: Any) -> Accuracy:
+        return self.mechanism.error(confidence)  # type: ignore[no-any-return]
+
+    def _draw(self, value: Any) -> Any:
+        if self.query is None:
+            raise InvalidArgument("Subsampled needs a query to ask of the sampled rows: Subsampled(mechanism=…, rate=…, query=…).")
+        rows = np.asarray(value)
+        kept = samplers.bernoulli(exactly(self.rate), len(rows))
+        return self.mechanism._draw(self.query(rows[kept]))

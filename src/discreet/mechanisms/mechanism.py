@@ -1,0 +1,95 @@
+"""What every mechanism offers, and the search for the least noise that keeps a promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from discreet.errors import IncompatibleGuarantee, InvalidArgument
+from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Renyi, ZeroConcentrated
+from discreet.guarantees.loss import LossDistribution
+from discreet.queries.sensitivity import Sensitivity
+from discreet.rational import Number, exactly, significant
+
+M = TypeVar("M")
+Calibration = str
+TIGHT, TAUGHT = "tight", "taught"
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A frozen value whose fields are the noise really drawn, never ε."""
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
+        """What releasing an answer of this sensitivity promises."""
+
+    def error(self, confidence: Any) -> Accuracy:
+        """How wrong an answer may be."""
+
+    def _draw(self, value: Any) -> Any: ...
+
+
+def tidy(value: Fraction) -> Number:
+    """The same number in its plainest exact form: an int, a float that prints as it, or the fraction."""
+    if value.denominator == 1:
+        return int(value)
+    try:
+        return float(value) if exactly(float(value)) == value else value
+    except OverflowError:
+        return value
+
+
+def check_calibration(calibration: Any) -> None:
+    """A typed error unless the calibration is 'tight' or 'taught'."""
+    if calibration not in (TIGHT, TAUGHT):
+        raise InvalidArgument("calibration must be 'tight' (the least noise) or 'taught' (the documents' formula).")
+
+
+def plain_sensitivity(sensitivity: Any, norm: str = "L1", dimension: int = 1) -> Sensitivity:
+    """A sensitivity as given, or a plain number read as a bound in `norm` for the ledger's own unit."""
+    if isinstance(sensitivity, Sensitivity):
+        return sensitivity
+    if sensitivity is None:
+        raise InvalidArgument("A sensitivity is needed: how far one unit can move the answer, such as sensitivity=1.")
+    return Sensitivity(sensitivity, norm=norm, dimension=dimension)  # type: ignore[arg-type]
+
+
+def meets(drawn: Guarantee, asked: Guarantee) -> bool:
+    """Whether what is drawn keeps what was asked for."""
+    match asked:
+        case Approx():
+            return drawn.delta_at(epsilon=asked.epsilon) <= exactly(asked.delta)
+        case ZeroConcentrated():
+            rho = drawn.rho() if isinstance(drawn, LossDistribution) else float("inf")
+            return rho <= exactly(asked.rho) or isinstance(drawn, ZeroConcentrated) and drawn.rho <= exactly(asked.rho)
+        case Renyi():
+            return drawn.renyi(float(asked.order)) <= exactly(asked.epsilon)
+        case GaussianTradeoff():
+            raise IncompatibleGuarantee(
+                "Noise on a lattice is close to a Gaussian trade-off but not one. "
+                "Ask for ZeroConcentrated(rho=mu**2/2) or for Approx(epsilon=…, delta=…)."
+            )
+    raise InvalidArgument(f"A mechanism cannot be calibrated for {type(asked).__name__}. Ask for Pure or Approx.")
+
+
+def least_noise(make: Callable[[Fraction], M], keeps: Callable[[M], bool], start: Fraction) -> M:
+    """The mechanism with the smallest scale that keeps the promise, to 1 part in 10^9; `start` is a first guess.
+
+    The scale handed out was itself checked: bisection chooses it, the exact law decides.
+    """
+    low = high = start
+    while not keeps(make(high)):
+        low, high = high, high * 2
+        if high > 2**1000:
+            raise InvalidArgument("No amount of this noise keeps the promise asked for. Ask for a weaker one.")
+    while low == high or keeps(make(low)):
+        low, high = low / 2, low
+        if low < Fraction(1, 2**1000):
+            return make(high)
+    while high - low > high / 10**9:
+        middle = Fraction(float((low + high) / 2))
+        low, high = (low, middle) if keeps(make(middle)) else (middle, high)
+    rounded = significant(high, up=True, digits=10)
+    return make(rounded) if keeps(make(rounded)) else make(high)

@@ -1,0 +1,174 @@
+"""Answers that appear only above a bar: keys that enough people hold, and the first of many questions to pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+
+from discreet import samplers
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.loss import LossDistribution
+from discreet.guarantees.pairs import LaplacePair, ResponsePair
+from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.lattice import as_numbers, check_step, step_for, to_lattice
+from discreet.mechanisms.mechanism import plain_sensitivity, tidy
+from discreet.rational import Number, check_count, check_positive, exactly, exp_bounds, float_up, significant
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeySelection:
+    """Adds whole-number Laplace noise to each key's count of people and shows the keys that reach `threshold`, with noisy counts.
+
+    Each person must have been bounded to `keys_per_person` keys, one count each, before.
+
+    Promise: add or remove a person: a key that person alone holds appears with probability P[1+noise ≥ threshold], the mass AT the
+    threshold included; for all their keys together that is δ. On the other keys the loss is at most keys_per_person/scale.
+    Error: of a shown count, the noise's; keys held by few may not appear at all. Source: THREATS, "Undeclared keys"; [L1].
+    """
+
+    scale: Number
+    threshold: int
+    keys_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive(self.scale, "scale")
+        check_count(self.keys_per_person, "keys_per_person")
+        check_count(self.threshold, "threshold", at_least=2)
+        alone, kept = self._alone_bound(), exp_bounds(-1 / exactly(self.scale))[1]
+        if 1 - alone - kept < alone * (1 + kept) * (1 - alone):
+            # not seeing a lone key must tell no more than one step of the noise does: δ of that step at −ln(1−alone)
+            raise InvalidArgument("threshold is too low for this scale: raise it, so that a lone key almost never appears.")
+
+    def _alone_bound(self) -> Fraction:
+        """P[1 + noise ≥ threshold], rounded up: q^(threshold−1)/(1+q)."""
+        low, high = exp_bounds(-1 / exactly(self.scale))
+        return high ** (self.threshold - 1) / (1 + low)
+
+    @property
+    def delta(self) -> float:
+        """The probability that any key held by one person alone appears, rounded up."""
+        kept = math.log1p(-float_up(self._alone_bound()))
+        return -math.expm1(self.keys_per_person * kept) * (1 + 1e-12)
+
+    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+        if sensitivity is not None and plain_sensitivity(sensitivity).exact != self.keys_per_person:
+            raise InvalidArgument("The sensitivity of key selection is keys_per_person, a field of the mechanism.")
+        noise = LaplacePair(self.keys_per_person, exactly(self.scale))
+        return LossDistribution(factors=((noise, 1), (ResponsePair(Fraction(0), Fraction(self.delta)), 1)))
+
+    @classmethod
+    def for_guarantee(cls, guarantee: Guarantee, *, keys_per_person: int = 1) -> Self:
+        """The lowest threshold at scale keys_per_person/ε that keeps (ε,δ)."""
+        if not isinstance(guarantee, Approx) or not exactly(guarantee.delta):
+            raise InvalidArgument("Showing undeclared keys needs a delta, such as Approx(epsilon=1, delta=1e-8).")
+        keys, delta = check_count(keys_per_person, "keys_per_person"), exactly(guarantee.delta)
+        scale = significant(keys / exactly(guarantee.epsilon), up=True)
+        low, high = 1, 2
+        while not cls._fits(scale, high, keys, delta):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if cls._fits(scale, middle, keys, delta) else (middle, high)
+        return cls(scale=tidy(scale), threshold=high, keys_per_person=keys)
+
+    @classmethod
+    def _fits(cls, scale: Fraction, threshold: int, keys: int, delta: Fraction) -> bool:
+        try:
+            return cls(scale=tidy(scale), threshold=threshold, keys_per_person=keys).delta <= delta
+        except InvalidArgument:
+            return False
+
+    @classmethod
+    def for_error(cls, amount: Any, *, delta: Any, keys_per_person: int = 1, confidence: Any = 0.95) -> Self:
+        """The most noise whose shown counts stay within `amount`, with the threshold that keeps δ."""
+        noise = Laplace.for_error(amount, confidence=confidence, step=1)
+        epsilon = significant(check_count(keys_per_person, "keys_per_person") / exactly(noise.scale), up=True)
+        return cls.for_guarantee(Approx(epsilon=epsilon, delta=delta), keys_per_person=keys_per_person)
+
+    def error(self, confidence: Any) -> Accuracy:
+        return Laplace(scale=self.scale, step=1).error(confidence)
+
+    def _draw(self, value: Mapping[Any, int]) -> dict[Any, int]:
+        # every present key gets its own draw; keys come back sorted, so their order says nothing
+        keys = sorted(value, key=lambda key: (type(key).__name__, key))
+        noise = samplers.discrete_laplace(exactly(self.scale), len(keys))
+        noisy = [int(value[key]) + int(k) for key, k in zip(keys, noise, strict=True)]
+        return {key: count for key, count in zip(keys, noisy, strict=True) if count >= self.threshold}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AboveThreshold:
+    """The index of the first answer whose noisy value reaches the noisy threshold, or None.
+
+    Promise: ε-DP with ε = Δ/threshold_scale + 2Δ/answer_scale (Δ/answer_scale for monotone answers), however many questions come
+    before, for ONE index. In zCDP it costs ε²/2.
+    Error: with confidence, every answer passed over is below threshold + amount and the one named above threshold − amount.
+    Source: Dwork-Roth 2014, the sparse vector; noise as in [L6.T7].
+    """
+
+    threshold: Number
+    threshold_scale: Number
+    answer_scale: Number
+    step: Number | None = None
+
+    def __post_init__(self) -> None:
+        exactly(self.threshold, "threshold")
+        smaller = min(check_positive(self.threshold_scale, "threshold_scale"), check_positive(self.answer_scale, "answer_scale"))
+        object.__setattr__(self, "step", step_for(smaller) if self.step is None else check_step(self.step))
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
+        bound = plain_sensitivity(sensitivity, "Linf")
+        moved = bound.to("Linf").in_steps(exactly(self.step)) * exactly(self.step)
+        factor = 1 if bound.monotone else 2
+        epsilon = moved / exactly(self.threshold_scale) + factor * moved / exactly(self.answer_scale)
+        return Pure(epsilon=epsilon, protects=bound.unit)
+
+    @classmethod
+    def for_guarantee(cls, guarantee: Guarantee, *, threshold: Number, sensitivity: Any, step: Number | None = None) -> Self:
+        """A third of ε for the threshold and two thirds for the answers, half of which monotone answers do not need."""
+        if type(guarantee) is not Pure:
+            raise InvalidArgument("AboveThreshold is calibrated for Pure. Use Pure(epsilon=…).")
+        bound = plain_sensitivity(sensitivity, "Linf")
+        epsilon = exactly(guarantee.epsilon)
+        share = Fraction(1, 2) if bound.monotone else Fraction(1, 3)
+        fixed = step_for(bound.exact / epsilon) if step is None else check_step(step)
+        moved = bound.to("Linf").in_steps(fixed) * fixed
+        first = significant(moved / (epsilon * share), up=True)
+        second = significant((1 if bound.monotone else 2) * moved / (epsilon * (1 - share)), up=True)
+        return cls(threshold=threshold, threshold_scale=tidy(first), answer_scale=tidy(second), step=fixed)
+
+    @classmethod
+    def for_error(
+        cls, amount: Any, *, threshold: Number, questions: int, confidence: Any = 0.95, step: Number | None = None
+    ) -> Self:
+        """The most noise for which `questions` answers are told apart within `amount` of the threshold."""
+        sure = 1 - (1 - check_confidence(confidence)) / 2
+        part = check_positive(amount, "amount") / 2
+        first = Laplace.for_error(part, confidence=sure, step=step)
+        second = Laplace.for_error(part, confidence=sure, step=step, values=questions)
+        return cls(threshold=threshold, threshold_scale=first.scale, answer_scale=second.scale, step=step)
+
+    def error(self, confidence: Any, *, questions: int = 1) -> Accuracy:
+        sure = check_confidence(confidence)
+        each = 1 - (1 - sure) / 2
+        first = Laplace(scale=self.threshold_scale, step=self.step).error(each)
+        second = Laplace(scale=self.answer_scale, step=self.step).error(each, values=check_count(questions, "questions"))
+        return Accuracy(amount=float(first) + float(second), confidence=sure, of="value")
+
+    def _draw(self, value: Iterable[Any]) -> int | None:
+        step = exactly(self.step)
+        bar = int(to_lattice(as_numbers(exactly(self.threshold)).reshape(-1), step)[0])
+        bar += int(samplers.discrete_laplace(exactly(self.threshold_scale) / step, 1)[0])
+        for index, answer in enumerate(value):
+            place = int(to_lattice(as_numbers(answer).reshape(-1), step)[0])
+            if place + int(samplers.discrete_laplace(exactly(self.answer_scale) / step, 1)[0]) >= bar:
+                return index
+        return None
+
+

@@ -1,0 +1,38 @@
+"""True values in transit: they do not print, compare, convert or pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NoReturn, TypeVar
+
+from discreet.errors import SealedValue
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Sealed(Generic[T]):
+    """Holds a true value for the door; only `open_with` looks inside.
+
+    >>> Sealed(41)
+    Sealed(…)
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: T) -> None:
+        self._value = value
+
+    def open_with(self, use: Callable[[T], R]) -> R:
+        """Hand the value to `use` and give back what that makes of it."""
+        return use(self._value)
+
+    def __repr__(self) -> str:
+        return "Sealed(…)"
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise SealedValue("A sealed true value cannot be printed, compared, converted or pickled. Release it instead.")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __int__ = __float__ = __iter__ = __len__ = _refuse  # type: ignore[assignment]
+    __reduce_ex__ = __copy__ = __deepcopy__ = __array__ = __format__ = __index__ = __complex__ = _refuse  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
