@@ -128,9 +128,7 @@ def test_who_may_pass() -> None:
     assert may_charge("door.py")
     assert not any(map(may_charge, ["ledger/ledger.py", "mechanisms/door.py", "cli/app.py"]))
     assert may_draw("mechanisms/laplace.py")
-    assert not any(
-        map(may_draw, ["audit/attack.py", "testing.py", "ledger/ledger.py", "demo/mechanisms/run.py"])
-    )
+    assert not any(map(may_draw, ["audit/attack.py", "testing.py", "ledger/ledger.py", "demo/mechanisms/run.py"]))
 
 
 # --- one source of randomness ---------------------------------------------------------------------------
@@ -178,9 +176,7 @@ def entropy_uses(source: str) -> list[int]:
                 dotted_name(node, aliases)
             ):
                 lines.add(node.lineno)
-            case ast.Call(
-                func=ast.Name(id="__import__") | ast.Attribute(attr="import_module"), args=arguments
-            ):
+            case ast.Call(func=ast.Name(id="__import__") | ast.Attribute(attr="import_module"), args=arguments):
                 if any(isinstance(a, ast.Constant) and is_entropy(str(a.value)) for a in arguments):
                     lines.add(node.lineno)
             case ast.Constant(value=str(text)) if text in ENTROPY_FILES:
@@ -338,6 +334,4 @@ def test_the_theory_map_names_files_that_exist() -> None:
 def test_a_stale_map_is_caught(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "here.py").touch()
-    assert missing_files("| L3.EM | `src/here.py` | `tests/test_gone.py` |", tmp_path) == [
-        "tests/test_gone.py"
-    ]
+    assert missing_files("| L3.EM | `src/here.py` | `tests/test_gone.py` |", tmp_path) == ["tests/test_gone.py"]

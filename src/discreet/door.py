@@ -16,7 +16,9 @@ from discreet.sealed import Sealed
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """What leaves: the noisy value, what it promises, how wrong it may be, and its receipt. Never the true answer."""
+    """What leaves: the noisy value, what it promises, how wrong it may be, and its receipt. Never the true
+    answer.
+    """
 
     value: Any
     guarantee: Guarantee
@@ -43,18 +45,27 @@ class Release:
         return "; ".join(parts)
 
 
-def release(value: Any, mechanism: Mechanism, *, sensitivity: Any = None, ledger: Ledger | None = None, query: Any = None) -> Release:
+def release(
+    value: Any,
+    mechanism: Mechanism,
+    *,
+    sensitivity: Any = None,
+    ledger: Ledger | None = None,
+    query: Any = None,
+) -> Release:
     """Answer with noise: charge `ledger` (when given), then draw, then report.
 
-    `value` is the true answer, and `sensitivity` how far one unit can move it (a number, in the mechanism's own norm, or a
-    `Sensitivity`). With `query`, `value` is the data: the query is asked of it behind the door and knows its own sensitivity.
-    Every call charges and draws anew.
+    `value` is the true answer, and `sensitivity` how far one unit can move it (a number, in the mechanism's
+    own norm, or a `Sensitivity`). With `query`, `value` is the data: the query is asked of it behind the
+    door and knows its own sensitivity. Every call charges and draws anew.
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidArgument("The second argument must be a mechanism, such as dp.Laplace(scale=2).")
     if query is not None:
         if ledger is None or sensitivity is not None:
-            raise InvalidArgument("A query takes its sensitivity from the ledger's unit: give ledger=, and no sensitivity=.")
+            raise InvalidArgument(
+                "A query takes its sensitivity from the ledger's unit: give ledger=, and no sensitivity=."
+            )
         sensitivity = query.sensitivity(ledger.protects)
     elif hasattr(mechanism, "sensitivity_for"):
         sensitivity = mechanism.sensitivity_for(sensitivity, value)

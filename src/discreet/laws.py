@@ -1,8 +1,9 @@
 """Laws on the integers, as exact integer weights.
 
-`Shape` is a symmetric law given by its exponent. `OneSided` draws its absolute value from a table of integer weights that sum to
-a power of two exactly, one lookup a draw (the alias method, in integers). What the integers cannot express, about 2^-50 of the
-mass and the whole far tail, is one more item of the table, the *remainder*, drawn in arbitrary precision when it comes up.
+`Shape` is a symmetric law given by its exponent. `OneSided` draws its absolute value from a table of
+integer weights that sum to a power of two exactly, one lookup a draw (the alias method, in integers). What
+the integers cannot express, about 2^-50 of the mass and the whole far tail, is one more item of the table,
+the *remainder*, drawn in arbitrary precision when it comes up.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ class Shape:
         return Shape(self.kind, self.parameter / 2 ** (bits if self.kind == "laplace" else 2 * bits))
 
     def masses(self, bits: int) -> tuple[list[int], int]:
-        """Integers m_k ≤ exp(-energy(k))·2^bits ≤ m_k + slack for k = 0, 1, …, and slack also bounds all that is left out."""
+        """Integers m_k ≤ exp(-energy(k))·2^bits ≤ m_k + slack for k = 0, 1, …, and slack also bounds all that is
+        left out.
+        """
         work = bits + 64
         first = exp_minus_bits(self.energy(1), work)[0]
         ratio = first if self.kind == "laplace" else exp_minus_bits(self.energy(2) - 2 * self.energy(1), work)[0]
@@ -91,10 +94,11 @@ class Shape:
             if self.kind == "gaussian":
                 factor = factor * ratio >> work
         # each product loses < 4 units of 2^-work; what follows is below a geometric tail with the last ratio
-        tail = math.ceil(Fraction(4, 1) / max(Fraction(1, 2**bits), 1 - Fraction(factor + len(masses) * 4 + 4, 1 << work)))
+        tail = math.ceil(
+            Fraction(4, 1) / max(Fraction(1, 2**bits), 1 - Fraction(factor + len(masses) * 4 + 4, 1 << work))
+        )
         slack = 2 + (8 * len(masses) ** 2 >> 64) + tail
         return masses, slack
-
 
     def law(self, bits: int = 256) -> tuple[dict[int, Fraction], Fraction]:
         """Each k with a probability rounded down by less than 2^-bits·len, and the mass left out. For enumeration."""
@@ -105,9 +109,11 @@ class Shape:
 
 
 class OneSided:
-    """Draws k = 0, 1, 2, … with mass ∝ exp(-energy(k)), the mass at 0 halved when `halved` (for a sign to be added).
+    """Draws k = 0, 1, 2, … with mass ∝ exp(-energy(k)), the mass at 0 halved when `halved` (for a sign to be
+    added).
 
-    Promise: every k comes up with exactly its probability, whatever `bits` is; fewer bits only make the remainder likelier.
+    Promise: every k comes up with exactly its probability, whatever `bits` is; fewer bits only make the
+    remainder likelier.
     """
 
     def __init__(self, shape: Shape, *, halved: bool, bits: int = TABLE_BITS) -> None:

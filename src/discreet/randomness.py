@@ -1,7 +1,8 @@
 """The only place where randomness enters: an AES-256-CTR keystream keyed by the operating system.
 
-Promise: every thread of every process reads its own stream; a fork never shares one; without entropy nothing is drawn.
-There is no seed. `discreet.testing` may put a replayed stream in its place, and every release then says `not_private`.
+Promise: every thread of every process reads its own stream; a fork never shares one; without entropy
+nothing is drawn. There is no seed. `discreet.testing` may put a replayed stream in its place, and every
+release then says `not_private`.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ def _bytes(count: int) -> bytes:
     replayed = _replayed.get()
     if replayed is not None:
         return replayed.read(count)
-    owner = (os.getpid(), _forks)  # the pid alone could be used again; the fork count alone misses a raw clone
+    owner = (
+        os.getpid(),
+        _forks,
+    )  # the pid alone could be used again; the fork count alone misses a raw clone
     stream = _own.stream
     if stream is None or _own.owner != owner or stream.used > _BYTES_PER_KEY:
         seed = _entropy(_KEY_BYTES + _NONCE_BYTES)

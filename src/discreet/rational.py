@@ -1,8 +1,9 @@
 """Numbers that mean what a person wrote, and the roundings that keep promises safe.
 
-A float enters as the decimal it prints (`0.1` is one tenth, not 0.1000000000000000055…), so that ten charges of 0.1 are
-exactly 1. Costs round up, limits round down, and every name says which. Transcendental functions come as certified
-enclosures: `decimal` rounds `exp` and `ln` correctly, so one unit in the last place on either side holds the truth.
+A float enters as the decimal it prints (`0.1` is one tenth, not 0.1000000000000000055…), so that ten
+charges of 0.1 are exactly 1. Costs round up, limits round down, and every name says which. Transcendental
+functions come as certified enclosures: `decimal` rounds `exp` and `ln` correctly, so one unit in the last
+place on either side holds the truth.
 """
 
 from __future__ import annotations
@@ -136,9 +137,7 @@ def power_of_two_below(value: Fraction) -> Fraction:
 
 
 def _context(digits: int, rounding: str) -> decimal.Context:
-    return decimal.Context(
-        prec=digits, rounding=rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[]
-    )
+    return decimal.Context(prec=digits, rounding=rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[])
 
 
 def _enclose(function: str, value: Fraction, digits: int) -> tuple[Fraction, Fraction]:

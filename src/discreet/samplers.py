@@ -1,9 +1,10 @@
 """Exact draws: no float decides a probability, no tail is cut, no loop runs longer for a larger value.
 
-A number is drawn in two parts: a cell from a table of integer weights (`laws.OneSided`, exact), and uniform bits inside the
-cell, kept with the exact probability that the law asks for. That coin compares a 64-bit uniform with a float `exp` and, inside a
-guard band of 2^-40 around it (the float is good to 2^-48), with arbitrary precision. Cells are small against the scale, so
-nearly every try is kept, and the number of tries is independent of the value that is.
+A number is drawn in two parts: a cell from a table of integer weights (`laws.OneSided`, exact), and uniform
+bits inside the cell, kept with the exact probability that the law asks for. That coin compares a 64-bit
+uniform with a float `exp` and, inside a guard band of 2^-40 around it (the float is good to 2^-48), with
+arbitrary precision. Cells are small against the scale, so nearly every try is kept, and the number of tries
+is independent of the value that is.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ def _replaceable(sampler: _F) -> _F:
 
 
 def below_exp(word: int, energy: Fraction, scale: Fraction = Fraction(1)) -> bool:
-    """Whether a uniform that starts with the 64 bits `word` lies below `scale·exp(-energy)`, reading on while unsure."""
+    """Whether a uniform that starts with the 64 bits `word` lies below `scale·exp(-energy)`, reading on while
+    unsure.
+    """
     bits = 64
     while True:
         lower, upper = exp_minus_bits(energy, bits)
@@ -221,8 +224,9 @@ def exponential_choice(
 ) -> NDArray[np.int64]:
     """`size` indices with P[i] ∝ widths[i]·exp(-rate·losses[i]), exactly.
 
-    `losses` are integers or `Fraction`s of any size (dtype object), `widths` non-negative integers. Integer weights just above the
-    true ones propose an index, and an exact coin keeps it: no normalizing constant, no float in the law.
+    `losses` are integers or `Fraction`s of any size (dtype object), `widths` non-negative integers. Integer
+    weights just above the true ones propose an index, and an exact coin keeps it: no normalizing constant,
+    no float in the law.
     """
     possible = losses if widths is None else losses[widths > 0]
     least, most = _exact(possible.min()), _exact(losses.max())

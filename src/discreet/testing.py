@@ -2,8 +2,8 @@
 
 Everything released inside one of these blocks is marked `not_private`.
 
-    with testing.frozen(7) as tape:      the same noise every time; tape.calls lists every draw that was asked for
-    with testing.no_noise():             ε = ∞: the answer a mechanism would give without noise
+    with testing.frozen(7) as tape:      the same noise every time; tape.calls lists every draw that was
+    asked for with testing.no_noise():             ε = ∞: the answer a mechanism would give without noise
     law = testing.exact_law(run)         every output of run() with its exact probability, by enumeration
 """
 
@@ -127,16 +127,22 @@ def _options(sampler: Callable[..., Any], given: dict[str, Any], window: int) ->
     raise InvalidArgument(f"no exact law is written down for {sampler.__name__}.")
 
 
-def _single_draws(sampler: Callable[..., Any], given: dict[str, Any]) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
+def _single_draws(
+    sampler: Callable[..., Any], given: dict[str, Any]
+) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
     if sampler.__name__ == "bernoulli_exp_each":
-        return [(samplers.bernoulli_exp, {"energy": given["rate"] * Fraction(loss)}) for loss in given["losses"].tolist()]
+        return [
+            (samplers.bernoulli_exp, {"energy": given["rate"] * Fraction(loss)}) for loss in given["losses"].tolist()
+        ]
     return [(sampler, given)] * (1 if sampler.__name__ == "permutation" else given.get("size", 1))
 
 
 def exact_law(run: Callable[[], Any], *, window: int = 12, most_paths: int = 2_000_000) -> ExactLaw:
-    """Every output of `run()` with its exact probability: each draw is replaced, in turn, by each of its outcomes.
+    """Every output of `run()` with its exact probability: each draw is replaced, in turn, by each of its
+    outcomes.
 
-    Noise beyond ±`window` steps is not enumerated; its mass is `unresolved`. Outputs must be hashable (arrays become tuples).
+    Noise beyond ±`window` steps is not enumerated; its mass is `unresolved`. Outputs must be hashable
+    (arrays become tuples).
     """
     law: dict[Hashable, Fraction] = {}
     path: list[int] = []

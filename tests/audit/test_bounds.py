@@ -22,12 +22,8 @@ def test_clopper_pearson_is_exact(trials: int, miss: float) -> None:
     hits = np.unique(np.linspace(0, trials, 9).astype(int))
     low, high = clopper_pearson(hits, trials, miss)
     for k, below, above in zip(hits.tolist(), low.tolist(), high.tolist(), strict=True):
-        assert (
-            (below == 0) if k == 0 else math.isclose(float(bdtrc(k - 1, trials, below)), miss, rel_tol=1e-6)
-        )
-        assert (
-            (above == 1) if k == trials else math.isclose(float(bdtr(k, trials, above)), miss, rel_tol=1e-6)
-        )
+        assert (below == 0) if k == 0 else math.isclose(float(bdtrc(k - 1, trials, below)), miss, rel_tol=1e-6)
+        assert (above == 1) if k == trials else math.isclose(float(bdtr(k, trials, above)), miss, rel_tol=1e-6)
         assert below <= k / trials <= above
 
 

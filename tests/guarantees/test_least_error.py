@@ -47,9 +47,7 @@ def test_every_pair_of_a_curve_is_a_bound() -> None:
         pairs = [(e, guarantee.delta_at(epsilon=e)) for e in (0.0, 0.25, 0.5, 1.0, 2.0)]
         assert bound >= max((1 - d) / (2 * (1 + math.exp(e))) for e, d in pairs) * (1 - 1e-12)
         assert 0 < bound < 0.25
-    assert least_error(Interval(0, 1), ZeroConcentrated(rho=2)) < least_error(
-        Interval(0, 1), ZeroConcentrated(rho=1)
-    )
+    assert least_error(Interval(0, 1), ZeroConcentrated(rho=2)) < least_error(Interval(0, 1), ZeroConcentrated(rho=1))
 
 
 def test_the_relation_is_respected() -> None:

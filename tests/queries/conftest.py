@@ -19,9 +19,7 @@ def _neighbors(
 
     With `exchange` a replaced unit keeps its number of rows, as a replaced row() does.
     """
-    units = [
-        list(u) for k in range(per_person + 1) for u in itertools.combinations_with_replacement(domain, k)
-    ]
+    units = [list(u) for k in range(per_person + 1) for u in itertools.combinations_with_replacement(domain, k)]
     for size in range(rows + 1):
         for rest in itertools.combinations_with_replacement(domain, size):
             if relation == "add_or_remove":

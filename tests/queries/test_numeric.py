@@ -130,9 +130,7 @@ def test_vector_sum(norm: Any, relation: Any, neighbors: Any, largest: Any) -> N
 
 @pytest.mark.parametrize("norm", ["L1", "L2", "Linf"])
 @given(
-    vector=st.lists(
-        st.one_of(st.floats(), st.floats(-1, 1), st.sampled_from([0.6, 0.8])), min_size=3, max_size=3
-    ),
+    vector=st.lists(st.one_of(st.floats(), st.floats(-1, 1), st.sampled_from([0.6, 0.8])), min_size=3, max_size=3),
     radius=st.sampled_from([1, 0.1, Fraction(1, 3), 7e20, Fraction("9.313225746154785e-10")]),
 )
 @settings(max_examples=300, deadline=None)
@@ -144,10 +142,7 @@ def test_no_vector_passes_the_radius(norm: Any, vector: list[float], radius: Any
     assert size <= exact ** (2 if norm == "L2" else 1)
     assert all((x / query.grain).denominator == 1 for x in moved)
     if vector in query.space:
-        assert (
-            max(abs(Fraction(repr(x)) - y) for x, y in zip(map(abs, vector), moved, strict=True))
-            <= 2 * query.grain
-        )
+        assert max(abs(Fraction(repr(x)) - y) for x, y in zip(map(abs, vector), moved, strict=True)) <= 2 * query.grain
 
 
 def test_vector_sum_of_surface_rows_is_exact() -> None:

@@ -70,9 +70,7 @@ def test_median_sensitivity(relation: Any, per_person: int, neighbors: Any, larg
 @pytest.mark.parametrize("quantile", QUANTILES)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("per_person", [1, 2])
-def test_quantile_sensitivity(
-    quantile: Fraction, relation: Any, per_person: int, neighbors: Any, largest: Any
-) -> None:
+def test_quantile_sensitivity(quantile: Fraction, relation: Any, per_person: int, neighbors: Any, largest: Any) -> None:
     query = QuantileScore(Grid(0, 3, 1), quantile)
     pairs = neighbors((0, 1, 3, math.nan), 4, relation, per_person)
     seen = largest(lambda rows: exact(query(rows)), pairs, "Linf")
@@ -99,8 +97,7 @@ def test_popularity(relation: Any, neighbors: Any, largest: Any) -> None:
     stated = query.sensitivity(row(neighbors=relation))
     assert largest(lambda rows: exact(query(rows)), iter(pairs), "Linf") == stated.exact == 1
     one_way = all(
-        len({a > b for a, b in zip(exact(query(x)), exact(query(y)), strict=True) if a != b}) < 2
-        for x, y in pairs
+        len({a > b for a, b in zip(exact(query(x)), exact(query(y)), strict=True) if a != b}) < 2 for x, y in pairs
     )
     assert one_way == stated.monotone == (relation == "add_or_remove")
     matrix = np.array([[1, 0], [7, -3], [math.nan, 1]])

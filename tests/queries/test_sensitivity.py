@@ -84,9 +84,7 @@ def test_rounded_answers_stay_within_steps(
     assert float(l2.squared_in_steps(step)) <= (math.sqrt(squared) / step + math.sqrt(d)) ** 2 * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(
-    ("amount", "d"), [*itertools.product([Fraction(1, 2), 1, Fraction(3, 2), 2], [1, 2, 3])]
-)
+@pytest.mark.parametrize(("amount", "d"), [*itertools.product([Fraction(1, 2), 1, Fraction(3, 2), 2], [1, 2, 3])])
 def test_bounds_in_steps_are_attained(amount: Fraction, d: int) -> None:
     # one coordinate takes nearly all, the others cross a tie by a hair
     hair = Fraction(1, 1000)

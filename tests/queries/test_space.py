@@ -31,11 +31,7 @@ ANY_FLOAT = st.floats(allow_nan=True, allow_infinity=True)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=repr)
-@given(
-    values=st.lists(
-        st.one_of(ANY_FLOAT, st.floats(-20, 20), st.integers(-(2**70), 2**70), st.none()), min_size=1
-    )
-)
+@given(values=st.lists(st.one_of(ANY_FLOAT, st.floats(-20, 20), st.integers(-(2**70), 2**70), st.none()), min_size=1))
 @settings(max_examples=40, deadline=None)
 def test_numbers_clamp_to_members_and_stay_there(space: Any, values: list[Any]) -> None:
     once = space.clamp(np.array(values, dtype=object))
@@ -156,9 +152,7 @@ def test_categories() -> None:
     assert Categories(((1, 2), (3, 4))).clamp((3, 4)) == (3, 4)
 
 
-VECTOR = st.lists(
-    st.one_of(ANY_FLOAT, st.floats(-2, 2), st.sampled_from([0.6, 0.8, 1.0, 0.1])), min_size=3, max_size=3
-)
+VECTOR = st.lists(st.one_of(ANY_FLOAT, st.floats(-2, 2), st.sampled_from([0.6, 0.8, 1.0, 0.1])), min_size=3, max_size=3)
 
 
 @pytest.mark.parametrize("norm", ["L1", "L2", "Linf"])

@@ -184,9 +184,7 @@ def _category(first: Outputs, second: Outputs) -> Feature:
     for item in (*first, *second):
         code.setdefault(item, len(code))
     names = tuple("anything else" if item is code else repr(item) for item in (*code, code))
-    return Feature(
-        "the output", lambda x: np.fromiter((code.get(i, len(code)) for i in x), np.float64, len(x)), names
-    )
+    return Feature("the output", lambda x: np.fromiter((code.get(i, len(code)) for i in x), np.float64, len(x)), names)
 
 
 def lowest_bit(values: Floats) -> Floats:

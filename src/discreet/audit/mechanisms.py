@@ -1,4 +1,6 @@
-"""Our own mechanisms, ready to be audited through the public door: each on two neighbors where it is nearly at its worst."""
+"""Our own mechanisms, ready to be audited through the public door: each on two neighbors where it is nearly
+at its worst.
+"""
 
 from __future__ import annotations
 
@@ -100,9 +102,7 @@ def _gaussian(promise: Approx) -> Subject:
 
 
 def _randomized_response(promise: Approx) -> Subject:
-    return Subject(
-        mechanism=RandomizedResponse.for_guarantee(promise, choices=["yes", "no"]), first="yes", second="no"
-    )
+    return Subject(mechanism=RandomizedResponse.for_guarantee(promise, choices=["yes", "no"]), first="yes", second="no")
 
 
 def _choosing(mechanism: Any) -> Subject:

@@ -88,9 +88,7 @@ def audit(
 
 @app.command()
 def reproduce(
-    out: Annotated[
-        Path, typer.Argument(help="Folder for the tables (CSV) and figures (PNG).", file_okay=False)
-    ],
+    out: Annotated[Path, typer.Argument(help="Folder for the tables (CSV) and figures (PNG).", file_okay=False)],
     people: Annotated[int, typer.Option(help="How many people to generate.", min=1)] = 1000,
 ) -> None:
     """Remake the founding documents' tables and figures, taught and tight side by side."""

@@ -72,9 +72,7 @@ class AdvancedTaught(Rule):
     def coordinates(self, guarantee: Guarantee) -> Vector:
         epsilon, delta = exactly(self.each.epsilon), exactly(self.each.delta)
         if (stated_epsilon(guarantee), stated_delta(guarantee)) != (epsilon, delta):
-            raise IncompatibleGuarantee(
-                f'Only equal releases of {self.each} compose here. Use rule="advanced".'
-            )
+            raise IncompatibleGuarantee(f'Only equal releases of {self.each} compose here. Use rule="advanced".')
         return round_up(delta), round_up(epsilon**2)
 
     def total(self, vector: Vector) -> Approx:

@@ -80,9 +80,7 @@ def _forward(renyi: Callable[[float], float], rate: float, order: int) -> float:
     if top > 1:
         total = top + math.log(math.fsum([math.exp(log - top) for log in full] + [math.exp(-top)]))
     else:  # the plain terms are a part of 1: adding up what exceeds them keeps small results exact
-        total = math.log1p(
-            math.fsum(math.exp(b) * -math.expm1(a - b) for a, b in zip(plain, full, strict=True))
-        )
+        total = math.log1p(math.fsum(math.exp(b) * -math.expm1(a - b) for a, b in zip(plain, full, strict=True)))
     return total * (1 + error) / (order - 1)
 
 

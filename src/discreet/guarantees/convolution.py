@@ -1,9 +1,10 @@
-"""Numerically tight composition of fixed pairs: grid, tilt, Fourier transform, and an error bound that is added to δ.
+"""Numerically tight composition of fixed pairs: grid, tilt, Fourier transform, and an error bound that is
+added to δ.
 
-Each pair is put on a grid of losses so that every cell's mass of P and of Q is kept exactly and only moves to the cell's two
-ends: the curve can only rise, and by the square of the step. Losses are then summed by FFT under an exponential tilt that puts
-the interesting tail in the middle, so that rounding is relative to δ and not to 1. What is cut off, wraps around or is rounded is bounded
-and counted in δ.
+Each pair is put on a grid of losses so that every cell's mass of P and of Q is kept exactly and only moves
+to the cell's two ends: the curve can only rise, and by the square of the step. Losses are then summed by
+FFT under an exponential tilt that puts the interesting tail in the middle, so that rounding is relative to
+δ and not to 1. What is cut off, wraps around or is rounded is bounded and counted in δ.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class GridLaw:
 
 
 def on_grid(pair: Pair, step: float) -> GridLaw:
-    """The pair on the grid of multiples of `step`: masses of P and Q kept, moved only to the ends of their cells."""
+    """The pair on the grid of multiples of `step`: masses of P and Q kept, moved only to the ends of their
+    cells.
+    """
     low, high = pair.span()
     first, last = math.floor(low / step - 1e-9), math.ceil(high / step + 1e-9)
     edges = np.arange(first, last + 1) * step
@@ -81,7 +84,9 @@ def on_grid(pair: Pair, step: float) -> GridLaw:
 
 @dataclass(frozen=True)
 class Composition:
-    """The curve of a composition above a window: suffix sums of P and of Q over the grid, with all errors in `lost`."""
+    """The curve of a composition above a window: suffix sums of P and of Q over the grid, with all errors in
+    `lost`.
+    """
 
     step: float
     first: int
@@ -125,7 +130,9 @@ def _mean_and_deviation(laws: Sequence[tuple[GridLaw, int]], tilt: float) -> tup
 
 
 def _tilt_for(laws: Sequence[tuple[GridLaw, int]], *, epsilon: float | None, log_delta: float) -> float:
-    """The tilt whose mean is the ε asked about, or the Chernoff estimate of ε at δ. Any tilt is valid; this one is precise."""
+    """The tilt whose mean is the ε asked about, or the Chernoff estimate of ε at δ. Any tilt is valid; this one
+    is precise.
+    """
 
     def too_small(tilt: float) -> bool:
         mean, _ = _mean_and_deviation(laws, tilt)
@@ -144,7 +151,9 @@ def _tilt_for(laws: Sequence[tuple[GridLaw, int]], *, epsilon: float | None, log
 
 
 def _step_for(factors: Factors, estimate: float, deviation: float, log_delta: float, accuracy: float) -> float:
-    """A grid step whose rounding moves ε by about `accuracy` of itself, a divisor of the commonest losses' spacing."""
+    """A grid step whose rounding moves ε by about `accuracy` of itself, a divisor of the commonest losses'
+    spacing.
+    """
     steps_in_all = sum(times for _, times in factors)
     pull = 1 + math.sqrt(2 * max(-log_delta, 1.0)) / max(deviation, 1e-9)
     step = math.sqrt(12 * accuracy * max(estimate, 1e-3) / (steps_in_all * pull))
@@ -170,9 +179,7 @@ def _pilot(pair: Pair) -> GridLaw:
         step = max(min(deviation / 8, step / 2), (high - low) / 60_000)
 
 
-def _window(
-    pilots: Sequence[tuple[GridLaw, int]], tilt: float, delta: float
-) -> tuple[float, float, float]:
+def _window(pilots: Sequence[tuple[GridLaw, int]], tilt: float, delta: float) -> tuple[float, float, float]:
     """Ends of a window that holds the tilted sum, and the tilt that best bounds what lies above it (Chernoff)."""
     center, deviation = _mean_and_deviation(pilots, tilt)
     widest = sum(times * (len(law.masses) - 1) * law.step for law, times in pilots)
@@ -193,7 +200,8 @@ def compose_pairs(
 ) -> Composition:
     """The composition's curve around one ε or one δ.
 
-    Error: the curve is never below the true one and, at the point asked about, its ε is about a fraction `accuracy` above.
+    Error: the curve is never below the true one and, at the point asked about, its ε is about a fraction
+    `accuracy` above.
     """
     still = sum(times * math.log1p(-pair.infinite) for pair, times in factors if not _moves(pair))
     factors = [(pair, times) for pair, times in factors if _moves(pair)]
@@ -220,9 +228,7 @@ def _moves(pair: Pair) -> bool:
     return high > low
 
 
-def _transform(
-    laws: Sequence[tuple[GridLaw, int]], tilt: float, first: int, last: int, beyond: float
-) -> Composition:
+def _transform(laws: Sequence[tuple[GridLaw, int]], tilt: float, first: int, last: int, beyond: float) -> Composition:
     from scipy.fft import irfft, next_fast_len, rfft
 
     step = laws[0][0].step
@@ -234,7 +240,9 @@ def _transform(
         log_moment = law.log_moment(tilt)
         log_scale += times * log_moment
         padded = np.zeros(length)
-        padded[(law.first + np.arange(len(law.masses))) % length] = law.masses * np.exp(tilt * law.losses() - log_moment)
+        padded[(law.first + np.arange(len(law.masses))) % length] = law.masses * np.exp(
+            tilt * law.losses() - log_moment
+        )
         parts.append((rfft(padded), times))
         ceiling += times * np.log(np.abs(parts[-1][0]) + rounding)
     active = np.flatnonzero(ceiling > -100)  # the rest could be left out: its size goes into the error

@@ -18,8 +18,8 @@ from discreet.rational import exactly, exp_bounds, float_up, log_bounds
 class SubsampledPair(Pair):
     """Poisson subsampling: each unit takes part with probability `rate`, independently (add or remove only).
 
-    With the unit present the output is the mixture (1−rate)·Q + rate·P, without it Q. `removed` is that order; its mirror is the
-    other. The loss of the mixture is ln(1 − rate + rate·e^ℓ).
+    With the unit present the output is the mixture (1−rate)·Q + rate·P, without it Q. `removed` is that
+    order; its mirror is the other. The loss of the mixture is ln(1 − rate + rate·e^ℓ).
     """
 
     base: Pair
@@ -33,15 +33,19 @@ class SubsampledPair(Pair):
     @property
     def bound(self) -> Fraction | None:  # type: ignore[override]
         if self.removed:
-            return None if self.base.bound is None else log_bounds(1 + self.rate * (exp_bounds(self.base.bound)[1] - 1))[1]
+            return (
+                None if self.base.bound is None else log_bounds(1 + self.rate * (exp_bounds(self.base.bound)[1] - 1))[1]
+            )
         lowest = self.base.mirrored().bound  # of ln Q/P; without it the mixture keeps at least (1−rate)·Q
         kept = exp_bounds(-lowest)[0] if lowest is not None and not self.base.mirrored().infinite else Fraction(0)
         return log_bounds(1 / (1 - self.rate + self.rate * kept))[1]
 
     def _mixed(self, loss: float) -> float:
         rate = float(self.rate)
-        return loss + math.log(rate) + math.log1p((1 - rate) / rate * math.exp(-loss)) if loss > 30 else math.log1p(
-            rate * math.expm1(loss)
+        return (
+            loss + math.log(rate) + math.log1p((1 - rate) / rate * math.exp(-loss))
+            if loss > 30
+            else math.log1p(rate * math.expm1(loss))
         )
 
     def _unmixed(self, edges: Floats) -> Floats:
@@ -81,7 +85,9 @@ class SubsampledPair(Pair):
 
 
 def _renyi_on_grid(pair: Pair, order: float) -> float:
-    """The divergence of a bounded pair from its cells, each mass moved to the cell's ends (never below the truth)."""
+    """The divergence of a bounded pair from its cells, each mass moved to the cell's ends (never below the
+    truth).
+    """
     from discreet.guarantees.convolution import on_grid
 
     low, high = pair.span()
@@ -96,9 +102,10 @@ def _renyi_on_grid(pair: Pair, order: float) -> float:
 class NearGaussianPair(Pair):
     """Discrete Gaussian noise when up to `moved` coordinates move by `squared` squared steps in all.
 
-    Within 12 standard deviations the mass at a lattice point is that of its cell under the continuous law, up to a factor e^±η with
-    η = 7/variance (the midpoint rule: |φ''/φ|/24 ≤ 6). So the curve is the continuous one at ε − 2·moved·η, times e^(moved·η),
-    and the mass further out, below 1e-32 a coordinate, is lost.
+    Within 12 standard deviations the mass at a lattice point is that of its cell under the continuous law,
+    up to a factor e^±η with η = 7/variance (the midpoint rule: |φ''/φ|/24 ≤ 6). So the curve is the
+    continuous one at ε − 2·moved·η, times e^(moved·η), and the mass further out, below 1e-32 a coordinate,
+    is lost.
     """
 
     squared: int
@@ -134,13 +141,17 @@ class NearGaussianPair(Pair):
 
 
 class ProfilePair(Pair):
-    """A pair known only by an upper bound on its curve δ(ε), the same both ways: the largest pair under that bound."""
+    """A pair known only by an upper bound on its curve δ(ε), the same both ways: the largest pair under that
+    bound.
+    """
 
     def _curve(self, epsilon: float) -> float:
         raise NotImplementedError
 
     def delta(self, epsilon: float) -> float:
-        return self._curve(epsilon) if epsilon >= 0 else -math.expm1(epsilon) + math.exp(epsilon) * self._curve(-epsilon)
+        return (
+            self._curve(epsilon) if epsilon >= 0 else -math.expm1(epsilon) + math.exp(epsilon) * self._curve(-epsilon)
+        )
 
     def span(self) -> tuple[float, float]:
         reach = 1e-6
@@ -206,8 +217,8 @@ class RenyiPair(ProfilePair):
 class BoundedRangePair(ProfilePair):
     """A mechanism whose log-ratios span a range of at most ε = `bound`, as the exponential mechanism's do.
 
-    The worst such mechanism puts its two losses at t and t − ε; over all t its curve is (1 − e^{-(ε-e)/2})² / (1 − e^{-ε}), and it
-    is ε²/8-zCDP. Source: Dong-Durfee-Rogers 2020, Cesar-Rogers 2021.
+    The worst such mechanism puts its two losses at t and t − ε; over all t its curve is (1 − e^{-(ε-e)/2})²
+    / (1 − e^{-ε}), and it is ε²/8-zCDP. Source: Dong-Durfee-Rogers 2020, Cesar-Rogers 2021.
     """
 
     bound: Fraction

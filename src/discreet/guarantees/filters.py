@@ -88,12 +88,8 @@ class Rule:
 
     def refusal(self, guarantee: Guarantee, remaining: Guarantee | None) -> str:
         """Why a release is refused, and what would still fit."""
-        left = (
-            f"The largest that still fits is {remaining}" if remaining else "Nothing of this kind still fits"
-        )
-        return (
-            f"{guarantee} passes the limit of {self.limit} (rule {self.name!r}). Nothing was spent. {left}."
-        )
+        left = f"The largest that still fits is {remaining}" if remaining else "Nothing of this kind still fits"
+        return f"{guarantee} passes the limit of {self.limit} (rule {self.name!r}). Nothing was spent. {left}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,17 +109,9 @@ class Filter(Rule):
 
     def __post_init__(self) -> None:
         if not isinstance(self.limit, Approx | self.native):
-            raise InvalidArgument(
-                f"The rule {self.name!r} cannot guard a limit of {self.limit}. Use another."
-            )
-        if (
-            isinstance(self.limit, Approx)
-            and self.share
-            and not 0 < self.converted <= exactly(self.limit.delta)
-        ):
-            raise InvalidArgument(
-                f'The rule {self.name!r} needs a limit with δ above 0. Use rule="basic" for δ = 0.'
-            )
+            raise InvalidArgument(f"The rule {self.name!r} cannot guard a limit of {self.limit}. Use another.")
+        if isinstance(self.limit, Approx) and self.share and not 0 < self.converted <= exactly(self.limit.delta):
+            raise InvalidArgument(f'The rule {self.name!r} needs a limit with δ above 0. Use rule="basic" for δ = 0.')
 
     def cost(self, guarantee: Guarantee) -> Fraction | None:
         """The cost beside δ, rounded up, or None when this rule knows no finite one."""
@@ -160,9 +148,7 @@ class Filter(Rule):
     def coordinates(self, guarantee: Guarantee) -> Vector:
         cost = self.cost(guarantee)
         if cost is None:
-            raise IncompatibleGuarantee(
-                f"{guarantee} has no finite cost under rule {self.name!r}. {self.remedy}"
-            )
+            raise IncompatibleGuarantee(f"{guarantee} has no finite cost under rule {self.name!r}. {self.remedy}")
         return round_up(stated_delta(guarantee)), round_up(cost)
 
     def total(self, vector: Vector) -> Approx:

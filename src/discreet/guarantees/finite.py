@@ -65,9 +65,7 @@ def finite(mechanism: Any) -> FiniteLaws:
 
 def _laws_of(mechanism: Any) -> Laws:
     if not hasattr(mechanism, "laws"):
-        raise InvalidArgument(
-            "Only a finite mechanism can be enumerated. Give it a method laws(), or a mapping."
-        )
+        raise InvalidArgument("Only a finite mechanism can be enumerated. Give it a method laws(), or a mapping.")
     found: Laws = mechanism.laws()
     return found
 
@@ -127,9 +125,7 @@ def adaptive(first: Any, then: Callable[[Any], Any]) -> FiniteLaws:
     return _table(table.inputs, columns, table.total * later)
 
 
-def _table(
-    inputs: tuple[Hashable, ...], columns: list[tuple[Any, tuple[int, ...]]], total: int
-) -> FiniteLaws:
+def _table(inputs: tuple[Hashable, ...], columns: list[tuple[Any, tuple[int, ...]]], total: int) -> FiniteLaws:
     weights = tuple(zip(*(w for _, w in columns), strict=True))
     return FiniteLaws(inputs, tuple(y for y, _ in columns), weights, total)
 

@@ -1,8 +1,9 @@
 """The promise as data: how much one unit can change what the world sees.
 
-Each class answers the same four questions, rounded to the safe side: `epsilon_at(delta=)`, `delta_at(epsilon=)`,
-`renyi(order)` (the Rényi divergence of what is left once the mass `infinite` is set aside) and `for_replacement()`.
-A limit is a guarantee too. Fields keep the number a person wrote; `exactly` reads it as that decimal.
+Each class answers the same four questions, rounded to the safe side: `epsilon_at(delta=)`,
+`delta_at(epsilon=)`, `renyi(order)` (the Rényi divergence of what is left once the mass `infinite` is set
+aside) and `for_replacement()`. A limit is a guarantee too. Fields keep the number a person wrote; `exactly`
+reads it as that decimal.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ SLACK = 1 + 1e-12
 
 @dataclass(frozen=True, repr=False)
 class Guarantee:
-    """What every promise carries: for whom (`protects`, None while no unit is named) and against whom (`trust`)."""
+    """What every promise carries: for whom (`protects`, None while no unit is named) and against whom
+    (`trust`).
+    """
 
     _: KW_ONLY
     protects: Unit | None = None

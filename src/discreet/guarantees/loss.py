@@ -1,7 +1,9 @@
-"""Privacy-loss distributions as guarantees, and `compose`: numerically tight, for parameters fixed in advance.
+"""Privacy-loss distributions as guarantees, and `compose`: numerically tight, for parameters fixed in
+advance.
 
-A `LossDistribution` keeps WHICH pairs compose and how often, not numbers on a grid: composing ten times or once with a
-count of ten is the same value, nothing is rounded until a question is asked, and each question gets a grid made for it.
+A `LossDistribution` keeps WHICH pairs compose and how often, not numbers on a grid: composing ten times or
+once with a count of ten is the same value, nothing is rounded until a question is asked, and each question
+gets a grid made for it.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ Factors = tuple[tuple[Pair, int], ...]
 class LossDistribution(Guarantee):
     """The exact loss of the laws drawn: `factors` lists each dominating pair and how often it is used.
 
-    Promise: `epsilon_at` and `delta_at` are never below the truth for these pairs composed, both directions of the relation.
+    Promise: `epsilon_at` and `delta_at` are never below the truth for these pairs composed, both directions
+    of the relation.
     """
 
     _: KW_ONLY
@@ -160,8 +163,8 @@ def pair_of(guarantee: Guarantee) -> Factors:
 def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
     """What several releases promise together, when all their parameters were fixed before the first.
 
-    Promise: never below the exact answer for the laws drawn. NOT a stopping rule for questions chosen as answers come in: for
-    that a ledger has its own rule.
+    Promise: never below the exact answer for the laws drawn. NOT a stopping rule for questions chosen as
+    answers come in: for that a ledger has its own rule.
 
     >>> one = Pure(epsilon=0.1)
     >>> compose([one] * 10) == compose([compose([one] * 5), compose([one] * 5)])
@@ -187,7 +190,9 @@ def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
 
 
 def _merged(counts: Counter[Pair]) -> Factors:
-    """Divergences add before they are turned into pairs: all zCDP items are one, and so are Rényi items of one order."""
+    """Divergences add before they are turned into pairs: all zCDP items are one, and so are Rényi items of one
+    order.
+    """
     kept: list[tuple[Pair, int]] = []
     rho = sum((times * pair.rho for pair, times in counts.items() if isinstance(pair, ConcentratedPair)), exactly(0))
     if rho:

@@ -1,8 +1,9 @@
 """Dominating pairs: the two output laws that are hardest to keep apart, and how far apart they are.
 
-A pair (P, Q) with privacy loss ℓ = ln P/Q answers one question, `cells(edges)`: how much of P and of Q has its loss in each
-cell (edges[i-1], edges[i]]. Curves, Rényi divergences and composition all follow from it. The laws are the DISCRETE ones
-that are drawn: a shift by `distance` lattice steps of noise with its scale in steps.
+A pair (P, Q) with privacy loss ℓ = ln P/Q answers one question, `cells(edges)`: how much of P and of Q has
+its loss in each cell (edges[i-1], edges[i]]. Curves, Rényi divergences and composition all follow from it.
+The laws are the DISCRETE ones that are drawn: a shift by `distance` lattice steps of noise with its scale
+in steps.
 """
 
 from __future__ import annotations
@@ -95,7 +96,9 @@ class _Shifted(Pair):
 
 @dataclass(frozen=True)
 class LaplacePair(_Shifted):
-    """Discrete Laplace noise of scale `scale` steps, shifted by `distance` steps: losses within ±distance/scale."""
+    """Discrete Laplace noise of scale `scale` steps, shifted by `distance` steps: losses within
+    ±distance/scale.
+    """
 
     distance: int
     scale: Fraction
@@ -206,7 +209,9 @@ def _normal_between(low: Floats, high: Floats) -> Floats:
 
 
 def _midpoint_term(low: Floats, high: Floats) -> Floats:
-    """The first correction of a midpoint sum to its integral: φ'(low) − φ'(high); the next is below 1e-11 of the mass."""
+    """The first correction of a midpoint sum to its integral: φ'(low) − φ'(high); the next is below 1e-11 of
+    the mass.
+    """
     low, high = np.clip(low, -_FAR, _FAR), np.clip(high, -_FAR, _FAR)
     return np.asarray((high * np.exp(-high * high / 2) - low * np.exp(-low * low / 2)) / math.sqrt(2 * math.pi))
 

@@ -73,9 +73,7 @@ class BestOf(Rule):
         delta = exactly(self.limit.delta)
         center = float(best_order(self.limit.epsilon, delta / 6)) - 1
         weights: dict[Fraction, Fraction] = {}
-        for step in range(
-            -2, 9
-        ):  # further below the center no room is left; above it, boxes tend to basic sums
+        for step in range(-2, 9):  # further below the center no room is left; above it, boxes tend to basic sums
             order = _round_order(1 + center * 2 ** (step / 2))
             weights[order] = weights.get(order, Fraction(0)) + Fraction(1, 1 + step * step)
         half = delta / 2 / sum(weights.values())
@@ -122,9 +120,7 @@ class BestOf(Rule):
         if stated_epsilon(guarantee) is None or self.fits(self.coordinates(guarantee)):
             return text
         if basic.fits(basic.coordinates(guarantee)):
-            text += (
-                ' It would fit a ledger opened with rule="basic": this rule keeps half of δ for conversions.'
-            )
+            text += ' It would fit a ledger opened with rule="basic": this rule keeps half of δ for conversions.'
         return text
 
 
@@ -155,9 +151,7 @@ def rule_for(limit: Guarantee, name: str | Rule | None = None) -> Rule:
         if name.limit != limit:
             raise InvalidArgument(f"The rule guards {name.limit}, not {limit}. Make it for this limit.")
         if not name.adaptive:
-            raise InvalidArgument(
-                f'The rule {name.name!r} cannot stop a session. Use rule="advanced" or "best".'
-            )
+            raise InvalidArgument(f'The rule {name.name!r} cannot stop a session. Use rule="advanced" or "best".')
         return name
     if name is not None and name not in RULES:
         raise InvalidArgument(f"rule must be one of {', '.join(RULES)}.")

@@ -15,7 +15,8 @@ RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace")
 class Unit:
     """The thing one release hides: all rows of a person, or one row.
 
-    Neighbors differ in one unit, by `add_or_remove` (the default) or by `replace` (the number of units is then public).
+    Neighbors differ in one unit, by `add_or_remove` (the default) or by `replace` (the number of units is
+    then public).
 
     >>> person("patient_id")
     person('patient_id')

@@ -152,9 +152,7 @@ def verify(mechanism: Any, *, neighbors: Callable[[Any, Any], bool] | None = Non
     """
     if isinstance(mechanism, Sequence):
         if any(len(pair) != 2 for pair in mechanism):
-            raise InvalidArgument(
-                "A sequence must hold pairs of laws. Give a mapping for more than two inputs."
-            )
+            raise InvalidArgument("A sequence must hold pairs of laws. Give a mapping for more than two inputs.")
         return _over(finite({0: first, 1: second}) for first, second in mechanism)
     return _over([finite(mechanism)], neighbors)
 

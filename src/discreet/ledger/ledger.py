@@ -1,6 +1,7 @@
 """One account for every release on a data set: charged before anything is drawn, never refunded.
 
-This is the ledger in memory. It adds integers in units of 10^-18, under one rule fixed at opening; copies of it are itself.
+This is the ledger in memory. It adds integers in units of 10^-18, under one rule fixed at opening; copies
+of it are itself.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Entry:
 class Ledger:
     """What may be spent on one data set, and what was.
 
-    Promise: however the questions are chosen, everything charged here together keeps `limit` for one unit of `protects`.
+    Promise: however the questions are chosen, everything charged here together keeps `limit` for one unit
+    of `protects`.
 
     >>> ledger = Ledger.open(":memory:", protects=Unit("patient_id"), limit=Pure(epsilon=1))
     >>> ledger.remaining
@@ -57,7 +59,9 @@ class Ledger:
     def open(cls, target: str, *, protects: Unit, limit: Guarantee, rule: str | Rule | None = None) -> Self:
         """A new ledger. `target` is ":memory:"; `rule` is the natural one for the limit unless named."""
         if target != ":memory:":
-            raise InvalidArgument('Only Ledger.open(":memory:", …) exists so far; the durable ledger comes with the next release.')
+            raise InvalidArgument(
+                'Only Ledger.open(":memory:", …) exists so far; the durable ledger comes with the next release.'
+            )
         if not isinstance(protects, Unit):
             raise InvalidArgument('protects must be dp.person("column") or dp.row().')
         if not isinstance(limit, Guarantee):
@@ -85,7 +89,9 @@ class Ledger:
 
     @property
     def remaining(self) -> Guarantee | None:
-        """The largest single pure release (of the limit's kind, for a limit not in ε) that would still fit, or None."""
+        """The largest single pure release (of the limit's kind, for a limit not in ε) that would still fit, or
+        None.
+        """
         like = Pure(epsilon=1) if isinstance(self.limit, Approx) else self.limit
         return self.rule.largest(self._vector, like)
 

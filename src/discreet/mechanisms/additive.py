@@ -21,7 +21,8 @@ from discreet.rational import Number, check_positive, exactly, significant
 class AdditiveNoise:
     """Independent noise on every coordinate, in whole steps of a public lattice.
 
-    `step` is a power of two; by default so fine that the noise looks continuous. `step=1` gives whole numbers.
+    `step` is a power of two; by default so fine that the noise looks continuous. `step=1` gives whole
+    numbers.
     """
 
     step: Number | None = None
@@ -52,10 +53,10 @@ class AdditiveNoise:
         return least_noise(lambda size: cls._make(size, step), lambda m: meets(m.guarantee(bound), guarantee), start)
 
     @classmethod
-    def for_error(
-        cls, amount: Any, *, confidence: Any = 0.95, step: Number | None = None, values: int = 1
-    ) -> Self:
-        """The most noise whose error stays within `amount` with this confidence, for all of `values` numbers at once."""
+    def for_error(cls, amount: Any, *, confidence: Any = 0.95, step: Number | None = None, values: int = 1) -> Self:
+        """The most noise whose error stays within `amount` with this confidence, for all of `values` numbers at
+        once.
+        """
         most = check_positive(amount, "amount")
         check_confidence(confidence)
         if step is not None and check_step(step) > most:

@@ -28,10 +28,11 @@ from discreet.rational import Number, check_probability, exactly
 class Each:
     """Randomizes every record alone: a sanitized database, or the local model; one object, run in two places.
 
-    A record is one value of `spaces[0]`, or a tuple with one value of each space; `mechanisms` has one mechanism for each.
-    A number is clamped into its space first.
+    A record is one value of `spaces[0]`, or a tuple with one value of each space; `mechanisms` has one
+    mechanism for each. A number is clamped into its space first.
 
-    Promise: (ε,δ) for one replaced record is that of one record's mechanism [T.4.7]; the columns of a record add. n is public.
+    Promise: (ε,δ) for one replaced record is that of one record's mechanism [T.4.7]; the columns of a
+    record add. n is public.
     Error: of one record, column by column. Source: [T.3.6], [T.4.3], [T.4.7], [T.4.9], [T.4.10].
     """
 
@@ -51,12 +52,16 @@ class Each:
         unit = row(neighbors="replace")
         parts = []
         for mechanism, space in zip(self.mechanisms, self.spaces, strict=True):
-            part = mechanism.guarantee(None if isinstance(space, Categories) else Sensitivity(space.diameter, unit=unit))
+            part = mechanism.guarantee(
+                None if isinstance(space, Categories) else Sensitivity(space.diameter, unit=unit)
+            )
             parts.append(replace(part, protects=unit, trust="local"))
         return parts[0] if len(parts) == 1 else compose(parts)
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, spaces: Space | Sequence[Space], calibration: str = "tight") -> Self:
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, spaces: Space | Sequence[Space], calibration: str = "tight"
+    ) -> Self:
         """Equal shares of (ε,δ) for the columns: Laplace noise for numbers, randomized response for categories."""
         if not isinstance(guarantee, Approx):
             raise InvalidArgument("Each is calibrated for Pure and Approx.")
@@ -75,7 +80,9 @@ class Each:
 
     @classmethod
     def for_error(cls, amounts: Any, *, spaces: Space | Sequence[Space], confidence: Any = 0.95) -> Self:
-        """Noise within an amount for each column: a distance for numbers, the fraction of wrong records for categories."""
+        """Noise within an amount for each column: a distance for numbers, the fraction of wrong records for
+        categories.
+        """
         listed = tuple(spaces) if isinstance(spaces, Sequence) else (spaces,)
         wanted = tuple(amounts) if isinstance(amounts, Sequence) else (amounts,)
         chosen = [
@@ -105,7 +112,8 @@ class Each:
 
 @dataclass(frozen=True, kw_only=True)
 class Composed:
-    """Answers several questions at once, one mechanism for each; all of them are fixed before the first is drawn.
+    """Answers several questions at once, one mechanism for each; all of them are fixed before the first is
+    drawn.
 
     Promise: the numerically tight composition of the parts. Error: of each part.
     """
@@ -131,11 +139,15 @@ class Composed:
     def for_guarantee(cls, guarantee: Guarantee, *, of: Callable[[Fraction], Sequence[Any]], sensitivity: Any) -> Self:
         """The least noise of a family `of(scale)` whose composition keeps `guarantee`."""
         return least_noise(
-            lambda scale: cls(mechanisms=tuple(of(scale))), lambda m: meets(m.guarantee(sensitivity), guarantee), Fraction(1)
+            lambda scale: cls(mechanisms=tuple(of(scale))),
+            lambda m: meets(m.guarantee(sensitivity), guarantee),
+            Fraction(1),
         )
 
     @classmethod
-    def for_error(cls, amounts: Sequence[Any], *, of: Callable[..., Any] = Laplace.for_error, confidence: Any = 0.95) -> Self:
+    def for_error(
+        cls, amounts: Sequence[Any], *, of: Callable[..., Any] = Laplace.for_error, confidence: Any = 0.95
+    ) -> Self:
         """One part for each amount, all within their amounts at once with this confidence."""
         each = 1 - (1 - check_confidence(confidence)) / len(amounts)
         return cls(mechanisms=tuple(of(amount, confidence=each) for amount in amounts))
@@ -153,11 +165,14 @@ class Composed:
 
 @dataclass(frozen=True, kw_only=True)
 class Subsampled:
-    """Asks `query` of a Poisson sample of the rows, each kept with probability `rate`, and answers by `mechanism`.
+    """Asks `query` of a Poisson sample of the rows, each kept with probability `rate`, and answers by
+    `mechanism`.
 
-    Promise: add or remove one row: with it the output is the mixture (1−rate)·Q + rate·P, and the loss is computed from that
-    mixture, in both directions. Right only when every row is kept by its own independent coin, as it is here.
-    Error: of the answer about the SAMPLE; what sampling adds depends on the data, so no bound is stated for the whole table.
+    Promise: add or remove one row: with it the output is the mixture (1−rate)·Q + rate·P, and the loss is
+    computed from that mixture, in both directions. Right only when every row is kept by its own independent
+    coin, as it is here.
+    Error: of the answer about the SAMPLE; what sampling adds depends on the data, so no bound is stated for
+    the whole table.
     """
 
     mechanism: Any
@@ -171,7 +186,9 @@ class Subsampled:
         base = self.mechanism.guarantee(sensitivity)
         factors = pair_of(base)
         if base.relation != "add_or_remove":
-            raise IncompatibleGuarantee("Poisson subsampling is proved for add_or_remove. State the sensitivity for it.")
+            raise IncompatibleGuarantee(
+                "Poisson subsampling is proved for add_or_remove. State the sensitivity for it."
+            )
         if len(factors) != 1 or factors[0][1] != 1:
             raise IncompatibleGuarantee("Subsample one mechanism at a time, and compose the subsampled ones.")
         pair = SubsampledPair(factors[0][0], check_probability(self.rate))
@@ -196,7 +213,9 @@ class Subsampled:
         )
 
     @classmethod
-    def for_error(cls, amount: Any, *, rate: Number, confidence: Any = 0.95, query: Callable[[Any], Any] | None = None) -> Self:
+    def for_error(
+        cls, amount: Any, *, rate: Number, confidence: Any = 0.95, query: Callable[[Any], Any] | None = None
+    ) -> Self:
         """Laplace noise within `amount` of the answer about the sample."""
         return cls(mechanism=Laplace.for_error(amount, confidence=confidence), rate=rate, query=query)
 
@@ -205,7 +224,9 @@ class Subsampled:
 
     def _draw(self, value: Any) -> Any:
         if self.query is None:
-            raise InvalidArgument("Subsampled needs a query to ask of the sampled rows: Subsampled(mechanism=…, rate=…, query=…).")
+            raise InvalidArgument(
+                "Subsampled needs a query to ask of the sampled rows: Subsampled(mechanism=…, rate=…, query=…)."
+            )
         rows = np.asarray(value)
         kept = samplers.bernoulli(exactly(self.rate), len(rows))
         return self.mechanism._draw(self.query(rows[kept]))

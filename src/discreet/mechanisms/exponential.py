@@ -18,14 +18,24 @@ from discreet.guarantees.derived_pairs import BoundedRangePair
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.loss import LossDistribution
 from discreet.mechanisms.lattice import as_numbers
-from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, least_noise, meets, plain_sensitivity, tidy
+from discreet.mechanisms.mechanism import (
+    TAUGHT,
+    TIGHT,
+    check_calibration,
+    least_noise,
+    meets,
+    plain_sensitivity,
+    tidy,
+)
 from discreet.queries.scores import Scores
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_count, check_positive, exactly, significant
 
 
 def exact_scores(value: Any) -> tuple[NDArray[Any], Fraction]:
-    """Scores as integers (or rationals) and the public unit they are in. Floats are taken bit for bit; NaN is the lowest."""
+    """Scores as integers (or rationals) and the public unit they are in. Floats are taken bit for bit; NaN is
+    the lowest.
+    """
     if isinstance(value, Scores):
         return value.steps, value.unit
     array = as_numbers(value).reshape(-1)
@@ -74,7 +84,10 @@ class _ByRate:
             if not isinstance(guarantee, Pure):
                 raise InvalidArgument("The documents calibrate the exponential mechanism for Pure only.")
             factor = 2 if calibration == TAUGHT else score_range(Fraction(1), bound) / bound.exact
-            return cls(rate=tidy(significant(exactly(guarantee.epsilon) / (factor * bound.exact), up=False)), choices=choices)
+            return cls(
+                rate=tidy(significant(exactly(guarantee.epsilon) / (factor * bound.exact), up=False)),
+                choices=choices,
+            )
         return least_noise(
             lambda scale: cls(rate=tidy(significant(1 / scale, up=False)), choices=choices),
             lambda m: meets(m.guarantee(bound), guarantee),
@@ -82,7 +95,14 @@ class _ByRate:
         )
 
     @classmethod
-    def for_error(cls, amount: Any, *, candidates: int, confidence: Any = 0.95, choices: Sequence[Hashable] | None = None) -> Self:
+    def for_error(
+        cls,
+        amount: Any,
+        *,
+        candidates: int,
+        confidence: Any = 0.95,
+        choices: Sequence[Hashable] | None = None,
+    ) -> Self:
         """The weakest preference whose choice is within `amount` of the best score with this confidence."""
         most = check_positive(amount, "amount")
         unit = cls(rate=1, choices=choices).error(confidence, candidates=candidates)
@@ -108,7 +128,8 @@ class _ByRate:
 class Exponential(_ByRate):
     """Chooses candidate r with probability ∝ exp(rate·score(r)).
 
-    Promise: log-probabilities move by a range of at most ε = 2·rate·Δ (rate·Δ for monotone scores), so it is ε-DP and ε²/8-zCDP.
+    Promise: log-probabilities move by a range of at most ε = 2·rate·Δ (rate·Δ for monotone scores), so it
+    is ε-DP and ε²/8-zCDP.
     Error: loses more than λ of the best score with probability at most candidates·exp(-rate·λ).
     Source: [L3.EM], [L3.EM-U].
 
@@ -146,8 +167,8 @@ def _lost(steps: NDArray[np.int64]) -> NDArray[Any]:
 class PermuteAndFlip(_ByRate):
     """Goes through the candidates in random order and stops at r with probability exp(rate·(score(r) − best)).
 
-    Promise: ε-DP with ε = 2·rate·Δ (rate·Δ for monotone scores), never a worse choice than the exponential mechanism at this ε; but
-    its losses have no bounded range, so in zCDP it costs ε²/2 and not ε²/8.
+    Promise: ε-DP with ε = 2·rate·Δ (rate·Δ for monotone scores), never a worse choice than the exponential
+    mechanism at this ε; but its losses have no bounded range, so in zCDP it costs ε²/2 and not ε²/8.
     Error: as the exponential mechanism's, or better. Source: McKenna-Sheldon 2020, beside [L6.T7].
     """
 

@@ -26,9 +26,10 @@ from discreet.rational import Number, exactly, significant
 class Gaussian(AdditiveNoise):
     """Adds to every coordinate a whole number k of steps with probability ∝ exp(-(k·step)²/(2·stddev²)).
 
-    Promise: Δ²/(2·stddev²)-zCDP for L2 sensitivity Δ in lattice steps, exactly; and the exact δ(ε) of the discrete law when
-    one coordinate moves (or the sensitivity is stated in L1). When several move, the curve of the continuous law with a
-    certified slack, or the zCDP one where the lattice is too coarse for that.
+    Promise: Δ²/(2·stddev²)-zCDP for L2 sensitivity Δ in lattice steps, exactly; and the exact δ(ε) of the
+    discrete law when one coordinate moves (or the sensitivity is stated in L1). When several move, the
+    curve of the continuous law with a certified slack, or the zCDP one where the lattice is too coarse for
+    that.
     Error: the two-sided tail of the discrete law.
     Source: [T.6.2]; the continuous curve is Balle-Wang 2018, zCDP on a lattice Canonne-Kamath-Steinke 2020.
 
@@ -62,11 +63,15 @@ class Gaussian(AdditiveNoise):
     def for_guarantee(
         cls, guarantee: Guarantee, *, sensitivity: Any, step: Number | None = None, calibration: str = TIGHT
     ) -> Self:
-        """The least noise that keeps `guarantee`; `calibration="taught"` uses (Δ/ε)√(2 ln(2/δ)), proved for ε ≤ 1 [T.6.2]."""
+        """The least noise that keeps `guarantee`; `calibration="taught"` uses (Δ/ε)√(2 ln(2/δ)), proved for ε ≤ 1
+        [T.6.2].
+        """
         check_calibration(calibration)
         bound = plain_sensitivity(sensitivity)
         if isinstance(guarantee, Approx) and not exactly(guarantee.delta):
-            raise InvalidArgument("Gaussian noise cannot keep a pure guarantee. Give a delta, such as 1e-6, or use Laplace.")
+            raise InvalidArgument(
+                "Gaussian noise cannot keep a pure guarantee. Give a delta, such as 1e-6, or use Laplace."
+            )
         if calibration == TAUGHT:
             return cls._make(significant(taught_deviation(guarantee, bound.to("L2").exact), up=True), step)
         if isinstance(guarantee, ZeroConcentrated):
@@ -92,5 +97,7 @@ class Gaussian(AdditiveNoise):
 def taught_deviation(guarantee: Guarantee, sensitivity: Fraction) -> Fraction:
     """(Δ/ε)√(2 ln(2/δ)), the thesis's Gaussian noise, proved for ε ≤ 1 only [T.6.2]."""
     if not isinstance(guarantee, Approx) or exactly(guarantee.epsilon) > 1:
-        raise InvalidArgument("The documents' Gaussian formula is proved for Approx with ε ≤ 1 only. Use calibration='tight'.")
+        raise InvalidArgument(
+            "The documents' Gaussian formula is proved for Approx with ε ≤ 1 only. Use calibration='tight'."
+        )
     return sensitivity / exactly(guarantee.epsilon) * exactly(math.sqrt(2 * math.log(2 / float(guarantee.delta))))

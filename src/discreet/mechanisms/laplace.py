@@ -26,8 +26,8 @@ from discreet.rational import Number, check_positive, exactly, significant
 class Laplace(AdditiveNoise):
     """Adds to every coordinate a whole number k of steps with probability ∝ exp(-|k|·step/scale).
 
-    Promise: with L1 sensitivity Δ, once answers are on the lattice, the loss is at most Δ/scale, and δ(ε) is that of the
-    discrete law exactly. All of Δ in one coordinate is the worst case.
+    Promise: with L1 sensitivity Δ, once answers are on the lattice, the loss is at most Δ/scale, and δ(ε)
+    is that of the discrete law exactly. All of Δ in one coordinate is the worst case.
     Error: beyond k steps with probability 2q^(k+1)/(1+q), q = exp(-step/scale).
     Source: [L1], [T.4.9], [L10.A], [L10.T3].
 
@@ -99,10 +99,15 @@ def taught_scale(guarantee: Guarantee, sensitivity: Fraction) -> Fraction:
 def taught_sum_scale(theorem: str, sensitivity: Any, dimension: int, guarantee: Approx) -> Fraction:
     """The documents' per-coordinate Laplace scale for a sum of d-vectors of L2 norm at most Δ.
 
-    "L10.A basic": Δd/ε, as taught, though √d suffices. "L10.A strong": Δ√(d ln(1/δ))/ε. "L10.T3": Δ√ln(1/δ)/ε, which costs
-    2ε²/ln(1/δ) + √2·ε under add or remove. Constants as printed: the guarantee is what `Laplace.guarantee` says.
+    "L10.A basic": Δd/ε, as taught, though √d suffices. "L10.A strong": Δ√(d ln(1/δ))/ε. "L10.T3":
+    Δ√ln(1/δ)/ε, which costs 2ε²/ln(1/δ) + √2·ε under add or remove. Constants as printed: the guarantee is
+    what `Laplace.guarantee` says.
     """
-    delta_bound, epsilon, delta = check_positive(sensitivity, "sensitivity"), exactly(guarantee.epsilon), exactly(guarantee.delta)
+    delta_bound, epsilon, delta = (
+        check_positive(sensitivity, "sensitivity"),
+        exactly(guarantee.epsilon),
+        exactly(guarantee.delta),
+    )
     if theorem == "L10.A basic":
         return delta_bound * dimension / epsilon
     if not delta:

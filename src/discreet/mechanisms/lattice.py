@@ -1,4 +1,6 @@
-"""Where noisy numbers live: whole multiples of a public power of two, chosen from the noise and never from the data."""
+"""Where noisy numbers live: whole multiples of a public power of two, chosen from the noise and never from
+the data.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from discreet.errors import InvalidArgument
 from discreet.rational import check_positive, power_of_two_below
 
 FINENESS = 2**40
-"""The lattice is at least this much finer than the noise, so that rounding a long vector to it costs next to nothing."""
+"""The lattice is at least this much finer than the noise, so that rounding a long vector to it costs next
+to nothing.
+"""
 _MACHINE = 2**61
 
 

@@ -63,7 +63,9 @@ def meets(drawn: Guarantee, asked: Guarantee) -> bool:
             return drawn.delta_at(epsilon=asked.epsilon) <= exactly(asked.delta)
         case ZeroConcentrated():
             rho = drawn.rho() if isinstance(drawn, LossDistribution) else float("inf")
-            return rho <= exactly(asked.rho) or isinstance(drawn, ZeroConcentrated) and drawn.rho <= exactly(asked.rho)
+            return rho <= exactly(asked.rho) or (
+                isinstance(drawn, ZeroConcentrated) and drawn.rho <= exactly(asked.rho)
+            )
         case Renyi():
             return drawn.renyi(float(asked.order)) <= exactly(asked.epsilon)
         case GaussianTradeoff():
@@ -75,7 +77,8 @@ def meets(drawn: Guarantee, asked: Guarantee) -> bool:
 
 
 def least_noise(make: Callable[[Fraction], M], keeps: Callable[[M], bool], start: Fraction) -> M:
-    """The mechanism with the smallest scale that keeps the promise, to 1 part in 10^9; `start` is a first guess.
+    """The mechanism with the smallest scale that keeps the promise, to 1 part in 10^9; `start` is a first
+    guess.
 
     The scale handed out was itself checked: bisection chooses it, the exact law decides.
     """

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,7 +24,8 @@ from discreet.rational import Number, check_count, exactly, significant
 class NoisyArgmax(AdditiveNoise):
     """Adds Laplace noise of `scale` to every score and returns the index of the largest; ties go to the first.
 
-    Promise: ε-DP with ε = 2Δ/scale, whatever the number of scores (Δ/scale for monotone ones). Only the index leaves. In zCDP it costs ε²/2.
+    Promise: ε-DP with ε = 2Δ/scale, whatever the number of scores (Δ/scale for monotone ones). Only the
+    index leaves. In zCDP it costs ε²/2.
     Error: the chosen score lacks at most twice the largest noise. Source: [L6.T7], [L6.CL8].
     """
 

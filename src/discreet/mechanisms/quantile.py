@@ -1,4 +1,6 @@
-"""Private medians and quantiles: the exponential mechanism over every point of a public lattice, run by run."""
+"""Private medians and quantiles: the exponential mechanism over every point of a public lattice, run by
+run.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,15 @@ from discreet.queries.intervals import present
 from discreet.queries.scores import QuantileScore
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid, Integers, Interval
-from discreet.rational import Number, check_count, check_positive, exactly, power_of_two_below, significant
+from discreet.rational import Number, check_positive, exactly, power_of_two_below, significant
 
 _POINTS = 2**32
 
 
 def lattice_of(space: Grid | Integers | Interval) -> Grid | Integers:
-    """The points an answer may take: the space itself, or about 2^32 points of an interval, a power of two apart."""
+    """The points an answer may take: the space itself, or about 2^32 points of an interval, a power of two
+    apart.
+    """
     if not isinstance(space, Interval):
         return space
     step = max(power_of_two_below(space.diameter / _POINTS), power_of_two_below(max(map(abs, space.ends)) / 2**47))
@@ -36,13 +40,17 @@ def lattice_of(space: Grid | Integers | Interval) -> Grid | Integers:
 
 @dataclass(frozen=True, kw_only=True)
 class Quantile:
-    """Chooses a point ℓ of the space with probability ∝ exp(rate·score), where the score is minus the ranks by which ℓ misses.
+    """Chooses a point ℓ of the space with probability ∝ exp(rate·score), where the score is minus the ranks by
+    which ℓ misses.
 
-    The score is the capped one, so ties and repeated values do no harm: some point always misses by 0. On an `Interval` the points are a
-    fine public lattice, taken together in runs between the values, so a million rows are a million runs, not 2^32 candidates.
+    The score is the capped one, so ties and repeated values do no harm: some point always misses by 0. On
+    an `Interval` the points are a fine public lattice, taken together in runs between the values, so a
+    million rows are a million runs, not 2^32 candidates.
 
-    Promise: ε-DP with ε = 2·rate·Δ, Δ = max(q, 1−q) for an added or removed row and 1 for a replaced one; ε²/8-zCDP.
-    Error: the rank is off by at most ln(points/(1−confidence))/rate, whatever the data. Source: [L3.MED-DUP], [L3.MED], [L3.EM-U].
+    Promise: ε-DP with ε = 2·rate·Δ, Δ = max(q, 1−q) for an added or removed row and 1 for a replaced one;
+    ε²/8-zCDP.
+    Error: the rank is off by at most ln(points/(1−confidence))/rate, whatever the data. Source:
+    [L3.MED-DUP], [L3.MED], [L3.EM-U].
     """
 
     space: Grid | Integers | Interval
@@ -66,7 +74,9 @@ class Quantile:
         return self._score.sensitivity(unit, rows_per_person)
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
-        """By default for one added or removed row; give `median.sensitivity(unit, rows_per_person)` for another unit."""
+        """By default for one added or removed row; give `median.sensitivity(unit, rows_per_person)` for another
+        unit.
+        """
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
         return Exponential(rate=self.rate).guarantee(bound)
 
@@ -88,7 +98,12 @@ class Quantile:
 
     @classmethod
     def for_error(
-        cls, ranks: Any, *, space: Grid | Integers | Interval, quantile: Number = Fraction(1, 2), confidence: Any = 0.95
+        cls,
+        ranks: Any,
+        *,
+        space: Grid | Integers | Interval,
+        quantile: Number = Fraction(1, 2),
+        confidence: Any = 0.95,
     ) -> Self:
         """The weakest preference whose rank error stays within `ranks` with this confidence."""
         unit = float(cls(space=space, rate=1, quantile=quantile).error(confidence))
@@ -114,7 +129,9 @@ class Quantile:
 def _runs(
     places: NDArray[np.int64], points: int, score: QuantileScore
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Runs of neighboring points with the same score: each value's own place, and the stretches between. Start, width, score lost."""
+    """Runs of neighboring points with the same score: each value's own place, and the stretches between. Start,
+    width, score lost.
+    """
     values, counts = np.unique(places, return_counts=True)
     here = np.zeros(2 * len(values) + 1, dtype=np.int64)
     here[1::2] = counts

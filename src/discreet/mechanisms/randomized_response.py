@@ -1,4 +1,6 @@
-"""Randomized response: each record lies with a known probability, and the collector learns only frequencies."""
+"""Randomized response: each record lies with a known probability, and the collector learns only
+frequencies.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,14 @@ from discreet.rational import Number, check_count, check_positive, exactly, exp_
 
 @dataclass(frozen=True, kw_only=True)
 class RandomizedResponse:
-    """Keeps a record with probability 1 − m·lie and turns it into each of the m other choices with probability `lie`.
+    """Keeps a record with probability 1 − m·lie and turns it into each of the m other choices with probability
+    `lie`.
 
-    Promise: (ε,δ)-DP for a replaced record iff lie ≥ (1−δ)/(m+e^ε); no trusted collector is needed. `dp.verify` checks it exactly.
+    Promise: (ε,δ)-DP for a replaced record iff lie ≥ (1−δ)/(m+e^ε); no trusted collector is needed.
+    `dp.verify` checks it exactly.
     Error: a record is wrong with probability m·lie, the least possible [T.5.6].
-    Source: [T.4.10]. A value outside the choices is treated as the first of them, so that no error can tell.
+    Source: [T.4.10]. A value outside the choices is treated as the first of them, so that no error can
+    tell.
 
     >>> RandomizedResponse(choices=["a", "b"], lie=0.25).truth
     0.75
@@ -62,7 +67,9 @@ class RandomizedResponse:
         return {x: {y: truth if x == y else lie for y in self.choices} for x in self.choices}
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
-        """The exact loss of one report, whatever the other records. `sensitivity` is not used: any two records are neighbors."""
+        """The exact loss of one report, whatever the other records. `sensitivity` is not used: any two records are
+        neighbors.
+        """
         lie, truth = exactly(self.lie), exactly(self.truth)
         rest = (self._others - 1) * lie
         pair = FinitePair((truth, lie, rest), (lie, truth, rest))
@@ -70,7 +77,9 @@ class RandomizedResponse:
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, choices: Sequence[Hashable], sensitivity: Any = None) -> Self:
-        """The fewest lies that keep (ε,δ): (1−δ)/(m+e^ε), rounded up. The taught and the tight formula are the same."""
+        """The fewest lies that keep (ε,δ): (1−δ)/(m+e^ε), rounded up. The taught and the tight formula are the
+        same.
+        """
         if not isinstance(guarantee, Approx):
             raise InvalidArgument("Randomized response is calibrated for Pure and Approx.")
         others = len(tuple(choices)) - 1

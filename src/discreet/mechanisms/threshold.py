@@ -1,4 +1,6 @@
-"""Answers that appear only above a bar: keys that enough people hold, and the first of many questions to pass."""
+"""Answers that appear only above a bar: keys that enough people hold, and the first of many questions to
+pass.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
-
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
@@ -23,13 +24,16 @@ from discreet.rational import Number, check_count, check_positive, exactly, exp_
 
 @dataclass(frozen=True, kw_only=True)
 class KeySelection:
-    """Adds whole-number Laplace noise to each key's count of people and shows the keys that reach `threshold`, with noisy counts.
+    """Adds whole-number Laplace noise to each key's count of people and shows the keys that reach `threshold`,
+    with noisy counts.
 
     Each person must have been bounded to `keys_per_person` keys, one count each, before.
 
-    Promise: add or remove a person: a key that person alone holds appears with probability P[1+noise ≥ threshold], the mass AT the
-    threshold included; for all their keys together that is δ. On the other keys the loss is at most keys_per_person/scale.
-    Error: of a shown count, the noise's; keys held by few may not appear at all. Source: THREATS, "Undeclared keys"; [L1].
+    Promise: add or remove a person: a key that person alone holds appears with probability P[1+noise ≥
+    threshold], the mass AT the threshold included; for all their keys together that is δ. On the other keys
+    the loss is at most keys_per_person/scale.
+    Error: of a shown count, the noise's; keys held by few may not appear at all. Source: THREATS,
+    "Undeclared keys"; [L1].
     """
 
     scale: Number
@@ -43,7 +47,9 @@ class KeySelection:
         alone, kept = self._alone_bound(), exp_bounds(-1 / exactly(self.scale))[1]
         if 1 - alone - kept < alone * (1 + kept) * (1 - alone):
             # not seeing a lone key must tell no more than one step of the noise does: δ of that step at −ln(1−alone)
-            raise InvalidArgument("threshold is too low for this scale: raise it, so that a lone key almost never appears.")
+            raise InvalidArgument(
+                "threshold is too low for this scale: raise it, so that a lone key almost never appears."
+            )
 
     def _alone_bound(self) -> Fraction:
         """P[1 + noise ≥ threshold], rounded up: q^(threshold−1)/(1+q)."""
@@ -106,9 +112,10 @@ class KeySelection:
 class AboveThreshold:
     """The index of the first answer whose noisy value reaches the noisy threshold, or None.
 
-    Promise: ε-DP with ε = Δ/threshold_scale + 2Δ/answer_scale (Δ/answer_scale for monotone answers), however many questions come
-    before, for ONE index. In zCDP it costs ε²/2.
-    Error: with confidence, every answer passed over is below threshold + amount and the one named above threshold − amount.
+    Promise: ε-DP with ε = Δ/threshold_scale + 2Δ/answer_scale (Δ/answer_scale for monotone answers),
+    however many questions come before, for ONE index. In zCDP it costs ε²/2.
+    Error: with confidence, every answer passed over is below threshold + amount and the one named above
+    threshold − amount.
     Source: Dwork-Roth 2014, the sparse vector; noise as in [L6.T7].
     """
 
@@ -119,7 +126,10 @@ class AboveThreshold:
 
     def __post_init__(self) -> None:
         exactly(self.threshold, "threshold")
-        smaller = min(check_positive(self.threshold_scale, "threshold_scale"), check_positive(self.answer_scale, "answer_scale"))
+        smaller = min(
+            check_positive(self.threshold_scale, "threshold_scale"),
+            check_positive(self.answer_scale, "answer_scale"),
+        )
         object.__setattr__(self, "step", step_for(smaller) if self.step is None else check_step(self.step))
 
     def guarantee(self, sensitivity: Any) -> Guarantee:
@@ -130,8 +140,12 @@ class AboveThreshold:
         return Pure(epsilon=epsilon, protects=bound.unit)
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, threshold: Number, sensitivity: Any, step: Number | None = None) -> Self:
-        """A third of ε for the threshold and two thirds for the answers, half of which monotone answers do not need."""
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, threshold: Number, sensitivity: Any, step: Number | None = None
+    ) -> Self:
+        """A third of ε for the threshold and two thirds for the answers, half of which monotone answers do not
+        need.
+        """
         if type(guarantee) is not Pure:
             raise InvalidArgument("AboveThreshold is calibrated for Pure. Use Pure(epsilon=…).")
         bound = plain_sensitivity(sensitivity, "Linf")
@@ -145,7 +159,13 @@ class AboveThreshold:
 
     @classmethod
     def for_error(
-        cls, amount: Any, *, threshold: Number, questions: int, confidence: Any = 0.95, step: Number | None = None
+        cls,
+        amount: Any,
+        *,
+        threshold: Number,
+        questions: int,
+        confidence: Any = 0.95,
+        step: Number | None = None,
     ) -> Self:
         """The most noise for which `questions` answers are told apart within `amount` of the threshold."""
         sure = 1 - (1 - check_confidence(confidence)) / 2
@@ -158,7 +178,9 @@ class AboveThreshold:
         sure = check_confidence(confidence)
         each = 1 - (1 - sure) / 2
         first = Laplace(scale=self.threshold_scale, step=self.step).error(each)
-        second = Laplace(scale=self.answer_scale, step=self.step).error(each, values=check_count(questions, "questions"))
+        second = Laplace(scale=self.answer_scale, step=self.step).error(
+            each, values=check_count(questions, "questions")
+        )
         return Accuracy(amount=float(first) + float(second), confidence=sure, of="value")
 
     def _draw(self, value: Iterable[Any]) -> int | None:
@@ -170,5 +192,3 @@ class AboveThreshold:
             if place + int(samplers.discrete_laplace(exactly(self.answer_scale) / step, 1)[0]) >= bar:
                 return index
         return None
-
-

@@ -69,9 +69,7 @@ class Ball:
         radius = exactly(self.radius)
         with decimal.localcontext(_EXACT):
             sizes = [abs(decimal.Decimal(repr(x))) for x in row.tolist()]
-            size = (
-                max(sizes) if self.norm == "Linf" else sum(x * x if self.norm == "L2" else x for x in sizes)
-            )
+            size = max(sizes) if self.norm == "Linf" else sum(x * x if self.norm == "L2" else x for x in sizes)
             power = 2 if self.norm == "L2" else 1
             return bool(size * radius.denominator**power <= radius.numerator**power)
 
@@ -109,9 +107,7 @@ class Ball:
         _, exponents = np.frexp(np.abs(rows).max(axis=1, initial=0))
         scaled = np.ldexp(rows, -exponents[:, None])
         sizes = self._sizes(scaled)[:, None]
-        return np.where(
-            self._sizes(rows)[:, None] > target, scaled / np.where(sizes > 0, sizes, 1) * target, rows
-        )
+        return np.where(self._sizes(rows)[:, None] > target, scaled / np.where(sizes > 0, sizes, 1) * target, rows)
 
     @property
     def _slack(self) -> float:

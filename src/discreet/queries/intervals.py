@@ -149,9 +149,7 @@ class Integers(_Numbers):
             return np.clip(values.astype(np.int64), low, high)
         missing = math.floor(self.center) if self.missing is None else int(exactly(self.missing))
         result = np.where(values >= float(high), high, low)
-        within = (
-            (values >= float(low)) & (values <= float(high)) & (values < 2.0**63)
-        )  # 2^63 itself would wrap
+        within = (values >= float(low)) & (values <= float(high)) & (values < 2.0**63)  # 2^63 itself would wrap
         result[within] = np.clip(np.rint(values[within]).astype(np.int64), low, high)
         result[np.isnan(values)] = missing
         return result

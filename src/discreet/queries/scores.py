@@ -60,9 +60,7 @@ class Popularity:
         if isinstance(data, np.ndarray) and data.ndim == 2:
             return Scores(self._of_matrix(data), Fraction(1))
         # a set of places: an item named twice by one row counts once
-        places = [
-            place for row in data for place in set(self.space.positions(_items(row)).tolist()) if place >= 0
-        ]
+        places = [place for row in data for place in set(self.space.positions(_items(row)).tolist()) if place >= 0]
         return Scores(np.bincount(np.array(places, np.int64), minlength=len(self.space)), Fraction(1))
 
     def _of_matrix(self, data: NDArray[Any]) -> NDArray[np.int64]:
