@@ -24,6 +24,7 @@ from discreet.guarantees.unit import Unit, person, row
 from discreet.guarantees.verify import verify
 from discreet.ledger import Ledger
 from discreet.mechanisms.combine import Composed, Each, Subsampled
+from discreet.mechanisms.covariance import CorrelatedGaussian
 from discreet.mechanisms.exponential import Exponential, PermuteAndFlip
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
@@ -77,6 +78,7 @@ __all__ = [
     # how it is answered
     "AboveThreshold",
     "Composed",
+    "CorrelatedGaussian",
     "Each",
     "Exponential",
     "Gaussian",

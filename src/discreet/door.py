@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discreet import samplers
@@ -10,7 +12,7 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.mechanism import Mechanism, meets
 from discreet.sealed import Sealed
 
 
@@ -23,26 +25,44 @@ class Release:
     value: Any
     guarantee: Guarantee
     receipt: str | None = None
-    remaining: Guarantee | None = None
     not_private: bool = False
     _mechanism: Any = field(repr=False, default=None)
+    _left: Callable[[], Guarantee | None] | None = field(repr=False, default=None)
+
+    @property
+    def remaining(self) -> Guarantee | None:
+        """The largest release of the ledger's kind that still fitted after this one; None when nothing did."""
+        return None if self._left is None else self._left()
 
     def error(self, confidence: float = 0.95) -> Accuracy:
         """How wrong the value may be, with this confidence."""
         return self._mechanism.error(confidence)  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
-        parts = [f"{self.value}"]
-        accuracy = self.error(0.95)
-        if isinstance(accuracy, Accuracy) and accuracy.amount is not None and accuracy.of == "value":
-            parts[0] += f" ± {accuracy.amount:.4g} (95%)"
-        parts.append(f"for {self.guarantee}")
-        if self.receipt is not None:
-            parts.append(f"{self.remaining} remains" if self.remaining is not None else "nothing remains")
-            parts.append(f"receipt {self.receipt}")
+        shown = [_shown(self.value, self.error(0.95))]
+        if self.receipt is None:
+            shown.append(str(self.guarantee))
+        else:
+            shown.append(f"{self.remaining or 'nothing'} remains")
+            shown.append(f"receipt {self.receipt}")
         if self.not_private:
-            parts.append("NOT PRIVATE: made in test mode")
-        return "; ".join(parts)
+            shown.append("NOT PRIVATE: made in test mode")
+        return "; ".join(shown)
+
+
+def _shown(value: Any, accuracy: Any) -> str:
+    """A value with its error bar, to as many digits as the error leaves meaning."""
+    if not isinstance(accuracy, Accuracy) or accuracy.amount is None:
+        return str(value)
+    match accuracy.of:
+        case "rank":
+            return f"{value}, within {accuracy.amount:.0f} ranks (95%)"
+        case "score":
+            return f"{value}, within {accuracy.amount:.3g} of the best score (95%)"
+    if isinstance(value, float) and accuracy.amount > 0:
+        digits = max(0, 1 - math.floor(math.log10(accuracy.amount)))
+        return f"{value:.{digits}f} ± {accuracy.amount:.{digits}f} (95%)"
+    return f"{value} ± {accuracy.amount:.3g} (95%)"
 
 
 def release(
@@ -52,12 +72,15 @@ def release(
     sensitivity: Any = None,
     ledger: Ledger | None = None,
     query: Any = None,
+    stated: Guarantee | None = None,
 ) -> Release:
     """Answer with noise: charge `ledger` (when given), then draw, then report.
 
     `value` is the true answer, and `sensitivity` how far one unit can move it (a number, in the mechanism's
     own norm, or a `Sensitivity`). With `query`, `value` is the data: the query is asked of it behind the
-    door and knows its own sensitivity. Every call charges and draws anew.
+    door and knows its own sensitivity. `stated` charges a guarantee that the mechanism keeps, such as the
+    Approx it was made for, in place of its own loss distribution: a ledger with basic sums needs that for
+    Gaussian noise. Every call charges and draws anew.
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidArgument("The second argument must be a mechanism, such as dp.Laplace(scale=2).")
@@ -70,6 +93,14 @@ def release(
     elif hasattr(mechanism, "sensitivity_for"):
         sensitivity = mechanism.sensitivity_for(sensitivity, value)
     guarantee = mechanism.guarantee(sensitivity)
+    if stated is not None:
+        if not meets(guarantee, stated):
+            raise InvalidArgument(f"The mechanism does not keep {stated}: it promises {guarantee}. Add noise.")
+        guarantee = replace(stated, protects=guarantee.protects, trust=guarantee.trust)
+    relation = getattr(mechanism, "relation", None)
+    if relation is not None and ledger is not None and guarantee.protects is None:
+        # proved for one relation, whoever the unit is: the ledger converts or refuses
+        guarantee = replace(guarantee, protects=replace(ledger.protects, neighbors=relation))
     entry = None if ledger is None else ledger.charge(guarantee, asked=repr(mechanism))
     sealed = Sealed(value)
     drawn = sealed.open_with(lambda true: mechanism._draw(true if query is None else query(true)))
@@ -77,7 +108,7 @@ def release(
         value=drawn,
         guarantee=guarantee if entry is None else entry.guarantee,
         receipt=None if entry is None else entry.receipt,
-        remaining=None if ledger is None else ledger.remaining,
         not_private=not samplers.is_private(),
         _mechanism=mechanism,
+        _left=None if ledger is None else ledger.remaining_now(),
     )

@@ -105,7 +105,7 @@ class Shape:
         masses, slack = self.masses(bits)
         total = 2 * sum(masses) - masses[0] + 2 * slack * (len(masses) + 1)
         law = {sign * k: Fraction(mass, total) for k, mass in enumerate(masses) for sign in ((1, -1) if k else (1,))}
-        return law, 1 - sum(law.values())
+        return law, 1 - sum(law.values(), Fraction(0))
 
 
 class OneSided:

@@ -164,7 +164,9 @@ def log_bounds(value: Fraction, digits: int = 60) -> tuple[Fraction, Fraction]:
     """Rationals lower ≤ ln(value) ≤ upper that agree to `digits` digits, for value > 0."""
     if value == 1:
         return Fraction(0), Fraction(0)
-    return _enclose("ln", value, digits)
+    # near 1 the logarithm is small: the argument needs the digits that its first ones say nothing about
+    near = value.denominator.bit_length() - abs(value.numerator - value.denominator).bit_length()
+    return _enclose("ln", value, digits + max(0, near * 302 // 1000 + 1))
 
 
 def exp_minus_bits(value: Fraction, bits: int) -> tuple[int, int]:

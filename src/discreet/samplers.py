@@ -105,8 +105,13 @@ def bernoulli_exp_each(losses: NDArray[Any], rate: Fraction) -> NDArray[np.bool_
 def _energies(losses: NDArray[Any], rate: Fraction) -> NDArray[np.float64]:
     """rate·loss as floats, cut at 800, where exp is 0 in any float."""
     if losses.dtype == object:
-        return np.array([float(min(rate * loss, 800)) for loss in losses])
-    return np.clip(losses.astype(np.float64) * float(rate), 0.0, 800.0)
+        return np.array([float(min(max(rate * loss, 0), 800)) for loss in losses], dtype=np.float64)
+    if losses.dtype.kind not in "iu":
+        raise InvalidArgument("losses must be integers or Fractions: a float would decide a probability.")
+    steepest = float(min(rate, Fraction(10**300)))
+    with np.errstate(over="ignore"):
+        energies: NDArray[np.float64] = np.clip(losses.astype(np.float64) * steepest, 0.0, 800.0)
+    return energies
 
 
 def _keep_with_exp(energies: NDArray[np.float64], exact: Callable[[int], Fraction]) -> NDArray[np.bool_]:
@@ -154,10 +159,11 @@ def _place_in_cell(shape: Shape, bits: int, cells: NDArray[Any]) -> tuple[NDArra
         place = (random_words(len(cells)) & np.uint64(2**bits - 1)).astype(np.int64)
     start = cells * 2**bits
     values = start + place
-    if shape.kind == "laplace":
-        energies = place.astype(np.float64) * float(1 / shape.parameter)
-    else:
-        energies = place.astype(np.float64) * (values + start).astype(np.float64) * float(1 / (2 * shape.parameter))
+    # in units of the cell, so that no scale is too large for a float
+    rate = float(1 / shape.in_cells(bits).parameter)
+    energies = (place / 2**bits).astype(np.float64) * rate
+    if shape.kind == "gaussian":
+        energies *= ((values + start) / 2**bits).astype(np.float64) / 2
     kept = _keep_with_exp(energies, lambda i: shape.energy(int(values[i])) - shape.energy(int(start[i])))
     return values, kept
 
@@ -228,6 +234,7 @@ def exponential_choice(
     weights just above the true ones propose an index, and an exact coin keeps it: no normalizing constant,
     no float in the law.
     """
+    losses = losses.astype(np.int64) if losses.dtype.kind == "i" else losses  # narrow differences would wrap
     possible = losses if widths is None else losses[widths > 0]
     least, most = _exact(possible.min()), _exact(losses.max())
     losses = losses.astype(object) - least if most - least >= 2**63 else losses - possible.min()

@@ -33,6 +33,6 @@ class Sealed(Generic[T]):
     def _refuse(self, *_: Any) -> NoReturn:
         raise SealedValue("A sealed true value cannot be printed, compared, converted or pickled. Release it instead.")
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __int__ = __float__ = __iter__ = __len__ = _refuse  # type: ignore[assignment]
-    __reduce_ex__ = __copy__ = __deepcopy__ = __array__ = __format__ = __index__ = __complex__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __int__ = __float__ = __iter__ = __len__ = _refuse
+    __reduce_ex__ = __copy__ = __deepcopy__ = __array__ = __format__ = __index__ = __complex__ = _refuse
     __hash__ = None  # type: ignore[assignment]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from itertools import permutations
 from math import factorial
 from typing import Any
@@ -65,7 +66,7 @@ def frozen(seed: int = 0) -> Iterator[Tape]:
 
 
 def _noiseless(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    given = dict(zip(sampler.__code__.co_varnames, args, strict=False)) | kwargs
+    given = _named(sampler, args, kwargs)
     match sampler.__name__:
         case "discrete_laplace" | "discrete_gaussian":
             return np.zeros(given["size"], dtype=np.int64)
@@ -98,13 +99,19 @@ class ExactLaw:
     unresolved: Fraction
 
 
+@lru_cache(maxsize=64)
+def _within(shape: Shape, window: int) -> list[tuple[int, Fraction]]:
+    """The outcomes of ±window with their probabilities, worked out once for all the paths that ask."""
+    law, _ = shape.law(_BITS)
+    return [(k, law[k]) for k in sorted(law) if abs(k) <= window]
+
+
 def _options(sampler: Callable[..., Any], given: dict[str, Any], window: int) -> list[tuple[Any, Fraction]]:
     """The outcomes of ONE draw, with probabilities rounded down to within 2^-250."""
     match sampler.__name__:
         case "discrete_laplace" | "discrete_gaussian":
             kind = "laplace" if sampler.__name__ == "discrete_laplace" else "gaussian"
-            law, _ = Shape(kind, given.get("scale", given.get("variance"))).law(_BITS)
-            return [(k, law[k]) for k in sorted(law) if abs(k) <= window]
+            return _within(Shape(kind, given["scale" if kind == "laplace" else "variance"]), window)
         case "bernoulli":
             p = given["probability"]
             return [(False, 1 - p), (True, p)]
@@ -114,7 +121,7 @@ def _options(sampler: Callable[..., Any], given: dict[str, Any], window: int) ->
         case "uniform_below":
             return [(k, Fraction(1, given["bound"])) for k in range(given["bound"])]
         case "exponential_choice":
-            losses, widths = given["losses"], given.get("widths")
+            losses, widths = given["losses"].tolist(), given.get("widths")
             wide = [1] * len(losses) if widths is None else [int(w) for w in widths]
             least = min(Fraction(loss) for loss, w in zip(losses, wide, strict=True) if w)
             ends = [exp_minus_bits(given["rate"] * (Fraction(loss) - least), _BITS) if w else (0, 0)
@@ -137,46 +144,60 @@ def _single_draws(
     return [(sampler, given)] * (1 if sampler.__name__ == "permutation" else given.get("size", 1))
 
 
-def exact_law(run: Callable[[], Any], *, window: int = 12, most_paths: int = 2_000_000) -> ExactLaw:
-    """Every output of `run()` with its exact probability: each draw is replaced, in turn, by each of its
-    outcomes.
+class _Path:
+    """One way through a run: at each draw the outcome that `prefix` names, and the first one after it ends."""
 
-    Noise beyond ±`window` steps is not enumerated; its mass is `unresolved`. Outputs must be hashable
-    (arrays become tuples).
-    """
-    law: dict[Hashable, Fraction] = {}
-    path: list[int] = []
-    for _ in range(most_paths):
-        taken: list[tuple[int, int]] = []
-        mass = Fraction(1)
+    def __init__(self, prefix: list[int], window: int) -> None:
+        self._prefix, self._window = prefix, window
+        self._taken: list[tuple[int, int]] = []
+        self.mass = Fraction(1)
 
-        def choose(options: list[tuple[Any, Fraction]], taken: list[tuple[int, int]] = taken) -> tuple[Any, Fraction]:
-            index = path[len(taken)] if len(taken) < len(path) else 0
-            taken.append((index, len(options)))
-            return options[index]
+    def __call__(self, sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        given = _named(sampler, args, kwargs)
+        draws = [self._choose(_options(one, single, self._window)) for one, single in _single_draws(sampler, given)]
+        if sampler.__name__ == "permutation":
+            return np.array(draws[0], dtype=np.int64)
+        return np.array(draws, dtype=bool if sampler.__name__.startswith("bernoulli") else np.int64)
 
-        def substitute(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            nonlocal mass
-            given = dict(zip(sampler.__code__.co_varnames, args, strict=False)) | kwargs
-            draws = []
-            for one, single in _single_draws(sampler, given):
-                value, probability = choose(_options(one, single, window))
-                mass *= probability
-                draws.append(value)
-            if sampler.__name__ == "permutation":
-                return np.array(draws[0], dtype=np.int64)
-            return np.array(draws, dtype=bool if sampler.__name__.startswith("bernoulli") else np.int64)
+    def _choose(self, options: list[tuple[Any, Fraction]]) -> Any:
+        place = len(self._taken)
+        index = self._prefix[place] if place < len(self._prefix) else 0
+        self._taken.append((index, len(options)))
+        value, probability = options[index]
+        self.mass *= probability
+        return value
 
-        with _substituted(substitute):
-            output = _hashable(run())
-        law[output] = law.get(output, Fraction(0)) + mass
+    def next_prefix(self) -> list[int] | None:
+        """The way to take after this one, in order; None after the last."""
+        taken = self._taken
         while taken and taken[-1][0] + 1 == taken[-1][1]:
             taken.pop()
-        if not taken:
-            return ExactLaw(law, 1 - sum(law.values()))
-        path = [index for index, _ in taken]
-        path[-1] += 1
+        return [index for index, _ in taken[:-1]] + [taken[-1][0] + 1] if taken else None
+
+
+def exact_law(run: Callable[[], Any], *, window: int = 12, most_paths: int = 2_000_000) -> ExactLaw:
+    """Every output of `run()` with its exact probability: each draw is replaced, in turn, by each of its outcomes.
+
+    Noise beyond ±`window` steps is not enumerated; its mass is `unresolved`. Outputs must be hashable (arrays become
+    tuples).
+    """
+    law: dict[Hashable, Fraction] = {}
+    prefix: list[int] = []
+    for _ in range(most_paths):
+        path = _Path(prefix, window)
+        with _substituted(path):
+            output = _hashable(run())
+        law[output] = law.get(output, Fraction(0)) + path.mass
+        following = path.next_prefix()
+        if following is None:
+            return ExactLaw(law, 1 - sum(law.values(), Fraction(0)))
+        prefix = following
     raise InvalidArgument(f"more than {most_paths} paths: make the window or the number of draws smaller.")
+
+
+def _named(sampler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a draw by name."""
+    return dict(zip(sampler.__code__.co_varnames, args, strict=False)) | kwargs
 
 
 def _hashable(output: Any) -> Hashable:

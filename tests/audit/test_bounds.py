@@ -84,6 +84,15 @@ def test_not_a_number_and_infinities() -> None:
     assert "not a number" in lower_bound(np.where(np.arange(1000) % 3, np.nan, 0), zeros).event
 
 
+def test_vectors_may_be_infinite_constant_or_of_different_lengths() -> None:
+    strange = np.array([[np.inf, -np.inf, 1e308, 1e308], [np.nan, 1.0, 1e308, 1e308]] * 500)
+    assert lower_bound(strange, np.zeros((1000, 4))).epsilon > 3
+    assert lower_bound(strange, strange[::-1]).epsilon == 0
+    assert lower_bound([(1, 2), (1,)] * 500, [(1,)] * 1000).epsilon > 2
+    assert lower_bound([("a", 2)] * 1000, [("b", 2)] * 1000).epsilon > 3
+    assert lower_bound([(1.5, 2)] * 1000, [(1.5, 2)] * 1000).epsilon == 0
+
+
 def test_few_or_no_outputs_are_refused() -> None:
     for bad in ([], [1.0] * 7):
         with pytest.raises(InvalidArgument):

@@ -39,6 +39,7 @@ class Audit:
     claimed: float | None
     event: str
     power: Power | None
+    samples: int
     finding: Finding
 
     @property
@@ -94,6 +95,7 @@ def audit(
         claimed=claimed,
         event=finding.event,
         power=None if claimed is None or math.isinf(claimed) else power_of(finding, claimed),
+        samples=count,
         finding=finding,
     )
 

@@ -34,6 +34,8 @@ Strength = Callable[[Floats, Floats], Floats]
 """From a lower bound on P[F] and an upper bound on Q[F] to the quantity that is thereby proved."""
 
 FEWEST = 8
+CLEARLY = 0.01
+"""Simple events are tried first; another must be this much better to replace one."""
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -132,11 +134,7 @@ def _miss(confidence: Any) -> float:
 
 
 def _epsilon_strength(delta: float) -> Strength:
-    def strength(low: Floats, high: Floats) -> Floats:
-        with np.errstate(divide="ignore"):
-            return np.log(np.maximum(low - delta, 0.0) / high)
-
-    return strength
+    return lambda low, high: np.log(np.maximum(low - delta, 1e-300) / high)
 
 
 def _delta_strength(epsilon: float) -> Strength:
@@ -156,9 +154,11 @@ def _find(
     if min(map(len, samples)) < FEWEST:
         raise InvalidArgument(f"An audit needs {FEWEST} outputs on each neighbor, and is useful from 10,000.")
     proposing, choosing, testing = zip(*map(_cut, samples), strict=True)
-    event, likelier = _best_event(proposing, choosing, strength, miss)
-    sides = (testing[likelier], testing[1 - likelier])
-    hits, trials = (event.count(sides[0]), event.count(sides[1])), (len(sides[0]), len(sides[1]))
+    with np.errstate(invalid="ignore", over="ignore"):  # outputs may be infinite
+        event, likelier = _best_event(proposing, choosing, strength, miss)
+        sides = (testing[likelier], testing[1 - likelier])
+        hits = event.count(sides[0]), event.count(sides[1])
+    trials = len(sides[0]), len(sides[1])
     low, high = clopper_pearson(hits[0], trials[0], miss)[0], clopper_pearson(hits[1], trials[1], miss)[1]
     epsilon, delta = point(max(0.0, float(strength(low, high))))
     return Finding(
@@ -191,12 +191,12 @@ def _best_event(
 
         proposed, seen = [counts(s) for s in proposing], [counts(s) for s in choosing]
         for p, q in ((0, 1), (1, 0)):
-            for order in _orders(proposed[p], proposed[q]):
+            for order in _orders(proposed[p], proposed[q], tails=not feature.labels):
                 low = wilson(np.cumsum(seen[p][order]), len(choosing[p]), miss)[0]
                 high = wilson(np.cumsum(seen[q][order]), len(choosing[q]), miss)[1]
                 scores = strength(low, high)
                 last = int(np.argmax(scores))
-                if best is None or scores[last] > best_score:
+                if best is None or scores[last] > best_score + CLEARLY * abs(best_score):
                     chosen = np.zeros(len(edges) + 1, dtype=np.bool_)
                     chosen[order[: last + 1]] = True
                     best_score, best = float(scores[last]), (Event(feature, edges, chosen), p)
@@ -204,8 +204,8 @@ def _best_event(
     return best
 
 
-def _orders(likelier: Counts, other: Counts) -> tuple[Counts, Counts, Counts]:
-    # both tails, then the order of Neyman and Pearson: the most telling bins first
+def _orders(likelier: Counts, other: Counts, *, tails: bool) -> list[Counts]:
+    # both tails of a number, and the order of Neyman and Pearson: the most telling bins first
     upward = np.arange(len(likelier))
-    ratio = np.log((likelier + 0.5) / (other + 0.5))
-    return upward, upward[::-1], np.lexsort((-likelier, -ratio))
+    telling = np.lexsort((-likelier, -np.log((likelier + 0.5) / (other + 0.5))))
+    return [upward, upward[::-1], telling] if tails else [telling]

@@ -52,9 +52,12 @@ def _stacked(items: list[Any]) -> Outputs:
         except OverflowError:  # integers beyond 1e308 stay themselves
             return _objects(items)
     if all(isinstance(item, np.ndarray | tuple | list) for item in items):
-        shapes = {(item.shape, item.dtype.kind in "biuf") for item in map(np.asarray, items)}
-        if len(shapes) == 1 and next(iter(shapes))[1]:
-            return np.array(items)
+        try:
+            vectors = np.array(items)
+        except ValueError:  # of different lengths
+            return _objects(items)
+        if vectors.dtype.kind in "biuf":
+            return vectors
     return _objects(items)
 
 
@@ -158,9 +161,8 @@ def features_for(first: Outputs, second: Outputs) -> list[Feature]:
     if first.ndim == 1:
         bit = "the exponent of the largest power of two dividing the output"
         return [Feature("the output", lambda x: x), Feature(bit, lowest_bit)]
-    with np.errstate(invalid="ignore", over="ignore"):
-        shift = np.nan_to_num(first.mean(axis=0) - second.mean(axis=0), posinf=1.0, neginf=-1.0)
-        spread = np.nan_to_num(first.std(axis=0) + second.std(axis=0), posinf=np.inf)
+    shift = np.nan_to_num(first.mean(axis=0) - second.mean(axis=0), posinf=1.0, neginf=-1.0)
+    spread = np.nan_to_num(first.std(axis=0) + second.std(axis=0), posinf=np.inf)
     telling = np.argsort(-np.abs(shift) / np.maximum(spread, 1e-300), kind="stable")[:COORDINATES]
     return [
         *(Feature(f"coordinate {i} of the output", _coordinate(int(i))) for i in telling),

@@ -1,6 +1,4 @@
-"""Our own mechanisms, ready to be audited through the public door: each on two neighbors where it is nearly
-at its worst.
-"""
+"""Our own mechanisms, audited through the public door on two neighbors where each is nearly at its worst."""
 
 from __future__ import annotations
 
@@ -18,6 +16,7 @@ from discreet.mechanisms.combine import Subsampled
 from discreet.mechanisms.exponential import Exponential, PermuteAndFlip
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.mechanism import tidy
 from discreet.mechanisms.noisy_argmax import NoisyArgmax
 from discreet.mechanisms.quantile import Quantile
 from discreet.mechanisms.randomized_response import RandomizedResponse
@@ -40,11 +39,12 @@ _HALF_THE_NOISE = {
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A mechanism, two neighboring inputs, and how far apart they are in its own norm."""
+    """A mechanism, two neighboring inputs `sensitivity` apart in its own norm, and the (ε,δ) to be refuted."""
 
     mechanism: Any
     first: Any
     second: Any
+    claim: Approx
     sensitivity: Any = None
 
     @property
@@ -62,8 +62,7 @@ def released(mechanism: Any, sensitivity: Any) -> Callable[[Any, int], Iterable[
 
     def draw(data: Any, size: int) -> Any:
         if _drawn_together(mechanism, data):
-            many = np.full(size, data) if np.ndim(data) == 0 else [data] * size
-            return release(many, mechanism, sensitivity=sensitivity).value
+            return release(np.full(size, data), mechanism, sensitivity=sensitivity).value
         return [release(data, mechanism, sensitivity=sensitivity).value for _ in range(size)]
 
     return draw
@@ -77,70 +76,86 @@ def halved(mechanism: Any) -> Any:
     """The same mechanism with half its noise: half the scale, half the lies, or twice the preference."""
     if isinstance(mechanism, Subsampled):
         return replace(mechanism, mechanism=halved(mechanism.mechanism))
-    changed = {name: factor * exactly(getattr(mechanism, name))
-               for name, factor in _HALF_THE_NOISE.items() if hasattr(mechanism, name)}  # fmt: skip
+    changed: dict[str, Any] = {"step": None} if hasattr(mechanism, "step") else {}
+    for name, factor in _HALF_THE_NOISE.items():
+        if hasattr(mechanism, name):
+            changed[name] = tidy(factor * exactly(getattr(mechanism, name)))
     return replace(mechanism, **changed)
 
 
 def subject(name: str, *, epsilon: Any, delta: Any = 0, broken: bool = False) -> Subject:
     """A mechanism by name, calibrated for (ε,δ); `broken` draws with half of the noise that takes."""
     if name not in SUBJECTS:
-        raise InvalidArgument(f"No mechanism is called {name!r}. Known: {', '.join(SUBJECTS)}.")
+        raise InvalidArgument(f"No mechanism is called {name!r}. Choose one of {', '.join(SUBJECTS)}.")
     pure = exactly(delta, "delta") == 0
-    built = SUBJECTS[name](Pure(epsilon=epsilon) if pure else Approx(epsilon=epsilon, delta=delta))
+    promise = Pure(epsilon=epsilon) if pure else Approx(epsilon=epsilon, delta=delta)
+    built = SUBJECTS[name](promise)
     return replace(built, mechanism=halved(built.mechanism)) if broken else built
 
 
 def _laplace(promise: Approx) -> Subject:
     mechanism = Laplace.for_guarantee(promise, sensitivity=1)
-    return Subject(mechanism=mechanism, first=0.0, second=1.0, sensitivity=1)
+    return Subject(mechanism=mechanism, first=0.0, second=1.0, claim=promise, sensitivity=1)
 
 
 def _gaussian(promise: Approx) -> Subject:
+    # events as rare as δ need many outputs; the same curve at a large δ is refuted by few
     mechanism = Gaussian.for_guarantee(promise, sensitivity=1)
-    return Subject(mechanism=mechanism, first=0.0, second=1.0, sensitivity=1)
+    curve = mechanism.guarantee(1)
+    often = curve.delta_at(epsilon=0) / 2
+    claim = Approx(epsilon=curve.epsilon_at(delta=often), delta=often)
+    return Subject(mechanism=mechanism, first=0.0, second=1.0, claim=claim, sensitivity=1)
 
 
 def _randomized_response(promise: Approx) -> Subject:
-    return Subject(mechanism=RandomizedResponse.for_guarantee(promise, choices=["yes", "no"]), first="yes", second="no")
+    mechanism = RandomizedResponse.for_guarantee(promise, choices=["yes", "no"])
+    return Subject(mechanism=mechanism, first="yes", second="no", claim=promise)
 
 
-def _choosing(mechanism: Any) -> Subject:
+def _choosing(kind: Any) -> Callable[[Approx], Subject]:
     # one candidate loses what nineteen rivals gain: its odds fall by the whole of ε
-    return Subject(mechanism=mechanism, first=[1] + [0] * 19, second=[0] + [1] * 19, sensitivity=1)
+    first, second = [1] + [0] * 19, [0] + [1] * 19
+
+    def build(promise: Approx) -> Subject:
+        mechanism = kind.for_guarantee(promise, sensitivity=1)
+        return Subject(mechanism=mechanism, first=first, second=second, claim=promise, sensitivity=1)
+
+    return build
 
 
 def _median(promise: Approx) -> Subject:
     # a row added at 0 favors the one point left of the other row over the many right of it
     mechanism = Quantile.for_guarantee(promise, space=Integers(0, 40))
-    return Subject(mechanism=mechanism, first=[1], second=[1, 0])
+    return Subject(mechanism=mechanism, first=[1], second=[1, 0], claim=promise)
 
 
 def _above_threshold(promise: Approx) -> Subject:
-    mechanism = AboveThreshold.for_guarantee(promise, threshold=0, sensitivity=1)
-    return Subject(mechanism=mechanism, first=[0, 0, 0, 0, 1], second=[1, 1, 1, 1, 0], sensitivity=1)
+    # three answers just miss and a fourth just passes, or the other way round: both halves of ε are spent
+    mechanism = AboveThreshold.for_guarantee(promise, threshold=0.5, sensitivity=1)
+    first, second = [0, 0, 0, 1], [1, 1, 1, 0]
+    return Subject(mechanism=mechanism, first=first, second=second, claim=promise, sensitivity=1)
 
 
 def _key_selection(promise: Approx) -> Subject:
     mechanism = KeySelection.for_guarantee(promise)
-    held = mechanism.threshold
-    return Subject(mechanism=mechanism, first={"key": held}, second={"key": held + 1})
+    first, second = {"key": mechanism.threshold}, {"key": mechanism.threshold + 1}
+    return Subject(mechanism=mechanism, first=first, second=second, claim=promise)
 
 
 def _subsampled(promise: Approx) -> Subject:
     mechanism = Subsampled.for_guarantee(
         promise, of=lambda scale: Laplace(scale=scale), rate=Fraction(1, 2), sensitivity=1, query=sum
     )
-    return Subject(mechanism=mechanism, first=[], second=[1], sensitivity=1)
+    return Subject(mechanism=mechanism, first=[], second=[1], claim=promise, sensitivity=1)
 
 
 SUBJECTS: dict[str, Callable[[Approx], Subject]] = {
     "laplace": _laplace,
     "gaussian": _gaussian,
     "randomized_response": _randomized_response,
-    "exponential": lambda promise: _choosing(Exponential.for_guarantee(promise, sensitivity=1)),
-    "permute_and_flip": lambda promise: _choosing(PermuteAndFlip.for_guarantee(promise, sensitivity=1)),
-    "noisy_argmax": lambda promise: _choosing(NoisyArgmax.for_guarantee(promise, sensitivity=1)),
+    "exponential": _choosing(Exponential),
+    "permute_and_flip": _choosing(PermuteAndFlip),
+    "noisy_argmax": _choosing(NoisyArgmax),
     "median": _median,
     "above_threshold": _above_threshold,
     "key_selection": _key_selection,

@@ -77,13 +77,19 @@ def audit(
     mechanism: Annotated[str, typer.Argument(help="The mechanism to test, such as laplace.")],
     epsilon: Annotated[float, typer.Option(help="The ε it claims.")] = 1.0,
     delta: Annotated[float, typer.Option(help="The δ it claims.")] = 0.0,
-    samples: Annotated[int, typer.Option(help="Draws on each of two neighboring inputs.")] = 1_000_000,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            help="Draws on each of two neighboring inputs; as many as are quick, by default.", show_default=False
+        ),
+    ] = None,
     confidence: Annotated[float, typer.Option(help="How sure the lower bound is.")] = 0.99999,
+    halve_noise: Annotated[bool, typer.Option(help="Break the mechanism, to see the audit fire.")] = False,
 ) -> None:
     """Attack a mechanism: a lower bound on ε from its answers alone must stay below the claim."""
     from discreet.audit import command
 
-    command.main(mechanism, epsilon=epsilon, delta=delta, samples=samples, confidence=confidence)
+    raise typer.Exit(command.main(mechanism, epsilon, delta, samples, confidence, broken=halve_noise))
 
 
 @app.command()

@@ -76,13 +76,19 @@ class AdvancedTaught(Rule):
         return round_up(delta), round_up(epsilon**2)
 
     def total(self, vector: Vector) -> Approx:
-        delta, spent = (Fraction(v, LEDGER_UNIT) for v in vector)
-        if 2 * delta >= 1:
+        epsilon, delta = self._amount(vector)
+        if delta >= 1:
             raise InvalidArgument("L6.T1 says nothing once 2kδ reaches 1. Compose fewer releases.")
-        slack = delta or exactly(self.limit.delta)
-        epsilon = 2 * spent + sqrt_up(2 * spent * log_bounds(1 / slack)[1])
-        return Approx(epsilon=max(epsilon, SMALLEST_EPSILON), delta=2 * delta or slack)
+        return Approx(epsilon=max(epsilon, SMALLEST_EPSILON), delta=delta)
+
+    def largest(self, vector: Vector, like: Guarantee) -> Guarantee | None:
+        return None  # only `each` composes here
 
     def fits(self, vector: Vector) -> bool:
-        total, limit = self.total(vector), self.limit
-        return bool(total.epsilon <= exactly(limit.epsilon) and total.delta <= exactly(limit.delta))
+        epsilon, delta = self._amount(vector)
+        return epsilon <= exactly(self.limit.epsilon) and delta <= exactly(self.limit.delta)
+
+    def _amount(self, vector: Vector) -> tuple[Fraction, Fraction]:
+        delta, spent = (Fraction(v, LEDGER_UNIT) for v in vector)
+        slack = min(delta, Fraction(1)) or exactly(self.limit.delta)
+        return 2 * spent + sqrt_up(2 * spent * log_bounds(1 / slack)[1]), 2 * delta or slack

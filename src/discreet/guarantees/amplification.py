@@ -70,17 +70,19 @@ def _forward(renyi: Callable[[float], float], rate: float, order: int) -> float:
     """The divergence of m from q: the binomial expansion of its moment, each term rounded up."""
     if rate == 1 or order > LARGEST_EXPANDED or math.isinf(renyi(order)):
         return _convex(renyi, rate, order)
-    plain, full = [], []  # logarithms of the terms without and with their divergence
-    for k in range(2, order + 1):
-        binomial = math.lgamma(order + 1) - math.lgamma(k + 1) - math.lgamma(order - k + 1)
-        plain.append(binomial + (order - k) * math.log1p(-rate) + k * math.log(rate))
-        full.append(plain[-1] + (k - 1) * renyi(k))
-    error = 1e-12 + 1e-15 * (math.lgamma(order + 1) - order * math.log(rate) - order * math.log1p(-rate))
-    top = max(full)
+    divergences = [(k - 1) * renyi(k) for k in range(2, order + 1)]
+    stay, take, ways = math.log1p(-rate), math.log(rate), math.lgamma(order + 1)
+    logs = [
+        ways - math.lgamma(k + 1) - math.lgamma(order - k + 1) + (order - k) * stay + k * take + divergence
+        for k, divergence in enumerate(divergences, start=2)
+    ]
+    error, top = 1e-12 + 1e-15 * (ways - order * (stay + take)), max(logs)
     if top > 1:
-        total = top + math.log(math.fsum([math.exp(log - top) for log in full] + [math.exp(-top)]))
-    else:  # the plain terms are a part of 1: adding up what exceeds them keeps small results exact
-        total = math.log1p(math.fsum(math.exp(b) * -math.expm1(a - b) for a, b in zip(plain, full, strict=True)))
+        first = (order - 1) * stay + math.log1p((order - 1) * rate)
+        total = top + math.log(math.fsum(math.exp(log - top) for log in [first, *logs]))
+    else:  # the terms without divergences add up to 1: adding up what exceeds them keeps small results exact
+        excess = (math.exp(log) * -math.expm1(-d) for log, d in zip(logs, divergences, strict=True))
+        total = math.log1p(math.fsum(excess))
     return total * (1 + error) / (order - 1)
 
 
@@ -95,10 +97,11 @@ def _convex(renyi: Callable[[float], float], rate: float, order: int) -> float:
 def _backward(renyi: Callable[[float], float], rate: float, order: int) -> float:
     """A bound on the divergence of q from m.
 
-    With n = α−1 it is `ln E_q[(1+u)^{-n}]/n`, where u = rate·(r−1) ≥ −rate has mean 0. The function
-    `h(u) = ((1+u)^{-n} − 1 + nu)/u²` decreases. So, for any t in [0,1), outputs with r ≥ t contribute at most
-    `h(−rate·(1−t))·rate²·χ²`, χ² = E_q[(r−1)²] ≤ e^{renyi(2)} − 1; those with r < t have probability at most
-    `(t·e^{renyi(α)})^n` and contribute at most `h(−rate)·rate²` times that. Also (1+u)^{-n} ≤ (1−rate)^{-n}.
+    With n = α−1 it is `ln E_q[(1+u)^{-n}]/n`, where u = rate·(r−1) ≥ −rate has mean 0, so the excess over 1
+    is E_q[u²h], `h(u) = ((1+u)^{-n} − 1 + nu)/u² = Σ_{i≤n} (n+1−i)·w^i` with `w = 1/(1+u) ≤ 1−rate+rate/r`.
+    Hence `E_q[u²w] ≤ rate²·χ²`, χ² = e^{renyi(2)} − 1 bounding both directions. For any t in [0,1), outputs
+    with r ≥ t have `h ≤ w·h(v)/w(v)` at v = −rate·(1−t); those with r < t have `u²h ≤ rate²·h(−rate)`, and
+    probability at most `(t·e^{renyi(α)})^n`. Also (1+u)^{-n} ≤ (1−rate)^{-n}.
     """
     n, second, whole = order - 1, renyi(2), renyi(order)
     bounds = [_convex(renyi, rate, order)]
@@ -108,7 +111,8 @@ def _backward(renyi: Callable[[float], float], rate: float, order: int) -> float
         square, far = math.expm1(second), _bend(rate, n)
         for t in (step / 20 for step in range(20)):
             tail = min(square, math.exp(n * (math.log(t) + whole))) if t else 0.0
-            bounds.append(math.log1p(_bend(rate * (1 - t), n) / (1 - t) ** 2 * square + far * tail) / n)
+            near = (1 - rate * (1 - t)) * _bend(rate * (1 - t), n) / (1 - t) ** 2
+            bounds.append(math.log1p(near * square + far * tail) / n)
     return min(bounds) * (1 + 1e-11)
 
 

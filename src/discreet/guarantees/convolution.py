@@ -16,11 +16,12 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet.guarantees.pairs import RELATIVE, Floats, Pair
+from discreet.guarantees.pairs import Floats, Pair
 
 Factors = Sequence[tuple[Pair, int]]
 _UNIT = 2.0**-53
 _LARGEST_TRANSFORM = 2**22
+_MOST_CELLS = 2**18
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class GridLaw:
 
     def losses(self) -> Floats:
         """The loss at each mass."""
-        return (self.first + np.arange(len(self.masses))) * self.step
+        return np.asarray((self.first + np.arange(len(self.masses))) * self.step, dtype=np.float64)
 
     def log_moment(self, tilt: float) -> float:
         """ln Σ mass·e^{tilt·loss}."""
@@ -63,23 +64,23 @@ def on_grid(pair: Pair, step: float) -> GridLaw:
     """
     low, high = pair.span()
     first, last = math.floor(low / step - 1e-9), math.ceil(high / step + 1e-9)
-    edges = np.arange(first, last + 1) * step
+    edges = np.asarray(np.arange(first, last + 1) * step, dtype=np.float64)
     inside, outside = pair.cells(edges)
     # a cell (a, b] with masses p, q puts u at b and p-u at a, where u e^-b + (p-u) e^-a = q
-    p = inside[1:-1] * (1 + RELATIVE)
+    p = inside[1:-1] * (1 + pair.relative)
     width = -math.expm1(-step)
     with np.errstate(over="ignore", invalid="ignore"):
-        back = np.where(p > 0, outside[1:-1] * (1 - RELATIVE) * np.exp(np.minimum(edges[:-1], 700.0)), 0.0)
+        back = np.where(p > 0, outside[1:-1] * (1 - pair.relative) * np.exp(np.minimum(edges[:-1], 700.0)), 0.0)
     upper = np.clip((p - back) / width, 0.0, p)
     masses = np.zeros(len(edges))
     masses[1:] += upper
     masses[:-1] += p - upper
-    masses[0] += inside[0] * (1 + RELATIVE)
+    masses[0] += inside[0] * (1 + pair.relative)
     used = np.flatnonzero(masses)
     if len(used) == 0:
         return GridLaw(step, first, np.full(1, 1e-300), 1.0)
     masses, first = masses[used[0] : used[-1] + 1], first + int(used[0])
-    return GridLaw(step, first, masses, min(1.0, pair.infinite + float(inside[-1]) * (1 + RELATIVE)))
+    return GridLaw(step, first, masses, min(1.0, pair.infinite + float(inside[-1]) * (1 + pair.relative)))
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,15 @@ class Composition:
     above: Floats
     below: Floats
     lost: float
+    reference: float = 0.0
+    """`below` is e^reference times the mass of Q, so that losses in the thousands do not underflow."""
 
     def delta(self, epsilon: float) -> float:
         """δ(ε), rounded up."""
         place = max(math.floor(epsilon / self.step) + 1 - self.first, 0)
         if place >= len(self.above):
             return min(1.0, self.lost)
-        excess = self.above[place] - math.exp(epsilon) * self.below[place]
+        excess = self.above[place] - math.exp(min(epsilon - self.reference, 700.0)) * self.below[place]
         return float(min(1.0, max(excess, 0.0) + self.lost))
 
     def epsilon(self, delta: float) -> float:
@@ -109,15 +112,18 @@ class Composition:
             return math.inf
         with np.errstate(over="ignore"):
             ends = (self.first + np.arange(len(self.above))) * self.step
-            curve = self.above - np.exp(np.minimum(ends, 700.0)) * self.below
+            curve = self.above - np.exp(np.minimum(ends - self.reference, 700.0)) * self.below
         beyond = np.flatnonzero(curve > room)
         if len(beyond) == 0:
-            return 0.0 if self.first <= 0 else math.nan
+            return max(0.0, float(ends[0]))
         place = int(beyond[-1]) + 1  # the curve falls below `room` inside the cell that ends here
         if place >= len(self.above):
             return float(ends[-1]) + self.step
+        if self.below[place] <= 0 or self.above[place] <= room:
+            return max(0.0, float(ends[place]))
         ratio = (self.above[place] - room) / self.below[place]
-        return max(0.0, min(math.log(ratio) + 1e-13 * (1 + abs(float(ends[place]))), float(ends[place])))
+        inside = math.log(ratio) + self.reference + 1e-13 * (1 + abs(float(ends[place])))
+        return max(0.0, float(ends[place - 1]), min(inside, float(ends[place])))
 
 
 def _log_moment(laws: Sequence[tuple[GridLaw, int]], tilt: float) -> float:
@@ -134,15 +140,19 @@ def _tilt_for(laws: Sequence[tuple[GridLaw, int]], *, epsilon: float | None, log
     is precise.
     """
 
+    # a tilt so strong that the law shrinks onto its largest losses would lose sight of all others
+    narrow = _mean_and_deviation(laws, 0.0)[1] / 5
+
     def too_small(tilt: float) -> bool:
-        mean, _ = _mean_and_deviation(laws, tilt)
+        mean, deviation = _mean_and_deviation(laws, tilt)
+        if deviation < narrow:
+            return False
         if epsilon is not None:
             return mean < epsilon
         return _log_moment(laws, tilt) - tilt * mean > log_delta
 
-    widest = sum(times * (len(law.masses) - 1) * law.step for law, times in laws)
     low, high = 0.0, 1.0
-    while too_small(high) and high < 1e6 and _mean_and_deviation(laws, high)[1] > 1e-3 * widest:
+    while too_small(high) and high < 1e6:
         low, high = high, high * 4
     for _ in range(12):
         middle = (low + high) / 2
@@ -157,7 +167,7 @@ def _step_for(factors: Factors, estimate: float, deviation: float, log_delta: fl
     steps_in_all = sum(times for _, times in factors)
     pull = 1 + math.sqrt(2 * max(-log_delta, 1.0)) / max(deviation, 1e-9)
     step = math.sqrt(12 * accuracy * max(estimate, 1e-3) / (steps_in_all * pull))
-    narrowest = min(max(pair.span()[1] - pair.span()[0], 1e-12) for pair, _ in factors)
+    narrowest = min(max(pair.span()[1] - pair.span()[0], 1e-30) for pair, _ in factors)
     step = min(step, narrowest / 8)
     spacings = [(times, pair.spacing) for pair, times in factors if pair.spacing is not None]
     if spacings:
@@ -170,7 +180,7 @@ def _step_for(factors: Factors, estimate: float, deviation: float, log_delta: fl
 def _pilot(pair: Pair) -> GridLaw:
     """The pair on a grid just fine enough to show its standard deviation, to plan the real one."""
     low, high = pair.span()
-    step = max(high - low, 1e-12) / 400
+    step = max(high - low, 1e-30) / 400
     while True:
         law = on_grid(pair, step)
         deviation = math.sqrt(law.tilted_mean_and_variance(0.0)[1])
@@ -182,8 +192,6 @@ def _pilot(pair: Pair) -> GridLaw:
 def _window(pilots: Sequence[tuple[GridLaw, int]], tilt: float, delta: float) -> tuple[float, float, float]:
     """Ends of a window that holds the tilted sum, and the tilt that best bounds what lies above it (Chernoff)."""
     center, deviation = _mean_and_deviation(pilots, tilt)
-    widest = sum(times * (len(law.masses) - 1) * law.step for law, times in pilots)
-    deviation = max(deviation, 1e-3 * widest, 1e-9) if len(pilots) == 1 and pilots[0][1] < 8 else max(deviation, 1e-9)
     reach = 8 * deviation
     while True:
         high = center + reach
@@ -207,17 +215,20 @@ def compose_pairs(
     factors = [(pair, times) for pair, times in factors if _moves(pair)]
     if not factors:
         return Composition(1.0, 0, np.zeros(1), np.zeros(1), -math.expm1(still) * (1 + 1e-12))
+    spans = [pair.span() for pair, _ in factors]
     pilots = [(_pilot(pair), times) for pair, times in factors]
     tilt = _tilt_for(pilots, epsilon=epsilon, log_delta=math.log(delta) if delta else 0.0)
     center, deviation = _mean_and_deviation(pilots, tilt)
     target = delta or max(math.exp(_log_moment(pilots, tilt) - tilt * center), 1e-300)
     low, high, above = _window(pilots, tilt, target)
     step = _step_for(factors, abs(center), deviation, math.log(target), accuracy)
-    step = max(step, (high - low) / _LARGEST_TRANSFORM)
+    step = max(step, (high - low) / _LARGEST_TRANSFORM, *((ends[1] - ends[0]) / _MOST_CELLS for ends in spans))
+    if sum(times * (ends[1] - ends[0]) for ends, (_, times) in zip(spans, factors, strict=True)) < _MOST_CELLS * step:
+        low, high = -math.inf, math.inf  # few enough losses to keep them all
     laws = [(on_grid(pair, step), times) for pair, times in factors]
     least = sum(times * law.first for law, times in laws)
     most = sum(times * (law.first + len(law.masses) - 1) for law, times in laws)
-    first, last = max(least, math.floor(low / step)), min(most, math.ceil(high / step))
+    first, last = math.floor(max(least, low / step)), math.ceil(min(most, high / step))
     beyond = 0.0 if last >= most else math.exp(min(0.0, _log_moment(laws, above) - above * (last + 1) * step))
     return _transform(laws, tilt, first, last, beyond - math.expm1(still) * (1 + 1e-12))
 
@@ -253,12 +264,14 @@ def _transform(laws: Sequence[tuple[GridLaw, int]], tilt: float, first: int, las
     powers = 1 + 16 * _UNIT * sum(times for _, times in parts)
     error = float((np.exp(ceiling[active]) * powers - np.abs(spectrum[active])).sum()) + length * math.exp(-100)
     drift = 2 * (error + rounding * float(np.abs(spectrum[active]).sum())) / length
-    tilted_sum = np.roll(irfft(spectrum, length), -(first % length))
-    ends = (first + np.arange(length)) * step
+    kept = last - first + 1  # what lies above is counted in `beyond`, what lies below matters to no ε here
+    tilted_sum = np.roll(irfft(spectrum, length), -(first % length))[:kept]
+    ends = (first + np.arange(kept)) * step
     masses = (np.maximum(tilted_sum, 0.0) + drift) * np.exp(np.clip(log_scale - tilt * ends, -745.0, 700.0))
     lost = -math.expm1(sum(times * math.log1p(-min(law.infinite, 1 - 1e-16)) for law, times in laws))
-    with np.errstate(over="ignore", under="ignore"):
-        other = masses * np.exp(-np.clip(ends, -700.0, 700.0))
+    reference = float(ends[len(ends) // 2])
+    with np.errstate(over="ignore", under="ignore"):  # what under- or overflows makes Q smaller: the safe side
+        other = masses * np.exp(np.minimum(reference - ends, 700.0))
     above, below = (np.cumsum(side[::-1])[::-1] for side in (masses, other))
     summing = 1 + 2 * length * _UNIT
-    return Composition(step, first, above * summing, below / summing, lost * (1 + 1e-12) + beyond)
+    return Composition(step, first, above * summing, below / summing, lost * (1 + 1e-12) + beyond, reference)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from discreet.errors import IncompatibleGuarantee
-from discreet.guarantees.guarantee import Renyi, ZeroConcentrated
+from discreet.guarantees.guarantee import SLACK, Renyi, delta_from_renyi
 from discreet.guarantees.pairs import Floats, GaussianPair, Pair, TradeoffPair, _renyi_of_atoms
 from discreet.rational import exactly, exp_bounds, float_up, log_bounds
 
@@ -55,14 +56,23 @@ class SubsampledPair(Pair):
 
     def span(self) -> tuple[float, float]:
         low, high = (self._mixed(end) for end in self.base.span())
+        if self.base.mirrored().infinite:
+            low = math.log1p(-float(self.rate))
         return (low, high) if self.removed else (-high, -low)
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
         ordered = edges if self.removed else -edges[::-1]
         inside, outside = self.base.cells(self._unmixed(ordered))
         rate = float(self.rate)
+        outside[np.searchsorted(ordered, math.log1p(-rate))] += self._outside_only(outside)
         mixed = (1 - rate) * outside + rate * inside
         return (mixed, outside) if self.removed else (outside[::-1], mixed[::-1])
+
+    def _outside_only(self, outside: Floats) -> float:
+        """The mass of Q where P has none: `cells` leaves it out, but the mixture does not."""
+        if isinstance(self.base, ProfilePair):
+            return max(0.0, 1 - float(outside.sum()))
+        return self.base.mirrored().infinite
 
     def renyi(self, order: float) -> float:
         if isinstance(self.base, GaussianPair | TradeoffPair):
@@ -81,7 +91,7 @@ class SubsampledPair(Pair):
         return ((1 - part) * ends[0] + part * ends[1]) / (order - 1) * (1 + 1e-9)
 
     def mirrored(self) -> Pair:
-        return SubsampledPair(self.base.mirrored(), self.rate, not self.removed)
+        return SubsampledPair(self.base, self.rate, not self.removed)
 
 
 def _renyi_on_grid(pair: Pair, order: float) -> float:
@@ -118,10 +128,6 @@ class NearGaussianPair(Pair):
         return float_up(14 * self.moved / self.variance)
 
     @property
-    def infinite(self) -> float:  # type: ignore[override]
-        return 1e-32 * self.moved
-
-    @property
     def _continuous(self) -> TradeoffPair:
         return TradeoffPair(math.sqrt(self.squared / self.variance) * (1 + 1e-15))
 
@@ -131,7 +137,9 @@ class NearGaussianPair(Pair):
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
         inside, outside = self._continuous.cells(edges - self.slack)
-        return inside * math.exp(self.slack), outside
+        inside *= math.exp(self.slack)
+        inside[-1] += 1e-32 * self.moved
+        return inside, outside
 
     def renyi(self, order: float) -> float:
         return float_up(Fraction(self.squared) / (2 * self.variance)) * order * (1 + 1e-12)
@@ -144,6 +152,9 @@ class ProfilePair(Pair):
     """A pair known only by an upper bound on its curve δ(ε), the same both ways: the largest pair under that
     bound.
     """
+
+    knots: ClassVar[int | None] = 600
+    """On finer grids the curve is asked at so many points, and is straight in e^ε between them: never below a convex curve."""
 
     def _curve(self, epsilon: float) -> float:
         raise NotImplementedError
@@ -160,6 +171,16 @@ class ProfilePair(Pair):
         return -reach, reach
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        far = int(np.count_nonzero(edges < -700))  # the ratio there is 0 in floats, and so is the mass
+        if far:
+            inside, outside = self.cells(edges[far:]) if far < len(edges) else (np.ones(1), np.zeros(1))
+            return np.concatenate([np.zeros(far), inside]), np.concatenate([np.zeros(far), outside])
+        if self.knots is not None and len(edges) > self.knots:
+            places = np.unique(np.linspace(0, len(edges) - 1, self.knots).astype(np.int64))
+            sides = self.cells(edges[places])
+            inside, outside = (np.zeros(len(edges) + 1) for _ in sides)
+            inside[places], outside[places], inside[-1] = sides[0][:-1], sides[1][:-1], sides[0][-1]
+            return inside, outside
         # the curve is convex in e^ε: its lower hull over the edges gives Q as slopes, and P at an edge is e^edge of it
         ratios = np.concatenate([[0.0], np.exp(edges)])
         heights = np.concatenate([[1.0], [self.delta(float(edge)) for edge in edges]])
@@ -187,7 +208,8 @@ class ConcentratedPair(ProfilePair):
     rho: Fraction
 
     def _curve(self, epsilon: float) -> float:
-        return ZeroConcentrated(rho=self.rho).delta_at(epsilon=epsilon)
+        rho = float_up(self.rho) * SLACK
+        return delta_from_renyi(lambda order: rho * order, epsilon)
 
     def renyi(self, order: float) -> float:
         return float_up(self.rho * exactly(order))
@@ -222,6 +244,7 @@ class BoundedRangePair(ProfilePair):
     """
 
     bound: Fraction
+    knots: ClassVar[int | None] = None
 
     def _curve(self, epsilon: float) -> float:
         if epsilon >= self.largest:
@@ -236,3 +259,32 @@ class BoundedRangePair(ProfilePair):
 
     def twice(self) -> Pair:
         return BoundedRangePair(2 * self.bound)
+
+
+@dataclass(frozen=True)
+class EitherPair(ProfilePair):
+    """A mechanism dominated by each of two symmetric pairs: its curve lies below both."""
+
+    first: Pair
+    second: Pair
+
+    @property
+    def bound(self) -> Fraction | None:  # type: ignore[override]
+        return min((b for b in (self.first.bound, self.second.bound) if b is not None), default=None)
+
+    @property
+    def infinite(self) -> float:  # type: ignore[override]
+        return min(self.first.infinite, self.second.infinite)
+
+    def _curve(self, epsilon: float) -> float:
+        return min(self.first.delta(epsilon), self.second.delta(epsilon))
+
+    def span(self) -> tuple[float, float]:
+        low, high = super().span()
+        return (low, high) if self.bound is None else (max(low, -self.largest), min(high, self.largest))
+
+    def renyi(self, order: float) -> float:
+        return min(self.first.renyi(order), self.second.renyi(order))
+
+    def twice(self) -> Pair:
+        return EitherPair(self.first.twice(), self.second.twice())

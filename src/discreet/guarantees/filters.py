@@ -105,7 +105,7 @@ class Filter(Rule):
     share: ClassVar[Fraction] = Fraction(1, 2)
     symbol: ClassVar[str]
     native: ClassVar[type[Guarantee]] = Approx
-    remedy: ClassVar[str] = 'Open the ledger with rule="best", or state the release as Approx.'
+    remedy: ClassVar[str] = 'Open the ledger with rule="best", or pass stated=dp.Approx(…) to release.'
 
     def __post_init__(self) -> None:
         if not isinstance(self.limit, Approx | self.native):

@@ -164,7 +164,8 @@ class Approx(Guarantee):
         doubled = (1 + exp_bounds(own_epsilon)[1]) * own_delta
         if doubled >= 1:
             raise IncompatibleGuarantee("δ is too large to be converted to replacement: (1+e^ε)δ passes 1.")
-        return replace(self, epsilon=2 * own_epsilon, **({"delta": doubled} if doubled else {}))
+        twice = replace(self, epsilon=2 * own_epsilon)
+        return replace(twice, delta=doubled) if doubled else twice
 
 
 @dataclass(frozen=True, repr=False)
@@ -339,8 +340,9 @@ def _delta_at_order(order: float, divergence: float, epsilon: float) -> float:
     # Canonne-Kamath-Steinke, Proposition 12: exp((a-1)(r-ε)) (1-1/a)^a / (a-1)
     if math.isinf(divergence):
         return 1.0
-    log_delta = (order - 1) * (divergence - epsilon) + order * math.log1p(-1 / order) - math.log(order - 1)
-    return min(1.0, math.exp(min(log_delta + abs(log_delta) * 1e-15, 0.0)) * SLACK)
+    terms = ((order - 1) * divergence, -(order - 1) * epsilon, order * math.log1p(-1 / order), -math.log(order - 1))
+    rounding = 1e-15 * (1 + sum(abs(term) for term in terms))
+    return min(1.0, math.exp(min(sum(terms) + rounding, 0.0)) * SLACK)
 
 
 def _epsilon_at_order(order: float, divergence: float, delta: Any) -> float:
@@ -348,7 +350,7 @@ def _epsilon_at_order(order: float, divergence: float, delta: Any) -> float:
         return math.inf
     log_delta = math.log(float(delta))
     bound = divergence + math.log1p(-1 / order) - (log_delta + math.log(order)) / (order - 1)
-    return max(0.0, bound + 1e-15 * (abs(log_delta) + 10) * (1 + 1 / (order - 1)))
+    return max(0.0, bound + 1e-15 * (divergence + (abs(log_delta) + 10) * (1 + 1 / (order - 1))))
 
 
 def _best_order(objective: Callable[[float], float]) -> float:

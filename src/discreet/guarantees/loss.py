@@ -21,6 +21,7 @@ from discreet.guarantees.convolution import compose_pairs
 from discreet.guarantees.derived_pairs import (
     BoundedRangePair,
     ConcentratedPair,
+    EitherPair,
     NearGaussianPair,
     ProfilePair,
     RenyiPair,
@@ -61,8 +62,7 @@ class LossDistribution(Guarantee):
 
     @property
     def infinite(self) -> float:
-        kept = sum(times * math.log1p(-pair.infinite) for pair, times in self.factors if pair.infinite)
-        return 0.0 if kept == 0 else min(1.0, -math.expm1(kept) * SLACK)
+        return max(_infinite(side) for side in _directions(self.factors))
 
     @property
     def pure(self) -> Pure | None:
@@ -97,10 +97,24 @@ class LossDistribution(Guarantee):
 def _largest_loss(factors: Factors) -> Fraction | None:
     total = Fraction(0)
     for pair, times in factors:
-        if pair.bound is None:
+        ends = (pair.bound, pair.mirrored().bound)
+        if ends[0] is None or ends[1] is None:
             return None
-        total += times * pair.bound
+        total += times * max(ends[0], ends[1])
     return total
+
+
+def _moving(factors: Factors) -> tuple[Factors, float]:
+    """The factors with losses other than 0 and infinity, and the probability that one of the others leaks all."""
+    still = tuple((pair, times) for pair, times in factors if pair.bound == 0)
+    return tuple((pair, times) for pair, times in factors if pair.bound != 0), _infinite(still)
+
+
+def _infinite(factors: Factors) -> float:
+    if any(pair.infinite >= 1 for pair, _ in factors):
+        return 1.0
+    kept = sum(times * math.log1p(-pair.infinite) for pair, times in factors if pair.infinite)
+    return 0.0 if kept == 0 else min(1.0, -math.expm1(kept) * SLACK)
 
 
 def _rho(pair: Pair) -> float:
@@ -108,7 +122,10 @@ def _rho(pair: Pair) -> float:
         return pair.renyi(1.0)
     if isinstance(pair, BoundedRangePair):
         return pair.largest**2 / 8
-    return math.inf if pair.infinite else pair.largest**2 / 2
+    if isinstance(pair, EitherPair):
+        return min(_rho(pair.first), _rho(pair.second))
+    other = pair.mirrored()
+    return math.inf if pair.infinite or other.infinite else max(pair.largest, other.largest) ** 2 / 2
 
 
 def _directions(factors: Factors) -> list[Factors]:
@@ -118,8 +135,10 @@ def _directions(factors: Factors) -> list[Factors]:
 
 @lru_cache(maxsize=4096)
 def _delta_at(factors: Factors, epsilon: float) -> float:
-    if len(factors) == 1 and factors[0][1] == 1:
-        return max(side[0][0].delta(epsilon) for side in _directions(factors))
+    moving, leak = _moving(factors)
+    if len(moving) == 1 and moving[0][1] == 1:
+        single = max(side[0][0].delta(epsilon) for side in _directions(moving))
+        return min(1.0, single + (1 - single) * leak)
     bound = _largest_loss(factors)
     if bound is not None and exactly(epsilon) >= bound:
         return LossDistribution(factors=factors).infinite
@@ -136,8 +155,8 @@ def _epsilon_at(factors: Factors, delta: float) -> float:
     largest = math.inf if whole.largest_loss is None else float_up(whole.largest_loss)
     if delta <= whole.infinite:
         return largest if delta == whole.infinite else math.inf
-    if len(factors) == 1 and factors[0][1] == 1:
-        return min(max(smallest_epsilon(side[0][0].delta, delta) for side in _directions(factors)), largest)
+    if len(_moving(factors)[0]) == 1 and _moving(factors)[0][0][1] == 1:
+        return min(smallest_epsilon(lambda epsilon: _delta_at(factors, epsilon), delta), largest)
     numeric = max(compose_pairs(side, delta=delta).epsilon(delta) for side in _directions(factors))
     if any(isinstance(pair, ProfilePair) for pair, _ in factors):
         numeric = min(numeric, epsilon_from_renyi(whole.renyi, delta - whole.infinite))
@@ -174,10 +193,10 @@ def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
     if not listed:
         raise InvalidArgument("compose needs at least one guarantee.")
     counts: Counter[Pair] = Counter()
+    if not all(isinstance(guarantee, Guarantee) for guarantee in listed):
+        raise InvalidArgument("compose takes guarantees. Write compose([m.guarantee(sensitivity=1), …]).")
     protects, trust = None, listed[0].trust
     for guarantee in listed:
-        if not isinstance(guarantee, Guarantee):
-            raise InvalidArgument("compose takes guarantees. Write compose([m.guarantee(sensitivity=1), …]).")
         if guarantee.trust != trust:
             raise IncompatibleGuarantee("Central, local and shuffled guarantees are not composed with each other.")
         if protects is None:
@@ -194,13 +213,13 @@ def _merged(counts: Counter[Pair]) -> Factors:
     order.
     """
     kept: list[tuple[Pair, int]] = []
-    rho = sum((times * pair.rho for pair, times in counts.items() if isinstance(pair, ConcentratedPair)), exactly(0))
+    rho = sum((times * pair.rho for pair, times in counts.items() if isinstance(pair, ConcentratedPair)), Fraction(0))
     if rho:
         kept.append((ConcentratedPair(rho), 1))
-    orders = Counter[Any]()
+    orders: dict[Fraction, Fraction] = {}
     for pair, times in counts.items():
         if isinstance(pair, RenyiPair):
-            orders[pair.order] += times * pair.divergence
+            orders[pair.order] = orders.get(pair.order, Fraction(0)) + times * pair.divergence
         elif not isinstance(pair, ConcentratedPair):
             kept.append((pair, times))
     kept += [(RenyiPair(order, divergence), 1) for order, divergence in orders.items()]

@@ -12,17 +12,16 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import IncompatibleGuarantee
 from discreet.guarantees.guarantee import SLACK, Approx, gaussian_delta, renyi_of_response
-from discreet.rational import exactly, float_up, log_bounds
+from discreet.rational import exactly, exp_bounds, float_up, log_bounds
 
 Floats = NDArray[np.float64]
-RELATIVE = 4e-12
-"""Every cell mass below is good to this relative error; users of a pair add it on the unsafe side."""
 _FAR = 40.0  # standard deviations: the float of a Gaussian tail beyond is 0
 _DIRECT_STEPS = 2**12  # up to this standard deviation in steps a discrete Gaussian is summed term by term
 
@@ -34,6 +33,8 @@ class Pair:
     """The mass of P where Q has none."""
     bound: Fraction | None = None
     """An exact upper bound on the finite losses; None when they are unbounded."""
+    relative: ClassVar[float] = 4e-12
+    """Every cell's mass is good to this relative error; whoever uses it adds that on the unsafe side."""
     spacing: float | None = None
     """When all losses are whole multiples of one number, that number."""
 
@@ -70,7 +71,7 @@ class Pair:
         inside, outside = self.cells(np.array([epsilon]))
         if inside[1] == 0.0:
             return self.infinite
-        excess = inside[1] * (1 + RELATIVE) - math.exp(min(epsilon, 700.0)) * outside[1] * (1 - RELATIVE)
+        excess = inside[1] * (1 + self.relative) - math.exp(min(epsilon, 700.0)) * outside[1] * (1 - self.relative)
         return float(min(1.0, max(excess, 0.0) + self.infinite))
 
 
@@ -245,6 +246,7 @@ class FinitePair(Pair):
 
     inside: tuple[Fraction, ...]
     outside: tuple[Fraction, ...]
+    relative: ClassVar[float] = 1e-15
 
     def _atoms(self) -> tuple[Floats, Floats, Floats]:
         rows = [(p, q) for p, q in zip(self.inside, self.outside, strict=True) if p > 0 and q > 0]
@@ -275,7 +277,12 @@ class FinitePair(Pair):
         losses, p, q = self._atoms()
         place = np.searchsorted(edges, losses * np.where(losses > 0, 1 - 1e-15, 1 + 1e-15), side="left")
         size = len(edges) + 1
-        return np.bincount(place, p, minlength=size), np.bincount(place, q, minlength=size)
+        return _by_cell(place, p, size), _by_cell(place, q, size)
+
+    def delta(self, epsilon: float) -> float:
+        ratio = exp_bounds(min(exactly(epsilon), Fraction(10**6)))[0]
+        excess = (p - ratio * q for p, q in zip(self.inside, self.outside, strict=True))
+        return float_up(sum((e for e in excess if e > 0), Fraction(0)))
 
     def renyi(self, order: float) -> float:
         return max(_renyi_of_atoms(*self._atoms()[:2], order), _renyi_of_atoms(*self._mirror()._atoms()[:2], order))
@@ -286,6 +293,10 @@ class FinitePair(Pair):
     def mirrored(self) -> Pair:
         rows = list(zip(self.inside, self.outside, strict=True))
         return self if sorted(rows) == sorted((q, p) for p, q in rows) else self._mirror()
+
+
+def _by_cell(places: NDArray[np.intp], masses: Floats, size: int) -> Floats:
+    return np.bincount(places, masses, minlength=size).astype(np.float64)
 
 
 def _renyi_of_atoms(losses: Floats, masses: Floats, order: float) -> float:
@@ -302,6 +313,7 @@ class ResponsePair(Pair):
 
     bound: Fraction
     delta_mass: Fraction = Fraction(0)
+    relative: ClassVar[float] = 1e-15
 
     @property
     def infinite(self) -> float:  # type: ignore[override]
@@ -319,7 +331,7 @@ class ResponsePair(Pair):
         low = high * math.exp(-self.largest)
         place = np.searchsorted(edges, np.array(self.span()), side="left")
         size = len(edges) + 1
-        return np.bincount(place, [low, high], minlength=size), np.bincount(place, [high, low], minlength=size)
+        return _by_cell(place, np.array([low, high]), size), _by_cell(place, np.array([high, low]), size)
 
     def renyi(self, order: float) -> float:
         return renyi_of_response(self.largest, order) if self.bound else 0.0

@@ -117,6 +117,12 @@ class Verified(Guarantee):
     def infinite(self) -> float:
         return float_up(max(Fraction(pair.infinite(), pair.laws.total) for pair in self.pairs))
 
+    @property
+    def largest_loss(self) -> Fraction | None:
+        """The largest loss outside the mass `infinite`, rounded up by less than 1e-50."""
+        tops = [Fraction(*rows[0]) for pair in self.pairs if (rows := _by_ratio(pair.weights()))]
+        return log_bounds(max(tops, default=Fraction(1)))[1]
+
     def renyi(self, order: float) -> float:
         return max(_renyi(pair, order) for pair in self.pairs)
 
@@ -191,9 +197,10 @@ def _at(epsilon: Any) -> Fraction:
 def _by_ratio(weights: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Outputs that both inputs can produce, the largest ratio p/p' first."""
 
-    def compare(a: tuple[float, int, int], b: tuple[float, int, int]) -> float:
-        gap = b[0] - a[0]
-        return gap if abs(gap) > 1e-9 * (1 + abs(a[0])) else b[1] * a[2] - a[1] * b[2]
+    def compare(a: tuple[float, int, int], b: tuple[float, int, int]) -> int:
+        if abs(a[0] - b[0]) > 1e-9 * (1 + abs(a[0])):
+            return -1 if a[0] > b[0] else 1
+        return b[1] * a[2] - a[1] * b[2]  # too close for floats to tell
 
     rows = [(_log_ratio(p, q), p, q) for p, q in weights if p and q]
     return [(p, q) for _, p, q in sorted(rows, key=cmp_to_key(compare))]

@@ -7,15 +7,18 @@ of it are itself.
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn, Self
 
 from discreet._version import __version__
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
-from discreet.guarantees.rules import Rule, rule_for
+from discreet.guarantees.rules import CLOSED, Rule, rule_for
 from discreet.guarantees.unit import Unit
 from discreet.rational import LEDGER_UNIT
 
@@ -46,7 +49,7 @@ class Ledger:
 
     >>> ledger = Ledger.open(":memory:", protects=Unit("patient_id"), limit=Pure(epsilon=1))
     >>> ledger.remaining
-    Pure(epsilon=1)
+    Pure(epsilon=1.0)
     """
 
     def __init__(self, *, protects: Unit, limit: Guarantee, rule: Rule) -> None:
@@ -76,31 +79,46 @@ class Ledger:
             cost = tuple(new - old for new, old in zip(after, self._vector, strict=True))
             number, before = len(self._entries) + 1, self._entries[-1].chain if self._entries else ""
             facts = repr((number, asked, stated, cost, __version__, before))
-            chain = hashlib.sha256(facts.encode()).hexdigest()
-            entry = Entry(number=number, asked=asked, guarantee=stated, cost=cost, code_version=__version__, time=time.time(), chain=chain)  # fmt: skip
+            entry = Entry(
+                number=number,
+                asked=asked,
+                guarantee=stated,
+                cost=cost,
+                code_version=__version__,
+                time=time.time(),
+                chain=hashlib.sha256(facts.encode()).hexdigest(),
+            )
             self._vector = after
             self._entries.append(entry)
             return entry
 
     @property
     def spent(self) -> dict[str, float]:
-        """The coordinates used so far, by name. Not itself a guarantee: the limit is."""
-        return {label: units / LEDGER_UNIT for label, units in zip(self.rule.labels, self._vector, strict=True)}
+        """The coordinates used so far, by name; infinite where one no longer counts. The guarantee is the limit."""
+        return {
+            label: math.inf if units >= CLOSED else units / LEDGER_UNIT
+            for label, units in zip(self.rule.labels, self._vector, strict=True)
+        }
 
     @property
     def remaining(self) -> Guarantee | None:
         """The largest single pure release (of the limit's kind, for a limit not in ε) that would still fit, or
         None.
         """
+        return self.remaining_now()()
+
+    def remaining_now(self) -> Callable[[], Guarantee | None]:
+        """What remains at this moment, worked out only when it is called for."""
         like = Pure(epsilon=1) if isinstance(self.limit, Approx) else self.limit
-        return self.rule.largest(self._vector, like)
+        return partial(self.rule.largest, self._vector, like)
 
     def entries(self) -> tuple[Entry, ...]:
         """Every charge, oldest first."""
         return tuple(self._entries)
 
     def __repr__(self) -> str:
-        return f"Ledger(protects={self.protects!r}, limit={self.limit!r}, rule={self.rule.name!r}, entries={len(self._entries)})"
+        terms = f"protects={self.protects!r}, limit={self.limit!r}, rule={self.rule.name!r}"
+        return f"Ledger({terms}, entries={len(self._entries)})"
 
     def __copy__(self) -> Self:
         return self

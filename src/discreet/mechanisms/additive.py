@@ -13,7 +13,7 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.lattice import add_noise, as_numbers, check_step, grain_of, step_for
 from discreet.mechanisms.mechanism import least_noise, meets, tidy
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Norm, Sensitivity
 from discreet.rational import Number, check_positive, exactly, significant
 
 
@@ -21,12 +21,14 @@ from discreet.rational import Number, check_positive, exactly, significant
 class AdditiveNoise:
     """Independent noise on every coordinate, in whole steps of a public lattice.
 
-    `step` is a power of two; by default so fine that the noise looks continuous. `step=1` gives whole
-    numbers.
+    `step` is a power of two; by default so fine that the noise looks continuous. `step=1` gives whole numbers.
+
+    Promise: that of the noise drawn, stated by each subclass for the largest move in whole steps.
     """
 
     step: Number | None = None
     size_field: ClassVar[str]
+    norm: ClassVar[Norm]
 
     def __post_init__(self) -> None:
         size = check_positive(getattr(self, self.size_field), self.size_field)
@@ -77,20 +79,24 @@ class AdditiveNoise:
         raise NotImplementedError
 
     def _accuracy(self, steps: int, sure: float, values: int) -> Accuracy:
-        # a whole number on whole steps is not rounded; anything else moves by at most half a step
-        rounding = 0.0 if self._step >= 1 else 0.5
+        # a whole number on steps of 1 is not rounded; anything else moves by at most half a step
+        rounding = 0.0 if self._step == 1 else 0.5
         amount = (steps + rounding) * float(self._step)
         return Accuracy(amount=amount, confidence=sure, of="value" if values == 1 else "every value")
 
     def sensitivity_for(self, sensitivity: Any, value: Any) -> Any:
-        """A plain number read for the shape and type of `value`, both public: its dimension, whole numbers or not."""
-        if isinstance(sensitivity, Sensitivity):
-            return sensitivity
+        """A plain number in this mechanism's own norm, for the shape and type of `value`, both public."""
+        amount = None if isinstance(sensitivity, Sensitivity) else check_positive(sensitivity, "sensitivity")
         array = as_numbers(value)
+        if amount is None:
+            if self.norm != "Linf" and array.size > sensitivity.dimension:
+                raise InvalidArgument(
+                    f"The sensitivity is stated for {sensitivity.dimension} coordinates, not {array.size}."
+                )
+            return sensitivity
         grain = grain_of(array)
-        amount = check_positive(sensitivity, "sensitivity")
         whole = grain is not None and amount.denominator == 1
-        return Sensitivity(amount, dimension=max(array.size, 1), grain=grain if whole else None)
+        return Sensitivity(amount, self.norm, dimension=max(array.size, 1), grain=grain if whole else None)
 
     def _noise(self, size: int) -> NDArray[Any]:
         raise NotImplementedError

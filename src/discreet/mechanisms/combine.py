@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,13 +16,13 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.derived_pairs import SubsampledPair
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import LossDistribution, compose, pair_of
-from discreet.guarantees.unit import row
+from discreet.guarantees.unit import Relation, row
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.mechanism import least_noise, meets
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.queries.sensitivity import Sensitivity
-from discreet.queries.space import Categories, Space
-from discreet.rational import Number, check_probability, exactly
+from discreet.queries.space import Categories, Grid, Integers, Interval, Space
+from discreet.rational import Number, check_positive, check_probability, exactly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,11 @@ class Each:
         object.__setattr__(self, "spaces", tuple(spaces))
         if len(self.mechanisms) != len(self.spaces) or not self.spaces:
             raise InvalidArgument("Each needs one mechanism for each space of a record.")
+        for space in self.spaces:
+            if not isinstance(space, Categories | Interval | Integers | Grid):
+                raise InvalidArgument(
+                    "The columns of a record are numbers or categories. Give a vector one space a coordinate."
+                )
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         """The columns of one record composed; any two points of the spaces are neighbors."""
@@ -102,7 +108,7 @@ class Each:
         if len(self.spaces) == 1:
             return self._column(0, value)
         columns = [self._column(i, column) for i, column in enumerate(zip(*value, strict=True))]
-        return list(zip(*(list(column) for column in columns), strict=True))
+        return list(zip(*(column.tolist() if hasattr(column, "tolist") else column for column in columns), strict=True))
 
     def _column(self, index: int, records: Any) -> Any:
         space, mechanism = self.spaces[index], self.mechanisms[index]
@@ -131,6 +137,24 @@ class Composed:
         if len(parts) != len(self.mechanisms):
             raise InvalidArgument("Give one sensitivity for all parts, or one for each.")
         return parts
+
+    @property
+    def relation(self) -> Relation | None:
+        """The relation a part is proved for, when it is proved for one only."""
+        return next((m.relation for m in self.mechanisms if getattr(m, "relation", None)), None)
+
+    def sensitivity_for(self, sensitivity: Any, value: Any) -> tuple[Any, ...]:
+        """Each part's own reading of its sensitivity, for the shape and type of its answer."""
+        parts = self._parts(sensitivity)
+        for part in parts:
+            if part is not None and not isinstance(part, Sensitivity | Sequence):
+                check_positive(part, "sensitivity")
+        if len(value) != len(self.mechanisms):
+            raise InvalidArgument(f"{len(self.mechanisms)} answers are needed, one for each mechanism.")
+        return tuple(
+            m.sensitivity_for(s, v) if hasattr(m, "sensitivity_for") else s
+            for m, s, v in zip(self.mechanisms, parts, value, strict=True)
+        )
 
     def guarantee(self, sensitivity: Any) -> LossDistribution:
         return compose(m.guarantee(s) for m, s in zip(self.mechanisms, self._parts(sensitivity), strict=True))
@@ -178,9 +202,20 @@ class Subsampled:
     mechanism: Any
     rate: Number
     query: Callable[[Any], Any] | None = None
+    relation: ClassVar[Relation] = "add_or_remove"
 
     def __post_init__(self) -> None:
         check_probability(self.rate, "rate")
+
+    def sensitivity_for(self, sensitivity: Any, value: Any) -> Any:
+        """A plain number read for the shape of the answer about no rows at all, which says nothing about the data."""
+        if isinstance(sensitivity, Sensitivity) or not hasattr(self.mechanism, "norm"):
+            return sensitivity
+        amount = check_positive(sensitivity, "sensitivity")
+        if self.query is None:
+            return sensitivity
+        shape = np.shape(self.query(np.asarray(value)[:0]))
+        return Sensitivity(amount, self.mechanism.norm, dimension=max(math.prod(shape), 1))
 
     def guarantee(self, sensitivity: Any) -> Guarantee:
         base = self.mechanism.guarantee(sensitivity)

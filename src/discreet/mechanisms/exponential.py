@@ -42,7 +42,7 @@ def exact_scores(value: Any) -> tuple[NDArray[Any], Fraction]:
     if array.size == 0:
         raise InvalidArgument("There is nothing to choose from: give at least one score.")
     if array.dtype.kind == "f":
-        finite = np.nan_to_num(array.astype(np.float64), nan=-np.inf)
+        finite = np.nan_to_num(array.astype(np.float64), nan=-np.finfo(np.float64).max)
         array = np.array([Fraction(x) for x in finite.tolist()] + [None], dtype=object)[:-1]
     return array, Fraction(1)
 
@@ -145,7 +145,9 @@ class Exponential(_ByRate):
     def probabilities(self, scores: Any) -> NDArray[np.float64]:
         """The law of the choice, as floats, to look at. The draw itself uses none of them."""
         steps, unit = exact_scores(scores)
-        energies = np.array([float(exactly(self.rate) * unit * (steps.max() - s)) for s in steps.tolist()])
+        levels, places = np.unique(steps, return_inverse=True)
+        rate, (*_, best) = exactly(self.rate) * unit, levels.tolist()
+        energies = np.array([float(min(rate * (best - level), 800)) for level in levels.tolist()])[places]
         weights = np.exp(-energies)
         return np.asarray(weights / weights.sum())
 
@@ -160,7 +162,7 @@ def _lost(steps: NDArray[np.int64]) -> NDArray[Any]:
     """The score each candidate lacks, with no wrap."""
     if int(steps.max()) - int(steps.min()) >= 2**63:
         steps = steps.astype(object)
-    return steps.max() - steps
+    return np.asarray(steps.max() - steps)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ from discreet.guarantees.loss import Factors, LossDistribution
 from discreet.guarantees.pairs import GaussianPair
 from discreet.mechanisms.additive import AdditiveNoise
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, plain_sensitivity
-from discreet.queries.sensitivity import Sensitivity, sqrt_up
-from discreet.rational import Number, exactly, significant
+from discreet.queries.sensitivity import Norm, Sensitivity, sqrt_up
+from discreet.rational import Number, check_count, exactly, significant
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -39,6 +39,7 @@ class Gaussian(AdditiveNoise):
 
     stddev: Number
     size_field: ClassVar[str] = "stddev"
+    norm: ClassVar[Norm] = "L2"
 
     @property
     def _variance(self) -> Fraction:
@@ -82,7 +83,7 @@ class Gaussian(AdditiveNoise):
 
     def error(self, confidence: Any, *, values: int = 1) -> Accuracy:
         sure = check_confidence(confidence)
-        miss = -math.expm1(math.log(sure) / values)
+        miss = -math.expm1(math.log(sure) / check_count(values, "values"))
         pair = GaussianPair(1, self._variance)
         low, high = -1, max(1, math.ceil(40 * math.sqrt(self._variance)))
         while high - low > 1:  # the smallest k with P[|X| > k] ≤ miss
@@ -91,7 +92,7 @@ class Gaussian(AdditiveNoise):
         return self._accuracy(high, sure, values)
 
     def _noise(self, size: int) -> NDArray[Any]:
-        return samplers.discrete_gaussian(self._variance, size)  # type: ignore[no-any-return]
+        return samplers.discrete_gaussian(self._variance, size)
 
 
 def taught_deviation(guarantee: Guarantee, sensitivity: Fraction) -> Fraction:

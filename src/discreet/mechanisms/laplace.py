@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.guarantee import Approx, Guarantee, Pure, ZeroConcentrated
+from discreet.guarantees.derived_pairs import ConcentratedPair, EitherPair
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.pairs import LaplacePair
 from discreet.mechanisms.additive import AdditiveNoise
 from discreet.mechanisms.lattice import check_step, step_for
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, plain_sensitivity
-from discreet.queries.sensitivity import sqrt_up
-from discreet.rational import Number, check_positive, exactly, significant
+from discreet.queries.sensitivity import Norm, Sensitivity, sqrt_up
+from discreet.rational import Number, check_count, check_positive, exactly, significant
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -37,6 +38,7 @@ class Laplace(AdditiveNoise):
 
     scale: Number
     size_field: ClassVar[str] = "scale"
+    norm: ClassVar[Norm] = "L1"
 
     @property
     def _steps(self) -> Fraction:
@@ -47,9 +49,12 @@ class Laplace(AdditiveNoise):
         if bound.norm == "L2" and bound.dimension > 1:
             # coordinate i is ε_i-DP, hence ε_i²/2-zCDP, and Σε_i² ≤ Δ²/scale²
             rho = Fraction(bound.squared_in_steps(self._step)) / (2 * self._steps**2)
-            return ZeroConcentrated(rho=rho, protects=bound.unit)
-        steps = bound.to("L1").in_steps(self._step)
-        return LossDistribution(factors=((LaplacePair(steps, self._steps), 1),), protects=bound.unit)
+            either = EitherPair(self._pair(bound), ConcentratedPair(rho))
+            return LossDistribution(factors=((either, 1),), protects=bound.unit)
+        return LossDistribution(factors=((self._pair(bound), 1),), protects=bound.unit)
+
+    def _pair(self, bound: Sensitivity) -> LaplacePair:
+        return LaplacePair(bound.to("L1").in_steps(self._step), self._steps)
 
     @classmethod
     def for_guarantee(
@@ -70,20 +75,17 @@ class Laplace(AdditiveNoise):
             scale = significant(summed.in_steps(fixed) * fixed / epsilon, up=True)
             return cls._make(scale, None if fixed == step_for(scale) else fixed)
         start = bound.exact / max(Fraction(1, 1000), exactly(getattr(guarantee, "epsilon", 1)))
-        found = cls._least(guarantee, bound, step, start)
-        if bound.norm == "L2" and bound.dimension > 1:  # one of the two norms may serve better
-            return min(found, cls._least(guarantee, summed, step, start), key=lambda m: m._size)
-        return found
+        return cls._least(guarantee, bound, step, start)
 
     def error(self, confidence: Any, *, values: int = 1) -> Accuracy:
         sure = check_confidence(confidence)
-        miss = -math.expm1(math.log(sure) / values)
+        miss = -math.expm1(math.log(sure) / check_count(values, "values"))
         rate = 1 / float(self._steps)
         beyond = math.log(2 / (1 + math.exp(-rate)) / miss) / rate - 1
         return self._accuracy(max(0, math.ceil(beyond - 1e-9)), sure, values)
 
     def _noise(self, size: int) -> NDArray[Any]:
-        return samplers.discrete_laplace(self._steps, size)  # type: ignore[no-any-return]
+        return samplers.discrete_laplace(self._steps, size)
 
 
 def taught_scale(guarantee: Guarantee, sensitivity: Fraction) -> Fraction:
@@ -116,3 +118,16 @@ def taught_sum_scale(theorem: str, sensitivity: Any, dimension: int, guarantee: 
     if theorem not in ("L10.A strong", "L10.T3"):
         raise InvalidArgument("theorem must be 'L10.A basic', 'L10.A strong' or 'L10.T3'.")
     return delta_bound * sqrt_up(grown) / epsilon
+
+
+def taught_answers(answers: int, size: int, guarantee: Approx) -> Laplace:
+    """The documents' noise for many adaptive averages of [0,1]-values over `size` rows: Lap(1/(γ·size)) each [L6.C5].
+
+    γ = ε/√(8k ln(1/δ)), for ε ≤ 2 ln(1/δ): the noise grows as √k, not k. All answers are within ln(k/β)/(γ·size) of
+    the sample's with probability 1−β [L6.CL6], which `error(1 − β, values=k)` sharpens.
+    """
+    count, rows = check_count(answers, "answers"), check_count(size, "size")
+    epsilon, delta = exactly(guarantee.epsilon), exactly(guarantee.delta)
+    if not delta or epsilon > 2 * math.log(1 / float(delta)):
+        raise InvalidArgument("L6.C5 needs δ above 0 and ε at most 2 ln(1/δ).")
+    return Laplace(scale=float(sqrt_up(8 * count * exactly(math.log(1 / float(delta)))) / (epsilon * rows)))

@@ -44,7 +44,7 @@ def as_numbers(value: Any) -> NDArray[Any]:
         return array.astype(np.int64) if array.dtype.itemsize < 8 else array.astype(object)
     if array.dtype.kind not in "if":
         raise InvalidArgument(f"A number or an array of numbers is needed, not {type(value).__name__}.")
-    return array
+    return array.astype(np.int64) if array.dtype.kind == "i" else array  # differences of narrow integers would wrap
 
 
 def grain_of(array: NDArray[Any]) -> int | None:
@@ -58,14 +58,13 @@ def to_lattice(array: NDArray[Any], step: Fraction) -> NDArray[Any]:
     Machine integers when all indices are small, and Python integers otherwise: nothing wraps.
     """
     if array.dtype.kind == "i":
-        largest = max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
-        if step == 1:
-            return array.astype(np.int64)
-        if step < 1 and largest * step.denominator < _MACHINE:
+        largest = max(1, abs(int(array.max())), abs(int(array.min()))) if array.size else 1
+        if step <= 1 and largest * step.denominator < _MACHINE:
             return array.astype(np.int64) * step.denominator
     elif array.dtype.kind == "f":
         finite = np.clip(np.nan_to_num(array.astype(np.float64)), -(2.0**960), 2.0**960)
-        scaled = np.ldexp(finite, step.denominator.bit_length() - step.numerator.bit_length())
+        with np.errstate(all="ignore"):  # too large for a double is too large for a machine integer
+            scaled = np.ldexp(finite, step.denominator.bit_length() - step.numerator.bit_length())
         if np.abs(scaled).max(initial=0.0) < _MACHINE:
             down = np.floor(scaled)
             return (down + (scaled - down >= 0.5)).astype(np.int64)
@@ -77,7 +76,10 @@ def to_lattice(array: NDArray[Any], step: Fraction) -> NDArray[Any]:
 
 
 def from_lattice(indices: NDArray[Any], step: Fraction) -> NDArray[Any]:
-    """Lattice indices as numbers: on a whole step integers, saturated to 64 bits; else doubles."""
+    """Lattice indices as numbers: on a whole step integers, saturated to 64 bits; else doubles, to ±2^1023."""
+    if step.denominator > 1 and indices.dtype == object:
+        edge = step.denominator << 1023
+        return np.array([max(-edge, min(edge, int(i))) / step.denominator for i in indices], dtype=np.float64)
     if step.denominator > 1:
         return indices.astype(np.float64) * float(step)
     if indices.dtype != object and step == 1:
@@ -88,7 +90,5 @@ def from_lattice(indices: NDArray[Any], step: Fraction) -> NDArray[Any]:
 def add_noise(array: NDArray[Any], noise: NDArray[Any], step: Fraction) -> Any:
     """Numbers and noise added in whole steps, with no wrap; a plain number for an array of no dimension."""
     indices = to_lattice(array.reshape(-1), step)
-    if indices.dtype != object and np.abs(indices).max(initial=0) >= _MACHINE:
-        indices = indices.astype(object)
     noisy = from_lattice(indices + noise, step)
     return noisy.reshape(array.shape) if array.ndim else noisy[0].item()

@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.coordinates import stated_rho
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Renyi, ZeroConcentrated
-from discreet.guarantees.loss import LossDistribution
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, exactly, significant
 
@@ -25,8 +25,8 @@ class Mechanism(Protocol):
     def guarantee(self, sensitivity: Any) -> Guarantee:
         """What releasing an answer of this sensitivity promises."""
 
-    def error(self, confidence: Any) -> Accuracy:
-        """How wrong an answer may be."""
+    def error(self, confidence: Any) -> Accuracy | tuple[Accuracy, ...]:
+        """How wrong an answer may be; one accuracy for each part of an answer in several parts."""
 
     def _draw(self, value: Any) -> Any: ...
 
@@ -62,12 +62,10 @@ def meets(drawn: Guarantee, asked: Guarantee) -> bool:
         case Approx():
             return drawn.delta_at(epsilon=asked.epsilon) <= exactly(asked.delta)
         case ZeroConcentrated():
-            rho = drawn.rho() if isinstance(drawn, LossDistribution) else float("inf")
-            return rho <= exactly(asked.rho) or (
-                isinstance(drawn, ZeroConcentrated) and drawn.rho <= exactly(asked.rho)
-            )
+            rho = stated_rho(drawn)
+            return not drawn.infinite and rho is not None and rho <= exactly(asked.rho)
         case Renyi():
-            return drawn.renyi(float(asked.order)) <= exactly(asked.epsilon)
+            return not drawn.infinite and drawn.renyi(float(asked.order)) <= exactly(asked.epsilon)
         case GaussianTradeoff():
             raise IncompatibleGuarantee(
                 "Noise on a lattice is close to a Gaussian trade-off but not one. "

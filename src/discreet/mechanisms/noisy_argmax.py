@@ -16,7 +16,7 @@ from discreet.mechanisms.exponential import exact_scores
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.lattice import to_lattice
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, plain_sensitivity, tidy
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Norm, Sensitivity
 from discreet.rational import Number, check_count, exactly, significant
 
 
@@ -31,6 +31,7 @@ class NoisyArgmax(AdditiveNoise):
 
     scale: Number
     size_field: ClassVar[str] = "scale"
+    norm: ClassVar[Norm] = "Linf"
 
     def guarantee(self, sensitivity: Any) -> Guarantee:
         bound = plain_sensitivity(sensitivity, "Linf")
@@ -60,7 +61,7 @@ class NoisyArgmax(AdditiveNoise):
         return Accuracy(amount=2 * float(noise), confidence=sure, of="score")
 
     def _noise(self, size: int) -> NDArray[Any]:
-        return samplers.discrete_laplace(self._size / self._step, size)  # type: ignore[no-any-return]
+        return samplers.discrete_laplace(self._size / self._step, size)
 
     def _draw(self, value: Any) -> int:
         scores, unit = exact_scores(value)

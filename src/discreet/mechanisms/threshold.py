@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
@@ -16,6 +16,7 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.pairs import LaplacePair, ResponsePair
+from discreet.guarantees.unit import Relation
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.lattice import as_numbers, check_step, step_for, to_lattice
 from discreet.mechanisms.mechanism import plain_sensitivity, tidy
@@ -39,6 +40,7 @@ class KeySelection:
     scale: Number
     threshold: int
     keys_per_person: int = 1
+    relation: ClassVar[Relation] = "add_or_remove"
 
     def __post_init__(self) -> None:
         check_positive(self.scale, "scale")

@@ -1,0 +1,1 @@
+"""The founding documents' tables and small experiments, run again: taught and tight side by side."""

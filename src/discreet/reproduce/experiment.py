@@ -1,0 +1,104 @@
+"""What an experiment found: columns that say where their numbers come from, rows, and how both are shown and saved."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+Origin = Literal["given", "taught", "tight", "exact", "observed", "printed"]
+STYLES: Mapping[Origin, str] = {
+    "given": "bold",
+    "taught": "yellow",
+    "tight": "cyan",
+    "exact": "cyan",
+    "observed": "green",
+    "printed": "magenta",
+}
+"""taught: the documents' formula · tight: the best one · exact: one formula for both · observed: from this run ·
+printed: as it stands in the document."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its name in the CSV file, its heading for people, its origin, and how its numbers are printed."""
+
+    name: str
+    heading: str
+    origin: Origin
+    shown: str = ""
+
+    def show(self, value: Any) -> str:
+        """The value for people: rounded as the document rounds, a dash where there is none."""
+        if value is None:
+            return "–"
+        return str(value) if isinstance(value, str) else format(value, self.shown)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A table with a title, the ids of the results it shows, and remarks; `series` is what only its picture needs."""
+
+    name: str
+    title: str
+    source: str
+    columns: tuple[Column, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...] = ()
+    series: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def column(self, name: str) -> list[Any]:
+        """One column, by its name in the CSV file."""
+        return [row[name] for row in self.rows]
+
+    def table(self) -> Table:
+        """The table for a terminal, one color for each origin."""
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for column in self.columns:
+            style = STYLES[column.origin]
+            origin = "" if column.origin == "given" else f"\n{column.origin}"
+            table.add_column(
+                escape(column.heading + origin),
+                style=style,
+                header_style=style,
+                justify="left" if column.origin == "given" else "right",
+                vertical="bottom",
+                no_wrap=column.origin == "given",
+            )
+        for row in self.rows:
+            table.add_row(*(escape(column.show(row[column.name])) for column in self.columns))
+        return table
+
+    def print(self, console: Console) -> None:
+        """The title, the table, and what to know about it."""
+        console.print(f" [bold]{escape(self.title)}[/] {escape(f'[{self.source}]')}", highlight=False)
+        console.print(self.table())
+        if self.notes:
+            console.print(Padding(escape(" ".join(self.notes)), (0, 1)), style="dim", highlight=False)
+        console.print()
+
+    def save(self, folder: Path) -> Path:
+        """Write the rows, unrounded, as CSV."""
+        path = folder / f"{self.name}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, [column.name for column in self.columns])
+            writer.writeheader()
+            writer.writerows(self.rows)
+        return path
+
+
+def promise(epsilon: float, delta: float) -> str:
+    """A pair (ε, δ) as it heads a row.
+
+    >>> promise(0.1, 0.1)
+    '(0.1, 0.1)'
+    """
+    return f"({epsilon:g}, {delta:g})"

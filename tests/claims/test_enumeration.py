@@ -1,0 +1,613 @@
+"""Layer 1 of THREATS: every mechanism run through `dp.release` with its sampler replaced by the exact law.
+
+All tiny tables and all their neighbors; the exact δ(ε), both ways, is at most what the release says. Each check is a function,
+and seeded mutants of the source must make the very same function fail.
+"""
+
+import functools
+import inspect
+import math
+import sys
+import textwrap
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet import samplers, testing
+from discreet.laws import Shape
+from discreet.mechanisms import exponential
+
+EPSILONS = (0.0, 0.05, 0.2, 0.4, 0.5, 0.7, 1.0, 1.3, 1.7, 2.0, 2.5, 3.0, 4.0, 6.0)
+ROW, REPLACED = dp.row(), dp.row(neighbors="replace")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def remembered_laws():
+    """The laws of the noise are the same on every path: compute each once."""
+    original = Shape.law
+    Shape.law = functools.lru_cache(maxsize=None)(original)
+    yield
+    Shape.law = original
+
+
+@dataclass(frozen=True)
+class Run:
+    """One input's exact law of outputs, the mass outside the window, and what the release claims."""
+
+    law: dict
+    unresolved: float
+    claim: dp.Guarantee
+
+
+def run(mechanism, value, *, sensitivity=None, window=10, claim=None):
+    claims = []
+
+    def once():
+        answer = dp.release(value, mechanism, sensitivity=sensitivity)
+        assert answer.not_private
+        claims.append(answer.guarantee)
+        return tuple(answer.value.items()) if isinstance(answer.value, dict) else answer.value
+
+    found = testing.exact_law(once, window=window)
+    assert all(c == claims[0] for c in claims), "the claim must not depend on the noise"
+    law = {y: float(p) for y, p in found.law.items()}
+    assert sum(law.values()) + float(found.unresolved) == pytest.approx(1, abs=1e-12)
+    return Run(law, float(found.unresolved), claims[0] if claim is None else claim)
+
+
+def attained(first, second, epsilon):
+    """Σ max(0, p − e^ε p') over what was enumerated, and how much the rest of the second law could take off."""
+    ratio = math.exp(epsilon)
+    return sum(max(0.0, p - ratio * second.law.get(y, 0.0)) for y, p in first.law.items()), ratio * second.unresolved
+
+
+def renyi(first, second, order):
+    """The exact divergence; infinite where the second law lacks an output."""
+    if any(y not in second.law for y in first.law):
+        return math.inf
+    return math.log(sum(p * (p / second.law[y]) ** (order - 1) for y, p in first.law.items())) / (order - 1)
+
+
+def check_pairs(pairs, epsilons=EPSILONS, orders=()):
+    """The heart of every check: no pair of neighbors attains more than is claimed. Gives back the largest share."""
+    share = 0.0
+    count = 0
+    for first, second in pairs:
+        assert first.claim == second.claim, "the claim must not depend on the data"
+        for a, b in ((first, second), (second, first)):
+            count += 1
+            for epsilon in epsilons:
+                claimed = a.claim.delta_at(epsilon=epsilon)
+                delta, doubt = attained(a, b, epsilon)
+                assert delta <= claimed + doubt + 1e-12, (epsilon, delta, claimed)
+                if claimed > 1e-6:
+                    share = max(share, delta / claimed)
+            for order in orders:
+                assert renyi(a, b, order) <= a.claim.renyi(order) * (1 + 1e-9) + 1e-12, order
+    assert count > 0
+    return share
+
+
+def tables(domain, most):
+    """All multisets of up to `most` rows: no mechanism looks at their order."""
+    return [t for size in range(most + 1) for t in combinations_with_replacement(domain, size)]
+
+
+def neighbors(table, relation):
+    """Pairs of tables that differ in one row, each pair once."""
+    for t in table:
+        smaller = {t[:i] + t[i + 1 :] for i in range(len(t))}
+        if relation == "add_or_remove":
+            yield from ((t, s) for s in sorted(smaller))
+        else:
+            for other in table:
+                if len(other) == len(t) and other > t and any(s in _smaller(other) for s in smaller):
+                    yield t, other
+
+
+def _smaller(t):
+    return {t[:i] + t[i + 1 :] for i in range(len(t))}
+
+
+def check_tables(mechanism, query, domain, *, unit, most=3, window=10, sensitivity=None, orders=()):
+    """Ask `query` of all tables and compare all neighbors under the relation of `unit`."""
+    moved = query.sensitivity(unit) if sensitivity is None else sensitivity
+    listed = tables(domain, most)
+    runs = {}
+    for t in listed:
+        answer = query(list(t))
+        key = tuple(np.ravel(getattr(answer, "steps", answer)).tolist())  # equal answers have equal laws
+        if key not in runs:
+            runs[key] = run(mechanism, answer, sensitivity=moved, window=window)
+        runs[t, "table"] = runs[key]
+    pairs = {
+        tuple(sorted((id(runs[a, "table"]), id(runs[b, "table"])))): (runs[a, "table"], runs[b, "table"])
+        for a, b in neighbors(listed, unit.neighbors)
+        if runs[a, "table"] is not runs[b, "table"]
+    }
+    return check_pairs(pairs.values(), orders=orders)
+
+
+def mutate(monkeypatch, owner, name, old, new):
+    """Replace a piece of the source of one function, and fail when the piece is no longer there."""
+    found = inspect.getattr_static(owner, name)
+    source = textwrap.dedent(inspect.getsource(getattr(found, "fget", found)))
+    assert source.count(old) == 1, f"{old!r} is not in {owner.__name__}.{name}"
+    module = sys.modules[owner.__module__] if inspect.isclass(owner) else owner
+    space = dict(vars(module))
+    exec(source.replace(old, new), space)  # noqa: S102 (our own source, changed on purpose)
+    monkeypatch.setattr(owner, name, space[name])
+
+
+def killed(check):
+    """The check must fail, by an assertion about privacy and not by an accident."""
+    with pytest.raises(AssertionError):
+        check()
+
+
+def halve(monkeypatch):
+    """Noise of half the scale that is claimed, for every additive mechanism."""
+
+    def weaker(sampler, part):
+        original = getattr(samplers, sampler)
+        monkeypatch.setattr(samplers, sampler, lambda size_of, size: original(size_of / part, size))
+
+    weaker("discrete_laplace", 2)
+    weaker("discrete_gaussian", 4)
+
+
+# --- additive noise -----------------------------------------------------------------------------------
+
+
+def check_laplace_count(unit=ROW):
+    share = check_tables(dp.Laplace(scale=1, step=1), dp.Count(lambda rows: np.array(rows) == 1), (0, 1), unit=unit)
+    assert share > 0.999  # the claim is exact
+
+
+def check_laplace_histogram(unit=ROW):
+    query = dp.Histogram(("a", "b"))
+    return check_tables(dp.Laplace(scale=2, step=1), query, ("a", "b"), unit=unit, window=14)
+
+
+def vector_runs(mechanism, moves, sensitivity, window, base=(0, 0)):
+    start = run(mechanism, np.array(base), sensitivity=sensitivity, window=window)
+    return [
+        (start, run(mechanism, np.array(base) + np.array(move), sensitivity=sensitivity, window=window))
+        for move in moves
+    ]
+
+
+def check_vectors_l1(kind):
+    """Every move of L1 length 2 in two coordinates."""
+    bound = dp.Sensitivity(2, "L1", dimension=2, grain=1)
+    moves = [(2, 0), (1, 1), (1, -1), (0, -2), (1, 0)]
+    return check_pairs(vector_runs(kind, moves, bound, window=14))
+
+
+def check_vectors_l2(kind):
+    """Every whole move of L2 length at most √2."""
+    bound = dp.Sensitivity(Fraction(1415, 1000), "L2", dimension=2, grain=1)
+    moves = [(1, 1), (1, -1), (-1, -1), (0, 1)]
+    return check_pairs(vector_runs(kind, moves, bound, window=14), orders=(1.5, 2, 4) if kind.size_field == "stddev" else ())
+
+
+def check_rounding(kind):
+    """Floats that are less than the sensitivity apart but land on different lattice points."""
+    first, second = np.array([0.4, 0.45]), np.array([0.6, 0.55])
+    runs = [run(kind, value, sensitivity=0.3, window=14) for value in (first, second)]
+    return check_pairs([tuple(runs)])
+
+
+LAPLACE, GAUSSIAN = dp.Laplace(scale=2, step=1), dp.Gaussian(stddev=2, step=1)
+
+
+@pytest.mark.parametrize("unit", [ROW, REPLACED])
+def test_laplace_counts(unit):
+    check_laplace_count(unit)
+
+
+@pytest.mark.parametrize("unit", [ROW, REPLACED])
+def test_laplace_histograms(unit):
+    assert check_laplace_histogram(unit) > 0.99
+
+
+@pytest.mark.parametrize("kind", [LAPLACE, GAUSSIAN])
+@pytest.mark.parametrize("check", [check_vectors_l1, check_vectors_l2, check_rounding])
+def test_vectors(check, kind):
+    assert check(kind) > 0.3
+
+
+def test_gaussian_counts_are_exact():
+    query = dp.Count(lambda rows: np.array(rows) == 1)
+    assert check_tables(dp.Gaussian(stddev=1, step=1), query, (0, 1), unit=ROW, orders=(1.5, 2, 8)) > 0.999
+
+
+@pytest.mark.parametrize("variance", [0.3, 1.0, 2.25, 9.0, 30.0])
+@pytest.mark.parametrize("parts", [(1, 1), (2, 1), (1, 1, 1), (2, 2), (3, 1)])
+def test_one_coordinate_is_the_worst_of_an_l1_ball(variance, parts):
+    """What `Gaussian` claims for L1 sensitivities: moving one coordinate by all of it is hardest to hide."""
+    reach = math.ceil(9 * math.sqrt(variance)) + 6
+    k = np.arange(-reach, reach + 1)
+
+    def shifted(moves):
+        p, q = np.ones(1), np.ones(1)
+        for move in moves:
+            a, b = (np.exp(-((k - m) ** 2) / (2 * variance)) for m in (0, move))
+            total = np.exp(-np.arange(-3 * reach, 3 * reach + 1) ** 2 / (2 * variance)).sum()
+            p, q = np.multiply.outer(p, a / total).ravel(), np.multiply.outer(q, b / total).ravel()
+        return p, q
+
+    (p, q), (p1, q1) = shifted(parts), shifted((sum(parts),))
+    for epsilon in EPSILONS:
+        whole = np.maximum(0, p1 - math.exp(epsilon) * q1).sum()
+        assert np.maximum(0, p - math.exp(epsilon) * q).sum() <= whole + 1e-12
+
+
+def test_mutant_noise_halved(monkeypatch):
+    halve(monkeypatch)
+    killed(check_laplace_count)
+    killed(check_laplace_histogram)
+    for kind in (LAPLACE, GAUSSIAN):
+        killed(lambda kind=kind: check_vectors_l1(kind))
+        killed(lambda kind=kind: check_vectors_l2(kind))
+
+
+def test_mutant_l1_for_l2(monkeypatch):
+    """The bound is in L2, and the code reads it as if it were in L1."""
+    from discreet.queries.sensitivity import Sensitivity
+
+    mutate(monkeypatch, Sensitivity, "to", "max(0, powers[self.norm] - powers[norm])", "0")
+    killed(lambda: check_vectors_l2(LAPLACE))
+
+
+def test_mutant_rounding_is_free(monkeypatch):
+    from discreet.queries.sensitivity import Sensitivity
+
+    mutate(monkeypatch, Sensitivity, "in_steps", '(self.dimension - 1 if self.norm == "L1" else 0)', "0")
+    killed(lambda: check_rounding(LAPLACE))
+
+
+def test_mutant_one_draw_for_all_coordinates(monkeypatch):
+    original = samplers.discrete_laplace
+    monkeypatch.setattr(samplers, "discrete_laplace", lambda scale, size: np.repeat(original(scale, 1), size))
+    killed(lambda: check_vectors_l1(LAPLACE))
+
+
+def test_composed_parts_are_rounded_too():
+    """A part that is a vector pays for the rounding of all its coordinates."""
+    mechanism = dp.Composed(mechanisms=(dp.Laplace(scale=2, step=1),))
+    runs = [run(mechanism, (value,), sensitivity=0.3, window=14) for value in ([0.4, 0.45], [0.6, 0.55])]
+    check_pairs([tuple(runs)])
+
+
+# --- choosing -----------------------------------------------------------------------------------------
+
+LIKES = [frozenset(s) for s in ("", "a", "b", "c", "ab", "bc", "abc")]
+
+
+class Likes:
+    """Most popular item, with rows that can be sorted."""
+
+    query = dp.Popularity(("a", "b", "c"))
+
+    def sensitivity(self, unit):
+        return self.query.sensitivity(unit)
+
+    def __call__(self, rows):
+        return self.query(rows)
+
+
+def check_choice(kind, unit=ROW, orders=(1.5, 2, 8)):
+    """Popularity of three items, all tables of up to three people."""
+    domain = ("", "a", "b", "c", "ab", "bc", "abc")
+    return check_tables(kind, Likes(), domain, unit=unit, most=3, orders=orders)
+
+
+def check_scores(kind, orders=(1.5, 2, 8)):
+    """Scores that move by up to 1 each, up and down: the worst for a choice."""
+    all_scores = list(product((0, 1), repeat=3)) + [(2, 1, 1), (1, 2, 2)]
+    runs = {s: run(kind, np.array(s), sensitivity=1, window=7) for s in all_scores}
+    pairs = [
+        (runs[a], runs[b])
+        for a in all_scores
+        for b in all_scores
+        if a < b and max(abs(x - y) for x, y in zip(a, b, strict=True)) <= 1
+    ]
+    return check_pairs(pairs, orders=orders)
+
+
+@pytest.mark.parametrize("unit", [ROW, REPLACED])
+@pytest.mark.parametrize("kind", [dp.Exponential(rate=1), dp.PermuteAndFlip(rate=1)])
+def test_choices_by_popularity(kind, unit):
+    check_choice(kind, unit)
+
+
+def test_argmax_by_popularity():
+    domain, query = ("", "a", "b", "ab"), dp.Popularity(("a", "b"))
+    assert check_tables(dp.NoisyArgmax(scale=1, step=1), query, domain, unit=ROW, window=12) > 0.3
+
+
+def check_argmax():
+    return check_scores(dp.NoisyArgmax(scale=2, step=1), orders=())
+
+
+@pytest.mark.parametrize("kind", [dp.Exponential(rate=1), dp.PermuteAndFlip(rate=1)])
+def test_choices_by_scores(kind):
+    assert check_scores(kind) > 0.5
+
+
+def test_argmax_by_scores_with_ties():
+    assert check_argmax() > 0.3
+
+
+def test_scores_of_any_size():
+    for scores in ([1e308, -1e308], [float("nan"), 1.0], [float("inf"), 0.0], [2**62, -(2**62)]):
+        for kind in (dp.Exponential(rate=1), dp.PermuteAndFlip(rate=1)):
+            found = testing.exact_law(lambda s=scores, m=kind: dp.release(s, m, sensitivity=1).value)
+            best = 1 if scores[0] != scores[0] else 0
+            assert found.law[best] > 1 - Fraction(1, 10**30)
+
+
+def test_mutant_factor_two_forgotten(monkeypatch):
+    def forgetful(rate, bound):
+        return rate * bound.exact
+
+    monkeypatch.setattr(exponential, "score_range", forgetful)
+    for kind in (dp.Exponential(rate=1), dp.PermuteAndFlip(rate=1)):
+        killed(lambda kind=kind: check_scores(kind, orders=()))
+        killed(lambda kind=kind: check_choice(kind, REPLACED, orders=()))
+
+
+def test_mutant_factor_two_forgotten_in_argmax(monkeypatch):
+    mutate(monkeypatch, dp.NoisyArgmax, "guarantee", "factor = 1 if bound.monotone else 2", "factor = 1")
+    killed(check_argmax)
+
+
+def test_mutant_argmax_noise_halved(monkeypatch):
+    halve(monkeypatch)
+    killed(check_argmax)
+
+
+def test_mutant_permute_and_flip_charged_as_exponential(monkeypatch):
+    """Its Rényi divergence passes αε²/8, so the exponential mechanism's curve does not cover it."""
+    kind = dp.PermuteAndFlip(rate=0.5)
+    first, second = (run(kind, np.array(s), sensitivity=1) for s in ((0, 0), (1, -1)))
+    epsilon = float(first.claim.epsilon)
+    assert epsilon == 1
+    worst = max(renyi(a, b, 1.01) / 1.01 for a, b in ((first, second), (second, first)))
+    assert epsilon**2 / 8 < worst <= epsilon**2 / 2
+    check_scores(kind)
+    monkeypatch.setattr(dp.PermuteAndFlip, "guarantee", dp.Exponential.guarantee)
+    killed(lambda: check_scores(kind))
+
+
+# --- quantiles ----------------------------------------------------------------------------------------
+
+
+def check_quantile(quantile=Fraction(1, 2), unit=ROW, rate=2, most=3):
+    """All tables of up to three rows over three points: empty, all equal, two rows, ties."""
+    kind = dp.Quantile(space=dp.Integers(0, 2), rate=rate, quantile=quantile)
+    listed = tables((0, 1, 2), most)
+    bound = kind.sensitivity(unit)
+    runs = {t: run(kind, list(t), sensitivity=bound) for t in listed}
+    return check_pairs([(runs[a], runs[b]) for a, b in neighbors(listed, unit.neighbors)], orders=(1.5, 2, 8))
+
+
+@pytest.mark.parametrize("unit", [ROW, REPLACED])
+@pytest.mark.parametrize("quantile", [Fraction(1, 2), 0.25, 0.9])
+def test_quantiles(quantile, unit):
+    assert check_quantile(quantile, unit) > 0.2
+
+
+def test_quantiles_over_runs_are_the_exponential_mechanism_over_points():
+    space = dp.Grid(0, 5, 1)
+    score = dp.QuantileScore(space)
+    for rows in ([], [3], [1, 4], [2, 2, 2], [0, 5, 5, 5], [float("nan"), 1.0]):
+        over_runs = run(dp.Quantile(space=space, rate=0.7), rows)
+        over_points = run(dp.Exponential(rate=0.7, choices=list(map(float, range(6)))), score(rows), sensitivity=1)
+        assert over_runs.law.keys() == over_points.law.keys()
+        for point, mass in over_runs.law.items():
+            assert mass == pytest.approx(over_points.law[point], rel=1e-12)
+        assert set(over_runs.law) == {0, 1, 2, 3, 4, 5}
+
+
+def test_mutant_quantile_sensitivity_halved(monkeypatch):
+    original = dp.QuantileScore.sensitivity
+    monkeypatch.setattr(
+        dp.QuantileScore, "sensitivity",
+        lambda self, unit, rows=1: dp.Sensitivity(original(self, unit, rows).exact / 2, "Linf", unit),
+    )  # fmt: skip
+    killed(check_quantile)
+
+
+# --- thresholds ---------------------------------------------------------------------------------------
+
+
+def counts_of(people):
+    counts = {}
+    for held in people:
+        for key in held:
+            counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def check_keys(kind, domain, most=3):
+    """People hold up to `keys_per_person` keys; keys one person alone holds are among them."""
+    listed = tables(domain, most)
+    runs = {t: run(kind, counts_of(t), window=12) for t in listed}
+    return check_pairs([(runs[a], runs[b]) for a, b in neighbors(listed, "add_or_remove")])
+
+
+ONE_KEY, TWO_KEYS = dp.KeySelection(scale=1, threshold=3), dp.KeySelection(scale=1, threshold=4, keys_per_person=2)
+
+
+def check_one_key():
+    return check_keys(ONE_KEY, ("", "a", "b"))
+
+
+def check_two_keys():
+    return check_keys(TWO_KEYS, ("", "a", "ab"))
+
+
+@pytest.mark.parametrize("check", [check_one_key, check_two_keys])
+def test_keys(check):
+    assert check() > 0.9
+
+
+def test_a_lone_key_appears_with_the_probability_that_is_charged():
+    found = run(ONE_KEY, {"a": 1}, window=40)
+    appears = 1 - found.law[()]
+    assert appears <= ONE_KEY.delta <= appears * (1 + 1e-9)
+    both = run(TWO_KEYS, {"a": 1, "b": 1}, window=25)
+    assert 1 - both.law[()] <= TWO_KEYS.delta <= (1 - both.law[()]) * (1 + 1e-6)
+
+
+def test_mutant_mass_at_the_threshold_forgotten(monkeypatch):
+    mutate(monkeypatch, dp.KeySelection, "_alone_bound", "(self.threshold - 1)", "self.threshold")
+    killed(check_one_key)
+    killed(check_two_keys)
+
+
+def test_mutant_threshold_off_by_one(monkeypatch):
+    mutate(monkeypatch, dp.KeySelection, "_draw", "count >= self.threshold", "count >= self.threshold - 1")
+    killed(check_one_key)
+
+
+def test_mutant_one_key_charged_for_two(monkeypatch):
+    mutate(monkeypatch, dp.KeySelection, "guarantee", "LaplacePair(self.keys_per_person,", "LaplacePair(1,")
+    killed(check_two_keys)
+
+
+def check_above(monotone=False):
+    kind = dp.AboveThreshold(threshold=1, threshold_scale=2, answer_scale=4 if not monotone else 2, step=1)
+    bound = dp.Sensitivity(1, "Linf", grain=1, monotone=monotone)
+    answers = list(product((0, 1, 2), repeat=2))
+    runs = {a: run(kind, list(a), sensitivity=bound, window=9) for a in answers}
+    pairs = []
+    for a in answers:
+        for b in answers:
+            moves = [y - x for x, y in zip(a, b, strict=True)]
+            if a < b and max(map(abs, moves)) <= 1 and not (monotone and min(moves) < 0 < max(moves)):
+                pairs.append((runs[a], runs[b]))
+    return check_pairs(pairs)
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_above_threshold(monotone):
+    assert check_above(monotone) > 0.05
+
+
+def test_mutant_threshold_without_noise(monkeypatch):
+    mutate(monkeypatch, dp.AboveThreshold, "_draw", "bar += int(", "bar += 0 * int(")
+    killed(check_above)
+
+
+def test_mutant_same_draw_for_bar_and_answer(monkeypatch):
+    def repeated(scale, size, drawn={}):  # noqa: B006 (remembering is the bug)
+        return drawn.setdefault("noise", np.zeros(size, dtype=np.int64))
+
+    monkeypatch.setattr(samplers, "discrete_laplace", repeated)
+    killed(check_above)
+
+
+# --- records alone, several at once, samples ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("promise", [(1, 0), (0.1, 0.4), (2, 0.05)])
+def test_randomized_response_iff_enough_lies(size, promise):
+    """T.4.10: (ε,δ)-DP exactly when p ≥ (1−δ)/(m+e^ε)."""
+    epsilon, delta = promise
+    least = (1 - delta) / (size - 1 + math.exp(epsilon))
+    for factor, keeps in ((1 + 1e-9, True), (1 - 1e-6, False)):
+        if least * factor * size > 1:
+            continue
+        kind = dp.RandomizedResponse(choices=list(range(size)), lie=least * factor)
+        runs = [run(kind, [record, 0]) for record in range(size)]
+        check_pairs([(a, b) for a in runs for b in runs if a is not b])
+        worst = max(attained(a, b, epsilon)[0] for a in runs for b in runs)
+        assert (worst <= delta) == keeps
+        assert (dp.verify(kind).delta_at(epsilon=epsilon) <= delta) == keeps
+        assert (kind.guarantee().delta_at(epsilon=epsilon) <= delta + 1e-10) == keeps
+
+
+def test_mutant_lies_may_tell_the_truth(monkeypatch):
+    """A lie drawn uniformly from all choices is the truth too often."""
+    kind = dp.RandomizedResponse(choices=["a", "b"], lie=0.3)
+    mutate(monkeypatch, dp.RandomizedResponse, "_report", "samplers.uniform_below(self._others, size) + 1",
+           "samplers.uniform_below(self._others + 1, size)")  # fmt: skip
+    killed(lambda: check_pairs([(run(kind, ["a"]), run(kind, ["b"]))]))
+
+
+RECORDS = (dp.Integers(0, 1), dp.Categories(("x", "y")))
+
+
+def check_each(promise=None):
+    """Two columns, one replaced record; the other record stays."""
+    promise = dp.Pure(epsilon=1) if promise is None else promise
+    kind = dp.Each.for_guarantee(promise, spaces=RECORDS)
+    coarse = dp.Each(mechanisms=(dp.Laplace(scale=math.ceil(float(kind.mechanisms[0].scale)), step=1), kind.mechanisms[1]),
+                     spaces=RECORDS)  # fmt: skip
+    runs = [run(coarse, [record], window=24, claim=promise) for record in product((0, 1), "xy")]
+    check_pairs([(a, b) for a in runs for b in runs if a is not b])
+    own = [run(coarse, [record], window=24) for record in product((0, 1), "xy")]
+    return check_pairs([(a, b) for a in own for b in own if a is not b])
+
+
+def test_each_record_alone():
+    assert check_each() > 0.99
+    check_each(dp.Approx(epsilon=1, delta=0.1))
+
+
+def test_the_other_records_do_not_matter():
+    kind = dp.Each(mechanisms=(dp.RandomizedResponse(choices=["x", "y"], lie=0.3),), spaces=(RECORDS[1],))
+    alone = check_pairs([(run(kind, ["x"]), run(kind, ["y"]))])
+    assert check_pairs([(run(kind, ["x", "y", "y"]), run(kind, ["x", "x", "y"]))]) == pytest.approx(alone)
+
+
+def test_mutant_epsilon_not_split_over_columns(monkeypatch):
+    mutate(monkeypatch, dp.Each, "for_guarantee", "exactly(guarantee.epsilon) / columns", "exactly(guarantee.epsilon)")
+    killed(check_each)
+
+
+def check_composed():
+    kind = dp.Composed(mechanisms=(dp.Laplace(scale=2, step=1), dp.Exponential(rate=Fraction(1, 2)), dp.Gaussian(stddev=2, step=1)))
+    values = [(0, np.array([0, 1]), 0), (1, np.array([1, 0]), 1), (0, np.array([1, 1]), 1)]
+    runs = [run(kind, value, sensitivity=1, window=10) for value in values]
+    return check_pairs([(runs[0], runs[1]), (runs[0], runs[2])])
+
+
+def test_composed():
+    assert check_composed() > 0.8
+
+
+def test_mutant_a_part_is_forgotten(monkeypatch):
+    mutate(monkeypatch, dp.Composed, "guarantee", "zip(self.mechanisms, self._parts(sensitivity), strict=True)",
+           "list(zip(self.mechanisms, self._parts(sensitivity), strict=True))[1:]")  # fmt: skip
+    killed(check_composed)
+
+
+def check_subsampled(rate=Fraction(1, 4)):
+    kind = dp.Subsampled(mechanism=dp.Laplace(scale=1, step=1), rate=rate, query=lambda rows: int(rows.sum()))
+    listed = tables((0, 1), 3)
+    runs = {t: run(kind, np.array(t, dtype=np.int64), sensitivity=1, window=14) for t in listed}
+    return check_pairs([(runs[a], runs[b]) for a, b in neighbors(listed, "add_or_remove")])
+
+
+def test_subsampled():
+    assert check_subsampled() > 0.999
+
+
+def test_mutant_sampled_more_often_than_claimed(monkeypatch):
+    mutate(monkeypatch, dp.Subsampled, "_draw", "exactly(self.rate)", "2 * exactly(self.rate)")
+    killed(check_subsampled)
+
+
+def test_mutant_one_coin_for_all_rows(monkeypatch):
+    """Still right for one row's own coin; a mutant that keeps every row with certainty is caught."""
+    mutate(monkeypatch, dp.Subsampled, "_draw", "rows[kept]", "rows")
+    killed(check_subsampled)

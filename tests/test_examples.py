@@ -1,0 +1,54 @@
+"""What a newcomer runs first: the examples, the README's code and the demo."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from discreet.demo.data import CITIES, DIAGNOSES, PEOPLE, make_people
+from discreet.demo.run import main
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run_and_print(example: Path) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", example], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_the_code_of_the_readme_runs() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        names: dict[str, Any] = {}
+        exec(compile(block, "README.md", "exec"), names)
+        assert names["answer"].guarantee.epsilon_at(delta=0) == 0.5
+
+
+def test_the_demo_shows_answers_a_refusal_and_the_ledger() -> None:
+    console = Console(record=True, width=120, file=io.StringIO())
+    main(console)
+    shown = console.export_text()
+    assert "How many people of 40 or more have diabetes?" in shown
+    assert "passes the limit" in shown
+    assert "Still fits: ε = 1.2" in shown
+    assert shown.count("Laplace") == 5
+
+
+def test_the_demo_data_is_one_row_a_person_inside_the_declared_lists() -> None:
+    people = make_people()
+    assert people.execute("SELECT count(*), count(DISTINCT person_id) FROM people").fetchone() == (PEOPLE, PEOPLE)
+    cities = {city for (city,) in people.execute("SELECT DISTINCT city FROM people").fetchall()}
+    diagnoses = {name for (name,) in people.execute("SELECT DISTINCT diagnosis FROM people").fetchall()}
+    assert cities == set(CITIES)
+    assert diagnoses == set(DIAGNOSES)
+    assert people.execute("SELECT min(age) >= 0 AND max(age) <= 120 FROM people").fetchone() == (True,)
