@@ -82,8 +82,9 @@ def exact(items: Items) -> float:
     import numpy as np
 
     if items[0][0] == "response":
-        n, p, wins = items[0][1], 1 / (1 + math.exp(-0.1)), range(items[0][1] + 1)
-        parts = [(0.1 * (2 * k - n), math.comb(n, k) * p**k * (1 - p) ** (n - k)) for k in wins]
+        n, p = items[0][1], math.floor(1e12 / (1 + math.exp(-0.1))) / 1e12  # as drawn: cut at 12 digits
+        step = math.log(p / (1 - p))
+        parts = [(step * (2 * k - n), math.comb(n, k) * p**k * (1 - p) ** (n - k)) for k in range(n + 1)]
         return _root(lambda e: sum(mass * -math.expm1(e - loss) for loss, mass in parts if loss > e))
     t = 3 + 1j * np.linspace(-60, 60, 4001)
     x = np.linspace(-14, 14, 8001)

@@ -25,12 +25,16 @@ def test_examples_run_and_print(example: Path) -> None:
     assert done.stdout.strip()
 
 
-def test_the_code_of_the_readme_runs() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
-        names: dict[str, Any] = {}
-        exec(compile(block, "README.md", "exec"), names)
+def code_of(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
+def test_the_code_of_every_page_runs(page: Path) -> None:
+    names: dict[str, Any] = {}
+    for block in code_of(page):
+        exec(compile(block, str(page), "exec"), names)
+    if page.name == "README.md":
         assert names["answer"].guarantee.epsilon_at(delta=0) == 0.5
 
 

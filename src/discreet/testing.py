@@ -160,6 +160,8 @@ class _Path:
         return np.array(draws, dtype=bool if sampler.__name__.startswith("bernoulli") else np.int64)
 
     def _choose(self, options: list[tuple[Any, Fraction]]) -> Any:
+        options = [option for option in options if option[1]]  # a run need not make sense on a way it never takes
+        options = [option for option in options if option[1]]  # the impossible is not a way
         place = len(self._taken)
         index = self._prefix[place] if place < len(self._prefix) else 0
         self._taken.append((index, len(options)))

@@ -41,9 +41,14 @@ def goodness(counts: Sequence[int], probabilities: Sequence[float]) -> float:
     if few.any():
         observed = np.append(observed[~few], observed[few].sum())
         expected = np.append(expected[~few], expected[few].sum())
-        if expected[-1] < _FEWEST and len(expected) > 1:
-            observed = np.append(observed[:-2], observed[-2:].sum())
-            expected = np.append(expected[:-2], expected[-2:].sum())
+        if expected[-1] < _FEWEST:  # a count that is small even so has an exact law
+            rare = binomial(int(observed[-1]), int(observed.sum()), min(1.0, max(0.0, expected[-1] / observed.sum())))
+            observed, expected = observed[:-1], expected[:-1] * observed[:-1].sum() / expected[:-1].sum()
+            return min(1.0, 2 * min(rare, _chi_square(observed, expected)))
+    return _chi_square(observed, expected)
+
+
+def _chi_square(observed: Any, expected: Any) -> float:
     if len(expected) < 2:
         return 1.0
     return float(gammaincc((len(expected) - 1) / 2, ((observed - expected) ** 2 / expected).sum() / 2))

@@ -168,7 +168,7 @@ def test_no_number_makes_a_release_fail_or_infinite(kind, scale):
     assert together.dtype == mechanism._draw(np.array([1.0])).dtype
 
 
-@pytest.mark.parametrize("x", [10**400, -(10**400), F(10) ** 400, F(1, 3)])
+@pytest.mark.parametrize("x", [0, 1, 10**400, -(10**400), F(10) ** 400, F(1, 3)], ids=lambda x: f"{str(x)[:5]}")
 @pytest.mark.parametrize("scale", [1e-12, 1, 2**60], ids=str)
 def test_no_exact_number_makes_a_release_fail(x, scale):
     assert math.isfinite(dp.Laplace(scale=scale)._draw(x))

@@ -38,7 +38,7 @@ def _beyond(shape: Shape, start: int) -> mpmath.mpf:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("bits", [4, 127, 256])
+@pytest.mark.parametrize("bits", [4, 127])
 def test_masses_enclose_the_law_and_slack_covers_the_rest(shape, bits):
     masses, slack = shape.masses(bits)
     with mpmath.workdps(130):
@@ -81,7 +81,7 @@ def test_alias_tables_use_all_63_bits():
 
 
 @pytest.mark.parametrize("halved", [True, False])
-@pytest.mark.parametrize("bits", [3, 10, 16])
+@pytest.mark.parametrize("bits", [3, 12])
 @pytest.mark.parametrize("shape", SHAPES[:9], ids=str)
 def test_table_and_remainder_together_are_the_law(shape, bits, halved):
     """Word by word the table spends its weights, no weight is above the truth, and the rest is the remainder's."""
@@ -108,7 +108,7 @@ def _cumulative(shape: Shape, halved: bool):
     return lambda k: sums[k + 1]
 
 
-@pytest.mark.parametrize("bits", [0, 1, 4, 12])
+@pytest.mark.parametrize("bits", [0, 4])
 @pytest.mark.parametrize(
     ("shape", "halved"), [(SHAPES[2], True), (SHAPES[3], False), (SHAPES[9], True), (SHAPES[10], False)], ids=str
 )
@@ -124,7 +124,8 @@ def test_the_remainder_inverts_its_cumulative_law(monkeypatch, shape, halved, bi
     inside = [k for k in range(40) if ends[k + 1] - ends[k] > 4]
     for k, uniform in [(k, ends[k] + 1) for k in inside] + [(k, ends[k + 1] - 1) for k in inside]:
         words = [uniform >> 128, uniform >> 64 & (2**64 - 1), uniform & (2**64 - 1), 2**63]
-        monkeypatch.setattr(laws, "random_integer", lambda bits, words=iter(words): next(words))
+        words.reverse()
+        monkeypatch.setattr(laws, "random_integer", lambda bits, words=words: words.pop())
         assert one_sided._draw_remainder() == k
         checked += 1
     assert checked > 40

@@ -162,7 +162,19 @@ def test_exact_law_of_choices_and_separate_coins():
         assert all(_close_below(found.law[i], weights[i] / whole) for i in weights)
         p, r = mpmath.exp(-mpmath.mpf(1) / 2), mpmath.exp(-mpmath.mpf(3) / 2)
         assert _close_below(coins.law[(True, True, False)], p * (1 - r))
-        assert all(mass == 0 for coin, mass in coins.law.items() if not coin[0])
+        assert all(coin[0] for coin in coins.law)  # an impossible outcome is not enumerated
+
+
+def test_exact_law_does_not_walk_impossible_ways():
+    """Permute-and-flip with no heads at all would choose among nothing; it never happens, so it is never tried."""
+
+    def run():
+        heads = np.flatnonzero(samplers.bernoulli_exp_each(np.array([0, 1]), F(1)))
+        return int(heads[int(samplers.uniform_below(len(heads), 1)[0])])
+
+    found = testing.exact_law(run)
+    with mpmath.workdps(90):
+        assert _close_below(found.law[1], mpmath.exp(-1) / 2)
 
 
 def test_exact_law_agrees_with_the_gaussian_formula():

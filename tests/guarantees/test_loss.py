@@ -1,7 +1,7 @@
 """`compose` against exact answers found another way: binomial sums, direct sums, and contour integrals of the moments.
 
-For independent losses with moments M(t) = E[e^{tL}], δ(ε) = (1/2πi) ∫ M(t) e^{-tε} / (t(t+1)) dt along any line Re t > 0:
-no grid of losses and no convolution, so it shares nothing with the code under test.
+For independent losses with moments M(t) = E[e^{tL}], δ(ε) = (1/2πi) ∫ M(t) e^{-tε} / (t(t+1)) dt along any line
+Re t > 0: no grid of losses and no convolution, so it shares nothing with the code under test.
 """
 
 import math

@@ -154,7 +154,7 @@ class ProfilePair(Pair):
     """
 
     knots: ClassVar[int | None] = 600
-    """On finer grids the curve is asked at so many points, and is straight in e^ε between them: never below a convex curve."""
+    """On finer grids the curve is asked at so many points, and is straight in e^ε between: never below a convex one."""
 
     def _curve(self, epsilon: float) -> float:
         raise NotImplementedError

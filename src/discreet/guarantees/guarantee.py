@@ -342,7 +342,8 @@ def _delta_at_order(order: float, divergence: float, epsilon: float) -> float:
         return 1.0
     terms = ((order - 1) * divergence, -(order - 1) * epsilon, order * math.log1p(-1 / order), -math.log(order - 1))
     rounding = 1e-15 * (1 + sum(abs(term) for term in terms))
-    return min(1.0, math.exp(min(sum(terms) + rounding, 0.0)) * SLACK)
+    # never 0 by underflow: only a bounded loss has no δ at all
+    return min(1.0, max(math.exp(min(sum(terms) + rounding, 0.0)) * SLACK, 5e-324))
 
 
 def _epsilon_at_order(order: float, divergence: float, delta: Any) -> float:

@@ -39,7 +39,7 @@ from discreet.guarantees.guarantee import (
     smallest_epsilon,
 )
 from discreet.guarantees.pairs import GaussianPair, Pair, ResponsePair, TradeoffPair
-from discreet.rational import check_delta, exactly, float_up
+from discreet.rational import check_delta, exactly, float_down, float_up
 
 Factors = tuple[tuple[Pair, int], ...]
 
@@ -78,7 +78,9 @@ class LossDistribution(Guarantee):
         at = exactly(epsilon, "epsilon")
         if at < 0:
             raise InvalidArgument("epsilon must not be negative.")
-        return _delta_at(self.factors, float(at))
+        if (bound := self.largest_loss) is not None and at >= bound:
+            return self.infinite
+        return _delta_at(self.factors, float_down(at))
 
     def epsilon_at(self, *, delta: Any) -> float:
         return _epsilon_at(self.factors, float(check_delta(delta)))
@@ -146,7 +148,7 @@ def _delta_at(factors: Factors, epsilon: float) -> float:
     if any(isinstance(pair, ProfilePair) for pair, _ in factors):
         whole = LossDistribution(factors=factors)
         numeric = min(numeric, delta_from_renyi(whole.renyi, epsilon) + whole.infinite)
-    return numeric
+    return max(numeric, 5e-324)
 
 
 @lru_cache(maxsize=4096)

@@ -69,10 +69,10 @@ class Pair:
     def delta(self, epsilon: float) -> float:
         """The exact hockey-stick divergence δ(ε) of P from Q, rounded up."""
         inside, outside = self.cells(np.array([epsilon]))
-        if inside[1] == 0.0:
-            return self.infinite
+        # never 0 by underflow: only beyond the largest loss is there no δ at all
+        least = 0.0 if epsilon >= self.largest else 5e-324
         excess = inside[1] * (1 + self.relative) - math.exp(min(epsilon, 700.0)) * outside[1] * (1 - self.relative)
-        return float(min(1.0, max(excess, 0.0) + self.infinite))
+        return float(min(1.0, max(excess, least) + self.infinite))
 
 
 class _Shifted(Pair):

@@ -89,7 +89,7 @@ class AdditiveNoise:
         amount = None if isinstance(sensitivity, Sensitivity) else check_positive(sensitivity, "sensitivity")
         array = as_numbers(value)
         if amount is None:
-            if self.norm != "Linf" and array.size > sensitivity.dimension:
+            if array.size > sensitivity.dimension:
                 raise InvalidArgument(
                     f"The sensitivity is stated for {sensitivity.dimension} coordinates, not {array.size}."
                 )

@@ -146,9 +146,7 @@ class Composed:
     def sensitivity_for(self, sensitivity: Any, value: Any) -> tuple[Any, ...]:
         """Each part's own reading of its sensitivity, for the shape and type of its answer."""
         parts = self._parts(sensitivity)
-        for part in parts:
-            if part is not None and not isinstance(part, Sensitivity | Sequence):
-                check_positive(part, "sensitivity")
+        self.guarantee(sensitivity)  # refuses a bad sensitivity before the answers are looked at
         if len(value) != len(self.mechanisms):
             raise InvalidArgument(f"{len(self.mechanisms)} answers are needed, one for each mechanism.")
         return tuple(

@@ -68,7 +68,9 @@ class Laplace(AdditiveNoise):
         bound = plain_sensitivity(sensitivity)
         summed = bound.to("L1")
         if calibration == TAUGHT:
-            return cls._make(significant(taught_scale(guarantee, summed.exact), up=True), step)
+            fixed = step_for(taught_scale(guarantee, summed.exact)) if step is None else check_step(step)
+            scale = significant(taught_scale(guarantee, summed.in_steps(fixed) * fixed), up=True)
+            return cls._make(scale, None if fixed == step_for(scale) else fixed)
         if type(guarantee) is Pure:
             epsilon = exactly(guarantee.epsilon)
             fixed = step_for(summed.exact / epsilon) if step is None else check_step(step)

@@ -39,6 +39,10 @@ class NoisyArgmax(AdditiveNoise):
         factor = 1 if bound.monotone else 2
         return Pure(epsilon=factor * steps * self._step / self._size, protects=bound.unit)
 
+    def sensitivity_for(self, sensitivity: Any, value: Any) -> Sensitivity:
+        """A plain number bounds every score, however many there are."""
+        return plain_sensitivity(sensitivity, "Linf")
+
     @classmethod
     def for_guarantee(
         cls, guarantee: Guarantee, *, sensitivity: Any, step: Number | None = None, calibration: str = TIGHT
