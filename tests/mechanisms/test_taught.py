@@ -129,3 +129,17 @@ def test_a_covariance_shapes_the_noise_and_keeps_the_promise() -> None:
 def test_a_covariance_that_is_none_is_refused(covariance: tuple[tuple[float, ...], ...]) -> None:
     with pytest.raises(dp.InvalidArgument):
         dp.CorrelatedGaussian(stddev=1, covariance=covariance)
+
+
+def test_noise_is_useless_for_a_median_and_choosing_is_not() -> None:
+    """[L3.GS]: one replaced row of [0,1] moves the median by the whole interval, so Laplace noise must cover it all."""
+
+    def median(rows: tuple[int, ...]) -> int:
+        return sorted(rows)[len(rows) // 2]
+
+    tables = list(itertools.product((0, 1), repeat=3))
+    neighbors = [(a, b) for a in tables for b in tables if sum(x != y for x, y in zip(a, b, strict=True)) == 1]
+    assert max(abs(median(a) - median(b)) for a, b in neighbors) == 1
+    assert float(dp.Laplace.for_guarantee(dp.Pure(epsilon=0.1), sensitivity=1).error(0.95)) > 29  # on an interval of 1
+    chosen = dp.Quantile.for_guarantee(dp.Pure(epsilon=0.1), space=dp.Grid(0, 1, Fraction(1, 1000)))
+    assert float(chosen.error(0.95)) < 100  # ranks, of however many rows there are
