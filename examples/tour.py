@@ -11,7 +11,9 @@ print(ledger.spent, ledger.remaining, ledger.entries())
 # Mechanisms, for people who build their own
 m = dp.Laplace.for_guarantee(dp.Pure(epsilon=1), sensitivity=1)  # or dp.Laplace(scale=2), dp.Gaussian(stddev=3)
 print(m.scale, m.guarantee(sensitivity=1), m.error(0.95))
-print(dp.release(41, m, sensitivity=1, ledger=ledger).value)  # ledger optional: the release always carries its guarantee
+print(
+    dp.release(41, m, sensitivity=1, ledger=ledger).value
+)  # ledger optional: the release always carries its guarantee
 numpy_array = np.zeros(1_000_000)
 print(dp.release(numpy_array, m, sensitivity=1).value)  # an array of exact noise, millions a second
 r = dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=1), choices=["a", "b"])

@@ -72,13 +72,14 @@ def release(
     sensitivity: Any = None,
     ledger: Ledger | None = None,
     query: Any = None,
+    rows_per_person: int | None = None,
     stated: Guarantee | None = None,
 ) -> Release:
     """Answer with noise: charge `ledger` (when given), then draw, then report.
 
     `value` is the true answer, and `sensitivity` how far one unit can move it (a number, in the mechanism's
     own norm, or a `Sensitivity`). With `query`, `value` is the data: the query is asked of it behind the
-    door and knows its own sensitivity. `stated` charges a guarantee that the mechanism keeps, such as the
+    door and knows its own sensitivity (`rows_per_person` is the caller's word). `stated` charges a guarantee that the mechanism keeps, such as the
     Approx it was made for, in place of its own loss distribution: a ledger with basic sums needs that for
     Gaussian noise. Every call charges and draws anew.
     """
@@ -89,7 +90,12 @@ def release(
             raise InvalidArgument(
                 "A query takes its sensitivity from the ledger's unit: give ledger=, and no sensitivity=."
             )
-        sensitivity = query.sensitivity(ledger.protects)
+        if ledger.protects.column is not None and rows_per_person is None:
+            raise InvalidArgument(
+                "The ledger protects a person: say how many of the rows one person may have with rows_per_person=, "
+                "and see to it that nobody has more."
+            )
+        sensitivity = query.sensitivity(ledger.protects, rows_per_person or 1)
     elif hasattr(mechanism, "sensitivity_for"):
         sensitivity = mechanism.sensitivity_for(sensitivity, value)
     guarantee = mechanism.guarantee(sensitivity)

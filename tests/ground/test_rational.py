@@ -55,7 +55,7 @@ def test_numbers_of_every_kind():
     assert exactly(10**400) == 10**400
 
 
-NOT_NUMBERS = [True, False, np.True_, np.array(True), "1", b"1", None, [1], np.array([1.0]), 1j, object()]
+NOT_NUMBERS = [True, False, np.True_, np.array(True), "1", b"1", None, [1], np.array([1.0]), 1j, Ellipsis]
 NOT_FINITE = [math.nan, math.inf, -math.inf, np.float32("nan"), decimal.Decimal("NaN"), decimal.Decimal("sNaN"),
               decimal.Decimal("-Infinity")]  # fmt: skip
 

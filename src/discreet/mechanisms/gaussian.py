@@ -27,7 +27,7 @@ class Gaussian(AdditiveNoise):
     """Adds to every coordinate a whole number k of steps with probability ∝ exp(-(k·step)²/(2·stddev²)).
 
     Promise: Δ²/(2·stddev²)-zCDP for L2 sensitivity Δ in lattice steps, exactly; and the exact δ(ε) of the
-    discrete law when one coordinate moves (or the sensitivity is stated in L1). When several move, the
+    discrete law when one coordinate moves, or the sensitivity is stated in L1 [decision 0003]. When several move, the
     curve of the continuous law with a certified slack, or the zCDP one where the lattice is too coarse for
     that.
     Error: the two-sided tail of the discrete law.

@@ -28,7 +28,7 @@ class Laplace(AdditiveNoise):
     """Adds to every coordinate a whole number k of steps with probability ∝ exp(-|k|·step/scale).
 
     Promise: with L1 sensitivity Δ, once answers are on the lattice, the loss is at most Δ/scale, and δ(ε)
-    is that of the discrete law exactly. All of Δ in one coordinate is the worst case.
+    is that of the discrete law exactly. All of Δ in one coordinate is the worst case [decision 0003].
     Error: beyond k steps with probability 2q^(k+1)/(1+q), q = exp(-step/scale).
     Source: [L1], [T.4.9], [L10.A], [L10.T3].
 

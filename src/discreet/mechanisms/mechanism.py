@@ -83,7 +83,7 @@ def least_noise(make: Callable[[Fraction], M], keeps: Callable[[M], bool], start
     low = high = start
     while not keeps(make(high)):
         low, high = high, high * 2
-        if high > 2**1000:
+        if high > start * 2**200:
             raise InvalidArgument("No amount of this noise keeps the promise asked for. Ask for a weaker one.")
     while low == high or keeps(make(low)):
         low, high = low / 2, low
