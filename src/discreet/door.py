@@ -77,11 +77,11 @@ def release(
 ) -> Release:
     """Answer with noise: charge `ledger` (when given), then draw, then report.
 
-    `value` is the true answer, and `sensitivity` how far one unit can move it (a number, in the mechanism's
-    own norm, or a `Sensitivity`). With `query`, `value` is the data: the query is asked of it behind the
-    door and knows its own sensitivity (`rows_per_person` is the caller's word). `stated` charges a guarantee that the mechanism keeps, such as the
-    Approx it was made for, in place of its own loss distribution: a ledger with basic sums needs that for
-    Gaussian noise. Every call charges and draws anew.
+    `value` is the true answer, and `sensitivity` how far one unit can move it: a number, in the mechanism's own norm,
+    or a `Sensitivity`. With `query`, `value` is the data: the query is asked of it behind the door and knows its own
+    sensitivity, for a person with at most `rows_per_person` rows (the caller's word). `stated` charges a guarantee that
+    the mechanism keeps, such as the Approx it was made for, in place of its own loss distribution: a ledger with basic
+    sums needs that for Gaussian noise. Every call charges and draws anew.
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidArgument("The second argument must be a mechanism, such as dp.Laplace(scale=2).")
