@@ -75,16 +75,14 @@ class SubsampledPair(Pair):
         return self.base.mirrored().infinite
 
     def renyi(self, order: float) -> float:
-        if isinstance(self.base, GaussianPair | TradeoffPair):
-            return self._gaussian_renyi(order)
+        if isinstance(self.base, GaussianPair | NearGaussianPair | TradeoffPair):
+            return self._gaussian_renyi(order, self.base.mu)
         return max(_renyi_on_grid(side, order) for side in (self, self.mirrored()))
 
-    def _gaussian_renyi(self, order: float) -> float:
+    def _gaussian_renyi(self, order: float, mu: float) -> float:
         # (order−1)·divergence is convex in the order and 0 at order 1: whole orders bound those between them
         from discreet.guarantees.amplification import subsampled_gaussian_renyi
 
-        base = self.base
-        mu = base.mu if isinstance(base, TradeoffPair) else float(base.distance / math.sqrt(base.variance))  # type: ignore[attr-defined]
         low = math.floor(order)
         ends = [(a - 1) * subsampled_gaussian_renyi(1 / mu, self.rate, a) if a > 1 else 0.0 for a in (low, low + 1)]
         part = order - low
@@ -112,10 +110,10 @@ def _renyi_on_grid(pair: Pair, order: float) -> float:
 class NearGaussianPair(Pair):
     """Discrete Gaussian noise when up to `moved` coordinates move by `squared` squared steps in all.
 
-    Within 12 standard deviations the mass at a lattice point is that of its cell under the continuous law,
-    up to a factor e^±η with η = 7/variance (the midpoint rule: |φ''/φ|/24 ≤ 6). So the curve is the
-    continuous one at ε − 2·moved·η, times e^(moved·η), and the mass further out, below 1e-32 a coordinate,
-    is lost.
+    Within r = 12+μ standard deviations of either center (μ the move in standard deviations) the mass at a lattice
+    point is that of its cell under the continuous law, up to a factor e^±η with η = (r²+1)/(24·variance), by the
+    midpoint rule, and a little for its next term. So the curve is at most the continuous one at ε − 2·moved·η, times
+    e^(2·moved·η); the mass of P beyond 12 of them, below 1e-32 a coordinate, is lost.
     """
 
     squared: int
@@ -125,11 +123,17 @@ class NearGaussianPair(Pair):
     @property
     def slack(self) -> float:
         """2·moved·η: by how much a loss may differ from the continuous one."""
-        return float_up(14 * self.moved / self.variance)
+        reach = 12 + self.mu
+        return float(2 * self.moved / self.variance) * (reach**2 + 1) / 24 * 1.05
+
+    @property
+    def mu(self) -> float:
+        """The move in standard deviations, rounded up."""
+        return math.sqrt(self.squared / self.variance) * (1 + 1e-15)
 
     @property
     def _continuous(self) -> TradeoffPair:
-        return TradeoffPair(math.sqrt(self.squared / self.variance) * (1 + 1e-15))
+        return TradeoffPair(self.mu)
 
     def span(self) -> tuple[float, float]:
         low, high = self._continuous.span()

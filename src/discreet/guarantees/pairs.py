@@ -190,6 +190,11 @@ class GaussianPair(_Shifted):
         low, high = (after + 0.5) / deviation, (upto + 0.5) / deviation
         return np.maximum(_normal_between(low, high) + _midpoint_term(low, high) / (24 * float(self.variance)), 0.0)
 
+    @property
+    def mu(self) -> float:
+        """The move in standard deviations, rounded up."""
+        return float(self.distance) / math.sqrt(self.variance) * (1 + 1e-15)
+
     def mass_above(self, k: int) -> float:
         """P[X > k] for the noise alone."""
         return float(self._between(np.array([float(k)]), np.array([np.inf]))[0])
