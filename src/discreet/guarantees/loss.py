@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -42,6 +42,8 @@ from discreet.guarantees.pairs import GaussianPair, Pair, ResponsePair, Tradeoff
 from discreet.rational import check_delta, exactly, float_down, float_up
 
 Factors = tuple[tuple[Pair, int], ...]
+_FINE, _COARSE = 1e-6, 1e-3
+"""About by which fraction of itself an ε may be rounded up."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,8 +137,23 @@ def _directions(factors: Factors) -> list[Factors]:
     return [factors] if other == factors else [factors, other]
 
 
+def _worst(factors: Factors, answer: Callable[[Factors, float], float]) -> float:
+    """The larger answer of the two directions. A coarse one is never below the fine one, so a direction whose coarse
+    answer is under the other's fine answer needs no more.
+    """
+    sides = _directions(factors)
+    if len(sides) == 1:
+        return answer(sides[0], _FINE)
+    worst = -math.inf
+    for coarse, side in sorted(((answer(side, _COARSE), side) for side in sides), key=lambda pair: -pair[0]):
+        if coarse > worst:
+            worst = max(worst, min(coarse, answer(side, _FINE)))
+    return worst
+
+
 @lru_cache(maxsize=4096)
 def _delta_at(factors: Factors, epsilon: float) -> float:
+    factors = tuple(pair.repeated(times) for pair, times in factors)
     moving, leak = _moving(factors)
     if len(moving) == 1 and moving[0][1] == 1:
         single = max(side[0][0].delta(epsilon) for side in _directions(moving))
@@ -144,7 +161,9 @@ def _delta_at(factors: Factors, epsilon: float) -> float:
     bound = _largest_loss(factors)
     if bound is not None and exactly(epsilon) >= bound:
         return LossDistribution(factors=factors).infinite
-    numeric = max(compose_pairs(side, epsilon=epsilon).delta(epsilon) for side in _directions(factors))
+    numeric = _worst(
+        factors, lambda side, accuracy: compose_pairs(side, epsilon=epsilon, accuracy=accuracy).delta(epsilon)
+    )
     if any(isinstance(pair, ProfilePair) for pair, _ in factors):
         whole = LossDistribution(factors=factors)
         numeric = min(numeric, delta_from_renyi(whole.renyi, epsilon) + whole.infinite)
@@ -153,13 +172,14 @@ def _delta_at(factors: Factors, epsilon: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _epsilon_at(factors: Factors, delta: float) -> float:
+    factors = tuple(pair.repeated(times) for pair, times in factors)
     whole = LossDistribution(factors=factors)
     largest = math.inf if whole.largest_loss is None else float_up(whole.largest_loss)
     if delta <= whole.infinite:
         return largest if delta == whole.infinite else math.inf
     if len(_moving(factors)[0]) == 1 and _moving(factors)[0][0][1] == 1:
         return min(smallest_epsilon(lambda epsilon: _delta_at(factors, epsilon), delta), largest)
-    numeric = max(compose_pairs(side, delta=delta).epsilon(delta) for side in _directions(factors))
+    numeric = _worst(factors, lambda side, accuracy: compose_pairs(side, delta=delta, accuracy=accuracy).epsilon(delta))
     if any(isinstance(pair, ProfilePair) for pair, _ in factors):
         numeric = min(numeric, epsilon_from_renyi(whole.renyi, delta - whole.infinite))
     return min(numeric, largest)
@@ -198,7 +218,8 @@ def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
     if not all(isinstance(guarantee, Guarantee) for guarantee in listed):
         raise InvalidArgument("compose takes guarantees. Write compose([m.guarantee(sensitivity=1), …]).")
     protects, trust = None, listed[0].trust
-    for guarantee in listed:
+    uses = Counter(map(id, listed))  # a thousand uses of one object are looked at once
+    for guarantee in {id(one): one for one in listed}.values():
         if guarantee.trust != trust:
             raise IncompatibleGuarantee("Central, local and shuffled guarantees are not composed with each other.")
         if protects is None:
@@ -206,7 +227,7 @@ def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
         elif guarantee.protects is not None and guarantee.protects != protects:
             raise IncompatibleGuarantee(f"One guarantee protects {protects!r}, another {guarantee.protects!r}.")
         for pair, times in pair_of(guarantee):
-            counts[pair] += times
+            counts[pair] += times * uses[id(guarantee)]
     return LossDistribution(factors=_merged(counts), protects=protects, trust=trust)
 
 

@@ -59,6 +59,10 @@ class Pair:
         """(Q, P): the other direction of the neighbor relation. A symmetric pair is its own mirror."""
         return self
 
+    def repeated(self, times: int) -> tuple[Pair, int]:
+        """`times` uses of this pair, as one use of another where the law of the summed loss is known."""
+        return self, times
+
     def twice(self) -> Pair:
         """The pair for two steps of the relation (replacement, from add or remove)."""
         raise IncompatibleGuarantee(
@@ -71,7 +75,8 @@ class Pair:
         inside, outside = self.cells(np.array([epsilon]))
         # never 0 by underflow: only beyond the largest loss is there no δ at all
         least = 0.0 if epsilon >= self.largest else 5e-324
-        excess = inside[1] * (1 + self.relative) - math.exp(min(epsilon, 700.0)) * outside[1] * (1 - self.relative)
+        moved = math.exp(min(epsilon + math.log(outside[1]), 700.0)) if outside[1] > 0 else 0.0
+        excess = inside[1] * (1 + self.relative) - moved * (1 - self.relative)
         return float(min(1.0, max(excess, least) + self.infinite))
 
 
@@ -194,6 +199,13 @@ class GaussianPair(_Shifted):
     def mu(self) -> float:
         """The move in standard deviations, rounded up."""
         return float(self.distance) / math.sqrt(self.variance) * (1 + 1e-15)
+
+    def repeated(self, times: int) -> tuple[Pair, int]:
+        # the loss is linear in the summed noise. Noise of variances a and b adds up to mass ∝ e^(-m²/2(a+b)) times a
+        # theta sum of variance ab/(a+b) ≥ variance/2, flat to 4e^(-π²·variance): far below `relative`, however often
+        if self.variance < 8 or times > 2**40:
+            return self, times
+        return GaussianPair(times * self.distance, times * self.variance), 1
 
     def mass_above(self, k: int) -> float:
         """P[X > k] for the noise alone."""
