@@ -10,7 +10,7 @@ from typing import Any
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
-from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.guarantee import Approx, Guarantee, Renyi, ZeroConcentrated
 from discreet.ledger import Ledger
 from discreet.mechanisms.mechanism import Mechanism, meets
 from discreet.sealed import Sealed
@@ -27,6 +27,7 @@ class Release:
     receipt: str | None = None
     not_private: bool = False
     _mechanism: Any = field(repr=False, default=None)
+    _sizes: dict[str, int] = field(repr=False, default_factory=dict)
     _left: Callable[[], Guarantee | None] | None = field(repr=False, default=None)
 
     @property
@@ -36,7 +37,7 @@ class Release:
 
     def error(self, confidence: float = 0.95) -> Accuracy:
         """How wrong the value may be, with this confidence."""
-        return self._mechanism.error(confidence)  # type: ignore[no-any-return]
+        return self._mechanism.error(confidence, **self._sizes)  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
         shown = [_shown(self.value, self.error(0.95))]
@@ -59,6 +60,8 @@ def _shown(value: Any, accuracy: Any) -> str:
             return f"{value}, within {accuracy.amount:.0f} ranks (95%)"
         case "score":
             return f"{value}, within {accuracy.amount:.3g} of the best score (95%)"
+        case "threshold":
+            return f"{value}, told apart within {accuracy.amount:.3g} of the threshold (95%)"
     if isinstance(value, float) and accuracy.amount > 0:
         digits = max(0, 1 - math.floor(math.log10(accuracy.amount)))
         return f"{value:.{digits}f} ± {accuracy.amount:.{digits}f} (95%)"
@@ -83,30 +86,18 @@ def release(
     the mechanism keeps, such as the Approx it was made for, in place of its own loss distribution: a ledger with basic
     sums needs that for Gaussian noise. Every call charges and draws anew.
     """
-    if not isinstance(mechanism, Mechanism):
+    if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
         raise InvalidArgument("The second argument must be a mechanism, such as dp.Laplace(scale=2).")
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
     if query is not None:
-        if ledger is None or sensitivity is not None:
-            raise InvalidArgument(
-                "A query takes its sensitivity from the ledger's unit: give ledger=, and no sensitivity=."
-            )
-        if ledger.protects.column is not None and rows_per_person is None:
-            raise InvalidArgument(
-                "The ledger protects a person: say how many of the rows one person may have with rows_per_person=, "
-                "and see to it that nobody has more."
-            )
-        sensitivity = query.sensitivity(ledger.protects, rows_per_person or 1)
+        sensitivity = _sensitivity_of(query, mechanism, sensitivity, ledger, rows_per_person)
     elif hasattr(mechanism, "sensitivity_for"):
         sensitivity = mechanism.sensitivity_for(sensitivity, value)
     guarantee = mechanism.guarantee(sensitivity)
+    sizes = mechanism.sizes(value) if query is None and hasattr(mechanism, "sizes") else {}
     if stated is not None:
-        if not meets(guarantee, stated):
-            raise InvalidArgument(f"The mechanism does not keep {stated}: it promises {guarantee}. Add noise.")
-        guarantee = replace(stated, protects=guarantee.protects, trust=guarantee.trust)
-    relation = getattr(mechanism, "relation", None)
-    if relation is not None and ledger is not None and guarantee.protects is None:
-        # proved for one relation, whoever the unit is: the ledger converts or refuses
-        guarantee = replace(guarantee, protects=replace(ledger.protects, neighbors=relation))
+        guarantee = _restated(guarantee, stated)
     entry = None if ledger is None else ledger.charge(guarantee, asked=repr(mechanism))
     sealed = Sealed(value)
     drawn = sealed.open_with(lambda true: mechanism._draw(true if query is None else query(true)))
@@ -116,5 +107,33 @@ def release(
         receipt=None if entry is None else entry.receipt,
         not_private=not samplers.is_private(),
         _mechanism=mechanism,
+        _sizes=sizes,
         _left=None if ledger is None else ledger.remaining_now(),
     )
+
+
+def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger | None, rows: int | None) -> Any:
+    """The query's own sensitivity for the ledger's unit."""
+    if ledger is None or sensitivity is not None:
+        raise InvalidArgument(
+            "A query takes its sensitivity from the ledger's unit: give ledger=, and no sensitivity=."
+        )
+    if hasattr(mechanism, "query"):
+        raise InvalidArgument("This mechanism asks a query of its own: give it there, and not to release.")
+    if ledger.protects.column is not None and rows is None:
+        raise InvalidArgument(
+            "The ledger protects a person: say how many of the rows one person may have with rows_per_person=, "
+            "and see to it that nobody has more."
+        )
+    return query.sensitivity(ledger.protects, rows or 1)
+
+
+def _restated(guarantee: Guarantee, stated: Guarantee) -> Guarantee:
+    """What the caller wants charged instead, once it is known to hold."""
+    if not isinstance(stated, Approx | ZeroConcentrated | Renyi):
+        raise InvalidArgument("stated must be Pure, Approx, ZeroConcentrated or Renyi.")
+    if stated.protects is not None and stated.protects != guarantee.protects:
+        raise InvalidArgument("stated must name no unit: it is that of the sensitivity or of the ledger.")
+    if not meets(guarantee, stated):
+        raise InvalidArgument(f"The mechanism does not keep {stated}: it promises {guarantee}. Add noise.")
+    return replace(stated, protects=guarantee.protects, trust=guarantee.trust, neighbors=guarantee.neighbors)

@@ -76,10 +76,8 @@ def _bytes(count: int) -> bytes:
     replayed = _replayed.get()
     if replayed is not None:
         return replayed.read(count)
-    owner = (
-        os.getpid(),
-        _forks,
-    )  # the pid alone could be used again; the fork count alone misses a raw clone
+    # the pid alone could be used again; the fork count alone misses a raw clone
+    owner = (os.getpid(), _forks)
     stream = _own.stream
     if stream is None or _own.owner != owner or stream.used > _BYTES_PER_KEY:
         seed = _entropy(_KEY_BYTES + _NONCE_BYTES)

@@ -129,6 +129,15 @@ def significant(value: Fraction, *, up: bool, digits: int = 12) -> Fraction:
     return whole * unit
 
 
+def sqrt_up(value: Fraction) -> Fraction:
+    """The square root of a rational ≥ 0: exact for squares, else above it by less than one part in 2^64."""
+    scaled = value.numerator * value.denominator
+    root = math.isqrt(scaled)
+    if root * root == scaled:
+        return Fraction(root, value.denominator)
+    return Fraction(math.isqrt(scaled << 130) + 1, value.denominator << 65)
+
+
 def power_of_two_below(value: Fraction) -> Fraction:
     """The largest power of two that is at most `value` > 0."""
     exponent = value.numerator.bit_length() - value.denominator.bit_length()

@@ -2,9 +2,9 @@
 
 Everything released inside one of these blocks is marked `not_private`.
 
-    with testing.frozen(7) as tape:      the same noise every time; tape.calls lists every draw that was
-    asked for with testing.no_noise():             ε = ∞: the answer a mechanism would give without noise
-    law = testing.exact_law(run)         every output of run() with its exact probability, by enumeration
+    with testing.frozen(7) as tape:   the same noise every time; tape.calls lists every draw that was asked for
+    with testing.no_noise():          ε = ∞: the answer a mechanism would give without noise
+    law = testing.exact_law(run)      every output of run() with its exact probability, by enumeration
 """
 
 from __future__ import annotations
@@ -161,7 +161,6 @@ class _Path:
 
     def _choose(self, options: list[tuple[Any, Fraction]]) -> Any:
         options = [option for option in options if option[1]]  # a run need not make sense on a way it never takes
-        options = [option for option in options if option[1]]  # the impossible is not a way
         place = len(self._taken)
         index = self._prefix[place] if place < len(self._prefix) else 0
         self._taken.append((index, len(options)))

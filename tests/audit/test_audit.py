@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,48 @@ def test_gaussian_with_delta_passes_at_its_claim_and_fires_when_halved(
     assert right.passed
     assert right.delta == delta
     assert not run(gaussian(random, 1.0), epsilon=epsilon, delta=delta).passed
+
+
+def test_delta_at_the_claimed_epsilon_is_bounded_too(random: np.random.Generator) -> None:
+    """The true δ at ε = 1 is 0 with the right noise, and 1 − e^{-1/2} = 0.393 with half of it."""
+    right = run(laplace(random, 1.0), epsilon=1)
+    assert right.passed
+    assert right.delta_lower == 0
+    wrong = run(laplace(random, 0.5), epsilon=1)
+    assert not wrong.passed
+    truth = 1 - math.exp(-1 / 2)
+    assert 0.9 * truth < wrong.delta_lower <= truth
+    assert wrong.delta_finding is not None
+    assert wrong.delta_finding.epsilon == 1
+    assert f"δ ≥ {wrong.delta_lower:.4g} at ε = 1 (confidence 0.999999995)" in str(wrong)
+
+
+def test_delta_of_gaussian_noise_against_its_formula(random: np.random.Generator) -> None:
+    claim = gaussian_delta(1 / 2, 0.1)
+    right = run(gaussian(random, 2.0), epsilon=0.1, delta=claim)
+    assert 0.5 * claim < right.delta_lower <= claim
+    wrong = run(gaussian(random, 1.0), epsilon=0.1, delta=claim)
+    assert claim < wrong.delta_lower <= gaussian_delta(1, 0.1)
+
+
+def test_the_error_is_shared_by_both_bounds(random: np.random.Generator) -> None:
+    """At confidence 0.9, randomized response at its claim fires in at most 10%: 200 runs, ≤ 43 (1e-6)."""
+
+    def draw(data: int, size: int) -> Any:
+        return random.random(size) < (0.75 if data else 0.25)
+
+    found = [audit(draw, 0, 1, samples=2000, epsilon=math.log(3), confidence=0.9) for _ in range(200)]
+    assert sum(not one.passed for one in found) <= 43
+    assert {one.confidence for one in found} == {0.9}
+    assert {one.finding.confidence for one in found} == {0.95}
+    assert {one.delta_finding and one.delta_finding.confidence for one in found} == {0.95}
+
+
+def test_either_bound_refutes(random: np.random.Generator) -> None:
+    right = run(laplace(random, 1.0), epsilon=1)
+    assert not replace(right, delta_lower=1e-9).passed
+    assert not replace(right, epsilon_lower=1 + 1e-9).passed
+    assert replace(right, delta_lower=1e-9, delta=1e-9).passed
 
 
 @pytest.mark.parametrize("choices", ["ab", "abcdef"])
@@ -192,6 +235,9 @@ def test_without_a_claim_the_bound_alone_is_reported(random: np.random.Generator
     found = run(laplace(random, 1.0))
     assert found.claimed is None
     assert found.power is None
+    assert found.delta_lower == 0
+    assert found.delta_finding is None
+    assert found.finding.confidence == found.confidence == SURE
     assert found.passed
     assert "nothing claimed" in str(found)
 

@@ -6,6 +6,7 @@ Misses: every halved mechanism has a true ε near 2, several standard errors pas
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,8 @@ def test_right_noise_passes_and_half_of_it_fires(name: str) -> None:
     assert right.epsilon_lower > 0
     wrong = run(subject(name, epsilon=epsilon, delta=DELTA.get(name, 0), broken=True), samples)
     assert not wrong.passed, wrong
+    assert wrong.delta_lower > wrong.delta
+    assert right.delta_lower <= right.delta
 
 
 @pytest.mark.slow
@@ -104,10 +107,13 @@ def test_the_command_prints_everything_and_returns_the_verdict(capsys: pytest.Ca
     shown = capsys.readouterr().out
     assert "Laplace(scale=1)" in shown
     assert "passed" in shown
+    assert re.search(r"δ at ε = 1 +≥ 0 *\n", shown)
     assert main("laplace", epsilon=1, delta=0, samples=50_000, confidence=SURE, broken=True) == 1
     shown = capsys.readouterr().out
     for word in ("mechanism", "neighbors", "claim", "lower bound", "event", "power", "verdict", "FIRED", "on purpose"):
         assert word in shown
+    assert re.search(r"δ at ε = 1 +≥ 0\.3", shown)
+    assert "for both bounds together" in shown
 
 
 def test_unknown_names_and_bad_numbers_are_typed_errors() -> None:

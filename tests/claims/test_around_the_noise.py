@@ -23,7 +23,7 @@ WILD = (0.0, 1.0, -3.0, 700.0, math.nan, math.inf, -math.inf, 1e38)
 
 
 def sum_stays_within_its_sensitivity(query: Any) -> bool:
-    """Removing any row of any table over wild values moves the sum by at most what was declared before the data came."""
+    """Removing any row of any table over wild values moves the sum by at most what was declared in advance."""
     declared = query.sensitivity(dp.row()).exact
     for size in (1, 2):
         for table in itertools.product(WILD, repeat=size):

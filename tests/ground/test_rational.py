@@ -32,6 +32,7 @@ from discreet.rational import (
     round_down,
     round_up,
     significant,
+    sqrt_up,
 )
 
 F = Fraction
@@ -215,3 +216,11 @@ def test_bits_of_exp_minus(x, bits):
 def test_the_ends_of_epsilon_have_a_name():
     assert F(1, 10**18) == rational.SMALLEST_EPSILON
     assert F(10**6) == rational.LARGEST_EPSILON
+
+
+@given(POSITIVE)
+def test_square_roots_are_exact_for_squares_and_otherwise_a_little_above(value):
+    assert sqrt_up(value * value) == value
+    root = sqrt_up(value)
+    assert value <= root**2 < value * (1 + F(1, 2**64)) ** 2
+    assert sqrt_up(F(0)) == 0

@@ -10,7 +10,7 @@ import mpmath
 import pytest
 
 from discreet.errors import BudgetExhausted, IncompatibleGuarantee, InvalidArgument
-from discreet.guarantees.coordinates import conversion_cost, sqrt_up, stated_rho
+from discreet.guarantees.coordinates import conversion_cost, stated_rho
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.loss import compose
 from discreet.guarantees.rules import CLOSED, RULES, AdvancedTaught, Basic, BestOf, Heterogeneous, RenyiRule, rule_for
@@ -177,11 +177,11 @@ def test_the_rho_of_pure_privacy_holds_at_every_order_and_is_tight(epsilon):
 
 
 @pytest.mark.parametrize("name", ["advanced", "heterogeneous"])
-def test_advanced_totals_are_never_below_fifty_digits(name):
+def test_advanced_totals_are_never_below_ninety_digits(name):
     rule = rule_for(Approx(epsilon=5, delta=1e-6), name)
     for epsilon, times in (("0.01", 1000), ("0.3", 7), ("1e-9", 1)):
         total = rule.total(rule.spend(rule.nothing, Pure(epsilon=Fraction(epsilon)), times))
-        with mpmath.workdps(50):
+        with mpmath.workdps(90):
             squares, linear = times * mpmath.mpf(epsilon) ** 2, mpmath.mpf("0.5") if name == "advanced" else 2
             own = mpmath.mpf("1e-6") / (2 if name == "advanced" else 1)
             truth = linear * squares + mpmath.sqrt(2 * squares * mpmath.log(1 / own))
@@ -207,13 +207,6 @@ def test_the_taught_theorems_give_the_taught_numbers():
     with pytest.raises(InvalidArgument):
         rule_for(limit, both)
     assert not AdvancedTaught.adaptive
-
-
-def test_square_roots_round_up():
-    assert sqrt_up(Fraction(4)) == 2
-    assert sqrt_up(Fraction(0)) == 0
-    for value in (Fraction(2), Fraction(1, 10**18), Fraction(1, 3), Fraction(10**12, 7)):
-        assert 0 <= sqrt_up(value) ** 2 - value < 3 * sqrt_up(value) / 10**29
 
 
 # --- the default rule -------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import person, row
 from discreet.queries import Sensitivity, nearest_step, sensitivity_of
-from discreet.queries.sensitivity import sqrt_up
+from discreet.rational import sqrt_up
 
 
 @pytest.mark.parametrize("amount", [0, -0.0, -1, math.nan, math.inf, -math.inf, "1", True, None])
@@ -114,10 +114,3 @@ def test_norm_conversions() -> None:
     assert Sensitivity(1, "Linf", dimension=9).to("L1").exact == 9
     assert Sensitivity(1, "Linf", dimension=9).to("L2").exact == 3
     assert Sensitivity(1, "L2", dimension=9).to("Linf").exact == 1
-
-
-@given(st.fractions(min_value=0, max_value=10**6, max_denominator=10**6))
-def test_square_roots_round_up(value: Fraction) -> None:
-    assert sqrt_up(value * value) == value
-    root = sqrt_up(value)
-    assert value <= root * root <= value * (1 + Fraction(1, 2**62))

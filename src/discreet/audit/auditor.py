@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.bounds import Finding, lower_bound
+from discreet.audit.bounds import Finding, delta_lower_bound, lower_bound
 from discreet.audit.features import listed
 from discreet.audit.power import Power, power_of
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
-from discreet.rational import check_count, check_delta, check_epsilon
+from discreet.rational import check_count, check_delta, check_epsilon, exactly
 
 Draw = Callable[[Any, int], Iterable[Any]]
 """From data and a size to that many independent outputs."""
@@ -31,9 +31,13 @@ class Audit:
 
     Promise: if the mechanism is (`claimed`, `delta`)-private and its runs are independent, `passed` is False
     with probability at most 1 − `confidence`. Passing is no proof: `power` says what would have been seen.
+
+    `epsilon_lower` bounds ε at `delta`, `delta_lower` bounds δ at ε = `claimed` (0 without a finite claim). Both hold
+    together with probability `confidence`: half of the error is spent on each, as their findings say.
     """
 
     epsilon_lower: float
+    delta_lower: float
     delta: float
     confidence: float
     claimed: float | None
@@ -41,16 +45,20 @@ class Audit:
     power: Power | None
     samples: int
     finding: Finding
+    delta_finding: Finding | None
 
     @property
     def passed(self) -> bool:
-        """Whether the claim survived; without a claim there is nothing to refute."""
-        return self.claimed is None or self.epsilon_lower <= self.claimed
+        """Whether the claim survived both bounds; without a claim there is nothing to refute."""
+        return self.claimed is None or (self.epsilon_lower <= self.claimed and self.delta_lower <= self.delta)
 
     def __str__(self) -> str:
         claim = "nothing claimed" if self.claimed is None else f"claimed ε = {self.claimed:.6g}"
         verdict = "passed" if self.passed else "FIRED: the claim is false"
         lines = [f"{verdict}; {claim}, δ = {self.delta:.4g}", str(self.finding)]
+        if (found := self.delta_finding) is not None:
+            at = f"at ε = {found.epsilon:.4g} (confidence {found.confidence:.10g})"
+            lines.append(f"δ ≥ {self.delta_lower:.4g} {at}: {found.event}")
         return "\n".join([*lines, f"power: {self.power}"] if self.power else lines)
 
 
@@ -70,8 +78,8 @@ def audit(
 
     A function of two arguments returns `size` independent outputs; one of one argument is called `samples`
     times. A mechanism is drawn through `discreet.release`; its claim, unless `epsilon` is given, is its own
-    guarantee for `sensitivity` at `delta`. The audit fires (`passed` is False) when the lower bound on ε
-    exceeds the claim.
+    guarantee for `sensitivity` at `delta`. The audit fires (`passed` is False) when the lower bound on ε at
+    `delta`, or the one on δ at the claimed ε, exceeds the claim.
 
     >>> audit(lambda data, size: [data] * size, "ill", "well", epsilon=1).passed
     False
@@ -87,16 +95,21 @@ def audit(
         return None if progress is None else lambda done, _: progress(start + done, 2 * count)
 
     outputs = draw_all(draw, first, count, told(0)), draw_all(draw, second, count, told(count))
-    finding = lower_bound(*outputs, delta=delta, confidence=confidence)
+    stated = None if claimed is None or math.isinf(claimed) else claimed
+    each = confidence if stated is None else 1 - (1 - exactly(confidence)) / 2
+    finding = lower_bound(*outputs, delta=delta, confidence=each)
+    delta_finding = None if stated is None else delta_lower_bound(*outputs, epsilon=stated, confidence=each)
     return Audit(
         epsilon_lower=finding.epsilon,
+        delta_lower=0.0 if delta_finding is None else delta_finding.delta,
         delta=allowed,
-        confidence=finding.confidence,
+        confidence=float(confidence),
         claimed=claimed,
         event=finding.event,
-        power=None if claimed is None or math.isinf(claimed) else power_of(finding, claimed),
+        power=None if stated is None else power_of(finding, stated),
         samples=count,
         finding=finding,
+        delta_finding=delta_finding,
     )
 
 

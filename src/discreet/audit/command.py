@@ -55,8 +55,10 @@ def _table(audited: Subject, result: Audit, promise: Approx, broken: bool) -> Ta
         "mechanism": repr(audited.mechanism) + (" (half its noise, on purpose)" if broken else ""),
         "neighbors": f"{inputs[0]} and {inputs[1]}, {result.samples:,} outputs on each",
         "claim": f"{promise}{tested}",
-        "lower bound": f"ε ≥ {result.epsilon_lower:.4g}{at}, with confidence {result.confidence:.10g}",
+        "lower bound": f"ε ≥ {result.epsilon_lower:.4g}{at}",
         "event": f"{result.event}: {p:.4g} on {likelier}, {q:.4g} on the other",
+        f"δ at ε = {result.claimed:.4g}": f"≥ {result.delta_lower:.4g}",
+        "confidence": f"{result.confidence:.10g} for both bounds together",
         "power": str(result.power),
         "verdict": "passed" if result.passed else "FIRED: the claim is false",
     }

@@ -13,6 +13,7 @@ MEANINGS = {
     "every value": "all answers at once are within this of the true ones",
     "rank": "the answer's rank is within this many rows of the one asked",
     "score": "the chosen item's score is within this of the best",
+    "threshold": "answers this far above or below the threshold are told apart",
     "norm": "the answer is within this of the true one in the L2 norm",
     "fraction wrong": "at most this fraction of the records is changed",
     "population": "the answer is within this of the population's",
@@ -46,7 +47,13 @@ class Accuracy:
     def __str__(self) -> str:
         if self.amount is None:
             return f"no bound known ({self.reason})"
-        return f"± {self.amount:.4g} ({self.confidence:.4g}) of {self.of}"
+        return f"± {self.amount:.4g} ({100 * self.confidence:.6g}%) of {self.of}"
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec) if spec else str(self)
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(float(self), digits)
 
 
 def check_confidence(confidence: Any) -> float:

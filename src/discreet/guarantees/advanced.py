@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
-from discreet.guarantees.coordinates import sqrt_up, stated_delta, stated_epsilon
+from discreet.guarantees.coordinates import stated_delta, stated_epsilon
 from discreet.guarantees.filters import Filter, Rule, Vector
 from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.rational import LEDGER_UNIT, SMALLEST_EPSILON, exactly, log_bounds, round_up
+from discreet.rational import LEDGER_UNIT, SMALLEST_EPSILON, exactly, log_bounds, round_up, sqrt_up
 
 
 class AdaptiveAdvanced(Filter):

@@ -66,11 +66,6 @@ def as_fraction(value: float) -> Fraction:
     return Fraction(min(value, 1e300))
 
 
-def sqrt_up(value: Fraction) -> Fraction:
-    """A rational that is at least the square root, by less than 1e-29."""
-    return Fraction(math.isqrt(math.ceil(value * 10**60) - 1) + 1, 10**30) if value else Fraction(0)
-
-
 def largest_that(holds: Callable[[int], bool], high: int) -> int:
     """The largest k in [0, high] for which a condition that fails for good still holds; 0 when none does."""
     low = 0

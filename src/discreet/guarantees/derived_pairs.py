@@ -75,7 +75,7 @@ class SubsampledPair(Pair):
         return self.base.mirrored().infinite
 
     def renyi(self, order: float) -> float:
-        if isinstance(self.base, GaussianPair | NearGaussianPair | TradeoffPair):
+        if isinstance(self.base, GaussianPair | TradeoffPair):
             return self._gaussian_renyi(order, self.base.mu)
         return max(_renyi_on_grid(side, order) for side in (self, self.mirrored()))
 
@@ -107,49 +107,53 @@ def _renyi_on_grid(pair: Pair, order: float) -> float:
 
 
 @dataclass(frozen=True)
-class NearGaussianPair(Pair):
-    """Discrete Gaussian noise when up to `moved` coordinates move by `squared` squared steps in all.
+class NearPair(Pair):
+    """A pair whose masses are those of `base` up to factors e^±slack/2, but for a mass `lost` of P.
 
-    Within r = 12+μ standard deviations of either center (μ the move in standard deviations) the mass at a lattice
-    point is that of its cell under the continuous law, up to a factor e^±η with η = (r²+1)/(24·variance), by the
-    midpoint rule, and a little for its next term. So the curve is at most the continuous one at ε − 2·moved·η, times
-    e^(2·moved·η); the mass of P beyond 12 of them, below 1e-32 a coordinate, is lost.
+    So a loss differs by at most `slack`, and the curve is at most that of `base` at ε − slack, times e^slack, plus
+    `lost`.
     """
 
-    squared: int
-    variance: Fraction
-    moved: int
-
-    @property
-    def slack(self) -> float:
-        """2·moved·η: by how much a loss may differ from the continuous one."""
-        reach = 12 + self.mu
-        return float(2 * self.moved / self.variance) * (reach**2 + 1) / 24 * 1.05
-
-    @property
-    def mu(self) -> float:
-        """The move in standard deviations, rounded up."""
-        return math.sqrt(self.squared / self.variance) * (1 + 1e-15)
-
-    @property
-    def _continuous(self) -> TradeoffPair:
-        return TradeoffPair(self.mu)
+    base: Pair
+    slack: float
+    lost: float
 
     def span(self) -> tuple[float, float]:
-        low, high = self._continuous.span()
+        low, high = self.base.span()
         return low - self.slack, high + self.slack
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
-        inside, outside = self._continuous.cells(edges - self.slack)
-        inside *= math.exp(self.slack)
-        inside[-1] += 1e-32 * self.moved
+        inside, outside = self.base.cells(edges - self.slack)
+        inside = inside * math.exp(self.slack)
+        inside[-1] += self.lost
         return inside, outside
 
     def renyi(self, order: float) -> float:
-        return float_up(Fraction(self.squared) / (2 * self.variance)) * order * (1 + 1e-12)
+        return self.base.renyi(order)
+
+    def mirrored(self) -> Pair:
+        return NearPair(self.base.mirrored(), self.slack, self.lost)
+
+    def subsampled(self, rate: Fraction) -> Pair:
+        return NearPair(self.base.subsampled(rate), self.slack, self.lost)
 
     def twice(self) -> Pair:
-        return NearGaussianPair(4 * self.squared, self.variance, self.moved)
+        # twice the coordinates may move, twice as far: the slack grows by less than 2·4
+        return NearPair(self.base.twice(), 8 * self.slack, 2 * self.lost)
+
+
+def near_gaussian(squared: int, variance: Fraction, moved: int) -> NearPair:
+    """Discrete Gaussian noise when up to `moved` coordinates move by `squared` squared steps in all.
+
+    Within r = 12+μ standard deviations of either center (μ the move in standard deviations) the mass at a lattice point
+    is that of its cell under the continuous law, up to a factor e^±η with η = (r²+1)/(24·variance), by the midpoint
+    rule, and a little for its next term. The mass of P beyond 12 of them is below 1e-32 a coordinate. The Rényi
+    divergences, of a Poisson sample too, are exactly those of the continuous law: a shift by whole steps keeps the sum
+    that normalizes a discrete Gaussian.
+    """
+    mu = math.sqrt(squared / variance) * (1 + 1e-15)
+    slack = float(2 * moved / variance) * ((12 + mu) ** 2 + 1) / 24 * 1.05
+    return NearPair(TradeoffPair(mu), slack, 1e-32 * moved)
 
 
 class ProfilePair(Pair):

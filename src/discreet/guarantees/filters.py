@@ -20,13 +20,12 @@ from discreet.guarantees.coordinates import (
     best_order,
     conversion_cost,
     largest_that,
-    sqrt_up,
     stated_delta,
     stated_epsilon,
     stated_rho,
 )
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
-from discreet.rational import LEDGER_UNIT, SMALLEST_EPSILON, check_count, exactly, round_down, round_up
+from discreet.rational import LEDGER_UNIT, SMALLEST_EPSILON, check_count, exactly, round_down, round_up, sqrt_up
 
 Vector = tuple[int, ...]
 SHOWN_AT = Fraction(1, 10**6)
@@ -89,7 +88,13 @@ class Rule:
     def refusal(self, guarantee: Guarantee, remaining: Guarantee | None) -> str:
         """Why a release is refused, and what would still fit."""
         left = f"The largest that still fits is {remaining}" if remaining else "Nothing of this kind still fits"
-        return f"{guarantee} passes the limit of {self.limit} (rule {self.name!r}). Nothing was spent. {left}."
+        text = f"{guarantee} passes the limit of {self.limit} (rule {self.name!r}). Nothing was spent. {left}."
+        if str(guarantee) == str(remaining):
+            text += (
+                " The request is above by less than is shown: a vector pays for rounding to the lattice. "
+                "Calibrate for it with sensitivity=dp.Sensitivity(…, dimension=…)."
+            )
+        return text
 
 
 @dataclass(frozen=True, kw_only=True)

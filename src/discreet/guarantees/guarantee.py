@@ -33,24 +33,27 @@ SLACK = 1 + 1e-12
 
 @dataclass(frozen=True, repr=False)
 class Guarantee:
-    """What every promise carries: for whom (`protects`, None while no unit is named) and against whom
-    (`trust`).
+    """What every promise carries: for whom (`protects`, None while no unit is named) and against whom (`trust`).
+
+    `neighbors` is the relation that a promise with no unit was proved for; None when its sensitivity was stated for the
+    unit of whatever ledger it is charged to.
     """
 
     _: KW_ONLY
     protects: Unit | None = None
     trust: Trust = "central"
+    neighbors: Relation | None = None
     theorem: ClassVar[str] = ""
 
     def __repr__(self) -> str:
         shown = [f for f in fields(self) if getattr(self, f.name) != f.default and f.init]
-        shown.sort(key=lambda f: f.name in ("protects", "trust"))
+        shown.sort(key=lambda f: f.name in ("protects", "trust", "neighbors"))
         return f"{type(self).__name__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in shown)})"
 
     @property
     def relation(self) -> Relation:
         """The neighbor relation the promise is stated for."""
-        return "add_or_remove" if self.protects is None else self.protects.neighbors
+        return (self.neighbors or "add_or_remove") if self.protects is None else self.protects.neighbors
 
     @property
     def infinite(self) -> float:
@@ -78,16 +81,20 @@ class Guarantee:
         """The same promise when a unit is replaced instead of added or removed (two steps of the relation)."""
         if self.relation == "replace":
             return self
-        unit = None if self.protects is None else replace(self.protects, neighbors="replace")
-        return replace(self._twice(), protects=unit)
+        if self.protects is None:
+            return replace(self._twice(), neighbors="replace")
+        return replace(self._twice(), protects=replace(self.protects, neighbors="replace"))
 
     def _twice(self) -> Self:
         raise NotImplementedError
 
     def stated_for(self, unit: Unit | None) -> Self:
         """This promise, for `unit`: refused for another unit, converted from add/remove to replace."""
-        if unit is None or self.protects is None:
-            return self if unit is None else replace(self, protects=unit)
+        if unit is None:
+            return self
+        if self.protects is None:
+            named = replace(self, protects=replace(unit, neighbors=self.neighbors or unit.neighbors), neighbors=None)
+            return named.stated_for(unit)
         if not unit.same_kind(self.protects):
             raise IncompatibleGuarantee(
                 f"The guarantee protects {self.protects!r}, but {unit!r} is asked for. "
@@ -182,10 +189,16 @@ class Pure(Approx):
 
     theorem: ClassVar[str] = "definition"
 
-    def __init__(self, *, epsilon: Any, protects: Unit | None = None, trust: Trust = "central") -> None:
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "protects", protects)
-        object.__setattr__(self, "trust", trust)
+    def __init__(
+        self,
+        *,
+        epsilon: Any,
+        protects: Unit | None = None,
+        trust: Trust = "central",
+        neighbors: Relation | None = None,
+    ) -> None:
+        for name, value in (("epsilon", epsilon), ("protects", protects), ("trust", trust), ("neighbors", neighbors)):
+            object.__setattr__(self, name, value)
         check_epsilon(epsilon)
 
 

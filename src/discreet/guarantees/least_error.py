@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Protocol
 
-from discreet.errors import IncompatibleGuarantee
+from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.rational import check_positive, exactly, exp_bounds, float_down
 
@@ -29,6 +29,10 @@ def least_error(space: MetricSpace, guarantee: Guarantee) -> float:
     Error: `(1-δ) diam / (2(1+e^ε))`, and on m+1 points with smallest distance κ, answered by one of them,
     `(1-δ) κ m/(m+e^ε)`, which randomized response attains. Source: [T.5.3], [T.5.5], [T.5.6].
     """
+    if not hasattr(space, "diameter") or not isinstance(guarantee, Guarantee):
+        raise InvalidArgument(
+            "least_error takes a space and a guarantee: least_error(dp.Interval(0, 1), dp.Pure(epsilon=1))."
+        )
     diameter = check_positive(space.diameter, "diameter")
     closest: Fraction | None = getattr(space, "minimal_distance", None)
     # len() itself stops at 2^63 points

@@ -22,7 +22,7 @@ from discreet.guarantees.derived_pairs import (
     BoundedRangePair,
     ConcentratedPair,
     EitherPair,
-    NearGaussianPair,
+    NearPair,
     ProfilePair,
     RenyiPair,
 )
@@ -39,7 +39,8 @@ from discreet.guarantees.guarantee import (
     smallest_epsilon,
 )
 from discreet.guarantees.pairs import GaussianPair, Pair, ResponsePair, TradeoffPair
-from discreet.rational import check_delta, exactly, float_down, float_up
+from discreet.guarantees.unit import Relation
+from discreet.rational import SMALLEST_EPSILON, check_delta, exactly, float_down, float_up
 
 Factors = tuple[tuple[Pair, int], ...]
 _FINE, _COARSE = 1e-6, 1e-3
@@ -58,6 +59,10 @@ class LossDistribution(Guarantee):
     factors: Factors
     theorem: ClassVar[str] = "Zhu-Dong-Wang 2022 (dominating pairs); Doroshenko et al. 2022 (connecting the dots)"
 
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{times} × {type(pair).__name__}" for pair, times in self.factors)
+        return f"<LossDistribution: {self}; {parts}{'' if self.protects is None else f'; {self.protects!r}'}>"
+
     def __str__(self) -> str:
         pure = self.pure
         return str(pure) if pure is not None else f"ε = {self.epsilon_at(delta=1e-6):.6g} at δ = 1e-06"
@@ -70,7 +75,10 @@ class LossDistribution(Guarantee):
     def pure(self) -> Pure | None:
         """The pure guarantee that follows, when every loss is bounded."""
         bound = self.largest_loss
-        return None if bound is None or self.infinite else Pure(epsilon=bound, protects=self.protects, trust=self.trust)
+        if bound is None or self.infinite:
+            return None
+        least = max(bound, SMALLEST_EPSILON)
+        return Pure(epsilon=least, protects=self.protects, trust=self.trust, neighbors=self.neighbors)
 
     @property
     def largest_loss(self) -> Fraction | None:
@@ -122,7 +130,9 @@ def _infinite(factors: Factors) -> float:
 
 
 def _rho(pair: Pair) -> float:
-    if isinstance(pair, GaussianPair | NearGaussianPair | TradeoffPair | ConcentratedPair):
+    if isinstance(pair, NearPair):
+        return _rho(pair.base)
+    if isinstance(pair, GaussianPair | TradeoffPair | ConcentratedPair):
         return pair.renyi(1.0)
     if isinstance(pair, BoundedRangePair):
         return pair.largest**2 / 8
@@ -211,24 +221,32 @@ def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
     >>> compose([one] * 10) == compose([compose([one] * 5), compose([one] * 5)])
     True
     """
-    listed = list(guarantees)
+    listed = list(guarantees) if isinstance(guarantees, Iterable) else [None]
     if not listed:
         raise InvalidArgument("compose needs at least one guarantee.")
     counts: Counter[Pair] = Counter()
     if not all(isinstance(guarantee, Guarantee) for guarantee in listed):
         raise InvalidArgument("compose takes guarantees. Write compose([m.guarantee(sensitivity=1), …]).")
-    protects, trust = None, listed[0].trust
     uses = Counter(map(id, listed))  # a thousand uses of one object are looked at once
-    for guarantee in {id(one): one for one in listed}.values():
-        if guarantee.trust != trust:
-            raise IncompatibleGuarantee("Central, local and shuffled guarantees are not composed with each other.")
-        if protects is None:
-            protects = guarantee.protects
-        elif guarantee.protects is not None and guarantee.protects != protects:
-            raise IncompatibleGuarantee(f"One guarantee protects {protects!r}, another {guarantee.protects!r}.")
-        for pair, times in pair_of(guarantee):
-            counts[pair] += times * uses[id(guarantee)]
-    return LossDistribution(factors=_merged(counts), protects=protects, trust=trust)
+    different = {id(one): one for one in listed}
+    trust = listed[0].trust
+    if any(guarantee.trust != trust for guarantee in different.values()):
+        raise IncompatibleGuarantee("Central, local and shuffled guarantees are not composed with each other.")
+    units = {guarantee.protects for guarantee in different.values()} - {None}
+    if len(units) > 1:
+        raise IncompatibleGuarantee(f"The guarantees protect different units: {', '.join(sorted(map(repr, units)))}.")
+    unit = next(iter(units), None)
+    proved = {guarantee.neighbors for guarantee in different.values()} - {None}
+    neighbors: Relation | None = None
+    if unit is None and proved:
+        neighbors = "replace" if "replace" in proved else "add_or_remove"
+    for key, guarantee in different.items():
+        stated = guarantee.stated_for(unit)
+        if neighbors == "replace" and guarantee.neighbors == "add_or_remove":
+            stated = guarantee.for_replacement()
+        for pair, times in pair_of(stated):
+            counts[pair] += times * uses[key]
+    return LossDistribution(factors=_merged(counts), protects=unit, trust=trust, neighbors=neighbors)
 
 
 def _merged(counts: Counter[Pair]) -> Factors:

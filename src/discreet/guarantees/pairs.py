@@ -63,6 +63,12 @@ class Pair:
         """`times` uses of this pair, as one use of another where the law of the summed loss is known."""
         return self, times
 
+    def subsampled(self, rate: Fraction) -> Pair:
+        """The pair when each unit takes part with probability `rate` only."""
+        from discreet.guarantees.derived_pairs import SubsampledPair
+
+        return SubsampledPair(self, rate)
+
     def twice(self) -> Pair:
         """The pair for two steps of the relation (replacement, from add or remove)."""
         raise IncompatibleGuarantee(

@@ -22,7 +22,7 @@ from discreet.rational import check_delta, exactly, exp_bounds, float_up, log_bo
 
 __all__ = [
     "FiniteLaws",
-    "Pair",
+    "Neighbors",
     "Verified",
     "adaptive",
     "finite",
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-class Pair(NamedTuple):
+class Neighbors(NamedTuple):
     """Two inputs of a finite mechanism, in the order in which they are compared."""
 
     laws: FiniteLaws
@@ -85,7 +85,7 @@ class Verified(Guarantee):
     """
 
     _: KW_ONLY
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Neighbors, ...]
     theorem: ClassVar[str] = "T.4.8: exact enumeration"
 
     def __repr__(self) -> str:
@@ -126,7 +126,7 @@ class Verified(Guarantee):
     def renyi(self, order: float) -> float:
         return max(_renyi(pair, order) for pair in self.pairs)
 
-    def worst(self, epsilon: Any) -> Pair:
+    def worst(self, epsilon: Any) -> Neighbors:
         """The pair of neighbors that attains δ(ε)."""
         at = _at(epsilon)
         return max(self.pairs, key=lambda pair: pair.delta(at))
@@ -176,7 +176,7 @@ def verify_rows(*mechanisms: Any) -> Verified:
 
 def _over(tables: Iterable[FiniteLaws], neighbors: Callable[[Any, Any], bool] | None = None) -> Verified:
     pairs = tuple(
-        Pair(laws, i, j)
+        Neighbors(laws, i, j)
         for laws in tables
         for i, first in enumerate(laws.inputs)
         for j, second in enumerate(laws.inputs)
@@ -206,7 +206,7 @@ def _by_ratio(weights: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(p, q) for _, p, q in sorted(rows, key=cmp_to_key(compare))]
 
 
-def _renyi(pair: Pair, order: float) -> float:
+def _renyi(pair: Neighbors, order: float) -> float:
     # ln Σ p (p/p')^{order-1}, what is unresolved or infinite set aside
     losses = [(_log_ratio(p, q), _log_ratio(p, pair.laws.total)) for p, q in pair.weights() if p and q]
     if not losses:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -57,6 +58,7 @@ class Ledger:
         self._vector = rule.nothing
         self._entries: list[Entry] = []
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     @classmethod
     def open(cls, target: str, *, protects: Unit, limit: Guarantee, rule: str | Rule | None = None) -> Self:
@@ -69,10 +71,14 @@ class Ledger:
             raise InvalidArgument('protects must be dp.person("column") or dp.row().')
         if not isinstance(limit, Guarantee):
             raise InvalidArgument("limit must be a guarantee, such as dp.Approx(epsilon=10, delta=1e-5).")
+        if limit.protects not in (None, protects):
+            raise InvalidArgument(f"The limit is stated for {limit.protects!r}, but the ledger protects {protects!r}.")
         return cls(protects=protects, limit=limit, rule=rule_for(limit, rule))
 
     def charge(self, guarantee: Guarantee, *, asked: str) -> Entry:
         """Record a release before it is drawn; BudgetExhausted, and nothing recorded, when it passes the limit."""
+        if os.getpid() != self._process:
+            raise DiscreetError("A ledger in memory belongs to the process that opened it; a fork is no second purse.")
         stated = guarantee.stated_for(self.protects)
         with self._lock:
             after = self.rule.admit(self._vector, stated)

@@ -12,7 +12,7 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.lattice import add_noise, as_numbers, check_step, grain_of, step_for
-from discreet.mechanisms.mechanism import least_noise, meets, tidy
+from discreet.mechanisms.mechanism import least_noise, meets, plain_sensitivity, tidy
 from discreet.queries.sensitivity import Norm, Sensitivity
 from discreet.rational import Number, check_positive, exactly, significant
 
@@ -86,7 +86,7 @@ class AdditiveNoise:
 
     def sensitivity_for(self, sensitivity: Any, value: Any) -> Any:
         """A plain number in this mechanism's own norm, for the shape and type of `value`, both public."""
-        amount = None if isinstance(sensitivity, Sensitivity) else check_positive(sensitivity, "sensitivity")
+        amount = None if isinstance(sensitivity, Sensitivity) else plain_sensitivity(sensitivity).exact
         array = as_numbers(value)
         if amount is None:
             if array.size > sensitivity.dimension:

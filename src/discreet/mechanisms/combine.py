@@ -6,17 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from discreet import samplers
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.derived_pairs import SubsampledPair
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import LossDistribution, compose, pair_of
-from discreet.guarantees.unit import Relation, row
+from discreet.guarantees.unit import row
+from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.mechanism import least_noise, meets
 from discreet.mechanisms.randomized_response import RandomizedResponse
@@ -25,33 +25,32 @@ from discreet.queries.space import Categories, Grid, Integers, Interval, Space
 from discreet.rational import Number, check_positive, check_probability, exactly
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Each:
     """Randomizes every record alone: a sanitized database, or the local model; one object, run in two places.
 
-    A record is one value of `spaces[0]`, or a tuple with one value of each space; `mechanisms` has one
-    mechanism for each. A number is clamped into its space first.
+    A record is one value of `spaces[0]`, or a tuple with one value of each space; `mechanisms` has one for each:
+    Laplace or Gaussian noise for numbers, which are clamped into their space first, randomized response for categories.
 
-    Promise: (ε,δ) for one replaced record is that of one record's mechanism [T.4.7]; the columns of a
-    record add. n is public.
+    Promise: (ε,δ) for one replaced record is that of one record's mechanism [T.4.7]; the columns of a record add. n is
+    public.
     Error: of one record, column by column. Source: [T.3.6], [T.4.3], [T.4.7], [T.4.9], [T.4.10].
     """
 
     mechanisms: tuple[Any, ...]
-    spaces: tuple[Space, ...]
+    spaces: tuple[Space, ...] = ()
 
     def __post_init__(self) -> None:
         mechanisms = self.mechanisms if isinstance(self.mechanisms, Sequence) else (self.mechanisms,)
-        spaces = self.spaces if isinstance(self.spaces, Sequence) else (self.spaces,)
+        listed = tuple(self.spaces) if isinstance(self.spaces, Sequence) else (self.spaces,)
+        if not listed:  # categories say themselves where they live
+            listed = tuple(Categories(m.choices) for m in mechanisms if isinstance(m, RandomizedResponse))
+        if len(mechanisms) != len(listed) or not listed:
+            raise InvalidArgument("Each needs one mechanism for each space of a record: Each(mechanisms, spaces).")
+        for mechanism, space in zip(mechanisms, listed, strict=True):
+            _check_column(mechanism, space)
         object.__setattr__(self, "mechanisms", tuple(mechanisms))
-        object.__setattr__(self, "spaces", tuple(spaces))
-        if len(self.mechanisms) != len(self.spaces) or not self.spaces:
-            raise InvalidArgument("Each needs one mechanism for each space of a record.")
-        for space in self.spaces:
-            if not isinstance(space, Categories | Interval | Integers | Grid):
-                raise InvalidArgument(
-                    "The columns of a record are numbers or categories. Give a vector one space a coordinate."
-                )
+        object.__setattr__(self, "spaces", listed)
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         """The columns of one record composed; any two points of the spaces are neighbors."""
@@ -116,6 +115,19 @@ class Each:
         return mechanism._draw(inside)
 
 
+def _check_column(mechanism: Any, space: Any) -> None:
+    """A typed error unless the mechanism randomizes single values of the space."""
+    if isinstance(space, Categories):
+        if not isinstance(mechanism, RandomizedResponse) or mechanism.choices != space.points():
+            raise InvalidArgument("A column of categories needs a RandomizedResponse over the same choices.")
+    elif not isinstance(space, Interval | Integers | Grid):
+        raise InvalidArgument(
+            "The columns of a record are numbers or categories. Give a vector one space a coordinate."
+        )
+    elif not isinstance(mechanism, Laplace | Gaussian):
+        raise InvalidArgument("A column of numbers needs Laplace or Gaussian noise.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Composed:
     """Answers several questions at once, one mechanism for each; all of them are fixed before the first is
@@ -127,9 +139,9 @@ class Composed:
     mechanisms: tuple[Any, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.mechanisms, Sequence) or not self.mechanisms:
+            raise InvalidArgument("Composed needs a list of at least one mechanism.")
         object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
-        if not self.mechanisms:
-            raise InvalidArgument("Composed needs at least one mechanism.")
 
     def _parts(self, sensitivity: Any) -> tuple[Any, ...]:
         shared = not isinstance(sensitivity, Sequence)
@@ -137,11 +149,6 @@ class Composed:
         if len(parts) != len(self.mechanisms):
             raise InvalidArgument("Give one sensitivity for all parts, or one for each.")
         return parts
-
-    @property
-    def relation(self) -> Relation | None:
-        """The relation a part is proved for, when it is proved for one only."""
-        return next((m.relation for m in self.mechanisms if getattr(m, "relation", None)), None)
 
     def sensitivity_for(self, sensitivity: Any, value: Any) -> tuple[Any, ...]:
         """Each part's own reading of its sensitivity, for the shape and type of its answer."""
@@ -193,14 +200,13 @@ class Subsampled:
     Promise: add or remove one row: with it the output is the mixture (1−rate)·Q + rate·P, and the loss is
     computed from that mixture, in both directions. Right only when every row is kept by its own independent
     coin, as it is here.
-    Error: of the answer about the SAMPLE; what sampling adds depends on the data, so no bound is stated for
-    the whole table.
+    Error: none is stated, since what a sample leaves out depends on the data; `mechanism.error` is that of the answer
+    about the SAMPLE.
     """
 
     mechanism: Any
     rate: Number
     query: Callable[[Any], Any] | None = None
-    relation: ClassVar[Relation] = "add_or_remove"
 
     def __post_init__(self) -> None:
         check_probability(self.rate, "rate")
@@ -218,14 +224,15 @@ class Subsampled:
     def guarantee(self, sensitivity: Any) -> Guarantee:
         base = self.mechanism.guarantee(sensitivity)
         factors = pair_of(base)
-        if base.relation != "add_or_remove":
+        if base.relation != "add_or_remove" or (base.protects is not None and base.protects.column is not None):
             raise IncompatibleGuarantee(
-                "Poisson subsampling is proved for add_or_remove. State the sensitivity for it."
+                "Poisson subsampling is proved for row(), added or removed, with a coin for each row: the rows of one "
+                "person would have several. State the sensitivity for row()."
             )
         if len(factors) != 1 or factors[0][1] != 1:
             raise IncompatibleGuarantee("Subsample one mechanism at a time, and compose the subsampled ones.")
-        pair = SubsampledPair(factors[0][0], check_probability(self.rate))
-        return LossDistribution(factors=((pair, 1),), protects=base.protects)
+        pair = factors[0][0].subsampled(check_probability(self.rate))
+        return LossDistribution(factors=((pair, 1),), protects=row())
 
     @classmethod
     def for_guarantee(
@@ -253,7 +260,8 @@ class Subsampled:
         return cls(mechanism=Laplace.for_error(amount, confidence=confidence), rate=rate, query=query)
 
     def error(self, confidence: Any) -> Accuracy:
-        return self.mechanism.error(confidence)  # type: ignore[no-any-return]
+        sure, why = check_confidence(confidence), "what a sample leaves out depends on the data"
+        return Accuracy(amount=None, confidence=sure, reason=f"{why}; of the sample's own answer: mechanism.error")
 
     def _draw(self, value: Any) -> Any:
         if self.query is None:

@@ -17,8 +17,8 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.lattice import as_numbers
 from discreet.mechanisms.mechanism import TIGHT
-from discreet.queries.sensitivity import Sensitivity, sqrt_up
-from discreet.rational import Number, check_positive
+from discreet.queries.sensitivity import Sensitivity
+from discreet.rational import Number, check_positive, sqrt_up
 
 _SLACK = Fraction(1, 2**40)
 _LARGEST = 32
@@ -75,11 +75,21 @@ class CorrelatedGaussian:
         return Gaussian(stddev=self.stddev)
 
     def _whitened(self, sensitivity: Any) -> Sensitivity:
-        amount = (
-            sensitivity.exact if isinstance(sensitivity, Sensitivity) else check_positive(sensitivity, "sensitivity")
-        )
-        unit = sensitivity.unit if isinstance(sensitivity, Sensitivity) else None
-        return Sensitivity(amount * sqrt_up(1 + _SLACK), "L2", unit, len(self.covariance))
+        if isinstance(sensitivity, Sensitivity):
+            raise InvalidArgument(
+                "CorrelatedGaussian needs a plain number, the bound on ‖M^{-1/2}(Q(d)−Q(d'))‖₂: no other norm gives it."
+            )
+        return Sensitivity(check_positive(sensitivity, "sensitivity") * sqrt_up(1 + _SLACK), "L2", None, self._size)
+
+    @property
+    def _size(self) -> int:
+        return len(self.covariance)
+
+    def sizes(self, value: Any) -> dict[str, int]:
+        """Nothing that `error` needs; a typed error when the answer is not as long as the covariance."""
+        if int(np.size(value)) != self._size:
+            raise InvalidArgument(f"The covariance is for {self._size} coordinates.")
+        return {}
 
     def guarantee(self, sensitivity: Any) -> Guarantee:
         """`sensitivity` bounds ‖M^{-1/2}(Q(d)−Q(d'))‖₂ over neighbors."""
@@ -113,8 +123,6 @@ class CorrelatedGaussian:
 
     def _draw(self, value: Any) -> NDArray[np.float64]:
         flat = as_numbers(value).reshape(-1)
-        if len(flat) != len(self.covariance):
-            raise InvalidArgument(f"The covariance is for {len(self.covariance)} coordinates.")
         exact = [Fraction(0) if x != x else Fraction(min(max(x, -(2.0**960)), 2.0**960)) for x in flat.tolist()]
         white: list[Fraction] = []
         for row, x in zip(self._factor, exact, strict=True):  # forward substitution: L·white = value

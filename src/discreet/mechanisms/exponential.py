@@ -39,8 +39,6 @@ def exact_scores(value: Any) -> tuple[NDArray[Any], Fraction]:
     if isinstance(value, Scores):
         return value.steps, value.unit
     array = as_numbers(value).reshape(-1)
-    if array.size == 0:
-        raise InvalidArgument("There is nothing to choose from: give at least one score.")
     if array.dtype.kind == "f":
         finite = np.nan_to_num(array.astype(np.float64), nan=-np.finfo(np.float64).max)
         array = np.array([Fraction(x) for x in finite.tolist()] + [None], dtype=object)[:-1]
@@ -116,12 +114,17 @@ class _ByRate:
         count = len(self.choices or ()) if candidates is None else check_count(candidates, "candidates")
         return Accuracy(amount=math.log(count / (1 - sure)) / float(self.rate), confidence=sure, of="score")
 
-    def _chosen(self, index: int) -> Any:
-        return index if self.choices is None else self.choices[index]
-
-    def _check(self, count: int) -> None:
+    def sizes(self, value: Any) -> dict[str, int]:
+        """How many candidates there are, for `error`; a typed error when the choices are not as many."""
+        count = len(value) if isinstance(value, Scores) else int(np.size(value))
+        if not count:
+            raise InvalidArgument("There is nothing to choose from: give at least one score.")
         if self.choices is not None and len(self.choices) != count:
             raise InvalidArgument(f"{len(self.choices)} choices are declared, but there are {count} scores.")
+        return {"candidates": count}
+
+    def _chosen(self, index: int) -> Any:
+        return index if self.choices is None else self.choices[index]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +156,6 @@ class Exponential(_ByRate):
 
     def _draw(self, value: Any) -> Any:
         steps, unit = exact_scores(value)
-        self._check(len(steps))
         lost = steps.max() - steps if steps.dtype == object else _lost(steps)
         return self._chosen(int(samplers.exponential_choice(lost, exactly(self.rate) * unit, 1)[0]))
 
@@ -180,7 +182,6 @@ class PermuteAndFlip(_ByRate):
 
     def _draw(self, value: Any) -> Any:
         steps, unit = exact_scores(value)
-        self._check(len(steps))
         lost = steps.max() - steps if steps.dtype == object else _lost(steps)
         # the first to come up heads in a random order is a uniform one among all heads; the best always does
         heads = np.flatnonzero(samplers.bernoulli_exp_each(lost, exactly(self.rate) * unit))

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.derived_pairs import ConcentratedPair, NearGaussianPair
+from discreet.guarantees.derived_pairs import ConcentratedPair, near_gaussian
 from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated
 from discreet.guarantees.loss import Factors, LossDistribution
 from discreet.guarantees.pairs import GaussianPair
 from discreet.mechanisms.additive import AdditiveNoise
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, plain_sensitivity
-from discreet.queries.sensitivity import Norm, Sensitivity, sqrt_up
-from discreet.rational import Number, check_count, exactly, significant
+from discreet.queries.sensitivity import Norm, Sensitivity
+from discreet.rational import Number, check_count, exactly, significant, sqrt_up
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -55,7 +55,7 @@ class Gaussian(AdditiveNoise):
         squared = bound.squared_in_steps(self._step)
         if squared <= 3:  # only whole coordinates can move, each by one step
             return ((GaussianPair(1, self._variance), squared),)
-        near = NearGaussianPair(squared, self._variance, min(bound.dimension, squared))
+        near = near_gaussian(squared, self._variance, min(bound.dimension, squared))
         if near.slack < 1e-4:
             return ((near, 1),)
         return ((ConcentratedPair(Fraction(squared) / (2 * self._variance)), 1),)

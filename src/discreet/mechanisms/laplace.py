@@ -19,8 +19,8 @@ from discreet.guarantees.pairs import LaplacePair
 from discreet.mechanisms.additive import AdditiveNoise
 from discreet.mechanisms.lattice import check_step, step_for
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, plain_sensitivity
-from discreet.queries.sensitivity import Norm, Sensitivity, sqrt_up
-from discreet.rational import Number, check_count, check_positive, exactly, significant
+from discreet.queries.sensitivity import Norm, Sensitivity
+from discreet.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -14,7 +14,6 @@ from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, exactly, significant
 
 M = TypeVar("M")
-Calibration = str
 TIGHT, TAUGHT = "tight", "taught"
 
 

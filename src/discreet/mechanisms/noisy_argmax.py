@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
+from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.mechanisms.additive import AdditiveNoise
@@ -16,6 +17,7 @@ from discreet.mechanisms.exponential import exact_scores
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.lattice import to_lattice
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, plain_sensitivity, tidy
+from discreet.queries.scores import Scores
 from discreet.queries.sensitivity import Norm, Sensitivity
 from discreet.rational import Number, check_count, exactly, significant
 
@@ -63,6 +65,13 @@ class NoisyArgmax(AdditiveNoise):
         sure = check_confidence(confidence)
         noise = Laplace(scale=self.scale, step=self.step).error(sure, values=check_count(values, "values"))
         return Accuracy(amount=2 * float(noise), confidence=sure, of="score")
+
+    def sizes(self, value: Any) -> dict[str, int]:
+        """How many scores there are, for `error`."""
+        count = len(value) if isinstance(value, Scores) else int(np.size(value))
+        if not count:
+            raise InvalidArgument("There is nothing to choose from: give at least one score.")
+        return {"values": count}
 
     def _noise(self, size: int) -> NDArray[Any]:
         return samplers.discrete_laplace(self._size / self._step, size)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
+from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
@@ -59,6 +60,10 @@ class Quantile:
 
     def __post_init__(self) -> None:
         check_positive(self.rate, "rate")
+        if not isinstance(self.space, Grid | Integers | Interval):
+            raise InvalidArgument(
+                "space must be dp.Interval(low, high), dp.Integers(low, high) or dp.Grid(low, high, step)."
+            )
         self._score  # noqa: B018 (its own checks)
 
     @property

@@ -8,7 +8,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
+
+import numpy as np
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
@@ -16,11 +18,19 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.pairs import LaplacePair, ResponsePair
-from discreet.guarantees.unit import Relation
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.lattice import as_numbers, check_step, step_for, to_lattice
 from discreet.mechanisms.mechanism import plain_sensitivity, tidy
-from discreet.rational import Number, check_count, check_positive, exactly, exp_bounds, float_up, significant
+from discreet.rational import (
+    Number,
+    check_count,
+    check_positive,
+    exactly,
+    exp_bounds,
+    exp_minus_bits,
+    float_up,
+    significant,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,23 +50,16 @@ class KeySelection:
     scale: Number
     threshold: int
     keys_per_person: int = 1
-    relation: ClassVar[Relation] = "add_or_remove"
 
     def __post_init__(self) -> None:
         check_positive(self.scale, "scale")
         check_count(self.keys_per_person, "keys_per_person")
         check_count(self.threshold, "threshold", at_least=2)
-        alone, kept = self._alone_bound(), exp_bounds(-1 / exactly(self.scale))[1]
-        if 1 - alone - kept < alone * (1 + kept) * (1 - alone):
-            # not seeing a lone key must tell no more than one step of the noise does: δ of that step at −ln(1−alone)
-            raise InvalidArgument(
-                "threshold is too low for this scale: raise it, so that a lone key almost never appears."
-            )
 
     def _alone_bound(self) -> Fraction:
         """P[1 + noise ≥ threshold], rounded up: q^(threshold−1)/(1+q)."""
-        low, high = exp_bounds(-1 / exactly(self.scale))
-        return high ** (self.threshold - 1) / (1 + low)
+        rate = 1 / exactly(self.scale)
+        return exp_minus_bits(rate * (self.threshold - 1), 512)[1] / ((1 + exp_bounds(-rate)[0]) * 2**512)
 
     @property
     def delta(self) -> float:
@@ -68,7 +71,8 @@ class KeySelection:
         if sensitivity is not None and plain_sensitivity(sensitivity).exact != self.keys_per_person:
             raise InvalidArgument("The sensitivity of key selection is keys_per_person, a field of the mechanism.")
         noise = LaplacePair(self.keys_per_person, exactly(self.scale))
-        return LossDistribution(factors=((noise, 1), (ResponsePair(Fraction(0), Fraction(self.delta)), 1)))
+        leak = ResponsePair(Fraction(0), Fraction(self.delta))
+        return LossDistribution(factors=((noise, 1), (leak, 1)), neighbors="add_or_remove")
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, keys_per_person: int = 1) -> Self:
@@ -77,20 +81,17 @@ class KeySelection:
             raise InvalidArgument("Showing undeclared keys needs a delta, such as Approx(epsilon=1, delta=1e-8).")
         keys, delta = check_count(keys_per_person, "keys_per_person"), exactly(guarantee.delta)
         scale = significant(keys / exactly(guarantee.epsilon), up=True)
+
+        def keeps(threshold: int) -> bool:
+            return cls(scale=tidy(scale), threshold=threshold, keys_per_person=keys).delta <= delta
+
         low, high = 1, 2
-        while not cls._fits(scale, high, keys, delta):
+        while not keeps(high):
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if cls._fits(scale, middle, keys, delta) else (middle, high)
+            low, high = (low, middle) if keeps(middle) else (middle, high)
         return cls(scale=tidy(scale), threshold=high, keys_per_person=keys)
-
-    @classmethod
-    def _fits(cls, scale: Fraction, threshold: int, keys: int, delta: Fraction) -> bool:
-        try:
-            return cls(scale=tidy(scale), threshold=threshold, keys_per_person=keys).delta <= delta
-        except InvalidArgument:
-            return False
 
     @classmethod
     def for_error(cls, amount: Any, *, delta: Any, keys_per_person: int = 1, confidence: Any = 0.95) -> Self:
@@ -103,11 +104,18 @@ class KeySelection:
         return Laplace(scale=self.scale, step=1).error(confidence)
 
     def _draw(self, value: Mapping[Any, int]) -> dict[Any, int]:
-        # every present key gets its own draw; keys come back sorted, so their order says nothing
-        keys = sorted(value, key=lambda key: (type(key).__name__, key))
+        # a key or count that is no value is nobody's; what is shown is sorted by key, so its order says nothing
+        keys = [key for key, count in value.items() if key == key and isinstance(count, int | np.integer)]
         noise = samplers.discrete_laplace(exactly(self.scale), len(keys))
-        noisy = [int(value[key]) + int(k) for key, k in zip(keys, noise, strict=True)]
-        return {key: count for key, count in zip(keys, noisy, strict=True) if count >= self.threshold}
+        noisy = ((key, int(value[key]) + int(k)) for key, k in zip(keys, noise, strict=True))
+        shown = [(key, count) for key, count in noisy if count >= self.threshold]
+        return dict(sorted(shown, key=lambda item: _order(item[0])))
+
+
+def _order(key: Any) -> tuple[str, Any, str]:
+    """A total order of keys of any kind: numbers by size, everything else by how it is written."""
+    number = key if isinstance(key, int | float) else 0
+    return ("" if isinstance(key, int | float) else type(key).__name__, number, str(key))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +184,10 @@ class AboveThreshold:
         second = Laplace.for_error(part, confidence=sure, step=step, values=questions)
         return cls(threshold=threshold, threshold_scale=first.scale, answer_scale=second.scale, step=step)
 
+    def sizes(self, value: Any) -> dict[str, int]:
+        """How many questions there are, for `error`."""
+        return {"questions": max(len(value), 1)} if hasattr(value, "__len__") else {}
+
     def error(self, confidence: Any, *, questions: int = 1) -> Accuracy:
         sure = check_confidence(confidence)
         each = 1 - (1 - sure) / 2
@@ -183,7 +195,7 @@ class AboveThreshold:
         second = Laplace(scale=self.answer_scale, step=self.step).error(
             each, values=check_count(questions, "questions")
         )
-        return Accuracy(amount=float(first) + float(second), confidence=sure, of="value")
+        return Accuracy(amount=float(first) + float(second), confidence=sure, of="threshold")
 
     def _draw(self, value: Iterable[Any]) -> int | None:
         step = exactly(self.step)

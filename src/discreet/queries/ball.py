@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.queries.intervals import float_inside, numeric
-from discreet.queries.sensitivity import Norm, check_norm, sqrt_up
-from discreet.rational import Number, check_count, check_positive, exactly
+from discreet.queries.sensitivity import Norm, check_norm
+from discreet.rational import Number, check_count, check_positive, exactly, sqrt_up
 
 _EXACT = decimal.Context(prec=5000, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[decimal.Inexact])
 

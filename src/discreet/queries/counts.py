@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.query import largest_change, need_public_size
-from discreet.queries.sensitivity import Norm, Sensitivity, check_norm, sqrt_up
+from discreet.queries.sensitivity import Norm, Sensitivity, check_norm
 from discreet.queries.space import Categories
-from discreet.rational import check_count
+from discreet.rational import check_count, sqrt_up
 
 Predicate = Callable[[Any], Any]
 """From data (rows first, or a mapping of columns) to one truth value a row, each from that row alone."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
-from discreet.rational import Number, check_count, check_positive, exactly
+from discreet.rational import Number, check_count, check_positive, exactly, sqrt_up
 
 Norm = Literal["L1", "L2", "Linf"]
 NORMS: tuple[Norm, ...] = ("L1", "L2", "Linf")
@@ -126,15 +126,6 @@ def nearest_step(value: Number, step: Number) -> int:
     (1, 2, 0)
     """
     return math.floor(exactly(value) / check_positive(step, "step") + Fraction(1, 2))
-
-
-def sqrt_up(value: Fraction) -> Fraction:
-    """The square root of a rational ≥ 0: exact for squares, else above it by less than one part in 2^64."""
-    scaled = value.numerator * value.denominator
-    root = math.isqrt(scaled)
-    if root * root == scaled:
-        return Fraction(root, value.denominator)
-    return Fraction(math.isqrt(scaled << 130) + 1, value.denominator << 65)
 
 
 def check_norm(norm: Any) -> None:
