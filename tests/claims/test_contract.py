@@ -290,7 +290,7 @@ def test_the_other_errors():
     assert float(each.error(0.95)[0]) <= 10
     both = dp.Composed.for_error((5, 50))
     assert [float(e) <= a for e, a in zip(both.error(0.95), (5, 50), strict=True)] == [True, True]
-    assert float(dp.Subsampled.for_error(5, rate=0.5).error(0.95)) <= 5
+    assert float(dp.Subsampled.for_error(5, rate=0.5).mechanism.error(0.95)) <= 5
 
 
 # --- values -------------------------------------------------------------------------------------------

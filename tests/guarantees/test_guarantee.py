@@ -102,13 +102,13 @@ def test_renyi_of_the_worst_pure_mechanism(order, epsilon):
 
 def test_to_replacement():
     """Two steps of the relation: 2ε, (1+e^ε)δ, 4ρ, 2μ; and a Rényi order is halved."""
-    assert dp.Pure(epsilon=0.5).for_replacement() == dp.Pure(epsilon=1)
-    assert dp.ZeroConcentrated(rho=0.5).for_replacement() == dp.ZeroConcentrated(rho=2)
-    assert dp.GaussianTradeoff(mu=0.5).for_replacement() == dp.GaussianTradeoff(mu=1)
+    assert dp.Pure(epsilon=0.5).for_replacement() == dp.Pure(epsilon=1, neighbors="replace")
+    assert dp.ZeroConcentrated(rho=0.5).for_replacement() == dp.ZeroConcentrated(rho=2, neighbors="replace")
+    assert dp.GaussianTradeoff(mu=0.5).for_replacement() == dp.GaussianTradeoff(mu=1, neighbors="replace")
     approx = dp.Approx(epsilon=1, delta=1e-6).for_replacement()
     assert approx.epsilon == 2
     assert (1 + math.e) * 1e-6 <= approx.delta * (1 + 1e-15) <= (1 + math.e) * 1e-6 * (1 + 1e-14)
-    assert dp.Renyi(order=8, epsilon=1).for_replacement() == dp.Renyi(order=4, epsilon=3)
+    assert dp.Renyi(order=8, epsilon=1).for_replacement() == dp.Renyi(order=4, epsilon=3, neighbors="replace")
     for hopeless in (dp.Renyi(order=3, epsilon=1), dp.Approx(epsilon=3, delta=0.2)):
         with pytest.raises(dp.IncompatibleGuarantee):
             hopeless.for_replacement()
