@@ -22,7 +22,7 @@ from discreet.guarantees.pairs import FinitePair
 from discreet.guarantees.unit import row
 from discreet.mechanisms.mechanism import tidy
 from discreet.queries.space import Categories
-from discreet.rational import Number, check_count, check_positive, exactly, exp_bounds, significant
+from discreet.rational import Number, check_count, check_positive, exactly, exp_bounds, float_up, significant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +86,7 @@ class RandomizedResponse:
         if others < 1:
             raise InvalidArgument("Randomized response needs at least two choices.")
         least = (1 - exactly(guarantee.delta)) / (others + exp_bounds(exactly(guarantee.epsilon))[0])
-        # rounded up so finely that the truth stays likelier even at the largest ε
-        return cls(choices=choices, lie=tidy(min(significant(least, up=True), Fraction(1, others + 1))))
+        return cls(choices=choices, lie=tidy(min(_decimal_above(least), Fraction(1, others + 1))))
 
     @classmethod
     def for_error(cls, wrong: Any, *, choices: Sequence[Hashable]) -> Self:
@@ -134,3 +133,11 @@ class RandomizedResponse:
         # a lie is a uniform step away from the truth, around the circle of choices; a step is drawn for all alike
         steps = samplers.uniform_below(self._others, size) + 1
         return cast(NDArray[np.int64], np.where(lies, (places + steps) % len(self.choices), places))
+
+
+def _decimal_above(value: Fraction) -> Fraction:
+    """The smallest number a float prints that is not below `value`: the truth loses less than one part in 10^16."""
+    nearest = float_up(value)
+    while exactly(nearest) < value:
+        nearest = math.nextafter(nearest, math.inf)
+    return exactly(nearest)
