@@ -14,6 +14,7 @@ import pytest
 import discreet as dp
 from discreet.guarantees.derived_pairs import SubsampledPair
 from discreet.guarantees.pairs import FinitePair, GaussianPair, LaplacePair, ResponsePair
+from discreet.rational import float_up
 
 DELTA = 1e-6
 TIGHT = 1e-4  # the issue asks for 1%
@@ -493,3 +494,13 @@ def test_a_lopsided_pair_is_charged_for_its_worse_direction():
     assert both.pure is None
     assert both.epsilon_at(delta=0.5) == math.inf
     assert both.delta_at(epsilon=5) >= 0.75
+
+
+def test_a_stated_delta_is_found_again():
+    """Composing one (ε,δ) promise, alone or beside pure ones, gives the sum of the ε at exactly that δ."""
+    stated = dp.Approx(epsilon=1, delta=1e-6)
+    assert dp.compose([stated]).epsilon_at(delta=1e-6) == 1.0
+    assert dp.compose([stated]).delta_at(epsilon=1) == float_up(Fraction(1, 10**6))
+    assert dp.compose([stated, dp.Pure(epsilon=0.5)]).epsilon_at(delta=1e-6) == 1.5
+    assert dp.compose([stated]).epsilon_at(delta=9.9e-7) == math.inf
+    assert 1.99 < dp.compose([stated] * 2).epsilon_at(delta=2e-6) <= 2

@@ -69,7 +69,8 @@ class LossDistribution(Guarantee):
 
     @property
     def infinite(self) -> float:
-        return max(_infinite(side) for side in _directions(self.factors))
+        leak = _one_leak(self.factors)
+        return max(_infinite(side) for side in _directions(self.factors)) if leak is None else float_up(leak)
 
     @property
     def pure(self) -> Pure | None:
@@ -93,7 +94,10 @@ class LossDistribution(Guarantee):
         return _delta_at(self.factors, float_down(at))
 
     def epsilon_at(self, *, delta: Any) -> float:
-        return _epsilon_at(self.factors, float(check_delta(delta)))
+        at = check_delta(delta)
+        if (bound := self.largest_loss) is not None and at == _one_leak(self.factors):
+            return float_up(bound)  # exactly the δ that was stated
+        return _epsilon_at(self.factors, float_down(at))
 
     def renyi(self, order: float) -> float:
         return sum(times * pair.renyi(order) for pair, times in self.factors) * SLACK
@@ -120,6 +124,15 @@ def _moving(factors: Factors) -> tuple[Factors, float]:
     """The factors with losses other than 0 and infinity, and the probability that one of the others leaks all."""
     still = tuple((pair, times) for pair, times in factors if pair.bound == 0)
     return tuple((pair, times) for pair, times in factors if pair.bound != 0), _infinite(still)
+
+
+def _one_leak(factors: Factors) -> Fraction | None:
+    """The exact probability of a total leak, when one stated δ is all there is of it."""
+    leaks = [(pair, times) for pair, times in factors if pair.infinite or pair.mirrored().infinite]
+    if not leaks:
+        return Fraction(0)
+    pair, times = leaks[0]
+    return pair.delta_mass if len(leaks) == times == 1 and isinstance(pair, ResponsePair) else None
 
 
 def _infinite(factors: Factors) -> float:

@@ -84,7 +84,7 @@ class Ledger:
             after = self.rule.admit(self._vector, stated)
             cost = tuple(new - old for new, old in zip(after, self._vector, strict=True))
             number, before = len(self._entries) + 1, self._entries[-1].chain if self._entries else ""
-            facts = repr((number, asked, stated, cost, __version__, before))
+            facts = repr((number, asked, type(stated).__name__, stated.protects, cost, __version__, before))
             entry = Entry(
                 number=number,
                 asked=asked,
