@@ -82,7 +82,7 @@ def exact(items: Items) -> float:
     import numpy as np
 
     if items[0][0] == "response":
-        n, p = items[0][1], math.floor(1e12 / (1 + math.exp(-0.1))) / 1e12  # as drawn: cut at 12 digits
+        n, p = items[0][1], 1 / (1 + math.exp(-0.1))
         step = math.log(p / (1 - p))
         parts = [(step * (2 * k - n), math.comb(n, k) * p**k * (1 - p) ** (n - k)) for k in range(n + 1)]
         return _root(lambda e: sum(mass * -math.expm1(e - loss) for loss, mass in parts if loss > e))
