@@ -6,13 +6,15 @@ Laplace(scale=1)
 """
 
 from discreet._version import __version__
-from discreet.door import Release, release
+from discreet.door import release
 from discreet.errors import (
     BudgetExhausted,
     DiscreetError,
     EntropyUnavailable,
     IncompatibleGuarantee,
     InvalidArgument,
+    LedgerDamaged,
+    LedgerUnavailable,
     MissingExtra,
     SealedValue,
 )
@@ -51,6 +53,7 @@ from discreet.queries import (
     Sum,
     VectorSum,
 )
+from discreet.releases import Release
 
 __all__ = [
     # who is protected
@@ -111,6 +114,8 @@ __all__ = [
     "EntropyUnavailable",
     "IncompatibleGuarantee",
     "InvalidArgument",
+    "LedgerDamaged",
+    "LedgerUnavailable",
     "MissingExtra",
     "SealedValue",
     "__version__",

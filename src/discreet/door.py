@@ -1,71 +1,62 @@
-"""The one door: sensitivity, guarantee, charge, draw, release. Nothing leaves by another way."""
+"""The one door: sensitivity, guarantee, charge, draw, keep, hand out. Nothing leaves by another way."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
-from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Renyi, ZeroConcentrated
-from discreet.ledger import Ledger
+from discreet.ledger import Identity, Ledger
 from discreet.mechanisms.mechanism import Mechanism, meets
+from discreet.releases import Release
 from discreet.sealed import Sealed
 
 
-@dataclass(frozen=True, kw_only=True)
-class Release:
-    """What leaves: the noisy value, what it promises, how wrong it may be, and its receipt. Never the true
-    answer.
+def through(
+    read: Callable[[], Any],
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    *,
+    ledger: Ledger | None,
+    asked: str = "",
+    key: str | None = None,
+    identity: Identity | None = None,
+    sizes: dict[str, int] | None = None,
+) -> Release:
+    """Reserve, compute, store, hand out: the way of every release.
+
+    Promise: the charge is durable before `read` touches any data, and the answer is stored before it leaves. A crash in
+    between leaves the budget spent and nothing out. Of several that answer one request at once, the first to store
+    decides what all of them hand out.
+
+    The analyst who asks again what has the same public `identity` gets the stored answer for free, as does a retry with
+    the same `key`.
     """
-
-    value: Any
-    guarantee: Guarantee
-    receipt: str | None = None
-    not_private: bool = False
-    _mechanism: Any = field(repr=False, default=None)
-    _sizes: dict[str, int] = field(repr=False, default_factory=dict)
-    _left: Callable[[], Guarantee | None] | None = field(repr=False, default=None)
-
-    @property
-    def remaining(self) -> Guarantee | None:
-        """The largest release of the ledger's kind that still fitted after this one; None when nothing did."""
-        return None if self._left is None else self._left()
-
-    def error(self, confidence: float = 0.95) -> Accuracy:
-        """How wrong the value may be, with this confidence."""
-        return self._mechanism.error(confidence, **self._sizes)  # type: ignore[no-any-return]
-
-    def __str__(self) -> str:
-        shown = [_shown(self.value, self.error(0.95))]
-        if self.receipt is None:
-            shown.append(str(self.guarantee))
-        else:
-            shown.append(f"{self.remaining or 'nothing'} remains")
-            shown.append(f"receipt {self.receipt}")
-        if self.not_private:
-            shown.append("NOT PRIVATE: made in test mode")
-        return "; ".join(shown)
-
-
-def _shown(value: Any, accuracy: Any) -> str:
-    """A value with its error bar, to as many digits as the error leaves meaning."""
-    if not isinstance(accuracy, Accuracy) or accuracy.amount is None:
-        return str(value)
-    match accuracy.of:
-        case "rank":
-            return f"{value}, within {accuracy.amount:.0f} ranks (95%)"
-        case "score":
-            return f"{value}, within {accuracy.amount:.3g} of the best score (95%)"
-        case "threshold":
-            return f"{value}, told apart within {accuracy.amount:.3g} of the threshold (95%)"
-    if isinstance(value, float) and accuracy.amount > 0:
-        digits = max(0, 1 - math.floor(math.log10(accuracy.amount)))
-        return f"{value:.{digits}f} ± {accuracy.amount:.{digits}f} (95%)"
-    return f"{value} ± {accuracy.amount:.3g} (95%)"
+    if ledger is None:
+        drawn = Sealed(read()).open_with(mechanism._draw)
+        made_in_test = not samplers.is_private()
+        return Release(
+            value=drawn, guarantee=guarantee, not_private=made_in_test, _mechanism=mechanism, _sizes=sizes or {}
+        )
+    entry = ledger.charge(guarantee, asked=asked, mechanism=repr(mechanism), key=key, identity=identity)
+    if replayed := entry.state == "answered":
+        value, not_private = ledger.answer(entry)
+    else:
+        drawn = Sealed(read()).open_with(mechanism._draw)
+        value, not_private = ledger.keep(entry, drawn, not_private=not samplers.is_private())
+    return Release(
+        value=value,
+        guarantee=entry.guarantee,
+        receipt=entry.receipt,
+        not_private=not_private,
+        replayed=replayed,
+        _mechanism=mechanism,
+        _sizes=sizes or {},
+        _left=ledger.remaining_after(entry),
+    )
 
 
 def release(
@@ -77,6 +68,8 @@ def release(
     query: Any = None,
     rows_per_person: int | None = None,
     stated: Guarantee | None = None,
+    asked: str | None = None,
+    key: str | None = None,
 ) -> Release:
     """Answer with noise: charge `ledger` (when given), then draw, then report.
 
@@ -84,31 +77,32 @@ def release(
     or a `Sensitivity`. With `query`, `value` is the data: the query is asked of it behind the door and knows its own
     sensitivity, for a person with at most `rows_per_person` rows (the caller's word). `stated` charges a guarantee that
     the mechanism keeps, such as the Approx it was made for, in place of its own loss distribution: a ledger with basic
-    sums needs that for Gaussian noise. Every call charges and draws anew.
+    sums needs that for Gaussian noise. `asked` is a public line for the ledger's record.
+
+    Every call charges and draws anew, unless `key` names a request that was made before: a retry with the same key gets
+    the stored answer at no cost.
     """
     if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
         raise InvalidArgument("The second argument must be a mechanism, such as dp.Laplace(scale=2).")
     if ledger is not None and not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
+    if key is not None and ledger is None:
+        raise InvalidArgument("A key is kept in a ledger: give ledger= too, or leave the key out.")
     if query is not None:
         sensitivity = _sensitivity_of(query, mechanism, sensitivity, ledger, rows_per_person)
     elif hasattr(mechanism, "sensitivity_for"):
         sensitivity = mechanism.sensitivity_for(sensitivity, value)
     guarantee = mechanism.guarantee(sensitivity)
-    sizes = mechanism.sizes(value) if query is None and hasattr(mechanism, "sizes") else {}
     if stated is not None:
         guarantee = _restated(guarantee, stated)
-    entry = None if ledger is None else ledger.charge(guarantee, asked=repr(mechanism))
-    sealed = Sealed(value)
-    drawn = sealed.open_with(lambda true: mechanism._draw(true if query is None else query(true)))
-    return Release(
-        value=drawn,
-        guarantee=guarantee if entry is None else entry.guarantee,
-        receipt=None if entry is None else entry.receipt,
-        not_private=not samplers.is_private(),
-        _mechanism=mechanism,
-        _sizes=sizes,
-        _left=None if ledger is None else ledger.remaining_now(),
+    return through(
+        lambda: value if query is None else query(value),
+        mechanism,
+        guarantee,
+        ledger=ledger,
+        asked=asked or (f"a value of sensitivity {sensitivity}" if query is None else repr(query)),
+        key=key,
+        sizes=mechanism.sizes(value) if query is None and hasattr(mechanism, "sizes") else {},
     )
 
 

@@ -4,6 +4,8 @@
     ├── InvalidArgument        a parameter is out of its domain; nothing was read or spent (also a ValueError)
     ├── IncompatibleGuarantee  two promises are stated for different units or neighbor relations
     ├── BudgetExhausted        a release would pass the ledger's limit; nothing was spent
+    ├── LedgerDamaged          a ledger was tampered with, cut short, copied or put back; nothing more is released
+    ├── LedgerUnavailable      a ledger's database is busy or out of reach; nothing was handed out
     ├── EntropyUnavailable     the operating system gave no randomness: no noise, no answer
     ├── SealedValue            something tried to look at a true value
     └── MissingExtra           an optional package is needed (also an ImportError)
@@ -35,6 +37,14 @@ class BudgetExhausted(DiscreetError):
     def __init__(self, message: str, *, remaining: object | None = None) -> None:
         super().__init__(message)
         self.remaining = remaining
+
+
+class LedgerDamaged(DiscreetError):
+    """The record of what was spent cannot be trusted, so nothing is released. The message says how to go on."""
+
+
+class LedgerUnavailable(DiscreetError):
+    """The ledger's database is busy, out of reach or full. Nothing was handed out."""
 
 
 class EntropyUnavailable(DiscreetError):

@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from discreet.demo.data import CITIES, DIAGNOSES, PEOPLE, make_people
-from discreet.door import Release, release
+from discreet.door import release
 from discreet.errors import BudgetExhausted
 from discreet.guarantees.guarantee import Approx, Pure
 from discreet.guarantees.unit import person
@@ -19,6 +19,7 @@ from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.quantile import Quantile
 from discreet.queries import Integers, Sensitivity
+from discreet.releases import Release
 
 PATIENT = person("person_id")
 Ask = Callable[[str], Any]

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Self
 
 from discreet.errors import BudgetExhausted, IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.coordinates import (
@@ -65,8 +65,21 @@ class Rule:
     def spend(self, vector: Vector, guarantee: Guarantee, times: int = 1) -> Vector:
         """What is spent after `times` more releases. Addition and repetition happen here and nowhere else."""
         count = check_count(times, "times")
-        cost = self.coordinates(guarantee)
+        cost = _coordinates(self, guarantee)
         return tuple(spent + count * more for spent, more in zip(vector, cost, strict=True))
+
+    def fixed(self) -> Self:
+        """The same rule with all that it derived from its limit written out: what a ledger records at opening."""
+        return self
+
+    def raised(self, limit: Guarantee) -> Self:
+        """The rule for a larger limit, its coordinates and conversions as they were.
+
+        Promise: whatever fitted still fits, so a session that raises its limit on the way is one under the larger.
+        """
+        if not _covers(limit, self.limit):
+            raise InvalidArgument(f"A limit can only grow: {limit} does not cover {self.limit}, or is of another kind.")
+        return replace(self.fixed(), limit=limit)
 
     def admit(self, vector: Vector, guarantee: Guarantee, times: int = 1) -> Vector:
         """What is spent after the releases; BudgetExhausted, and nothing spent, when they pass the limit."""
@@ -117,6 +130,9 @@ class Filter(Rule):
             raise InvalidArgument(f"The rule {self.name!r} cannot guard a limit of {self.limit}. Use another.")
         if isinstance(self.limit, Approx) and self.share and not 0 < self.converted <= exactly(self.limit.delta):
             raise InvalidArgument(f'The rule {self.name!r} needs a limit with δ above 0. Use rule="basic" for δ = 0.')
+
+    def fixed(self) -> Self:
+        return replace(self, conversion=self.converted)
 
     def cost(self, guarantee: Guarantee) -> Fraction | None:
         """The cost beside δ, rounded up, or None when this rule knows no finite one."""
@@ -220,6 +236,9 @@ class RenyiRule(Filter):
         if self.at <= 1 or (isinstance(self.limit, Renyi) and self.order not in (None, self.limit.order)):
             raise InvalidArgument("order must be above 1, and that of the limit when the limit is Renyi.")
 
+    def fixed(self) -> Self:
+        return replace(super().fixed(), order=self.at)
+
     @cached_property
     def at(self) -> Fraction:
         """The order at which divergences add."""
@@ -262,6 +281,22 @@ class GaussianRule(Filter):
 
     def epsilon(self, spent: Fraction, delta: Fraction) -> Fraction:
         return as_fraction(GaussianTradeoff(mu=sqrt_up(spent)).epsilon_at(delta=delta))
+
+
+@lru_cache(maxsize=4096)
+def _coordinates(rule: Rule, guarantee: Guarantee) -> Vector:
+    return rule.coordinates(guarantee)
+
+
+def _covers(limit: Guarantee, old: Guarantee) -> bool:
+    """Whether a limit promises no more than an old one of its kind did."""
+    if isinstance(limit, Approx) and isinstance(old, Approx):
+        names: tuple[str, ...] = ("epsilon", "delta")
+    elif type(limit) is not type(old) or getattr(limit, "order", None) != getattr(old, "order", None):
+        return False
+    else:
+        names = tuple(name for name in ("rho", "mu", "epsilon") if hasattr(old, name))
+    return all(exactly(getattr(limit, name)) >= exactly(getattr(old, name)) for name in names)
 
 
 def _of_size(like: Guarantee, size: Any) -> Guarantee:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.advanced import AdaptiveAdvanced, AdvancedTaught, Heterogeneous
@@ -62,14 +62,23 @@ class BestOf(Rule):
 
     name = "best"
     limit: Approx
+    grid: tuple[tuple[Fraction, Fraction], ...] | None = None
+    """The Rényi orders, each with the δ that pays for its conversion; None for those that suit the limit."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.limit, Approx) or not exactly(self.limit.delta):
             raise InvalidArgument('The rule "best" needs a limit with δ above 0. Use rule="basic" for δ = 0.')
+        if not 0 < self.converted <= exactly(self.limit.delta):
+            raise InvalidArgument("The conversions of grid must have shares above 0 that sum up to at most δ.")
+
+    def fixed(self) -> Self:
+        return replace(self, grid=self.conversions)
 
     @cached_property
-    def boxes(self) -> tuple[Filter, ...]:
-        """Basic sums, then one Rényi filter for each order, with its own share of δ."""
+    def conversions(self) -> tuple[tuple[Fraction, Fraction], ...]:
+        """The Rényi orders, each with its share of δ."""
+        if self.grid is not None:
+            return self.grid
         delta = exactly(self.limit.delta)
         center = float(best_order(self.limit.epsilon, delta / 6)) - 1
         weights: dict[Fraction, Fraction] = {}
@@ -77,7 +86,17 @@ class BestOf(Rule):
             order = _round_order(1 + center * 2 ** (step / 2))
             weights[order] = weights.get(order, Fraction(0)) + Fraction(1, 1 + step * step)
         half = delta / 2 / sum(weights.values())
-        orders = (RenyiRule(limit=self.limit, order=a, conversion=half * w) for a, w in weights.items())
+        return tuple((order, half * weight) for order, weight in weights.items())
+
+    @cached_property
+    def converted(self) -> Fraction:
+        """The part of the limit's δ that pays for all conversions."""
+        return sum((share for _, share in self.conversions), Fraction(0))
+
+    @cached_property
+    def boxes(self) -> tuple[Filter, ...]:
+        """Basic sums, then one Rényi filter for each order."""
+        orders = (RenyiRule(limit=self.limit, order=a, conversion=share) for a, share in self.conversions)
         return Basic(limit=self.limit), *orders
 
     @property
@@ -87,7 +106,7 @@ class BestOf(Rule):
     @cached_property
     def delta_room(self) -> int:
         """The largest Σδ_i, in ledger units, that keeps the limit."""
-        return round_down(exactly(self.limit.delta) / 2)
+        return round_down(exactly(self.limit.delta) - self.converted)
 
     def coordinates(self, guarantee: Guarantee) -> Vector:
         costs = [box.cost(guarantee) for box in self.boxes]
@@ -108,7 +127,7 @@ class BestOf(Rule):
         ]
         if not found:
             raise IncompatibleGuarantee("These releases have no finite cost in common. State them as Approx.")
-        delta = exactly(self.limit.delta) / 2 + Fraction(vector[0], LEDGER_UNIT)
+        delta = self.converted + Fraction(vector[0], LEDGER_UNIT)
         return Approx(epsilon=max(min(found), SMALLEST_EPSILON), delta=delta)
 
     def fits(self, vector: Vector) -> bool:

@@ -1,5 +1,7 @@
 """What is spent and what remains."""
 
-from discreet.ledger.ledger import Entry, Ledger
+from discreet.ledger.entry import Entry
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.request import Identity, version_of
 
-__all__ = ["Entry", "Ledger"]
+__all__ = ["Entry", "Identity", "Ledger", "version_of"]

@@ -1,130 +1,315 @@
-"""One account for every release on a data set: charged before anything is drawn, never refunded.
-
-This is the ledger in memory. It adds integers in units of 10^-18, under one rule fixed at opening; copies
-of it are itself.
-"""
+"""One account for every release on a data set: charged before anything is read or drawn, never refunded."""
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
-import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
-from discreet._version import __version__
-from discreet.errors import DiscreetError, InvalidArgument
+from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
-from discreet.guarantees.rules import CLOSED, Rule, rule_for
+from discreet.guarantees.rules import CLOSED, Rule, Vector
 from discreet.guarantees.unit import Unit
-from discreet.rational import LEDGER_UNIT
+from discreet.ledger import answers, book, opening, verification
+from discreet.ledger.book import WHOLE, Head, Row
+from discreet.ledger.entry import Entry, entry_of
+from discreet.ledger.request import Identity, Request, public_text, request_of
+from discreet.ledger.store import Execute, Store, open_store
+from discreet.rational import LEDGER_UNIT, exactly
 
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One charge: what was asked, what it promises, what it cost, and the chain of all entries before it."""
-
-    number: int
-    asked: str
-    guarantee: Guarantee
-    cost: tuple[int, ...]
-    code_version: str
-    time: float
-    chain: str
-
-    @property
-    def receipt(self) -> str:
-        """A short name for the entry, to be quoted beside the answer."""
-        return f"{self.number}-{self.chain[:4]}"
+_in_memory: weakref.WeakValueDictionary[str, Ledger] = weakref.WeakValueDictionary()
 
 
 class Ledger:
-    """What may be spent on one data set, and what was.
+    """What may be spent on one data set, and what was; in a file, in PostgreSQL, or in memory for trying things out.
 
-    Promise: however the questions are chosen, everything charged here together keeps `limit` for one unit
-    of `protects`.
+    Promise: however the questions are chosen, by however many processes, everything charged here together keeps `limit`
+    for one unit of `protects`.
 
     >>> ledger = Ledger.open(":memory:", protects=Unit("patient_id"), limit=Pure(epsilon=1))
     >>> ledger.remaining
     Pure(epsilon=1.0)
     """
 
-    def __init__(self, *, protects: Unit, limit: Guarantee, rule: Rule) -> None:
-        self.protects, self.limit, self.rule = protects, limit, rule
-        self._vector = rule.nothing
-        self._entries: list[Entry] = []
-        self._lock = threading.Lock()
-        self._process = os.getpid()
+    def __init__(self, store: Store, terms: opening.Terms, analyst: str = WHOLE) -> None:
+        self._store, self._terms, self._analyst = store, terms, analyst
+        self._checkpoint = store.checkpoint_of(terms.ledger)
 
     @classmethod
-    def open(cls, target: str, *, protects: Unit, limit: Guarantee, rule: str | Rule | None = None) -> Self:
-        """A new ledger. `target` is ":memory:"; `rule` is the natural one for the limit unless named."""
-        if target != ":memory:":
-            raise InvalidArgument(
-                'Only Ledger.open(":memory:", …) exists so far; the durable ledger comes with the next release.'
-            )
-        if not isinstance(protects, Unit):
-            raise InvalidArgument('protects must be dp.person("column") or dp.row().')
-        if not isinstance(limit, Guarantee):
-            raise InvalidArgument("limit must be a guarantee, such as dp.Approx(epsilon=10, delta=1e-5).")
-        if limit.protects not in (None, protects):
-            raise InvalidArgument(f"The limit is stated for {limit.protects!r}, but the ledger protects {protects!r}.")
-        return cls(protects=protects, limit=limit, rule=rule_for(limit, rule))
+    def open(
+        cls,
+        target: Any,
+        *,
+        protects: Unit | None = None,
+        limit: Guarantee | None = None,
+        rule: str | Rule | None = None,
+        checkpoint: Any = None,
+    ) -> Self:
+        """The ledger at `target`: a path, `postgresql://host/database#schema`, or ":memory:".
 
-    def charge(self, guarantee: Guarantee, *, asked: str) -> Entry:
-        """Record a release before it is drawn; BudgetExhausted, and nothing recorded, when it passes the limit."""
-        if os.getpid() != self._process:
-            raise DiscreetError("A ledger in memory belongs to the process that opened it; a fork is no second purse.")
+        It is made when missing, which takes `protects` and `limit`; `rule` is then the natural one for the limit unless
+        named. When present, terms that are given must be its own. `checkpoint` names the file that remembers the last
+        entry, so that an old copy put back is noticed: by default beside the ledger, or for PostgreSQL in the user's
+        folder for state.
+        """
+        store = open_store(str(target), None if checkpoint is None else str(checkpoint))
+        ledger = cls(store, opening.opened(store, protects, limit, rule))
+        if str(target) == ":memory:":
+            _in_memory[ledger._terms.ledger] = ledger
+        return ledger
+
+    @classmethod
+    def adopt(cls, target: Any, *, why: str, checkpoint: Any = None) -> Self:
+        """Open a ledger that was moved or restored without its checkpoint, and record that you answer for it.
+
+        Do this only when no other copy of it was charged since: what was spent there is not known here.
+        """
+        store = open_store(str(target), None if checkpoint is None else str(checkpoint))
+        ledger = cls(store, opening.adopted(store))
+        with store.transaction(write=True) as execute:
+            at, rule, spent = ledger._now(execute)
+            row = ledger._decree(execute, at, "adoption", why, rule, spent)
+        ledger._note(row)
+        return ledger
+
+    def for_analyst(self, name: str, *, limit: Guarantee | None = None, rule: str | Rule | None = None) -> Self:
+        """The same ledger, seen and charged by one analyst, within a limit of their own under that of the data set.
+
+        The account is made when missing, which takes `limit`. Its entries, keys and answers are the analyst's alone.
+        """
+        if not isinstance(name, str) or not name or name != public_text(name):
+            raise InvalidArgument("An analyst needs a name: a short text, such as the user name of a person.")
+        account = type(self)(self._store, self._terms, name)
+        with self._store.transaction(write=False) as execute:
+            present = book.terms(execute, name)
+        if present is not None:
+            opening.check_same(present.rule, limit, rule, f"The account of {name}")
+            return account
+        if limit is None:
+            raise InvalidArgument(f"{name} has no account here yet. Say what they may spend, with limit=.")
+        own = opening.checked_rule(limit, rule, self.protects).fixed()
+        if type(self._like(own)) is not type(self._like(self.rule)):
+            raise InvalidArgument("An analyst's limit must be of the kind of the data set's: both in ε, or both in ρ.")
+        with self._store.transaction(write=True) as execute:
+            at = book.head(execute, self._store.lock_head)
+            if book.terms(execute, name) is not None:  # made by another process at this moment
+                return self.for_analyst(name, limit=limit, rule=rule)
+            row = account._decree(execute, at, "account", f"an account for {name}", own, own.nothing)
+        account._note(row)
+        return account
+
+    # --- the terms ----------------------------------------------------------------------------------------
+
+    @property
+    def protects(self) -> Unit:
+        """Who is protected."""
+        return self._terms.protects
+
+    @property
+    def rule(self) -> Rule:
+        """How costs add up, and when the limit is reached."""
+        with self._store.transaction(write=False) as execute:
+            return self._accounts(execute)[self._analyst]
+
+    @property
+    def limit(self) -> Guarantee:
+        """What may be spent in all, or by this analyst."""
+        return self.rule.limit
+
+    @property
+    def analyst(self) -> str | None:
+        """Whose account is charged beside that of the data set; None for the owner's own view."""
+        return self._analyst or None
+
+    def raise_limit(self, limit: Guarantee, *, why: str) -> Entry:
+        """Raise the limit, as an entry by the owner. What was spent stays spent; the promise is now the new limit."""
+        checked = opening.checked_limit(limit, self.protects)
+        with self._store.transaction(write=True) as execute:
+            at, rule, spent = self._now(execute)
+            row = self._decree(execute, at, "limit", why, rule.raised(checked), spent)
+        return self._note(row)
+
+    def renew(self, limit: Guarantee | None = None, *, why: str) -> Entry:
+        """Begin a new period with a fresh limit (by default as large as the last), as an entry by the owner.
+
+        People who are in the data in both periods are protected by both limits together: their ε and δ add.
+        """
+        with self._store.transaction(write=True) as execute:
+            at, rule, _ = self._now(execute)
+            fresh = rule if limit is None else opening.checked_rule(limit, rule.name, self.protects).fixed()
+            row = self._decree(execute, at, "renewal", why, fresh, fresh.nothing)
+        return self._note(row)
+
+    def _now(self, execute: Execute) -> tuple[Head, Rule, Vector]:
+        """The head, locked, and the rule and the total of this account."""
+        at = book.head(execute, self._store.lock_head)
+        return at, self._accounts(execute)[self._analyst], book.spent(execute, self._analyst, at)
+
+    def _decree(self, execute: Execute, at: Head, kind: str, why: str, rule: Rule, total: Vector) -> Row:
+        """Record an entry of the owner's own, which sets the rule and the total of one account."""
+        if not isinstance(why, str) or not why.strip():
+            raise InvalidArgument('Say why, for the record: why="the ethics board agreed on 3 May".')
+        totals = {WHOLE: book.spent(execute, WHOLE, at), self._analyst: total}
+        facts = {"kind": kind, "analyst": self._analyst, "asked": public_text(why), "content": book.with_rule(rule)}
+        return book.append(execute, at, facts | {"costs": {}, "totals": totals})
+
+    # --- charging -----------------------------------------------------------------------------------------
+
+    def charge(
+        self,
+        guarantee: Guarantee,
+        *,
+        asked: str,
+        mechanism: str = "",
+        key: str | None = None,
+        identity: Identity | None = None,
+    ) -> Entry:
+        """Reserve the cost of a release, durably, before any data is read; BudgetExhausted, and nothing recorded, when
+        it passes the limit.
+
+        A request that was made before, with the same `key` or the same public `identity`, finds its own reservation
+        again at no cost. A key that was used for another request is refused.
+        """
         stated = guarantee.stated_for(self.protects)
-        with self._lock:
-            after = self.rule.admit(self._vector, stated)
-            cost = tuple(new - old for new, old in zip(after, self._vector, strict=True))
-            number, before = len(self._entries) + 1, self._entries[-1].chain if self._entries else ""
-            facts = repr((number, asked, type(stated).__name__, stated.protects, cost, __version__, before))
-            entry = Entry(
-                number=number,
-                asked=asked,
-                guarantee=stated,
-                cost=cost,
-                code_version=__version__,
-                time=time.time(),
-                chain=hashlib.sha256(facts.encode()).hexdigest(),
-            )
-            self._vector = after
-            self._entries.append(entry)
-            return entry
+        request = request_of(stated, asked, mechanism, key, identity)
+        if request.can_be_known:
+            with self._store.transaction(write=False) as execute:
+                if (found := self._made_before(execute, request)) is not None:
+                    return found
+        seen = self._checkpoint.read() if self._checkpoint else None
+        with self._store.transaction(write=True) as execute:
+            at = book.head(execute, self._store.lock_head)
+            if (found := self._made_before(execute, request)) is not None:
+                return found
+            opening.check_seen(execute, at, seen, self._terms.ledger)
+            row, refused = self._reserved(execute, at, stated, request)
+        if refused is not None:
+            rule, spent = refused
+            rule.admit(spent, stated)  # raises, with what would still fit
+        return self._note(row)
+
+    def _reserved(
+        self, execute: Execute, at: Head, stated: Guarantee, request: Request
+    ) -> tuple[Any, tuple[Rule, Vector] | None]:
+        """The new entry; or the account it does not fit, to be explained once the transaction is over."""
+        costs, totals = {}, {}
+        for analyst, rule in self._accounts(execute).items():
+            spent = book.spent(execute, analyst, at)
+            totals[analyst] = rule.spend(spent, stated)
+            costs[analyst] = tuple(new - old for new, old in zip(totals[analyst], spent, strict=True))
+            if not rule.fits(totals[analyst]):
+                return None, (rule, spent)
+        kept = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
+        return book.append(execute, at, request._asdict() | kept), None
+
+    def _made_before(self, execute: Execute, request: Request) -> Entry | None:
+        """The reservation of a request that was made before."""
+        for column in ("retry_key", "identity"):
+            value = getattr(request, column)
+            row = value and book.known(execute, self._analyst, column, value)
+            if not row:
+                continue
+            if row.request != request.request:
+                raise InvalidArgument(
+                    "This key was used for another request: another mechanism, guarantee or question. "
+                    "Nothing was spent. Use a new key for a new request."
+                )
+            return entry_of(row, answered=bool(execute("SELECT 1 FROM answers WHERE number = ?", row.number)))
+        return None
+
+    def _accounts(self, execute: Execute, *names: str) -> dict[str, Rule]:
+        """The rules in force: that of the data set, and the analyst's own."""
+        found = {name: book.terms(execute, name) for name in names or dict.fromkeys((WHOLE, self._analyst))}
+        return {name: row.rule for name, row in found.items() if row is not None}
+
+    def _note(self, row: Row) -> Entry:
+        """The new entry, once it is durable and its checkpoint noted."""
+        if self._checkpoint is not None:
+            self._checkpoint.advance(opening.seen_of(self._store, self._terms.ledger, Head(row.number, row.chain)))
+        return entry_of(row, answered=False)
+
+    # --- answers ------------------------------------------------------------------------------------------
+
+    def keep(self, entry: Entry, value: Any, *, not_private: bool = False) -> tuple[Any, bool]:
+        """Store what was drawn for a reservation, before it is handed out; back comes what is to be handed out, and
+        whether it was made in test mode. The first to store decides.
+        """
+        return answers.keep(self._store, entry, value, not_private=not_private)
+
+    def answer(self, entry: Entry) -> tuple[Any, bool]:
+        """What was stored for an answered entry, and whether it was made in test mode."""
+        return answers.kept(self._store, entry)
+
+    # --- looking ------------------------------------------------------------------------------------------
 
     @property
     def spent(self) -> dict[str, float]:
         """The coordinates used so far, by name; infinite where one no longer counts. The guarantee is the limit."""
+        rule, vector = self._standing()[self._analyst]
         return {
             label: math.inf if units >= CLOSED else units / LEDGER_UNIT
-            for label, units in zip(self.rule.labels, self._vector, strict=True)
+            for label, units in zip(rule.labels, vector, strict=True)
         }
 
     @property
     def remaining(self) -> Guarantee | None:
-        """The largest single pure release (of the limit's kind, for a limit not in ε) that would still fit, or
-        None.
+        """The largest single pure release (of the limit's kind, for a limit not in ε) that would still fit, or None."""
+        return self._largest(self._standing())
+
+    def remaining_after(self, entry: Entry) -> Callable[[], Guarantee | None]:
+        """What remained after an entry, worked out only when it is called for."""
+        with self._store.transaction(write=False) as execute:
+            rules = self._accounts(execute)
+        return partial(self._largest, {name: (rule, entry.totals[name]) for name, rule in rules.items()})
+
+    def _standing(self) -> dict[str, tuple[Rule, Vector]]:
+        """Each account that a charge would touch: its rule, and what was spent."""
+        with self._store.transaction(write=False) as execute:
+            at = book.head(execute)
+            return {name: (rule, book.spent(execute, name, at)) for name, rule in self._accounts(execute).items()}
+
+    @classmethod
+    def _largest(cls, standing: dict[str, tuple[Rule, Vector]]) -> Guarantee | None:
+        left = [rule.largest(vector, cls._like(rule)) for rule, vector in standing.values()]
+        known = [one for one in left if one is not None]
+        return min(known, key=_size) if len(known) == len(left) else None
+
+    @staticmethod
+    def _like(rule: Rule) -> Guarantee:
+        return Pure(epsilon=1) if isinstance(rule.limit, Approx) else rule.limit
+
+    def entries(self, first: int = 1, last: int | None = None) -> tuple[Entry, ...]:
+        """The record, oldest first: all of it, or from one number to another. An analyst sees their own entries."""
+        return tuple(self._walk(first, last))
+
+    def recall(self, version: str) -> tuple[Entry, ...]:
+        """The releases that a version of this package made: those to look at when it is found to be wrong."""
+        return tuple(e for e in self._walk(1, None) if e.code_version == version and e.kind == "charge")
+
+    def _walk(self, first: int, last: int | None) -> Iterator[Entry]:
+        for row, answered in verification.walked(self._store, first, last):
+            if self._analyst in (WHOLE, row.analyst):
+                yield entry_of(row, answered=answered)
+
+    def verify(self) -> int:
+        """Walk the whole record: every hash, every cost from its recorded guarantee, every total, every answer.
+
+        Gives back the number of entries, the opening included; LedgerDamaged when anything is amiss.
         """
-        return self.remaining_now()()
+        return verification.verified(self._store, self._terms.ledger)
 
-    def remaining_now(self) -> Callable[[], Guarantee | None]:
-        """What remains at this moment, worked out only when it is called for."""
-        like = Pure(epsilon=1) if isinstance(self.limit, Approx) else self.limit
-        return partial(self.rule.largest, self._vector, like)
-
-    def entries(self) -> tuple[Entry, ...]:
-        """Every charge, oldest first."""
-        return tuple(self._entries)
+    def close(self) -> None:
+        """Let go of the database; the ledger opens it again when it is used."""
+        self._store.close()
 
     def __repr__(self) -> str:
-        terms = f"protects={self.protects!r}, limit={self.limit!r}, rule={self.rule.name!r}"
-        return f"Ledger({terms}, entries={len(self._entries)})"
+        rule = self.rule
+        terms = f"protects={self.protects!r}, limit={rule.limit!r}, rule={rule.name!r}"
+        return f"<Ledger {self._store.shown}{f' for {self._analyst}' if self._analyst else ''}: {terms}>"
+
+    # --- never a second purse -----------------------------------------------------------------------------
 
     def __copy__(self) -> Self:
         return self
@@ -132,5 +317,25 @@ class Ledger:
     def __deepcopy__(self, memo: Any) -> Self:
         return self
 
-    def __reduce__(self) -> NoReturn:
-        raise DiscreetError("A ledger in memory cannot be pickled: there must not be a second purse.")
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened_again, (self._store.again(), self._terms.ledger, self._analyst)
+
+
+def _opened_again(again: tuple[str, str | None], identity: str, analyst: str) -> Ledger:
+    """The very ledger that was pickled."""
+    if again[0] == ":memory:":
+        ledger = _in_memory.get(identity)
+        if ledger is None:
+            raise DiscreetError(
+                "A ledger in memory cannot go to another process: there must not be a second purse. "
+                'Use a file: Ledger.open("clinic.ledger", …).'
+            )
+    else:
+        ledger = Ledger.open(again[0], checkpoint=again[1])
+    if ledger._terms.ledger != identity:
+        raise LedgerDamaged("Another ledger is now where the pickled one was. Put the right one back.")
+    return ledger.for_analyst(analyst) if analyst else ledger
+
+
+def _size(guarantee: Guarantee) -> Any:
+    return next(exactly(getattr(guarantee, name)) for name in ("epsilon", "rho", "mu") if hasattr(guarantee, name))

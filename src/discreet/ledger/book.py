@@ -1,0 +1,156 @@
+"""Rows of a ledger: how they are chained, found and appended. Every function runs inside a store's transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from discreet._version import __version__
+from discreet.errors import LedgerDamaged, LedgerUnavailable
+from discreet.guarantees.rules import Rule, Vector
+from discreet.ledger.record import canonical, read_rule, written
+from discreet.ledger.store import Execute
+
+WHOLE = ""
+"""The account of the whole data set, beside those of single analysts."""
+
+
+class Row(NamedTuple):
+    """One entry as it is stored. `content` is the guarantee of a charge; in all other kinds it holds a rule."""
+
+    number: int
+    kind: str
+    analyst: str
+    asked: str
+    mechanism: str
+    content: str
+    costs: str
+    totals: str
+    retry_key: str | None
+    identity: str | None
+    request: str | None
+    code_version: str
+    time: float
+    chain: str
+
+    def chained_to(self, before: str) -> str:
+        """The chain this row must have: a hash of everything in it and of the chain before."""
+        return hashlib.sha256(f"{before}\n{canonical(list(self[:-1]))}".encode()).hexdigest()
+
+    def spent(self, analyst: str) -> Vector:
+        """The running total of an account after this entry."""
+        return tuple(json.loads(self.totals)[analyst])
+
+    @property
+    def rule(self) -> Rule:
+        """The rule in force from this entry on."""
+        return _rule_in(self.content)
+
+
+@lru_cache(maxsize=256)
+def _rule_in(content: str) -> Rule:
+    return read_rule(canonical(json.loads(content)["rule"]))
+
+
+def with_rule(rule: Rule, content: Mapping[str, Any] | None = None) -> str:
+    """The content of an entry that sets a rule."""
+    return canonical({**(content or {}), "rule": json.loads(written(rule))})
+
+
+class Head(NamedTuple):
+    """The last entry."""
+
+    number: int
+    chain: str
+
+
+_COLUMNS = ", ".join(f"entries.{name}" for name in Row._fields)
+_MARKS = ", ".join("?" for _ in Row._fields)
+
+
+def head(execute: Execute, lock: str = "") -> Head:
+    """The last entry; with `lock`, nobody else moves it before this transaction ends."""
+    found = execute(f"SELECT number, chain FROM head{lock}")
+    if len(found) != 1:
+        raise damaged("its head is missing")
+    return Head(*found[0])
+
+
+def row(execute: Execute, number: int) -> Row:
+    """One entry, its chain checked against the entry before."""
+    found = _one(execute, "?", number)
+    if found is None:
+        raise damaged(f"entry {number} is missing")
+    return found
+
+
+def _one(execute: Execute, which: str, *parameters: Any) -> Row | None:
+    """The entry whose number is `which`, its chain checked against the entry before."""
+    found = execute(
+        f"SELECT {_COLUMNS}, before.chain FROM entries "
+        f"LEFT JOIN entries AS before ON before.number = entries.number - 1 WHERE entries.number = {which}",
+        *parameters,
+    )
+    if not found:
+        return None
+    *values, before = found[0]
+    entry = Row(*values)
+    if entry.chained_to(before or "") != entry.chain:
+        raise damaged(f"entry {entry.number} was changed after it was written, or the one before it")
+    return entry
+
+
+def rows(execute: Execute, first: int, last: int) -> list[Row]:
+    """Entries by number, oldest first, as they are stored."""
+    statement = f"SELECT {_COLUMNS} FROM entries WHERE number BETWEEN ? AND ? ORDER BY number"
+    return [Row(*values) for values in execute(statement, first, last)]
+
+
+def terms(execute: Execute, analyst: str) -> Row | None:
+    """The entry that set the limit now in force for an account; None when there is no such account."""
+    return _one(execute, "(SELECT MAX(number) FROM entries WHERE analyst = ? AND kind <> 'charge')", analyst)
+
+
+def spent(execute: Execute, analyst: str, at: Head) -> Vector:
+    """What an account has spent, from its newest entry."""
+    newest = _one(execute, "(SELECT MAX(number) FROM entries WHERE analyst = ?)", analyst) if analyst else None
+    last = newest or row(execute, at.number)
+    if last.number == at.number and last.chain != at.chain:
+        raise damaged("its head is not the chain of its last entry")
+    return last.spent(analyst)
+
+
+def known(execute: Execute, analyst: str, column: str, value: str) -> Row | None:
+    """The charge of this analyst with this `retry_key` or `identity`."""
+    return _one(execute, f"(SELECT number FROM entries WHERE analyst = ? AND {column} = ?)", analyst, value)
+
+
+def append(execute: Execute, after: Head | None, facts: Mapping[str, Any]) -> Row:
+    """Add an entry behind `after`, and move the head there: a conditional update, lost if another was quicker."""
+    number, before = (0, "") if after is None else (after.number + 1, after.chain)
+    costs, totals = canonical(facts["costs"]), canonical(facts["totals"])
+    plain = {"retry_key": None, "identity": None, "request": None, "mechanism": ""} | dict(facts)
+    plain |= {"number": number, "costs": costs, "totals": totals, "code_version": __version__, "time": time.time()}
+    entry = Row(**plain, chain="")
+    entry = entry._replace(chain=entry.chained_to(before))
+    execute(f"INSERT INTO entries ({', '.join(Row._fields)}) VALUES ({_MARKS})", *entry)
+    if after is None:
+        execute("INSERT INTO head (one, number, chain) VALUES (1, ?, ?)", number, entry.chain)
+        return entry
+    moved = (number, entry.chain, after.number, after.chain)
+    execute("UPDATE head SET number = ?, chain = ? WHERE one = 1 AND number = ? AND chain = ?", *moved)
+    if head(execute) != (number, entry.chain):
+        raise LedgerUnavailable("Another process wrote to the ledger first. Nothing was spent; ask again.")
+    return entry
+
+
+def damaged(what: str) -> LedgerDamaged:
+    """A ledger that cannot be trusted, and what to do."""
+    return LedgerDamaged(
+        f"The ledger cannot be trusted: {what}. Nothing is released from it. Put the newest undamaged copy back, with "
+        "its -wal and .checkpoint files; if there is none, see docs/ledger.md, “When a ledger is refused”."
+    )

@@ -1,0 +1,83 @@
+"""One line of the record, as it is shown to people."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.rules import Vector
+from discreet.ledger.book import WHOLE, Row
+from discreet.ledger.record import read_guarantee
+
+Kind = Literal["opening", "charge", "limit", "renewal", "account", "adoption"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What was asked, what it promises, what it cost, and the chain of all entries before it.
+
+    `kind` is "charge" for a release; the owner's own entries set limits, and have the limit as their guarantee.
+    `cost` and `totals` are in units of 10^-18. `state` is "reserved" until an answer is kept, then "answered". A
+    `repeatable` one has a key or a public identity, by which its answer can be asked for again.
+    """
+
+    number: int
+    kind: Kind
+    analyst: str | None
+    asked: str
+    mechanism: str
+    guarantee: Guarantee
+    cost: Vector
+    totals: dict[str, Vector] = field(hash=False)
+    key: str | None
+    code_version: str
+    time: float
+    state: Literal["recorded", "reserved", "answered"]
+    repeatable: bool
+    chain: str
+
+    @property
+    def receipt(self) -> str:
+        """A short name for the entry, to be quoted beside the answer."""
+        return f"{self.number}-{self.chain[:4]}"
+
+    def exported(self) -> dict[str, Any]:
+        """The entry as plain values, for a spreadsheet or another program."""
+        return {
+            "number": self.number,
+            "receipt": self.receipt,
+            "time": datetime.datetime.fromtimestamp(self.time, datetime.UTC).isoformat(timespec="milliseconds"),
+            "kind": self.kind,
+            "analyst": self.analyst,
+            "asked": self.asked,
+            "mechanism": self.mechanism,
+            "guarantee": str(self.guarantee),
+            "state": self.state,
+            "key": self.key,
+            "code_version": self.code_version,
+            "chain": self.chain,
+        }
+
+
+def entry_of(row: Row, *, answered: bool) -> Entry:
+    """A row, read back."""
+    charge = row.kind == "charge"
+    return Entry(
+        number=row.number,
+        kind=row.kind,  # type: ignore[arg-type]
+        analyst=row.analyst or None,
+        asked=row.asked,
+        mechanism=row.mechanism,
+        guarantee=read_guarantee(row.content) if charge else row.rule.limit,
+        cost=tuple(json.loads(row.costs).get(WHOLE, ())),
+        totals={analyst: tuple(total) for analyst, total in json.loads(row.totals).items()},
+        key=row.retry_key,
+        code_version=row.code_version,
+        time=row.time,
+        state="recorded" if not charge else "answered" if answered else "reserved",
+        repeatable=row.retry_key is not None or row.identity is not None,
+        chain=row.chain,
+    )

@@ -1,0 +1,204 @@
+"""Opening a ledger: its terms are fixed at the first time, and checked against what it is at every other."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from discreet.errors import InvalidArgument, LedgerDamaged
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.rules import Rule, rule_for
+from discreet.guarantees.unit import Unit
+from discreet.ledger import book, record
+from discreet.ledger.book import WHOLE, Head, Row
+from discreet.ledger.checkpoint import Seen
+from discreet.ledger.store import Execute, Store
+from discreet.randomness import random_integer
+
+FORMAT = 1
+LOOKED_AT = 256
+"""So many of the last entries are checked at every opening; `verify` checks all."""
+
+
+class Terms(NamedTuple):
+    """What never changes: which ledger this is, and whom it protects."""
+
+    ledger: str
+    protects: Unit
+
+
+def checked_limit(limit: Any, protects: Unit) -> Guarantee:
+    """A limit as it is recorded: for the ledger's unit, which it need not name."""
+    if not isinstance(limit, Guarantee):
+        raise InvalidArgument("limit must be a guarantee, such as dp.Approx(epsilon=10, delta=1e-5).")
+    if limit.protects not in (None, protects):
+        raise InvalidArgument(f"The limit is stated for {limit.protects!r}, but the ledger protects {protects!r}.")
+    return replace(limit, protects=None)
+
+
+def checked_rule(limit: Any, rule: str | Rule | None, protects: Unit) -> Rule:
+    """The rule that guards a limit."""
+    if isinstance(rule, Rule):
+        rule = replace(rule, limit=checked_limit(rule.limit, protects))
+    return rule_for(checked_limit(limit, protects), rule)
+
+
+def check_same(present: Rule, limit: Guarantee | None, rule: str | Rule | None, what: str = "This ledger") -> None:
+    """Refuse terms that are not those in force. Terms that are not given are not compared."""
+    if limit is not None and not _as_large(limit, present.limit):
+        raise InvalidArgument(
+            f"{what} has a limit of {present.limit}, not {limit}. Open it with its own limit or with none; "
+            "to change it, ledger.raise_limit(…, why=…) or ledger.renew(…, why=…)."
+        )
+    name = rule.name if isinstance(rule, Rule) else rule
+    if name not in (None, present.name) or (isinstance(rule, Rule) and rule.fixed() != present):
+        raise InvalidArgument(f"{what} keeps to the rule {present.name!r} it was opened with. Name that one, or none.")
+
+
+def _as_large(one: Guarantee, other: Guarantee) -> bool:
+    return type(one) is type(other) and record.exact(replace(one, protects=None)) == record.exact(other)
+
+
+def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: str | Rule | None) -> Terms:
+    """Make the ledger, or find it, and check that it is the newest and has these terms."""
+    if protects is not None and not isinstance(protects, Unit):
+        raise InvalidArgument('protects must be dp.person("column") or dp.row().')
+    fresh = None if limit is None or protects is None else checked_rule(limit, rule, protects).fixed()
+    if not store.exists():
+        if fresh is None or protects is None:
+            raise InvalidArgument(f"There is no ledger at {store.shown}. To make one, say protects= and limit=.")
+        _check_not_lost(store)
+        _make(store, protects, fresh)
+    for second_look in (False, True):
+        try:
+            terms, present = _looked_at(store)
+            break
+        except _Suspicious as suspicion:  # another process may have charged between two looks
+            if second_look:
+                raise suspicion.damage from None
+    if protects not in (None, terms.protects):
+        raise InvalidArgument(
+            f"This ledger protects {terms.protects!r}, not {protects!r}. Use another for other units."
+        )
+    check_same(present, limit, rule)
+    return terms
+
+
+def adopted(store: Store) -> Terms:
+    """A ledger whose checkpoint is missing or speaks of another file; the owner answers for it."""
+    if not store.exists():
+        raise InvalidArgument(f"There is no ledger at {store.shown}.")
+    with store.transaction(write=False) as execute:
+        terms, at = _terms(book.row(execute, 0)), _check_end(execute)
+    checkpoint = store.checkpoint_of(terms.ledger)
+    if checkpoint is not None:
+        seen = checkpoint.read()
+        if seen is not None and seen.ledger == terms.ledger and seen.number > at.number:
+            raise _lost_entries(at, seen)
+        checkpoint.replace(seen_of(store, terms.ledger, at))
+    return terms
+
+
+def seen_of(store: Store, ledger: str, at: Head) -> Seen:
+    """What a checkpoint notes of an entry."""
+    return Seen(ledger, at.number, at.chain, store.file_number())
+
+
+def check_seen(execute: Execute, at: Head, seen: Seen | None, ledger: str) -> None:
+    """Refuse a ledger that is behind what was seen of it, or has another past."""
+    if seen is None:
+        return
+    if seen.ledger != ledger:
+        raise book.damaged("its checkpoint speaks of another ledger")
+    if seen.number > at.number:
+        raise _lost_entries(at, seen)
+    chain = at.chain if seen.number == at.number else book.row(execute, seen.number).chain
+    if chain != seen.chain:
+        raise book.damaged(f"entry {seen.number} is not the one that was seen before")
+
+
+def _lost_entries(at: Head, seen: Seen) -> LedgerDamaged:
+    return book.damaged(
+        f"it ends with entry {at.number}, but entry {seen.number} was seen: an old file was put back, "
+        "or its -wal file was deleted"
+    )
+
+
+class _Suspicious(Exception):
+    def __init__(self, damage: LedgerDamaged) -> None:
+        self.damage = damage
+
+
+def _looked_at(store: Store) -> tuple[Terms, Rule]:
+    """The terms of a ledger that is present, and its rule, once its end and its checkpoint agree."""
+    with store.transaction(write=False) as execute:
+        terms = _terms(book.row(execute, 0))
+    checkpoint = store.checkpoint_of(terms.ledger)
+    seen = None if checkpoint is None else checkpoint.read()
+    with store.transaction(write=False) as execute:
+        at = _check_end(execute)
+        check_seen(execute, at, seen, terms.ledger)
+        rule = book.terms(execute, WHOLE)
+    if checkpoint is not None and seen is None:
+        if at.number and store.file_number():
+            raise _Suspicious(_not_beside(store, "it has no checkpoint beside it"))
+        checkpoint.advance(seen_of(store, terms.ledger, at))
+    elif seen is not None and seen.file != store.file_number():
+        raise _Suspicious(_not_beside(store, "it is not the file that its checkpoint was kept for"))
+    assert rule is not None  # the opening has one
+    return terms, rule.rule
+
+
+def _not_beside(store: Store, what: str) -> LedgerDamaged:
+    return LedgerDamaged(
+        f"{store.shown} may be an old copy: {what}. Put it back where it was, with its .checkpoint file. If it was "
+        "moved or restored, and no other copy was charged since, adopt it: "
+        f'discreet ledger {store.shown} --adopt "why"'
+    )
+
+
+def _check_not_lost(store: Store) -> None:
+    checkpoint = store.checkpoint_of("")
+    seen = None if checkpoint is None else checkpoint.read()
+    if checkpoint is not None and seen is not None and seen.number:
+        raise LedgerDamaged(
+            f"The ledger {store.shown} is gone, but its checkpoint has seen {seen.number} entries. Put it back. "
+            f"To begin anew, which forgets what was spent and breaks the old promise, delete {checkpoint.path}."
+        )
+
+
+def _check_end(execute: Execute) -> Head:
+    """The head, once the last entries are chained as they should be."""
+    at = book.head(execute)
+    last = book.rows(execute, max(0, at.number - LOOKED_AT), at.number + 1)
+    if not last or last[-1].number != at.number or last[-1].chain != at.chain:
+        raise book.damaged("its head is not its last entry")
+    before = last[0].chain
+    for row in last[1:]:
+        if row.chained_to(before) != row.chain:
+            raise book.damaged(f"entry {row.number} was changed after it was written, or the one before it")
+        before = row.chain
+    return at
+
+
+def _make(store: Store, protects: Unit, rule: Rule) -> None:
+    ledger = f"{random_integer(128):032x}"
+    with store.create() as execute:
+        if execute("SELECT number FROM head"):
+            return  # another process was quicker
+        content = {"format": FORMAT, "ledger": ledger, "protects": json.loads(record.written(protects))}
+        facts = {"kind": "opening", "analyst": WHOLE, "asked": "opened", "content": book.with_rule(rule, content)}
+        first = book.append(execute, None, facts | {"costs": {}, "totals": {WHOLE: rule.nothing}})
+    checkpoint = store.checkpoint_of(ledger)
+    if checkpoint is not None:
+        checkpoint.replace(seen_of(store, ledger, Head(0, first.chain)))
+
+
+def _terms(first: Row) -> Terms:
+    content = json.loads(first.content)
+    if content["format"] != FORMAT:
+        raise LedgerDamaged(
+            f"This ledger has format {content['format']}; this version reads {FORMAT}. Use a newer one."
+        )
+    return Terms(content["ledger"], record.read(record.canonical(content["protects"])))

@@ -1,0 +1,104 @@
+"""A ledger in PostgreSQL: one schema, every commit on disk before it returns, the head row moved under its lock."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
+from discreet.extras import need
+from discreet.ledger.checkpoint import Checkpoint
+from discreet.ledger.store import SCHEMA, Execute, PerProcess
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+class PostgresStore(PerProcess):
+    """One schema of a database: `postgresql://host/database#schema`, by default the schema `discreet`."""
+
+    lock_head = " FOR UPDATE"
+
+    def __init__(self, target: str, checkpoint: str | None = None) -> None:
+        super().__init__()
+        self._psycopg = need("psycopg", "postgres", "A ledger in PostgreSQL")
+        address = urlsplit(target)
+        self.schema = address.fragment or "discreet"
+        if not _NAME.fullmatch(self.schema):
+            raise InvalidArgument("The name after # must be lower-case letters, digits and _, as in …/clinic#trial_7.")
+        self._address = urlunsplit(address._replace(fragment=""))
+        host = address.netloc.rpartition("@")[2]
+        self.shown = f"postgresql://{host}{address.path}#{self.schema}"
+        self._checkpoint = str(Path(checkpoint).resolve()) if checkpoint else None
+
+    def again(self) -> tuple[str, str | None]:
+        """The URL, with the password if it has one, and the checkpoint."""
+        return f"{self._address}#{self.schema}", self._checkpoint
+
+    def checkpoint_of(self, ledger: str) -> Checkpoint | None:
+        """The file that was named, or one for this ledger in the user's folder for state."""
+        if self._checkpoint:
+            return Checkpoint(Path(self._checkpoint))
+        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "discreet"
+        try:
+            state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise InvalidArgument(
+                f"The folder {state} for the ledger's checkpoint cannot be made ({error.strerror}). "
+                'Name a file for it: Ledger.open(…, checkpoint="clinic.checkpoint").'
+            ) from None
+        return Checkpoint(state / f"{ledger}.checkpoint") if ledger else None
+
+    def exists(self) -> bool:
+        """Whether a ledger is there."""
+        with self.transaction(write=False) as execute:
+            return execute("SELECT to_regclass(?)", f"{self.schema}.head") != [(None,)]
+
+    @contextmanager
+    def create(self) -> Iterator[Execute]:
+        """A transaction that makes the schema and its tables, unless they are there."""
+        with self.transaction(write=True) as execute:
+            execute("SELECT pg_advisory_xact_lock(?)", int(hashlib.sha256(self.schema.encode()).hexdigest()[:15], 16))
+            execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
+            if execute("SELECT to_regclass(?)", f"{self.schema}.head") == [(None,)]:
+                for statement in SCHEMA:
+                    execute(statement.format(integer="BIGINT", bytes="BYTEA"))
+            yield execute
+
+    def file_number(self) -> int:
+        """There is no file to tell from a copy."""
+        return 0
+
+    def _connect(self) -> Any:
+        connection = self._psycopg.connect(self._address, autocommit=True, connect_timeout=20)
+        connection.execute(f"SET search_path = {self.schema}")
+        if connection.execute("SHOW synchronous_commit").fetchone()[0] != "remote_apply":  # which waits for even more
+            connection.execute("SET synchronous_commit = on")
+        return connection
+
+    def _begin(self, *, write: bool) -> None:
+        begin = f"BEGIN ISOLATION LEVEL READ COMMITTED {'READ WRITE' if write else 'READ ONLY'}"
+        try:
+            self._connection.execute(begin)
+        except self._psycopg.OperationalError:  # the server let go of an idle connection: nothing was begun yet
+            self._drop()
+            self._connection = self._connect()
+            self._connection.execute(begin)
+
+    def _execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        cursor = self._connection.execute(statement.replace("?", "%s"), parameters or None)
+        return cursor.fetchall() if cursor.description else []
+
+    def _explained(self, error: Exception) -> DiscreetError | None:
+        if not isinstance(error, self._psycopg.Error):
+            return None
+        said = " ".join(str(error).split()) or type(error).__name__
+        return LedgerUnavailable(
+            f"PostgreSQL cannot keep {self.shown}: {said}. Nothing was handed out. A charge may have been recorded: "
+            "ask again with the same key=, or look at the entries."
+        )

@@ -1,0 +1,117 @@
+"""Guarantees, units and rules as JSON text, and back: what an entry keeps so that its cost can be worked out again.
+
+Every value here is a frozen dataclass of numbers, so one pair of functions serves all of them. A fraction is
+written as `{"ratio": "1/3"}`, a value as `{"is": "Pure", …}` with all its fields.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, cast
+
+from discreet.errors import InvalidArgument, LedgerDamaged
+from discreet.guarantees import advanced, derived_pairs, filters, pairs, rules
+from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
+from discreet.guarantees.loss import LossDistribution
+from discreet.guarantees.unit import Unit
+from discreet.rational import exactly
+
+KINDS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        Unit,
+        Pure,
+        Approx,
+        ZeroConcentrated,
+        Renyi,
+        GaussianTradeoff,
+        LossDistribution,
+        pairs.LaplacePair,
+        pairs.GaussianPair,
+        pairs.TradeoffPair,
+        pairs.FinitePair,
+        pairs.ResponsePair,
+        derived_pairs.SubsampledPair,
+        derived_pairs.NearPair,
+        derived_pairs.ConcentratedPair,
+        derived_pairs.RenyiPair,
+        derived_pairs.BoundedRangePair,
+        derived_pairs.EitherPair,
+        rules.BestOf,
+        filters.Basic,
+        filters.ZeroConcentratedRule,
+        filters.RenyiRule,
+        filters.GaussianRule,
+        advanced.AdaptiveAdvanced,
+        advanced.Heterogeneous,
+    )
+}
+
+_NUMBERS = ("epsilon", "delta", "rho", "order", "mu")
+
+
+def canonical(content: Any) -> str:
+    """JSON with one spelling for one content."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+
+
+@lru_cache(maxsize=1024)
+def written(value: Guarantee | filters.Rule | Unit) -> str:
+    """A guarantee, a rule or a unit as text."""
+    return canonical(_plain(value))
+
+
+@lru_cache(maxsize=1024)
+def read(text: str) -> Any:
+    """The value that was written."""
+    return _built(json.loads(text))
+
+
+def read_guarantee(text: str) -> Guarantee:
+    """The guarantee that was written."""
+    return cast(Guarantee, read(text))
+
+
+def read_rule(text: str) -> filters.Rule:
+    """The rule that was written."""
+    return cast(filters.Rule, read(text))
+
+
+def exact(value: Guarantee) -> dict[str, Any]:
+    """The fields of a guarantee, numbers as the decimals they mean: 1, 1.0 and Fraction(1) are one limit."""
+    named = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    return {name: exactly(part) if name in _NUMBERS else part for name, part in named.items()}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if not is_dataclass(value):
+        number = exactly(value)
+        return {"ratio": f"{number.numerator}/{number.denominator}"}
+    name = type(value).__name__
+    if KINDS.get(name) is not type(value):
+        raise InvalidArgument(
+            f"A ledger cannot record {name}. Charge Pure, Approx, ZeroConcentrated, Renyi, GaussianTradeoff "
+            "or LossDistribution, and open it with a rule of this package."
+        )
+    named = ((field.name, getattr(value, field.name)) for field in fields(value) if field.init)
+    return {"is": name} | {field: _plain(part) for field, part in named if part is not None}
+
+
+def _built(content: Any) -> Any:
+    if isinstance(content, list):
+        return tuple(map(_built, content))
+    if not isinstance(content, dict):
+        return content
+    if "ratio" in content:
+        return Fraction(content["ratio"])
+    kind = KINDS.get(content.get("is", ""))
+    if kind is None:
+        raise LedgerDamaged("An entry speaks of something this version does not know. Open it with a newer discreet.")
+    return kind(**{field: _built(part) for field, part in content.items() if field != "is"})

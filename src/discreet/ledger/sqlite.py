@@ -1,0 +1,134 @@
+"""A ledger in one SQLite file: write-ahead log, every commit on disk before it returns, one writer at a time."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
+from discreet.ledger.checkpoint import Checkpoint
+from discreet.ledger.store import SCHEMA, Execute, PerProcess
+
+PATIENCE = 60.0
+"""Seconds to wait for other writers."""
+
+
+class SqliteStore(PerProcess):
+    """One file, or `:memory:`, which belongs to the process that opened it."""
+
+    lock_head = ""
+
+    def __init__(self, target: str, checkpoint: str | None = None) -> None:
+        super().__init__()
+        self.in_memory = target == ":memory:"
+        self.path = Path(target).expanduser().resolve()
+        self.shown = target if self.in_memory else str(self.path)
+        self._beside = Path(checkpoint).resolve() if checkpoint else self.path.with_name(self.path.name + ".checkpoint")
+        self._made = False
+
+    def exists(self) -> bool:
+        """Whether a ledger is there."""
+        if self.in_memory:
+            return self._made
+        if not self.path.exists():
+            return False
+        with self.transaction(write=False) as execute:
+            return bool(execute("SELECT name FROM sqlite_master WHERE name = 'head'"))
+
+    @contextmanager
+    def create(self) -> Iterator[Execute]:
+        """A transaction that makes the tables, unless they are there."""
+        if not self.in_memory:
+            self._make_file()
+        with self.transaction(write=True) as execute:
+            tables = {name for (name,) in execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if not tables:
+                for statement in SCHEMA:
+                    execute(statement.format(integer="INTEGER", bytes="BLOB"))
+            elif "head" not in tables:
+                raise InvalidArgument(f"{self.shown} is a database with other tables. Choose a file of its own.")
+            yield execute
+        self._made = True
+
+    def _make_file(self) -> None:
+        """An empty file that only its owner reads, its name on disk."""
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            os.fsync(folder)
+            os.close(folder)
+        except OSError as error:
+            raise InvalidArgument(f"No ledger can be made at {self.shown}: {error.strerror}.") from None
+
+    def checkpoint_of(self, ledger: str) -> Checkpoint | None:
+        """A file beside the ledger's."""
+        return None if self.in_memory else Checkpoint(self._beside)
+
+    def again(self) -> tuple[str, str | None]:
+        """The full path, as the working folder may be another, and the checkpoint's."""
+        return self.shown, str(self._beside)
+
+    def file_number(self) -> int:
+        """The file's inode: a copy has another."""
+        return 0 if self.in_memory else self.path.stat().st_ino
+
+    def _connect(self) -> Any:
+        if self.in_memory and self._made:
+            raise DiscreetError(
+                "A ledger in memory belongs to the process that opened it; a fork is no second purse. "
+                'Use a file: Ledger.open("clinic.ledger", …).'
+            )
+        where = ":memory:" if self.in_memory else f"{self.path.as_uri()}?mode=rw"
+        connection = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            if not self.in_memory:
+                _log_ahead(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _begin(self, *, write: bool) -> None:
+        self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    def _execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(statement, parameters).fetchall()  # type: ignore[no-any-return]
+
+    def _explained(self, error: Exception) -> DiscreetError | None:
+        if not isinstance(error, sqlite3.Error):
+            return None
+        text = str(error)
+        if "locked" in text:
+            return LedgerUnavailable(
+                f"{self.shown} is in use by others for more than {PATIENCE:.0f} s. Nothing was handed out; try again."
+            )
+        if isinstance(error, sqlite3.OperationalError) and "malformed" not in text and "disk I/O" not in text:
+            return LedgerUnavailable(f"{self.shown} cannot be used: {text}. Nothing was handed out.")
+        return LedgerDamaged(
+            f"{self.shown} is not a ledger, or is damaged: {text}. Put the newest undamaged copy back, its -wal file "
+            "with it; do not begin a new one, which would forget what was spent."
+        )
+
+
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log. Processes that open a new file at once may be in each other's way for a moment."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+            continue
+        if mode != "wal":
+            raise LedgerUnavailable(
+                f"This file system has no write-ahead log for SQLite (journal mode {mode}). Use a local disk."
+            )
+        return

@@ -1,0 +1,165 @@
+"""What a ledger asks of the database it is kept in, and what both databases share.
+
+Three tables hold a ledger. `entries` is append-only, each row chained to the one before by its hash and carrying the
+running totals, so that nothing is ever added up again. `head` is one row, the number and the chain of the last entry:
+whoever appends must move it from what they read, or has lost a race. `answers` holds what was drawn.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+from discreet.errors import DiscreetError
+from discreet.ledger.checkpoint import Checkpoint
+
+Execute = Callable[..., list[tuple[Any, ...]]]
+"""Runs one statement, parameters marked `?`, and gives back its rows."""
+
+SCHEMA = (
+    """CREATE TABLE entries (
+        number {integer} PRIMARY KEY,
+        kind TEXT NOT NULL,
+        analyst TEXT NOT NULL,
+        asked TEXT NOT NULL,
+        mechanism TEXT NOT NULL,
+        content TEXT NOT NULL,
+        costs TEXT NOT NULL,
+        totals TEXT NOT NULL,
+        retry_key TEXT,
+        identity TEXT,
+        request TEXT,
+        code_version TEXT NOT NULL,
+        time DOUBLE PRECISION NOT NULL,
+        chain TEXT NOT NULL)""",
+    "CREATE INDEX entries_of_analyst ON entries (analyst, number)",
+    "CREATE INDEX entries_with_terms ON entries (analyst, number) WHERE kind <> 'charge'",
+    "CREATE UNIQUE INDEX entries_by_key ON entries (analyst, retry_key) WHERE retry_key IS NOT NULL",
+    "CREATE UNIQUE INDEX entries_by_identity ON entries (analyst, identity) WHERE identity IS NOT NULL",
+    "CREATE TABLE head (one {integer} PRIMARY KEY CHECK (one = 1), number {integer} NOT NULL, chain TEXT NOT NULL)",
+    """CREATE TABLE answers (
+        number {integer} PRIMARY KEY,
+        data {bytes},
+        digest TEXT NOT NULL,
+        not_private {integer} NOT NULL)""",
+)
+
+
+class Store(Protocol):
+    """Where a ledger is kept."""
+
+    shown: str
+    """The target as it may be printed: without a password."""
+    lock_head: str
+    """What a reader of `head` adds to its statement when it means to move it."""
+
+    def exists(self) -> bool:
+        """Whether a ledger is there."""
+
+    def create(self) -> AbstractContextManager[Execute]:
+        """A transaction that has just made the tables, or finds that another process did."""
+
+    def transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
+        """One transaction, durable once it is left; a writer waits for the writers before it."""
+
+    def checkpoint_of(self, ledger: str) -> Checkpoint | None:
+        """Where the last entry seen of this ledger is noted; None when it cannot outlive the process."""
+
+    def file_number(self) -> int:
+        """What tells the ledger's file from a copy of it; 0 where there is no file."""
+
+    def again(self) -> tuple[str, str | None]:
+        """The target and the checkpoint to open the same ledger with."""
+
+    def close(self) -> None:
+        """Let go of the connection; it is made again when needed."""
+
+
+class PerProcess:
+    """One connection for each process, and one user of it at a time.
+
+    A forked child must neither use nor close its parent's connection: it is set aside, and a new one is made.
+    """
+
+    _set_aside: list[Any] = []  # noqa: RUF012 - one list for the process, on purpose
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._connection: Any = None
+
+    def _connect(self) -> Any:
+        raise NotImplementedError
+
+    def _begin(self, *, write: bool) -> None:
+        raise NotImplementedError
+
+    def _execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def _explained(self, error: Exception) -> DiscreetError | None:
+        """What an error of the database means to a person; None when it is not the database's."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """The connection, opened if need be, for one thread."""
+        if self._process != os.getpid():
+            self._set_aside.append(self._connection)
+            self._process, self._lock, self._connection = os.getpid(), threading.RLock(), None
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = self._connect()
+                yield
+            except Exception as error:
+                explained = self._explained(error)
+                if explained is None:
+                    raise
+                raise explained from None
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[Execute]:
+        """One transaction, durable once it is left; undone by any error."""
+        with self._held():
+            self._begin(write=write)
+            try:
+                yield self._execute
+                self._execute("COMMIT")
+            except BaseException:
+                self._undo()
+                raise
+
+    def _undo(self) -> None:
+        try:
+            self._execute("ROLLBACK")
+        except Exception:  # the connection is beyond use; the database undoes what it did not commit
+            self._drop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._process == os.getpid():
+            self._drop()
+
+    def __del__(self) -> None:
+        if getattr(self, "_connection", None) is not None:
+            self.close()
+
+
+def open_store(target: str, checkpoint: str | None) -> Store:
+    """The store for a path, a postgresql:// URL, or ":memory:"."""
+    if target.startswith(("postgresql://", "postgres://")):
+        from discreet.ledger.postgres import PostgresStore
+
+        return PostgresStore(target, checkpoint)
+    from discreet.ledger.sqlite import SqliteStore
+
+    return SqliteStore(target, checkpoint)

@@ -1,0 +1,103 @@
+"""The whole record, walked: every hash, every cost, every total, every answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from discreet._version import __version__
+from discreet.guarantees.rules import Rule, Vector
+from discreet.ledger import answers, book, opening
+from discreet.ledger.book import WHOLE, Row
+from discreet.ledger.record import read_guarantee
+from discreet.ledger.store import Store
+
+_BATCH = 1000
+_PLATFORM = 10**9
+"""Costs may differ by one part in this many between machines, whose `exp` and `log` differ in the last digits."""
+
+
+def walked(store: Store, first: int, last: int | None) -> Iterator[tuple[Row, bool]]:
+    """Entries and whether they have an answer, oldest first, a batch at a time."""
+    with store.transaction(write=False) as execute:
+        end = book.head(execute).number if last is None else last
+    for start in range(first, end + 1, _BATCH):
+        stop = min(end, start + _BATCH - 1)
+        with store.transaction(write=False) as execute:
+            found = book.rows(execute, start, stop)
+            answered = {n for (n,) in execute("SELECT number FROM answers WHERE number BETWEEN ? AND ?", start, stop)}
+        yield from ((row, row.number in answered) for row in found)
+
+
+def verified(store: Store, ledger: str) -> int:
+    """The number of entries, once all of them are found to be right; LedgerDamaged otherwise."""
+    checkpoint = store.checkpoint_of(ledger)
+    seen = checkpoint.read() if checkpoint else None
+    with store.transaction(write=False) as execute:
+        at = book.head(execute)
+        opening.check_seen(execute, at, seen, ledger)
+        beyond = execute("SELECT COUNT(*) FROM entries WHERE number > ? OR number < 0", at.number)[0][0]
+        orphans = execute("SELECT COUNT(*) FROM answers WHERE number NOT IN (SELECT number FROM entries)")[0][0]
+    if beyond or orphans:
+        raise book.damaged("it has entries or answers outside its chain")
+    before, number = "", 0
+    accounts: dict[str, tuple[Rule, Vector]] = {}
+    for row, answered in walked(store, 0, at.number):
+        if row.number != number:
+            raise book.damaged(f"entry {number} is missing")
+        if row.chained_to(before) != row.chain:
+            raise book.damaged(f"entry {number} was changed after it was written, or the one before it")
+        _check_totals(row, accounts)
+        if answered:
+            _check_answer(store, row)
+        before, number = row.chain, number + 1
+    if number != at.number + 1 or before != at.chain:
+        raise book.damaged("its head is not its last entry")
+    return number
+
+
+def _check_totals(row: Row, accounts: dict[str, tuple[Rule, Vector]]) -> None:
+    """Work out what the entry cost and what was spent after it, and compare."""
+    totals = {name: tuple(total) for name, total in json.loads(row.totals).items()}
+    if row.kind != "charge":
+        _check_decree(row, accounts, totals)
+        return
+    costs = {name: tuple(cost) for name, cost in json.loads(row.costs).items()}
+    guarantee = read_guarantee(row.content)
+    if {WHOLE, row.analyst} != set(costs) or set(costs) != set(totals):
+        raise book.damaged(f"entry {row.number} does not charge the accounts it should")
+    for name, (rule, spent) in ((name, accounts[name]) for name in costs):
+        due = rule.coordinates(guarantee)
+        if not all(_enough(paid, owed, row) for paid, owed in zip(costs[name], due, strict=True)):
+            raise book.damaged(
+                f"entry {row.number} of version {row.code_version} cost other than its guarantee does in {__version__}"
+            )
+        if totals[name] != tuple(old + paid for old, paid in zip(spent, costs[name], strict=True)):
+            raise book.damaged(f"the totals after entry {row.number} do not add up")
+        if not rule.fits(totals[name]):
+            raise book.damaged(f"entry {row.number} passes the limit of {rule.limit}")
+        accounts[name] = (rule, totals[name])
+
+
+def _enough(paid: int, owed: int, row: Row) -> bool:
+    """Whether a recorded cost is what is owed: to the digits that machines share, and no less in any version."""
+    slack = owed // _PLATFORM + 1
+    return owed - slack <= paid and (paid <= owed + slack or row.code_version != __version__)
+
+
+def _check_decree(row: Row, accounts: dict[str, tuple[Rule, Vector]], totals: dict[str, Vector]) -> None:
+    """An entry of the owner's sets one account, and leaves the total of the data set alone."""
+    untouched = accounts.get(WHOLE, (row.rule, row.rule.nothing))[1]
+    expected = accounts[row.analyst][1] if row.kind in ("limit", "adoption") else row.rule.nothing
+    if row.analyst != WHOLE and totals.get(WHOLE) != untouched:
+        raise book.damaged(f"the totals after entry {row.number} do not add up")
+    if totals.get(row.analyst) != expected:
+        raise book.damaged(f"the totals after entry {row.number} do not add up")
+    accounts[row.analyst] = (row.rule, expected)
+
+
+def _check_answer(store: Store, row: Row) -> None:
+    with store.transaction(write=False) as execute:
+        data, digest, _ = execute("SELECT data, digest, not_private FROM answers WHERE number = ?", row.number)[0]
+    if row.kind != "charge" or (data is not None and answers.bound(row.chain, bytes(data)) != digest):
+        raise book.damaged(f"the answer of entry {row.number} was changed after it was written")
