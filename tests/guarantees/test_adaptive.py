@@ -195,6 +195,11 @@ CASES = {
     "two coins and a leak": (Approx(epsilon=2, delta=0.01), (coin("5/4"), coin("25/16"), leak("1/200"))),
     "three uneven mechanisms and a leak": (Approx(epsilon=2, delta=0.01), UNSPLIT),
 }
+CASES |= {
+    "one coin and a leak": (Approx(epsilon=0.5, delta=0.1), (coin(SMALL), leak("1/60"))),
+    "two small coins and a leak": (Approx(epsilon=0.4, delta=0.3), (coin("9/8"), coin("4/3"), leak("1/25"))),
+    "two larger coins": (Approx(epsilon=1, delta=0.05), (coin("3/2"), coin("5/4"))),
+}
 BEYOND_BASIC = [(name, "many small coins") for name in NAMES if name != "basic"]
 BEYOND_BASIC += [("best", case) for case in list(CASES)[1:3]]
 
@@ -209,6 +214,18 @@ def test_no_adaptive_strategy_passes_a_rule(case, name):
     if (name, case) in BEYOND_BASIC:
         basic = by_rule(rule_for(limit, "basic"), menu)
         assert not all(map(basic, session.reached)), "basic sums would have allowed as much: the case shows nothing"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_limit_raised_on_the_way_is_kept(name):
+    """The boxes as they were at opening, their walls moved out: no strategy passes the larger limit."""
+    limit, menu = CASES["many small coins"]
+    larger = Approx(epsilon=Fraction(3, 2), delta=Fraction(2, 5))
+    rule, raised = rule_for(limit, name), rule_for(limit, name).raised(larger)
+    before, after = by_rule(rule, menu), by_rule(raised, menu)
+    session = worst(menu, lambda used: before(used) or after(used), larger)
+    assert 0 <= session.loss() <= exactly(larger.delta)
+    assert not all(map(before, session.reached))
 
 
 def priced(rule, menu):
@@ -310,6 +327,24 @@ def test_a_box_converted_at_the_remaining_delta_is_beaten():
     for share in ("1/1000", "1/2000"):  # a box of the same order, fixed at opening
         fixed = RenyiRule(limit=limit, order=6, conversion=Fraction(share))
         assert worst(menu, by_rule(fixed, menu), limit).loss() <= exactly(limit.delta)
+
+
+def test_a_delta_spent_twice_is_beaten():
+    """Once for the leaks, and again: for as many more, or for the conversion of a Rényi box."""
+    limit = Approx(epsilon=0.4, delta=0.1)
+    menu = (coin(SMALL), leak("1/10"))
+    basic, order_8 = rule_for(limit, "basic"), RenyiRule(limit=limit, conversion=Fraction(1, 10), order=8)
+    assert worst(menu, by_rule(basic, menu), limit).loss() == Fraction(1, 10)
+    for rule, twice in (
+        (basic, lambda spent: spent[0] <= 2 * basic.delta_room and spent[1] <= basic.room),
+        (order_8, lambda spent: spent[0] <= basic.delta_room and spent[1] <= order_8.room),
+    ):
+        costs = [rule.coordinates(mechanism.guarantee) for mechanism in menu]
+
+        def admits(used, costs=costs, twice=twice):
+            return twice([sum(n * c for n, c in zip(used, cost, strict=True)) for cost in zip(*costs, strict=True)])
+
+        assert worst(menu, admits, limit).loss() > Fraction(1, 10)
 
 
 def show():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 
 import mpmath
 import pytest
@@ -15,7 +15,7 @@ from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Pure, Renyi,
 from discreet.guarantees.loss import compose
 from discreet.guarantees.rules import CLOSED, RULES, AdvancedTaught, Basic, BestOf, Heterogeneous, RenyiRule, rule_for
 from discreet.guarantees.verify import product, repeat, verify
-from discreet.rational import LEDGER_UNIT, exp_bounds, log_bounds
+from discreet.rational import LEDGER_UNIT, exp_bounds
 
 LIMIT = Approx(epsilon=2, delta=1e-5)
 LIMITS = {"zcdp": ZeroConcentrated(rho=0.3), "renyi": Renyi(order=8, epsilon=1.5), "gaussian": GaussianTradeoff(mu=1)}
@@ -256,73 +256,6 @@ def test_an_infinite_coordinate_closes_its_box_for_good_and_no_other():
         rule.coordinates(only_low)
 
 
-class Game:
-    """The most any adaptive strategy gains from a filter: sup of P(F) − e^ε Q(F) over strategies and events F.
-
-    `menu` lists (guarantee, law under 0, law under 1). A strategy sees the transcript, so the value depends on what
-    is spent and on the likelihood ratio alone, and scales with the probability of the transcript.
-    """
-
-    def __init__(self, rule, menu, fits=None):
-        self.rule, self.menu = rule, menu
-        self.fits = fits or rule.fits
-        self.ratio = exp_bounds(Fraction(str(rule.limit.epsilon)))[0]
-        self.value = lru_cache(maxsize=None)(self._value)
-
-    def _value(self, spent, odds):
-        best = max(Fraction(0), 1 - self.ratio * odds)
-        for guarantee, first, second in self.menu:
-            after = self.rule.spend(spent, guarantee)
-            if self.fits(after):
-                gain = Fraction(0)
-                for p, q in zip(first, second, strict=True):
-                    if p:
-                        gain += p * self.value(after, odds * q / p)
-                best = max(best, gain)
-        return best
-
-    def loss(self):
-        return self.value(self.rule.nothing, Fraction(1))
-
-
-def coin(ratio):
-    """Randomized response with a rational ratio, either way round, and what it promises."""
-    p = ratio / (1 + ratio)
-    return [(Pure(epsilon=log_bounds(ratio, digits=20)[1]), (p, 1 - p), (1 - p, p))]
-
-
-def leak(delta):
-    return [(Approx(epsilon=0, delta=delta), (delta, 0, 1 - delta), (0, delta, 1 - delta))]
-
-
-@pytest.mark.parametrize("name", ["best", "basic", "advanced", "zcdp", "renyi"])
-@pytest.mark.parametrize(
-    ("limit", "menu"),
-    [
-        (Approx(epsilon=0.5, delta=0.1), coin(Fraction(6, 5)) + leak(Fraction(1, 60))),
-        (Approx(epsilon=0.4, delta=0.3), coin(Fraction(9, 8)) + coin(Fraction(4, 3)) + leak(Fraction(1, 25))),
-        (Approx(epsilon=1, delta=0.05), coin(Fraction(3, 2)) + coin(Fraction(5, 4))),
-    ],
-    ids=["one coin and a leak", "two coins and a leak", "two coins"],
-)
-def test_no_adaptive_strategy_passes_a_filter(limit, menu, name):
-    game = Game(rule_for(limit, name), menu)
-    assert game.loss() <= Fraction(str(limit.delta))
-
-
-def test_the_game_has_power():
-    """Filters that spend δ twice, as leaks and again in the conversion, are beaten by some strategy."""
-    limit = Approx(epsilon=0.4, delta=0.1)
-    rule = rule_for(limit, "basic")
-    menu = coin(Fraction(6, 5)) + leak(Fraction(1, 10))
-    assert Game(rule, menu).loss() == Fraction(1, 10)
-    careless = Game(rule, menu, fits=lambda spent: spent[0] <= 2 * rule.delta_room and spent[1] <= rule.room)
-    assert careless.loss() > Fraction(1, 10)
-    twice = RenyiRule(limit=limit, conversion=Fraction(1, 10), order=8)
-    careless = Game(twice, menu, fits=lambda spent: spent[0] <= rule.delta_room and spent[1] <= twice.room)
-    assert careless.loss() > Fraction(1, 10)
-
-
 # --- which rule ---------------------------------------------------------------------------------------
 
 
@@ -344,6 +277,36 @@ def test_a_rule_that_cannot_guard_the_limit_is_refused(name):
     if name not in LIMITS:
         with pytest.raises(InvalidArgument):
             rule_for(LIMITS["zcdp"], name)
+
+
+@pytest.mark.parametrize("name", ["best", "basic", "zcdp", "renyi", "advanced"])
+def test_a_raised_limit_keeps_the_coordinates_and_all_that_fitted(name):
+    """Nested boxes: a session that raises its limit on the way is one under the larger limit from the start."""
+    rule = rule_for(LIMIT, name)
+    larger = Approx(epsilon=3 * LIMIT.epsilon, delta=2 * LIMIT.delta)
+    raised = rule.raised(larger)
+    assert (raised.name, raised.limit, raised.labels) == (name, larger, rule.labels)
+    assert raised.raised(larger) == raised == raised.fixed()
+    release = Pure(epsilon=0.01)
+    assert raised.coordinates(release) == rule.coordinates(release)
+    assert raised.delta_room >= rule.delta_room
+    boxes = zip(getattr(rule, "boxes", [rule]), getattr(raised, "boxes", [raised]), strict=True)
+    for before, after in boxes:
+        assert after.room > before.room
+        assert after.converted == before.converted
+    for smaller in (Approx(epsilon=1e-3, delta=LIMIT.delta), Approx(epsilon=9, delta=1e-9), Renyi(order=8, epsilon=9)):
+        with pytest.raises(InvalidArgument):
+            rule.raised(smaller)
+
+
+def test_other_limits_are_raised_in_kind():
+    for name, limit in LIMITS.items():
+        rule = rule_for(limit)
+        field = next(field for field in ("epsilon", "rho", "mu") if hasattr(limit, field))
+        doubled = replace(limit, **{field: 2 * getattr(limit, field)})
+        assert rule.raised(doubled).room > rule.room if name != "best" else rule.raised(doubled)
+        with pytest.raises(InvalidArgument):
+            rule.raised(doubled).raised(limit)
 
 
 def test_other_refusals():

@@ -239,7 +239,9 @@ class Ledger:
         return answers.keep(self._store, entry, value, not_private=not_private)
 
     def answer(self, entry: Entry) -> tuple[Any, bool]:
-        """What was stored for an answered entry, and whether it was made in test mode."""
+        """What was stored for an answered entry, and whether it was made in test mode. Analysts have their own only."""
+        if self._analyst not in (WHOLE, entry.analyst):
+            raise InvalidArgument(f"{self._analyst} has no answer with the receipt {entry.receipt}.")
         return answers.kept(self._store, entry)
 
     # --- looking ------------------------------------------------------------------------------------------

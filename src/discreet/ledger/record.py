@@ -97,8 +97,8 @@ def _plain(value: Any) -> Any:
     name = type(value).__name__
     if KINDS.get(name) is not type(value):
         raise InvalidArgument(
-            f"A ledger cannot record {name}. Charge Pure, Approx, ZeroConcentrated, Renyi, GaussianTradeoff "
-            "or LossDistribution, and open it with a rule of this package."
+            f"A ledger cannot record {name}. State it as Pure, Approx, ZeroConcentrated or Renyi, such as "
+            "stated=dp.Pure(epsilon=1) in release."
         )
     named = ((field.name, getattr(value, field.name)) for field in fields(value) if field.init)
     return {"is": name} | {field: _plain(part) for field, part in named if part is not None}

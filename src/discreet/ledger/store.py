@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
@@ -84,9 +85,11 @@ class PerProcess:
     A forked child must neither use nor close its parent's connection: it is set aside, and a new one is made.
     """
 
-    _set_aside: list[Any] = []  # noqa: RUF012 - one list for the process, on purpose
-
     def __init__(self) -> None:
+        self._begin_process()
+        _stores.add(self)
+
+    def _begin_process(self) -> None:
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._connection: Any = None
@@ -107,9 +110,8 @@ class PerProcess:
     @contextmanager
     def _held(self) -> Iterator[None]:
         """The connection, opened if need be, for one thread."""
-        if self._process != os.getpid():
-            self._set_aside.append(self._connection)
-            self._process, self._lock, self._connection = os.getpid(), threading.RLock(), None
+        if self._process != os.getpid():  # a fork that Python did not see
+            _begin_processes()
         with self._lock:
             try:
                 if self._connection is None:
@@ -152,6 +154,20 @@ class PerProcess:
     def __del__(self) -> None:
         if getattr(self, "_connection", None) is not None:
             self.close()
+
+
+_stores: weakref.WeakSet[PerProcess] = weakref.WeakSet()
+_set_aside: list[Any] = []
+
+
+def _begin_processes() -> None:
+    """In a forked child, which has one thread only: give every store a lock and a connection of its own."""
+    for store in list(_stores):
+        _set_aside.append(store._connection)
+        store._begin_process()
+
+
+os.register_at_fork(after_in_child=_begin_processes)
 
 
 def open_store(target: str, checkpoint: str | None) -> Store:

@@ -4,6 +4,7 @@ the data.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +28,8 @@ def step_for(scale: Fraction) -> Fraction:
 
 def check_step(step: Any) -> Fraction:
     """A power of two, or a typed error."""
-    exact = check_positive(step, "step")
+    # 2.0**-30 prints as a decimal near it: here the float itself is meant
+    exact = Fraction(step) if isinstance(step, float) and math.frexp(step)[0] == 0.5 else check_positive(step, "step")
     if power_of_two_below(exact) != exact:
         raise InvalidArgument("step must be a power of two, such as 1, 0.5 or 1024.")
     return exact

@@ -1,0 +1,71 @@
+"""Broken ledgers, put in place of the right one inside a worker: each must be caught by a test of processes."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import discreet as dp
+from discreet import door
+from discreet.ledger import answers, book
+from discreet.ledger.ledger import Ledger
+from discreet.releases import Release
+
+
+def read_then_write():
+    """Look at what is left, then write, with nothing that ties the two together."""
+    reserved = Ledger._reserved
+
+    def careless(self, execute, at, stated, request):
+        rule, total = self._looked_at_before
+        if not rule.fits(rule.spend(total, stated)):
+            return None, (rule, total)
+        unlimited = rule.raised(dp.Pure(epsilon=10**6))
+        self._accounts = lambda execute, *names: {book.WHOLE: unlimited}
+        try:
+            return reserved(self, execute, at, stated, request)
+        finally:
+            del self._accounts
+
+    charge = Ledger.charge
+
+    def look_first(self, guarantee, **facts):
+        self._looked_at_before = self._standing()[book.WHOLE]
+        time.sleep(0.01)
+        return charge(self, guarantee, **facts)
+
+    Ledger._reserved, Ledger.charge = careless, look_first
+
+
+def debit_after_release():
+    """Draw and hand out first, charge afterwards, in a thread that nobody waits for."""
+
+    def hasty(read, mechanism, guarantee, *, ledger, asked="", key=None, identity=None, sizes=None):
+        value = mechanism._draw(read())
+        charge = threading.Timer(0.2, lambda: ledger.charge(guarantee, asked=asked, mechanism=repr(mechanism), key=key))
+        charge.daemon = True
+        charge.start()
+        return Release(value=value, guarantee=guarantee, receipt="0-soon", _mechanism=mechanism, _sizes={})
+
+    door.through = hasty
+
+
+def retry_draws_again():
+    """Charge a key once, but hand out every draw."""
+    answers.keep = lambda store, entry, value, not_private: (value, not_private)
+
+
+def key_forgotten():
+    """Charge every retry."""
+    Ledger._made_before = lambda self, execute, request: None
+    inner = book.append
+
+    def without_key(execute, after, facts):
+        return inner(execute, after, facts | {"retry_key": None, "identity": None})
+
+    book.append = without_key
+
+
+MUTANTS = {
+    mutant.__name__: mutant for mutant in (read_then_write, debit_after_release, retry_draws_again, key_forgotten)
+}

@@ -1,0 +1,372 @@
+"""A ledger that was tampered with, cut short, put back or copied is refused, and the message says what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from contextlib import contextmanager
+
+import pytest
+
+import discreet as dp
+from discreet.ledger import book
+from discreet.ledger.checkpoint import Checkpoint, Seen
+from discreet.ledger.store import open_store
+
+from .conftest import run_worker
+
+TENTH = dp.Laplace(scale=10)
+
+
+def ask(ledger, mechanism=TENTH, **options):
+    return dp.release(5, mechanism, sensitivity=1, ledger=ledger, **options)
+
+
+@pytest.fixture
+def used(place):
+    """A ledger with four charges, two of them an analyst's, and nobody at it."""
+    ledger = place.open(dp.Pure(epsilon=1))
+    alice = ledger.for_analyst("alice", limit=dp.Pure(epsilon=0.5))
+    for one in (ledger, alice, alice, ledger):
+        ask(one, key=f"k{one.analyst}{len(ledger.entries())}")
+    ledger.close()
+    return place
+
+
+@contextmanager
+def behind(place):
+    """A transaction behind the ledger's back."""
+    store = open_store(place.target, str(place.checkpoint))
+    with store.transaction(write=True) as execute:
+        yield execute
+    store.close()
+
+
+def rehashed(place, first):
+    """Make the chain right again from an entry on, as someone who knows how it is made would."""
+    with behind(place) as execute:
+        rows = book.rows(execute, first - 1, 10**9)
+        before = rows[0].chain
+        for row in rows[1:]:
+            chain = row.chained_to(before)
+            execute("UPDATE entries SET chain = ? WHERE number = ?", chain, row.number)
+            before = chain
+        execute("UPDATE head SET number = ?, chain = ?", rows[-1].number, before)
+
+
+def change(place, *statements):
+    with behind(place) as execute:
+        for statement in statements:
+            execute(statement)
+
+
+CHANGES = {
+    "another question": "UPDATE entries SET asked = 'nothing much' WHERE number = 3",
+    "another promise": "UPDATE entries SET content = replace(content, 'ratio', 'rate') WHERE number = 3",
+    "a smaller cost": "UPDATE entries SET costs = '{\"\":[0,1]}' WHERE number = 2",
+    "a smaller total": "UPDATE entries SET totals = '{\"\":[0,0]}' WHERE number = 5",
+    "a larger limit": "UPDATE entries SET content = replace(content, 'epsilon\":1', 'epsilon\":9') WHERE number = 0",
+    "another analyst": "UPDATE entries SET analyst = 'bob' WHERE number = 3",
+    "another version": "UPDATE entries SET code_version = '9.9.9' WHERE number = 4",
+    "another time": "UPDATE entries SET time = 0 WHERE number = 4",
+    "an entry less": "DELETE FROM entries WHERE number = 3",
+    "the last entry less": "DELETE FROM entries WHERE number = 5",
+    "an entry more": "INSERT INTO entries SELECT 6, kind, analyst, asked, mechanism, content, costs, totals, "
+    "NULL, NULL, request, code_version, time, chain FROM entries WHERE number = 5",
+    "the head moved back": "UPDATE head SET number = 3, chain = (SELECT chain FROM entries WHERE number = 3)",
+    "no head": "DELETE FROM head",
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_record_is_refused(used, name):
+    change(used, CHANGES[name])
+    with pytest.raises(dp.LedgerDamaged, match=r"cannot be trusted.*Put the newest undamaged copy back"):
+        used.open()
+
+
+@pytest.mark.parametrize("name", [name for name in CHANGES if name not in ("an entry more", "no head")])
+def test_a_ledger_that_is_open_notices_too(used, name):
+    """By its next charge where that looks at the entry, and by `verify` always."""
+    ledger = used.open()
+    change(used, CHANGES[name])
+    with pytest.raises(dp.LedgerDamaged):
+        ledger.verify()
+    if name in ("a smaller total", "a larger limit", "the last entry less", "the head moved back"):
+        with pytest.raises(dp.LedgerDamaged):
+            ask(ledger)
+
+
+def test_a_chain_made_right_again_does_not_match_the_checkpoint(used):
+    change(used, CHANGES["another question"])
+    rehashed(used, 3)
+    with pytest.raises(dp.LedgerDamaged, match="was seen before"):
+        used.open()
+
+
+def test_a_cost_that_is_not_the_guarantee_s_is_found_even_in_a_right_chain(used):
+    """With the chain and the checkpoint forged too, the arithmetic still tells."""
+    cheaper = '{"":[0,1]}'
+    change(used, f"UPDATE entries SET costs = '{cheaper}' WHERE number = 5")
+    rehashed(used, 5)
+    used.checkpoint.unlink()
+    ledger = dp.Ledger.adopt(used.target, why="a forger's word", checkpoint=used.checkpoint)
+    with pytest.raises(dp.LedgerDamaged, match=r"entry 5 .*cost"):
+        ledger.verify()
+
+
+def test_totals_that_do_not_add_up_are_found_even_in_a_right_chain(used):
+    change(used, "UPDATE entries SET totals = '{\"\":[0,7]}' WHERE number = 5")
+    rehashed(used, 5)
+    used.checkpoint.unlink()
+    ledger = dp.Ledger.adopt(used.target, why="a forger's word", checkpoint=used.checkpoint)
+    with pytest.raises(dp.LedgerDamaged, match="do not add up"):
+        ledger.verify()
+
+
+def test_a_changed_answer_is_refused(used):
+    ledger = used.open()
+    assert ask(ledger, key="kNone1").replayed
+    change(used, "UPDATE answers SET digest = (SELECT digest FROM answers WHERE number = 3) WHERE number = 2")
+    with pytest.raises(dp.LedgerDamaged, match="answer of entry 2"):
+        ask(ledger, key="kNone1")
+    with pytest.raises(dp.LedgerDamaged, match="answer of entry 2"):
+        ledger.verify()
+
+
+def test_answers_cannot_change_places(used):
+    change(
+        used,
+        "UPDATE answers SET data = (SELECT data FROM answers WHERE number = 3), "
+        "digest = (SELECT digest FROM answers WHERE number = 3) WHERE number = 2",
+    )
+    with pytest.raises(dp.LedgerDamaged, match="answer of entry 2"):
+        used.open().verify()
+
+
+def test_entries_restored_from_an_old_copy_are_refused(used):
+    """What a restored dump looks like: a whole and right chain that ends too early."""
+    change(
+        used,
+        "DELETE FROM answers WHERE number > 3",
+        "DELETE FROM entries WHERE number > 3",
+        "UPDATE head SET number = 3, chain = (SELECT chain FROM entries WHERE number = 3)",
+    )
+    with pytest.raises(dp.LedgerDamaged, match="ends with entry 3, but entry 5 was seen"):
+        used.open()
+    with pytest.raises(dp.LedgerDamaged, match="entry 5 was seen"):
+        dp.Ledger.adopt(used.target, why="I want it back", checkpoint=used.checkpoint)
+
+
+def test_only_the_newest_version_s_words_are_read(used):
+    change(used, "UPDATE entries SET content = replace(content, '\"format\":1', '\"format\":2') WHERE number = 0")
+    rehashed_from_opening(used)
+    used.checkpoint.unlink()
+    with pytest.raises(dp.LedgerDamaged, match="format 2"):
+        used.open()
+
+
+def rehashed_from_opening(place):
+    with behind(place) as execute:
+        [first] = book.rows(execute, 0, 0)
+        execute("UPDATE entries SET chain = ? WHERE number = 0", first.chained_to(""))
+    rehashed(place, 1)
+
+
+# --- files --------------------------------------------------------------------------------------------
+
+
+def charged(place, times):
+    ledger = place.open()
+    for _ in range(times):
+        ask(ledger)
+    ledger.close()
+
+
+def test_an_old_file_put_back_is_refused(file_place):
+    file_place.open(dp.Pure(epsilon=1)).close()
+    charged(file_place, 3)
+    old = file_place.path.read_bytes()
+    charged(file_place, 2)
+    new = file_place.path.read_bytes()
+    for put_back in (file_place.path.write_bytes, lambda data: _swap(file_place.path, data)):
+        put_back(old)
+        with pytest.raises(dp.LedgerDamaged, match="ends with entry 3, but entry 5 was seen"):
+            file_place.open()
+        file_place.path.write_bytes(new)
+
+
+def _swap(path, data):
+    other = path.with_suffix(".old")
+    other.write_bytes(data)
+    os.replace(other, path)
+
+
+def test_a_deleted_log_is_noticed(file_place):
+    file_place.open(dp.Pure(epsilon=1)).close()
+    charged(file_place, 1)
+    run_worker("forget", file_place, 3)  # killed: its charges are in the log only
+    log = file_place.path.with_name("clinic.ledger-wal")
+    assert log.stat().st_size
+    kept = log.read_bytes()
+    log.unlink()
+    file_place.path.with_name("clinic.ledger-shm").unlink()
+    with pytest.raises(dp.LedgerDamaged, match="-wal file was deleted"):
+        file_place.open()
+    log.write_bytes(kept)
+    assert file_place.open().verify() == 5
+
+
+@pytest.mark.parametrize("part", [0.3, 0.6, 0.95])
+def test_a_file_cut_short_is_refused(file_place, part):
+    file_place.open(dp.Pure(epsilon=100)).close()
+    charged(file_place, 20)
+    data = file_place.path.read_bytes()
+    file_place.path.write_bytes(data[: int(len(data) * part)])
+    with pytest.raises(dp.LedgerDamaged, match=r"do not begin a new one|cannot be trusted"):
+        file_place.open().verify()
+
+
+def test_an_empty_or_deleted_file_is_not_a_new_purse(file_place):
+    file_place.open(dp.Pure(epsilon=1)).close()
+    charged(file_place, 2)
+    for spoil in (lambda: file_place.path.write_bytes(b""), file_place.path.unlink):
+        spoil()
+        with pytest.raises(dp.LedgerDamaged, match=r"is gone.*seen 2 entries.*Put it back"):
+            file_place.open(dp.Pure(epsilon=1))
+
+
+def test_a_file_of_something_else_is_refused(file_place):
+    file_place.path.write_text("patient,age\n1,47\n" * 100)
+    with pytest.raises(dp.LedgerDamaged, match="not a ledger"):
+        file_place.open(dp.Pure(epsilon=1))
+    file_place.path.unlink()
+    with sqlite3.connect(file_place.path) as other:
+        other.execute("CREATE TABLE patients (age)")
+    other.close()
+    with pytest.raises(dp.InvalidArgument, match="other tables"):
+        file_place.open(dp.Pure(epsilon=1))
+
+
+def test_a_copy_is_refused_until_the_owner_adopts_it(file_place, tmp_path):
+    file_place.open(dp.Pure(epsilon=1)).close()
+    charged(file_place, 2)
+    copied = tmp_path / "elsewhere" / "copy.ledger"
+    copied.parent.mkdir()
+    shutil.copy(file_place.path, copied)
+    with pytest.raises(dp.LedgerDamaged, match=r"no checkpoint.*--adopt"):
+        dp.Ledger.open(copied)
+    shutil.copy(file_place.checkpoint, copied.with_name("copy.ledger.checkpoint"))
+    with pytest.raises(dp.LedgerDamaged, match=r"not the file.*--adopt"):
+        dp.Ledger.open(copied)
+    adopted = dp.Ledger.adopt(copied, why="moved to the new server")
+    assert adopted.entries()[-1].kind == "adoption"
+    assert adopted.spent["ε"] == 0.2
+    assert dp.Ledger.open(copied).verify() == 4
+    with pytest.raises(dp.InvalidArgument):
+        dp.Ledger.adopt(tmp_path / "nothing.ledger", why="?")
+
+
+def test_a_lost_checkpoint_is_noticed(file_place):
+    file_place.open(dp.Pure(epsilon=1)).close()
+    file_place.checkpoint.unlink()
+    charged(file_place, 1)  # nothing was charged yet: nothing can have been forgotten
+    file_place.checkpoint.unlink()
+    with pytest.raises(dp.LedgerDamaged, match="no checkpoint"):
+        file_place.open()
+
+
+def test_a_ledger_that_cannot_be_written_says_so(tmp_path):
+    with pytest.raises(dp.InvalidArgument, match="No ledger can be made"):
+        dp.Ledger.open(tmp_path / "no" / "folder.ledger", protects=dp.row(), limit=dp.Pure(epsilon=1))
+
+
+def test_sqlite_is_told_to_write_before_it_returns(file_place):
+    store = file_place.open(dp.Pure(epsilon=1))._store
+    with store.transaction(write=False) as execute:
+        assert execute("PRAGMA synchronous") == [(2,)]
+        assert execute("PRAGMA journal_mode") == [("wal",)]
+    assert file_place.path.stat().st_mode & 0o077 == 0
+
+
+def test_postgres_is_told_to_write_before_it_returns(postgres, tmp_path):
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as owner:
+        owner.execute("CREATE ROLE careless LOGIN SUPERUSER")
+        owner.execute("ALTER ROLE careless SET synchronous_commit = off")
+    target = postgres.replace("postgres@", "careless@") + f"#careless_{os.getpid()}"
+    ledger = dp.Ledger.open(target, protects=dp.row(), limit=dp.Pure(epsilon=1), checkpoint=tmp_path / "c")
+    with ledger._store.transaction(write=True) as execute:
+        assert execute("SHOW synchronous_commit") == [("on",)]
+        assert execute("SHOW transaction_isolation") == [("read committed",)]
+    ledger.close()
+    with psycopg.connect(postgres, autocommit=True) as owner:
+        owner.execute(f"DROP SCHEMA careless_{os.getpid()} CASCADE")
+        owner.execute("DROP ROLE careless")
+
+
+def test_a_server_that_is_away_says_so_and_shows_no_password(tmp_path):
+    with pytest.raises(dp.LedgerUnavailable) as away:
+        dp.Ledger.open("postgresql://me:hunter2@127.0.0.1:9/db", protects=dp.row(), limit=dp.Pure(epsilon=1))
+    assert "hunter2" not in str(away.value)
+    assert away.value.__cause__ is None
+    with pytest.raises(dp.InvalidArgument, match="after #"):
+        dp.Ledger.open("postgresql://127.0.0.1/db#Drop Table", protects=dp.row(), limit=dp.Pure(epsilon=1))
+
+
+def test_a_connection_that_was_cut_is_made_again(place):
+    ledger = place.open(dp.Pure(epsilon=1))
+    ask(ledger)
+    if not place.is_file:
+        with ledger._store.transaction(write=False) as execute:
+            [(process,)] = execute("SELECT pg_backend_pid()")
+        other = place.open()
+        with other._store.transaction(write=False) as execute:
+            execute("SELECT pg_terminate_backend(?)", process)
+        other.close()
+    else:
+        ledger.close()
+    ask(ledger)
+    assert ledger.verify() == 3
+
+
+# --- the checkpoint -----------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_only_moves_on_and_survives_a_torn_write(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "c")
+    assert checkpoint.read() is None
+    checkpoint.replace(Seen("id", 0, "a" * 64, 7))
+    for number in (1, 2, 5, 3):
+        checkpoint.advance(Seen("id", number, f"{number}" * 64, 7))
+    assert checkpoint.read() == Seen("id", 5, "5" * 64, 7)
+    content = bytearray(checkpoint.path.read_bytes())
+    assert len(content) == 1024
+    for slot in (0, 512):
+        torn = bytearray(content)
+        torn[slot : slot + 40] = b"\xff" * 40
+        checkpoint.path.write_bytes(torn)
+        assert checkpoint.read().number in (2, 5)
+    checkpoint.path.write_bytes(b"garbage")
+    assert checkpoint.read() is None
+
+
+def test_a_checkpoint_that_cannot_be_written_stops_the_release(file_place):
+    ledger = file_place.open(dp.Pure(epsilon=1))
+    file_place.checkpoint.unlink()
+    file_place.checkpoint.mkdir()
+    with pytest.raises(dp.LedgerUnavailable, match="checkpoint"):
+        ask(ledger)
+    file_place.checkpoint.rmdir()
+
+
+def test_a_record_shows_in_json_what_it_is(used):
+    """The stored text is plain: another program can read it."""
+    with behind(used) as execute:
+        charge = book.row(execute, 2)
+    guarantee = json.loads(charge.content)
+    assert guarantee["is"] == "LossDistribution"
+    assert json.loads(charge.totals) == {"": [0, 10**17]}

@@ -1,0 +1,84 @@
+"""Many processes, one ledger: races, retries and kill -9, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import pytest
+
+import discreet as dp
+
+from .conftest import run_worker
+
+
+def exactly_three_hundred_answers(place, mutant=""):
+    place.open(dp.Pure(epsilon=3)).close()
+    receipts = run_worker("race", place, 16, 100, mutant=mutant)["receipts"]
+    assert len(receipts) == len(set(receipts)) == 300
+    ledger = place.open()
+    assert ledger.remaining is None
+    assert ledger.spent == {"δ": 0.0, "ε": 3.0}
+    assert ledger.verify() == 301
+    assert {entry.receipt for entry in ledger.entries()} == set(receipts)
+
+
+def one_charge_and_the_same_bytes(place, mutant=""):
+    place.open(dp.Pure(epsilon=300)).close()
+    answers = run_worker("retry", place, 20, 50, mutant=mutant)["answers"]
+    assert len(answers) == 1000
+    assert len({tuple(answer) for answer in answers}) == 1, "different answers"
+    ledger = place.open()
+    assert len(ledger.entries()) == 1
+    assert ledger.spent["ε"] == pytest.approx(0.1, rel=1e-3)  # and the rounding of three coordinates to a lattice
+    assert ledger.verify() == 2
+
+
+def no_answer_without_a_debit(place, mutant=""):
+    """Between any two statements of a release, and around its draw: more than a hundred deaths in all."""
+    place.open(dp.Pure(epsilon=1000)).close()
+    found = run_worker("crash", place, 3, mutant=mutant)
+    ledger = place.open()
+    entries = {entry.receipt: entry for entry in ledger.entries()}
+    for run in found["runs"]:
+        for receipt, value in [*run["handed_out"], run["retried"]]:
+            assert receipt in entries, "an answer is out without a debit"
+            assert ledger.answer(entries[receipt])[0] == value, run["point"]
+    assert all(entry.state == "answered" for entry in entries.values()), "charged twice"
+    assert ledger.verify() == len(found["runs"]) + 2, "charged twice"  # one a key, the counted one and the opening
+    before, reserved_only = 0.01, 0
+    for run in found["runs"]:
+        if run["handed_out"]:
+            assert run["handed_out"] == [run["retried"]]
+        # whatever the crash left, the key was charged once in all
+        assert run["spent_after_retry"] == pytest.approx(before + 0.01, abs=1e-12), run["point"]
+        assert run["spent_after_crash"] in (pytest.approx(before, abs=1e-12), pytest.approx(before + 0.01, abs=1e-12))
+        reserved_only += bool(run["spent_after_crash"] > before + 0.005 and not run["handed_out"])
+        before = run["spent_after_retry"]
+    assert found["killed"] >= 100
+    assert reserved_only >= 30  # spent, and nothing out
+    assert sum(bool(run["handed_out"]) for run in found["runs"]) >= 3
+
+
+def test_sixteen_processes_get_exactly_three_hundred_answers(place):
+    exactly_three_hundred_answers(place)
+
+
+def test_a_thousand_retries_of_one_key_are_one_charge_and_the_same_bytes(place):
+    one_charge_and_the_same_bytes(place)
+
+
+def test_kill_nine_never_leaves_an_answer_without_a_debit(place):
+    no_answer_without_a_debit(place)
+
+
+@pytest.mark.parametrize(
+    ("check", "mutant", "reason"),
+    [
+        (exactly_three_hundred_answers, "read_then_write", "== 300"),
+        (one_charge_and_the_same_bytes, "retry_draws_again", "different answers"),
+        (one_charge_and_the_same_bytes, "key_forgotten", "different answers"),
+        (no_answer_without_a_debit, "debit_after_release", "without a debit"),
+        (no_answer_without_a_debit, "key_forgotten", "charged twice"),
+    ],
+)
+def test_a_broken_ledger_is_caught(file_place, check, mutant, reason):
+    with pytest.raises(AssertionError, match=reason):
+        check(file_place, mutant)

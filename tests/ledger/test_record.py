@@ -1,0 +1,153 @@
+"""What is written can be read back, to the last digit: guarantees, rules, released values."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import discreet as dp
+from discreet.guarantees.rules import RULES, rule_for
+from discreet.guarantees.unit import Unit
+from discreet.ledger import record, values
+
+GUARANTEES = [
+    dp.Pure(epsilon=0.1),
+    dp.Pure(epsilon=Fraction(1, 3), protects=dp.person("id", neighbors="replace")),
+    dp.Approx(epsilon=Decimal("0.1"), delta=np.float64(1e-6), trust="shuffled"),
+    dp.ZeroConcentrated(rho=0.5, neighbors="add_or_remove"),
+    dp.Renyi(order=8, epsilon=0.25),
+    dp.GaussianTradeoff(mu=np.int64(1)),
+    dp.Laplace(scale=3).guarantee(1),
+    dp.Gaussian(stddev=3).guarantee(1),
+    dp.Gaussian(stddev=30).guarantee(dp.Sensitivity(1, norm="L2", dimension=5)),
+    dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=1), choices=list("abcd")).guarantee(),
+    dp.PermuteAndFlip(rate=1, choices=["a", "b"]).guarantee(1),
+    dp.KeySelection(scale=1, threshold=20).guarantee(),
+    dp.Subsampled(mechanism=dp.Gaussian(stddev=2), rate=0.01).guarantee(1),
+    dp.compose([dp.Pure(epsilon=0.1), dp.ZeroConcentrated(rho=0.1), dp.Renyi(order=4, epsilon=1)] * 3),
+]
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda g: type(g).__name__)
+def test_guarantees_come_back(guarantee):
+    text = record.written(guarantee)
+    record.read.cache_clear()
+    back = record.read(text)
+    assert type(back) is type(guarantee)
+    assert record.written(back) == text
+    rule = rule_for(dp.Approx(epsilon=100, delta=1e-3), "best")
+    assert rule.coordinates(back) == rule.coordinates(guarantee)
+    assert back.protects == guarantee.protects
+    assert back.trust == guarantee.trust
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_come_back_fixed(name):
+    limit = dp.GaussianTradeoff(mu=1) if name == "gaussian" else dp.Approx(epsilon=1, delta=1e-6)
+    rule = rule_for(limit, name).fixed()
+    record.read.cache_clear()
+    back = record.read(record.written(rule))
+    assert back == rule == rule.fixed()
+    assert back.labels == rule.labels
+
+
+def test_only_known_kinds_are_written_and_read():
+    class Own(dp.Pure):
+        pass
+
+    coin = {"yes": Fraction(1, 3), "no": Fraction(2, 3)}
+    verified = dp.verify([(coin, {"yes": Fraction(2, 3), "no": Fraction(1, 3)})])
+    for guarantee in (Own(epsilon=1), verified):
+        with pytest.raises(dp.InvalidArgument, match=r"cannot record .*State it as Pure"):
+            record.written(guarantee)
+    for text in ('{"is":"Popen","args":["true"]}', '{"is":"object"}', '{"what":1}'):
+        with pytest.raises(dp.LedgerDamaged, match="newer"):
+            record.read(text)
+    assert record.read(record.written(Unit("é"))) == dp.person("é")
+
+
+plain = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.binary(),
+    st.fractions(),
+    st.decimals(allow_nan=False),
+    st.dates(),
+    st.datetimes(timezones=st.sampled_from([None, datetime.UTC])),
+    st.times(),
+    st.timedeltas(),
+)
+keys = st.one_of(st.text(), st.integers(), st.tuples(st.text(), st.integers()))
+nested = st.recursive(
+    plain,
+    lambda inner: st.one_of(
+        st.lists(inner), st.lists(inner).map(tuple), st.dictionaries(keys, inner), st.frozensets(keys), st.sets(keys)
+    ),
+    max_leaves=8,
+)
+
+
+@given(nested)
+def test_plain_values_come_back(value):
+    data = values.encoded(value)
+    back = values.decoded(data)
+    assert back == value
+    assert type(back) is type(value)
+    assert values.encoded(back) == data
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6, dtype=np.int16).reshape(2, 3),
+        np.array(3.5),
+        np.array([], dtype=np.float32),
+        np.zeros((0, 3), dtype=">f8"),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(10)[::3],
+        np.array(["a", "", "é"]),
+        np.array(["2020-01-01", "NaT"], dtype="datetime64[D]"),
+        np.array([True, False]),
+        np.array([1, "a", None, Fraction(1, 2)], dtype=object).reshape(2, 2),
+        np.array([np.nan, -0.0, np.inf]),
+        np.float64(0.1),
+        np.str_(""),
+        np.int8(-3),
+        np.datetime64("2020-02-29"),
+        float("nan"),
+        float("-inf"),
+        {"a": [np.arange(3), {"b": (np.float32(1.5), np.zeros(2))}], 2: None},
+    ],
+    ids=repr,
+)
+def test_arrays_come_back(value):
+    data = values.encoded(value)
+    back = values.decoded(data)
+    assert type(back) is type(value)
+    assert values.encoded(back) == data
+    if isinstance(value, np.ndarray | np.generic):
+        assert (back.dtype, back.shape) == (value.dtype, value.shape)
+        assert np.array_equal(back, value, equal_nan=value.dtype.kind in "fM")
+    if isinstance(back, np.ndarray):
+        assert back.flags.writeable
+
+
+@pytest.mark.parametrize("value", [object(), {1: object()}, np.zeros(2, dtype=[("a", int)]), 1j, type, open])
+def test_what_is_not_a_plain_value_is_refused(value):
+    with pytest.raises(dp.InvalidArgument, match="cannot be kept"):
+        values.encoded(value)
+
+
+def test_other_bytes_are_refused():
+    for data in (b"", b"pickle", values.encoded(5)[1:]):
+        with pytest.raises(dp.InvalidArgument):
+            values.decoded(data)

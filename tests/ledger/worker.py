@@ -1,0 +1,212 @@
+"""Processes that use one ledger at once, or die while they do: run by the tests, one task each, results as JSON.
+
+The driver opens and uses the ledger first and then forks, so that every child inherits a ledger with an open connection
+that it must not use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+
+import discreet as dp
+from discreet.ledger import values
+
+
+def fork(work):
+    """Run `work(write)` in a child, which fails when any of its threads does; its id, and the pipe of its lines."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(read)
+            threading.excepthook = lambda failed: (traceback.print_exception(failed.exc_value), os._exit(1))
+            work(lambda line: os.write(write, f"{json.dumps(line)}\n".encode()))
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(write)
+    return child, read
+
+
+def collect(children):
+    """All lines of all children, which must end well or by SIGKILL."""
+    lines, killed = [], 0
+    for child, read in children:
+        with os.fdopen(read) as pipe:
+            lines += map(json.loads, pipe)
+        status = os.waitpid(child, 0)[1]
+        if os.WIFSIGNALED(status):
+            assert os.WTERMSIG(status) == signal.SIGKILL
+            killed += 1
+        else:
+            assert os.WEXITSTATUS(status) == 0, "a child failed"
+    return lines, killed
+
+
+def race(ledger, processes, scale):
+    """Every process asks until the ledger refuses."""
+    noise = dp.Laplace(scale=int(scale))
+
+    def ask(write):
+        while True:
+            try:
+                write(dp.release(5, noise, sensitivity=1, ledger=ledger).receipt)
+            except dp.BudgetExhausted:
+                return
+
+    lines, _ = collect([fork(ask) for _ in range(int(processes))])
+    return {"receipts": lines}
+
+
+def retry(ledger, processes, threads):
+    """One request, made by all threads of all processes at the same moment, always with the same key."""
+    noise = dp.Laplace(scale=10)
+    start_read, start_write = os.pipe()
+
+    def ask(write):
+        os.close(start_write)
+        ready = threading.Barrier(int(threads))
+
+        def one():
+            ready.wait()
+            answer = dp.release([5.0, 6.5, 7.0], noise, sensitivity=1, ledger=ledger, key="the one")
+            write([answer.receipt, hashlib.sha256(values.encoded(answer.value)).hexdigest()])
+
+        started = [threading.Thread(target=one) for _ in range(int(threads))]
+        os.read(start_read, 1)  # end of file: the driver let go of the other end
+        for thread in started:
+            thread.start()
+        for thread in started:
+            thread.join()
+
+    children = [fork(ask) for _ in range(int(processes))]
+    os.close(start_write)
+    lines, _ = collect(children)
+    return {"answers": lines}
+
+
+class Dies(dp.Laplace):
+    """A mechanism that is killed after the draw."""
+
+    def _draw(self, value):
+        super()._draw(value)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def crash(ledger, rounds):
+    """Kill a release before and after each statement it sends to the database, and around its draw; then retry it."""
+    statements = count_statements(ledger)
+    points = [(side, number) for number in range(1, statements + 1) for side in ("before", "after")]
+    points += [(side, 0) for side in ("draw", "checkpoint", "handed out", "never")]
+    results, deaths = [], 0
+    for turn in range(int(rounds)):
+        for side, number in points:
+            key = f"{turn} {side} {number}"
+            lines, killed = collect([fork(lambda write, a=(side, number, key): dying(ledger, write, *a))])
+            deaths += killed
+            spent = ledger.spent["ε"]
+            again = ask(ledger, key)
+            results.append(
+                {
+                    "point": key,
+                    "handed_out": lines,
+                    "spent_after_crash": spent,
+                    "spent_after_retry": ledger.spent["ε"],
+                    "retried": [again.receipt, again.value],
+                }
+            )
+    return {"statements": statements, "killed": deaths, "runs": results}
+
+
+def ask(ledger, key, kind=dp.Laplace):
+    return dp.release(5, kind(scale=100), sensitivity=1, ledger=ledger, key=key)
+
+
+def dying(ledger, write, side, number, key):
+    """One release in a process that is killed at one point."""
+
+    def die():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    watch(ledger._store, lambda n: side == "before" and n == number and die())
+    watch(ledger._store, lambda n: side == "after" and n == number and die(), after=True)
+    if side == "checkpoint":
+        ledger._checkpoint.advance = lambda seen: die()
+    # the mechanism's name is part of the request: a subclass would be another one
+    Dies.__name__ = Dies.__qualname__ = "Laplace"
+    answer = ask(ledger, key, Dies if side == "draw" else dp.Laplace)
+    write([answer.receipt, answer.value])
+    if side == "handed out":
+        die()
+
+
+def watch(store, see, after=False):
+    """Call `see` with the number of each statement, before or after it is run."""
+    seen = 0
+    inner_execute, inner_begin = store._execute, store._begin
+
+    def counted(inner):
+        def call(*args, **kwargs):
+            nonlocal seen
+            seen += 1
+            number = seen
+            if not after:
+                see(number)
+            result = inner(*args, **kwargs)
+            if after:
+                see(number)
+            return result
+
+        return call
+
+    store._execute, store._begin = counted(inner_execute), counted(inner_begin)
+
+
+def count_statements(ledger):
+    """How many statements one release sends."""
+
+    def one(write):
+        seen = []
+        watch(ledger._store, seen.append)
+        ask(ledger, "counted")
+        write(len(seen))
+
+    [count], _ = collect([fork(one)])
+    return count
+
+
+def forget(ledger, charges):
+    """Charge, and die without closing: SQLite's log is not yet in the file."""
+
+    def work(write):
+        for _ in range(int(charges)):
+            ask(ledger, None)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    ledger.close()
+    collect([fork(work)])
+    return {}
+
+
+def main():
+    if mutant := os.environ.get("DISCREET_TEST_MUTANT"):
+        from mutants import MUTANTS
+
+        MUTANTS[mutant]()
+    task, target, checkpoint, *arguments = sys.argv[1:]
+    ledger = dp.Ledger.open(target, checkpoint=checkpoint)
+    assert ledger.spent is not None  # the connection is open when we fork
+    print(json.dumps({"race": race, "retry": retry, "crash": crash, "forget": forget}[task](ledger, *arguments)))
+
+
+if __name__ == "__main__":
+    main()
