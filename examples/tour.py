@@ -1,11 +1,18 @@
 """Every line of the tour that is built so far, run as written. `python examples/tour.py` prints what each gives."""
 
+import os
+import tempfile
+
 import numpy as np
 
 import discreet as dp
 
+os.chdir(tempfile.mkdtemp())  # each run begins with a new ledger; yours stays where it is
+
 # Ask one question
-ledger = dp.Ledger.open(":memory:", protects=dp.person("patient_id"), limit=dp.Approx(epsilon=10, delta=1e-5))
+ledger = dp.Ledger.open(
+    "clinic.ledger", protects=dp.person("patient_id"), limit=dp.Approx(epsilon=10, delta=1e-5)
+)  # created if missing; same terms or refused if present
 print(ledger.spent, ledger.remaining, ledger.entries())
 
 # Mechanisms, for people who build their own

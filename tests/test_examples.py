@@ -19,8 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
-def test_examples_run_and_print(example: Path) -> None:
-    done = subprocess.run([sys.executable, "-W", "error", example], capture_output=True, text=True, check=False)
+def test_examples_run_and_print(example: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", str(example)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
@@ -30,7 +31,8 @@ def code_of(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
-def test_the_code_of_every_page_runs(page: Path) -> None:
+def test_the_code_of_every_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for block in code_of(page):
         exec(compile(block, str(page), "exec"), names)
@@ -46,6 +48,7 @@ def test_the_demo_shows_answers_a_refusal_and_the_ledger() -> None:
     assert "passes the limit" in shown
     assert "Still fits: ε = 1.2" in shown
     assert shown.count("Laplace") == 5
+    assert "65 or older" in shown
 
 
 def test_the_demo_data_is_one_row_a_person_inside_the_declared_lists() -> None:

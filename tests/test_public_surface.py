@@ -43,6 +43,8 @@ PUBLIC = [
     "KeySelection",
     "Laplace",
     "Ledger",
+    "LedgerDamaged",
+    "LedgerUnavailable",
     "LossDistribution",
     "Mean",
     "MedianScore",

@@ -63,7 +63,7 @@ def _cost(answer: Release) -> str:
 def _count(ask: Ask, ledger: Ledger) -> tuple[str, ...]:
     [(truth,)] = ask("SELECT count(*) FROM people WHERE diagnosis = 'diabetes' AND age >= 40")
     noise = Laplace.for_guarantee(Pure(epsilon=0.1), sensitivity=1, step=1)
-    answer = release(truth, noise, sensitivity=1, ledger=ledger)
+    answer = release(truth, noise, sensitivity=1, ledger=ledger, asked="people of 40 or more with diabetes")
     shown = f"{answer.value:,} ± {float(answer.error(0.95)):.0f}"
     return "How many people of 40 or more have diabetes?", shown, f"{truth:,}", _cost(answer)
 
@@ -72,7 +72,7 @@ def _median(ask: Ask, ledger: Ledger) -> tuple[str, ...]:
     ages = [age for (age,) in ask("SELECT age FROM people")]
     [(truth,)] = ask("SELECT median(age) FROM people")
     median = Quantile.for_guarantee(Pure(epsilon=0.1), space=Integers(0, 120), unit=PATIENT)
-    answer = release(ages, median, sensitivity=median.sensitivity(PATIENT), ledger=ledger)
+    answer = release(ages, median, sensitivity=median.sensitivity(PATIENT), ledger=ledger, asked="median age")
     shown = f"{answer.value}, within {float(answer.error(0.95)):.0f} ranks"
     return "What is the median age?", shown, f"{truth:.0f}", _cost(answer)
 
@@ -86,8 +86,9 @@ def _mean(ask: Ask, ledger: Ledger) -> tuple[str, ...]:
     [(truth,)] = ask("SELECT avg(cost) FROM people")
     middle = (low + high) // 2
     noise = [Laplace.for_guarantee(Pure(epsilon=0.1), sensitivity=s, step=1) for s in (middle, 1)]
-    first = release(int(total) - middle * count, noise[0], sensitivity=middle, ledger=ledger)
-    second = release(count, noise[1], sensitivity=1, ledger=ledger)
+    about_middle = int(total) - middle * count
+    first = release(about_middle, noise[0], sensitivity=middle, ledger=ledger, asked="sum of costs around the middle")
+    second = release(count, noise[1], sensitivity=1, ledger=ledger, asked="number of people")
     mean = (middle + first.value / max(second.value, 1)) / 100
     spread = (float(first.error(0.975)) + middle * float(second.error(0.975))) / max(second.value, 1) / 100
     return "What does a patient cost on average?", f"{mean:,.2f} ± {spread:.2f}", f"{truth:,.2f}", "ε = 0.1 + 0.1"
@@ -98,7 +99,7 @@ def _favorite(ask: Ask, ledger: Ledger) -> tuple[str, ...]:
     scores = [counts.get(name, 0) for name in DIAGNOSES]
     bound = Sensitivity(1, "Linf", PATIENT, len(DIAGNOSES), grain=1, monotone=True)
     choose = Exponential.for_guarantee(Pure(epsilon=0.1), sensitivity=bound, choices=DIAGNOSES)
-    answer = release(scores, choose, sensitivity=bound, ledger=ledger)
+    answer = release(scores, choose, sensitivity=bound, ledger=ledger, asked="most common diagnosis")
     return "Which diagnosis is the most common?", str(answer.value), max(counts, key=counts.__getitem__), _cost(answer)
 
 
@@ -106,7 +107,8 @@ def _cities(ask: Ask, ledger: Ledger) -> Table:
     counts = dict(ask("SELECT city, count(*) FROM people GROUP BY city"))
     bound = Sensitivity(1, "L1", PATIENT, len(CITIES), grain=1)
     noise = Laplace.for_guarantee(Pure(epsilon=0.1), sensitivity=bound, step=1)
-    answer = release([counts.get(city, 0) for city in CITIES], noise, sensitivity=bound, ledger=ledger)
+    people = [counts.get(city, 0) for city in CITIES]
+    answer = release(people, noise, sensitivity=bound, ledger=ledger, asked="people in each city")
     table = Table(title=f"How many people live in each city? ({_cost(answer)} for all six)", title_style="bold")
     for column in ("city", "private answer", "truth", ""):
         table.add_column(column, justify="left" if column in ("city", "") else "right")
@@ -120,7 +122,7 @@ def _accuracy_first(out: Console, ask: Ask, ledger: Ledger) -> None:
     noise = Laplace.for_error(25, confidence=0.95, step=1)
     promise = noise.guarantee(1)
     [(truth,)] = ask("SELECT count(*) FROM people WHERE age >= 65")
-    answer = release(truth, noise, sensitivity=1, ledger=ledger)
+    answer = release(truth, noise, sensitivity=1, ledger=ledger, asked="people who are 65 or older")
     out.print(
         f"\n[bold]Accuracy first.[/] “How many are 65 or older, within 25?” costs {promise}, known in advance.\n"
         f"  Answer: [bold]{answer.value:,} ± {float(answer.error(0.95)):.0f}[/] (truth: {truth:,})"
@@ -136,9 +138,10 @@ def _refusal(out: Console, ledger: Ledger) -> None:
 
 def _account(out: Console, ledger: Ledger) -> None:
     table = Table(title="The ledger", title_style="bold")
-    for column in ("receipt", "mechanism", "guarantee"):
+    for column in ("receipt", "asked", "mechanism", "guarantee"):
         table.add_column(column)
     for entry in ledger.entries():
-        table.add_row(entry.receipt, entry.asked.split("(")[0], str(entry.guarantee))
+        table.add_row(entry.receipt, entry.asked, entry.mechanism.split("(")[0], str(entry.guarantee))
     out.print(table)
-    out.print(f"Still fits: [bold]{ledger.remaining or 'nothing'}[/] of {ledger.limit}.")
+    left = f"Still fits: [bold]{ledger.remaining or 'nothing'}[/] of {ledger.limit}."
+    out.print(f"{left} All {ledger.verify()} entries verify, the opening included.")
