@@ -99,6 +99,12 @@ def test_only_the_door_charges(path: Path) -> None:
 
 
 @every_module
+def test_only_the_door_keeps_answers(path: Path) -> None:
+    if not may_charge(name_of(path)) and not name_of(path).startswith("ledger/"):
+        assert mentions(path.read_text("utf-8"), "keep") == []
+
+
+@every_module
 def test_only_the_door_and_the_mechanisms_draw(path: Path) -> None:
     if not may_draw(name_of(path)):
         assert mentions(path.read_text("utf-8"), "_draw") == []

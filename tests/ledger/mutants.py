@@ -7,6 +7,7 @@ import time
 
 import discreet as dp
 from discreet import door
+from discreet.guarantees.filters import Basic
 from discreet.ledger import answers, book
 from discreet.ledger.ledger import Ledger
 from discreet.releases import Release
@@ -14,27 +15,28 @@ from discreet.releases import Release
 
 def read_then_write():
     """Look at what is left, then write, with nothing that ties the two together."""
-    reserved = Ledger._reserved
-
-    def careless(self, execute, at, stated, request):
-        rule, total = self._looked_at_before
-        if not rule.fits(rule.spend(total, stated)):
-            return None, (rule, total)
-        unlimited = rule.raised(dp.Pure(epsilon=10**6))
-        self._accounts = lambda execute, *names: {book.WHOLE: unlimited}
-        try:
-            return reserved(self, execute, at, stated, request)
-        finally:
-            del self._accounts
-
-    charge = Ledger.charge
+    charge, standing = Ledger.charge, Ledger._standing
 
     def look_first(self, guarantee, **facts):
-        self._looked_at_before = self._standing()[book.WHOLE]
+        rule, total = self._standing_now()[book.WHOLE]
+        if not rule.fits(rule.spend(total, guarantee.stated_for(self.protects))):
+            raise dp.BudgetExhausted("nothing is left")
         time.sleep(0.01)
         return charge(self, guarantee, **facts)
 
-    Ledger._reserved, Ledger.charge = careless, look_first
+    def without_limit(self, execute, at):
+        found = standing(self, execute, at)
+        return {name: (Unlimited(limit=rule.limit), spent) for name, (rule, spent) in found.items()}
+
+    class Unlimited(Basic):
+        def fits(self, vector):
+            return True
+
+    def with_limit(self):
+        with self._store.transaction(write=False) as execute:
+            return standing(self, execute, book.head(execute))
+
+    Ledger.charge, Ledger._standing, Ledger._standing_now = look_first, without_limit, with_limit
 
 
 def debit_after_release():

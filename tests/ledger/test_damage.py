@@ -246,8 +246,12 @@ def test_a_file_of_something_else_is_refused(file_place):
     with sqlite3.connect(file_place.path) as other:
         other.execute("CREATE TABLE patients (age)")
     other.close()
+    before = file_place.path.read_bytes()
     with pytest.raises(dp.InvalidArgument, match="other tables"):
         file_place.open(dp.Pure(epsilon=1))
+    with pytest.raises(dp.InvalidArgument, match="no ledger"):
+        file_place.open()
+    assert file_place.path.read_bytes() == before
 
 
 def test_a_copy_is_refused_until_the_owner_adopts_it(file_place, tmp_path):
@@ -260,6 +264,10 @@ def test_a_copy_is_refused_until_the_owner_adopts_it(file_place, tmp_path):
         dp.Ledger.open(copied)
     shutil.copy(file_place.checkpoint, copied.with_name("copy.ledger.checkpoint"))
     with pytest.raises(dp.LedgerDamaged, match=r"not the file.*--adopt"):
+        dp.Ledger.open(copied)
+    with pytest.raises(dp.InvalidArgument, match="why"):
+        dp.Ledger.adopt(copied, why=" ")
+    with pytest.raises(dp.LedgerDamaged):
         dp.Ledger.open(copied)
     adopted = dp.Ledger.adopt(copied, why="moved to the new server")
     assert adopted.entries()[-1].kind == "adoption"
@@ -313,6 +321,15 @@ def test_a_server_that_is_away_says_so_and_shows_no_password(tmp_path):
         dp.Ledger.open("postgresql://me:hunter2@127.0.0.1:9/db", protects=dp.row(), limit=dp.Pure(epsilon=1))
     assert "hunter2" not in str(away.value)
     assert away.value.__cause__ is None
+    for target in ("bob:hun%zzter2@h/db", "bob:hunter2@h:port/db", "bob:hun#ter2@h/db"):
+        with pytest.raises(dp.DiscreetError) as unreadable:
+            dp.Ledger.open(f"postgresql://{target}", protects=dp.row(), limit=dp.Pure(epsilon=1))
+        assert "ter2" not in str(unreadable.value)
+    for target in ("bob:hun/ter2@127.0.0.1:9/db", "bob:hun?ter2@127.0.0.1:9/db"):
+        with pytest.raises(dp.DiscreetError) as unreadable:
+            dp.Ledger.open(f"postgresql://{target}", protects=dp.row(), limit=dp.Pure(epsilon=1))
+        assert "ter2" not in str(unreadable.value)
+        assert "hun" not in str(unreadable.value)
     with pytest.raises(dp.InvalidArgument, match="after #"):
         dp.Ledger.open("postgresql://127.0.0.1/db#Drop Table", protects=dp.row(), limit=dp.Pure(epsilon=1))
 

@@ -29,7 +29,7 @@ def ask(ledger, mechanism=TENTH, value=5, **options):
 
 
 def test_a_ledger_is_made_once_and_found_again(place):
-    with pytest.raises(dp.InvalidArgument, match="protects= and limit="):
+    with pytest.raises(dp.InvalidArgument, match="protects=…, limit=…"):
         place.open()
     made = place.open(LIMIT, dp.person("patient_id"))
     ask(made, key="a")
@@ -339,13 +339,13 @@ def test_analysts_have_limits_of_their_own_under_one_cap(place):
     assert (alice.analyst, ledger.analyst, alice.limit) == ("alice", None, dp.Pure(epsilon=0.5))
     for _ in range(5):
         ask(alice)
-    with pytest.raises(dp.BudgetExhausted):
+    with pytest.raises(dp.BudgetExhausted, match="that of alice"):
         ask(alice)
     assert alice.remaining is None
     assert bob.remaining == dp.Pure(epsilon=0.5)  # of his own 0.8, the data set has 0.5 left
     for _ in range(5):
         ask(bob)
-    with pytest.raises(dp.BudgetExhausted):
+    with pytest.raises(dp.BudgetExhausted, match="all analysts together"):
         ask(bob)
     with pytest.raises(dp.BudgetExhausted):
         ask(ledger)

@@ -1,19 +1,21 @@
 """The command line: a switchboard that opens the front door of each command when it is asked for.
 
-Exit codes: 0 answered · 1 the machine failed · 2 bad argument · 4 budget exhausted.
+Exit codes: 0 answered · 1 the machine failed, or the ledger did · 2 bad argument · 4 budget exhausted.
 """
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from discreet._version import __version__
-from discreet.errors import BudgetExhausted, DiscreetError, EntropyUnavailable
+from discreet.errors import BudgetExhausted, DiscreetError, EntropyUnavailable, LedgerDamaged, LedgerUnavailable
 
 app = typer.Typer(
     name="discreet",
@@ -26,6 +28,9 @@ app = typer.Typer(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit; an error of ours is one line on stderr, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # ε on a terminal that knows ASCII only is no reason to stop
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(args=None if arguments is None else list(arguments), prog_name="discreet")
     except DiscreetError as error:
@@ -42,7 +47,7 @@ def exit_code(error: DiscreetError) -> int:
     match error:
         case BudgetExhausted():
             return 4
-        case EntropyUnavailable():
+        case EntropyUnavailable() | LedgerDamaged() | LedgerUnavailable():
             return 1
         case _:
             return 2
@@ -101,3 +106,35 @@ def reproduce(
     from discreet.reproduce import run
 
     run.main(out, people=people)
+
+
+class Export(StrEnum):
+    """What a record can be exported as."""
+
+    json = "json"
+    csv = "csv"
+
+
+@app.command()
+def ledger(
+    target: Annotated[
+        str, typer.Argument(help="A ledger's path or postgresql:// URL, or a policy (*.toml) that names one.")
+    ],
+    verify: Annotated[bool, typer.Option("--verify", help="Check the whole record instead of showing it.")] = False,
+    export: Annotated[
+        Export | None, typer.Option(help="Print the whole record for another program.", show_default=False)
+    ] = None,
+    adopt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHY",
+            help="For a ledger that was moved or restored without its checkpoint: record why it is to be trusted.",
+            show_default=False,
+        ),
+    ] = None,
+    last: Annotated[int, typer.Option(help="How many of the last entries to show.", min=0)] = 20,
+) -> None:
+    """Show what remains of a ledger and its last entries; or check its record, or export it."""
+    from discreet.cli import ledger_command
+
+    raise typer.Exit(ledger_command.main(target, verify=verify, export=export, adopt=adopt, last=last))

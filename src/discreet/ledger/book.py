@@ -124,6 +124,12 @@ def spent(execute: Execute, analyst: str, at: Head) -> Vector:
     return last.spent(analyst)
 
 
+def analysts(execute: Execute) -> tuple[str, ...]:
+    """Everyone with an account, answered from the index of the few entries with terms."""
+    found = execute("SELECT DISTINCT analyst FROM entries WHERE kind <> 'charge' AND analyst <> ''")
+    return tuple(sorted(name for (name,) in found))
+
+
 def known(execute: Execute, analyst: str, column: str, value: str) -> Row | None:
     """The charge of this analyst with this `retry_key` or `identity`."""
     return _one(execute, f"(SELECT number FROM entries WHERE analyst = ? AND {column} = ?)", analyst, value)

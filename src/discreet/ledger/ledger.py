@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Self
 
-from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged
+from discreet.errors import BudgetExhausted, DiscreetError, InvalidArgument, LedgerDamaged
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.rules import CLOSED, Rule, Vector
 from discreet.guarantees.unit import Unit
@@ -19,6 +19,8 @@ from discreet.ledger.request import Identity, Request, public_text, request_of
 from discreet.ledger.store import Execute, Store, open_store
 from discreet.rational import LEDGER_UNIT, exactly
 
+Standing = dict[str, tuple[Rule, Vector]]
+"""For each account its rule, and what was spent."""
 _in_memory: weakref.WeakValueDictionary[str, Ledger] = weakref.WeakValueDictionary()
 
 
@@ -66,11 +68,12 @@ class Ledger:
 
         Do this only when no other copy of it was charged since: what was spent there is not known here.
         """
+        reason = _reason(why)
         store = open_store(str(target), None if checkpoint is None else str(checkpoint))
         ledger = cls(store, opening.adopted(store))
         with store.transaction(write=True) as execute:
             at, rule, spent = ledger._now(execute)
-            row = ledger._decree(execute, at, "adoption", why, rule, spent)
+            row = ledger._decree(execute, at, "adoption", reason, rule, spent)
         ledger._note(row)
         return ledger
 
@@ -149,10 +152,8 @@ class Ledger:
 
     def _decree(self, execute: Execute, at: Head, kind: str, why: str, rule: Rule, total: Vector) -> Row:
         """Record an entry of the owner's own, which sets the rule and the total of one account."""
-        if not isinstance(why, str) or not why.strip():
-            raise InvalidArgument('Say why, for the record: why="the ethics board agreed on 3 May".')
         totals = {WHOLE: book.spent(execute, WHOLE, at), self._analyst: total}
-        facts = {"kind": kind, "analyst": self._analyst, "asked": public_text(why), "content": book.with_rule(rule)}
+        facts = {"kind": kind, "analyst": self._analyst, "asked": _reason(why), "content": book.with_rule(rule)}
         return book.append(execute, at, facts | {"costs": {}, "totals": totals})
 
     # --- charging -----------------------------------------------------------------------------------------
@@ -184,25 +185,31 @@ class Ledger:
             if (found := self._made_before(execute, request)) is not None:
                 return found
             opening.check_seen(execute, at, seen, self._terms.ledger)
-            row, refused = self._reserved(execute, at, stated, request)
-        if refused is not None:
-            rule, spent = refused
-            rule.admit(spent, stated)  # raises, with what would still fit
+            standing = self._standing(execute, at)
+            totals = {name: rule.spend(spent, stated) for name, (rule, spent) in standing.items()}
+            refused = [name for name, (rule, _) in standing.items() if not rule.fits(totals[name])]
+            row = None if refused else self._append_charge(execute, at, request, standing, totals)
+        if row is None:
+            raise self._refusal(stated, standing, refused[0])
         return self._note(row)
 
-    def _reserved(
-        self, execute: Execute, at: Head, stated: Guarantee, request: Request
-    ) -> tuple[Any, tuple[Rule, Vector] | None]:
-        """The new entry; or the account it does not fit, to be explained once the transaction is over."""
-        costs, totals = {}, {}
-        for analyst, rule in self._accounts(execute).items():
-            spent = book.spent(execute, analyst, at)
-            totals[analyst] = rule.spend(spent, stated)
-            costs[analyst] = tuple(new - old for new, old in zip(totals[analyst], spent, strict=True))
-            if not rule.fits(totals[analyst]):
-                return None, (rule, spent)
-        kept = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
-        return book.append(execute, at, request._asdict() | kept), None
+    def _append_charge(
+        self, execute: Execute, at: Head, request: Request, standing: Standing, totals: dict[str, Vector]
+    ) -> Row:
+        costs = {
+            name: tuple(new - old for new, old in zip(totals[name], spent, strict=True))
+            for name, (_, spent) in standing.items()
+        }
+        facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
+        return book.append(execute, at, request._asdict() | facts)
+
+    def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
+        """Why a charge is refused, and the largest of its kind that every account would still take."""
+        remaining = self._largest(standing, stated)
+        text = standing[refused][0].refusal(stated, remaining)
+        if self._analyst:
+            text += f" The limit is that of {'all analysts together' if refused == WHOLE else refused}."
+        return BudgetExhausted(text, remaining=remaining)
 
     def _made_before(self, execute: Execute, request: Request) -> Entry | None:
         """The reservation of a request that was made before."""
@@ -249,7 +256,7 @@ class Ledger:
     @property
     def spent(self) -> dict[str, float]:
         """The coordinates used so far, by name; infinite where one no longer counts. The guarantee is the limit."""
-        rule, vector = self._standing()[self._analyst]
+        rule, vector = self._standing_now()[self._analyst]
         return {
             label: math.inf if units >= CLOSED else units / LEDGER_UNIT
             for label, units in zip(rule.labels, vector, strict=True)
@@ -258,7 +265,7 @@ class Ledger:
     @property
     def remaining(self) -> Guarantee | None:
         """The largest single pure release (of the limit's kind, for a limit not in ε) that would still fit, or None."""
-        return self._largest(self._standing())
+        return self._largest(self._standing_now())
 
     def remaining_after(self, entry: Entry) -> Callable[[], Guarantee | None]:
         """What remained after an entry, worked out only when it is called for."""
@@ -266,21 +273,40 @@ class Ledger:
             rules = self._accounts(execute)
         return partial(self._largest, {name: (rule, entry.totals[name]) for name, rule in rules.items()})
 
-    def _standing(self) -> dict[str, tuple[Rule, Vector]]:
-        """Each account that a charge would touch: its rule, and what was spent."""
+    def _standing_now(self) -> Standing:
         with self._store.transaction(write=False) as execute:
-            at = book.head(execute)
-            return {name: (rule, book.spent(execute, name, at)) for name, rule in self._accounts(execute).items()}
+            return self._standing(execute, book.head(execute))
+
+    def _standing(self, execute: Execute, at: Head) -> Standing:
+        """Each account that a charge touches: its rule, and what was spent."""
+        return {name: (rule, book.spent(execute, name, at)) for name, rule in self._accounts(execute).items()}
 
     @classmethod
-    def _largest(cls, standing: dict[str, tuple[Rule, Vector]]) -> Guarantee | None:
-        left = [rule.largest(vector, cls._like(rule)) for rule, vector in standing.values()]
+    def _largest(cls, standing: Standing, like: Guarantee | None = None) -> Guarantee | None:
+        left = [rule.largest(vector, like or cls._like(rule)) for rule, vector in standing.values()]
         known = [one for one in left if one is not None]
         return min(known, key=_size) if len(known) == len(left) else None
 
     @staticmethod
     def _like(rule: Rule) -> Guarantee:
         return Pure(epsilon=1) if isinstance(rule.limit, Approx) else rule.limit
+
+    @property
+    def count(self) -> int:
+        """How many entries there are, besides the opening."""
+        with self._store.transaction(write=False) as execute:
+            return book.head(execute).number
+
+    @property
+    def analysts(self) -> tuple[str, ...]:
+        """Who has an account of their own."""
+        with self._store.transaction(write=False) as execute:
+            return book.analysts(execute) if self._analyst == WHOLE else (self._analyst,)
+
+    @property
+    def target(self) -> str:
+        """Where the ledger is kept, as it may be printed: without a password."""
+        return self._store.shown
 
     def entries(self, first: int = 1, last: int | None = None) -> tuple[Entry, ...]:
         """The record, oldest first: all of it, or from one number to another. An analyst sees their own entries."""
@@ -309,7 +335,7 @@ class Ledger:
     def __repr__(self) -> str:
         rule = self.rule
         terms = f"protects={self.protects!r}, limit={rule.limit!r}, rule={rule.name!r}"
-        return f"<Ledger {self._store.shown}{f' for {self._analyst}' if self._analyst else ''}: {terms}>"
+        return f"<Ledger {self.target}{f' for {self._analyst}' if self._analyst else ''}: {terms}>"
 
     # --- never a second purse -----------------------------------------------------------------------------
 
@@ -337,6 +363,12 @@ def _opened_again(again: tuple[str, str | None], identity: str, analyst: str) ->
     if ledger._terms.ledger != identity:
         raise LedgerDamaged("Another ledger is now where the pickled one was. Put the right one back.")
     return ledger.for_analyst(analyst) if analyst else ledger
+
+
+def _reason(why: Any) -> str:
+    if not isinstance(why, str) or not why.strip():
+        raise InvalidArgument('Say why, for the record: why="the ethics board agreed on 3 May".')
+    return public_text(why)
 
 
 def _size(guarantee: Guarantee) -> Any:

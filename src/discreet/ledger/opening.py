@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -67,7 +68,9 @@ def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: s
     fresh = None if limit is None or protects is None else checked_rule(limit, rule, protects).fixed()
     if not store.exists():
         if fresh is None or protects is None:
-            raise InvalidArgument(f"There is no ledger at {store.shown}. To make one, say protects= and limit=.")
+            raise InvalidArgument(
+                f"There is no ledger at {store.shown}. To make one: Ledger.open(…, protects=…, limit=…)."
+            )
         _check_not_lost(store)
         _make(store, protects, fresh)
     for second_look in (False, True):
@@ -154,7 +157,7 @@ def _not_beside(store: Store, what: str) -> LedgerDamaged:
     return LedgerDamaged(
         f"{store.shown} may be an old copy: {what}. Put it back where it was, with its .checkpoint file. If it was "
         "moved or restored, and no other copy was charged since, adopt it: "
-        f'discreet ledger {store.shown} --adopt "why"'
+        f'discreet ledger {shlex.quote(store.shown)} --adopt "why"'
     )
 
 

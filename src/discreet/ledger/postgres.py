@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
 from discreet.extras import need
@@ -26,14 +26,13 @@ class PostgresStore(PerProcess):
 
     def __init__(self, target: str, checkpoint: str | None = None) -> None:
         super().__init__()
+        self._writing = False
         self._psycopg = need("psycopg", "postgres", "A ledger in PostgreSQL")
-        address = urlsplit(target)
-        self.schema = address.fragment or "discreet"
+        self._address, _, schema = target.partition("#") if "#" in target else (target, "", "")
+        self.schema = schema or "discreet"
         if not _NAME.fullmatch(self.schema):
             raise InvalidArgument("The name after # must be lower-case letters, digits and _, as in …/clinic#trial_7.")
-        self._address = urlunsplit(address._replace(fragment=""))
-        host = address.netloc.rpartition("@")[2]
-        self.shown = f"postgresql://{host}{address.path}#{self.schema}"
+        self.shown = f"{_without_password(self._psycopg, self._address)}#{self.schema}"
         self._checkpoint = str(Path(checkpoint).resolve()) if checkpoint else None
 
     def again(self) -> tuple[str, str | None]:
@@ -82,6 +81,7 @@ class PostgresStore(PerProcess):
         return connection
 
     def _begin(self, *, write: bool) -> None:
+        self._writing = write
         begin = f"BEGIN ISOLATION LEVEL READ COMMITTED {'READ WRITE' if write else 'READ ONLY'}"
         try:
             self._connection.execute(begin)
@@ -98,7 +98,21 @@ class PostgresStore(PerProcess):
         if not isinstance(error, self._psycopg.Error):
             return None
         said = " ".join(str(error).split()) or type(error).__name__
-        return LedgerUnavailable(
-            f"PostgreSQL cannot keep {self.shown}: {said}. Nothing was handed out. A charge may have been recorded: "
-            "ask again with the same key=, or look at the entries."
+        unsure = " A charge may have been recorded: ask again with the same key=." if self._writing else ""
+        return LedgerUnavailable(f"PostgreSQL cannot keep {self.shown}: {said}. Nothing was handed out.{unsure}")
+
+
+def _without_password(psycopg: Any, address: str) -> str:
+    """The address as it may be printed, from its parts: cut out of the text, a strange password might stay in."""
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(address)
+        host, port, database = (str(parts.get(name) or "") for name in ("host", "port", "dbname"))
+        readable = "@" not in host + database and port.replace(",", "").isdigit() | (port == "")
+    except psycopg.Error:  # whose message may quote the password
+        readable = False
+    if not readable:
+        raise InvalidArgument(
+            "The PostgreSQL URL cannot be read. Write postgresql://user@host:5432/database#schema, and special "
+            "characters of a password as %2F and the like."
         )
+    return f"postgresql://{quote(host, safe='[]:,')}{port and f':{port}'}/{quote(database)}"

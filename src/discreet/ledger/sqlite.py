@@ -38,20 +38,22 @@ class SqliteStore(PerProcess):
         if not self.path.exists():
             return False
         with self.transaction(write=False) as execute:
-            return bool(execute("SELECT name FROM sqlite_master WHERE name = 'head'"))
+            return "head" in _tables(execute)
 
     @contextmanager
     def create(self) -> Iterator[Execute]:
         """A transaction that makes the tables, unless they are there."""
         if not self.in_memory:
             self._make_file()
+            with self.transaction(write=False) as execute:
+                if (present := _tables(execute)) and "head" not in present:
+                    raise InvalidArgument(f"{self.shown} is a database with other tables. Choose a file of its own.")
+            with self._held():
+                _log_ahead(self._connection)
         with self.transaction(write=True) as execute:
-            tables = {name for (name,) in execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if not tables:
+            if not _tables(execute):
                 for statement in SCHEMA:
                     execute(statement.format(integer="INTEGER", bytes="BLOB"))
-            elif "head" not in tables:
-                raise InvalidArgument(f"{self.shown} is a database with other tables. Choose a file of its own.")
             yield execute
         self._made = True
 
@@ -85,13 +87,7 @@ class SqliteStore(PerProcess):
             )
         where = ":memory:" if self.in_memory else f"{self.path.as_uri()}?mode=rw"
         connection = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE)
-        try:
-            connection.execute("PRAGMA synchronous = FULL")
-            if not self.in_memory:
-                _log_ahead(connection)
-        except BaseException:
-            connection.close()
-            raise
+        connection.execute("PRAGMA synchronous = FULL")
         return connection
 
     def _begin(self, *, write: bool) -> None:
@@ -116,8 +112,12 @@ class SqliteStore(PerProcess):
         )
 
 
+def _tables(execute: Execute) -> set[str]:
+    return {name for (name,) in execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
 def _log_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log. Processes that open a new file at once may be in each other's way for a moment."""
+    """Switch to the write-ahead log, for good. Processes that open a new file at once may be in each other's way for a moment."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:

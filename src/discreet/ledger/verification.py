@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from discreet._version import __version__
 from discreet.guarantees.rules import Rule, Vector
@@ -12,7 +13,7 @@ from discreet.ledger.book import WHOLE, Row
 from discreet.ledger.record import read_guarantee
 from discreet.ledger.store import Store
 
-_BATCH = 1000
+_BATCH, _BATCH_OF_ANSWERS = 1000, 100
 _PLATFORM = 10**9
 """Costs may differ by one part in this many between machines, whose `exp` and `log` differ in the last digits."""
 
@@ -29,6 +30,17 @@ def walked(store: Store, first: int, last: int | None) -> Iterator[tuple[Row, bo
         yield from ((row, row.number in answered) for row in found)
 
 
+def _with_answers(store: Store, last: int) -> Iterator[tuple[Row, tuple[Any, str] | None]]:
+    """Entries with their answers, oldest first, few at a time: an answer may be large."""
+    statement = "SELECT number, data, digest FROM answers WHERE number BETWEEN ? AND ?"
+    for start in range(0, last + 1, _BATCH_OF_ANSWERS):
+        stop = min(last, start + _BATCH_OF_ANSWERS - 1)
+        with store.transaction(write=False) as execute:
+            found = book.rows(execute, start, stop)
+            kept = {number: (data, digest) for number, data, digest in execute(statement, start, stop)}
+        yield from ((row, kept.get(row.number)) for row in found)
+
+
 def verified(store: Store, ledger: str) -> int:
     """The number of entries, once all of them are found to be right; LedgerDamaged otherwise."""
     checkpoint = store.checkpoint_of(ledger)
@@ -42,14 +54,14 @@ def verified(store: Store, ledger: str) -> int:
         raise book.damaged("it has entries or answers outside its chain")
     before, number = "", 0
     accounts: dict[str, tuple[Rule, Vector]] = {}
-    for row, answered in walked(store, 0, at.number):
+    for row, answer in _with_answers(store, at.number):
         if row.number != number:
             raise book.damaged(f"entry {number} is missing")
         if row.chained_to(before) != row.chain:
             raise book.damaged(f"entry {number} was changed after it was written, or the one before it")
         _check_totals(row, accounts)
-        if answered:
-            _check_answer(store, row)
+        if answer is not None:
+            _check_answer(row, *answer)
         before, number = row.chain, number + 1
     if number != at.number + 1 or before != at.chain:
         raise book.damaged("its head is not its last entry")
@@ -96,8 +108,6 @@ def _check_decree(row: Row, accounts: dict[str, tuple[Rule, Vector]], totals: di
     accounts[row.analyst] = (row.rule, expected)
 
 
-def _check_answer(store: Store, row: Row) -> None:
-    with store.transaction(write=False) as execute:
-        data, digest, _ = execute("SELECT data, digest, not_private FROM answers WHERE number = ?", row.number)[0]
+def _check_answer(row: Row, data: Any, digest: str) -> None:
     if row.kind != "charge" or (data is not None and answers.bound(row.chain, bytes(data)) != digest):
         raise book.damaged(f"the answer of entry {row.number} was changed after it was written")

@@ -1,0 +1,257 @@
+"""`discreet ledger TARGET`: what remains of a ledger and its last entries; all of it checked, or exported."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import tomllib
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import set_cell_size
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.unit import Unit
+from discreet.ledger import Entry, Ledger
+
+_URLS = ("postgresql://", "postgres://")
+_BATCH = 1000
+_NARROWEST = 72
+"""On fewer columns, lines that the terminal breaks read better than columns of single letters."""
+_GAP = 2
+"""Spaces between columns."""
+
+
+def main(
+    target: str,
+    *,
+    verify: bool = False,
+    export: str | None = None,
+    adopt: str | None = None,
+    last: int = 20,
+    console: Console | None = None,
+) -> int:
+    """Open the ledger that `target` names and show it; 0 unless an error says otherwise.
+
+    `verify` checks the whole record instead, `export` prints it as "json" or "csv". `adopt` says why a ledger without
+    its checkpoint is to be trusted, and records that first.
+    """
+    out = console or Console(highlight=False)
+    where = _ledger_of(target)
+    if adopt is not None and not adopt.strip():
+        raise InvalidArgument('An adoption needs a reason, for the record. Say why: --adopt "restored on 3 May".')
+    with closing(Ledger.open(where) if adopt is None else Ledger.adopt(where, why=adopt)) as ledger:
+        if verify:
+            _verify(ledger, Console(stderr=True, highlight=False) if export else out)
+        if export:
+            _export(ledger, export, out.file)
+        elif not verify:
+            _show(ledger, last, out)
+    return 0
+
+
+def _ledger_of(target: str) -> str:
+    """The path or URL of a ledger: the target itself, or what a policy file names."""
+    if target.startswith(_URLS) or not target.endswith(".toml"):
+        return target
+    file = Path(target).expanduser()
+    try:
+        policy = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidArgument(f"The policy {file} cannot be read: {error.strerror}. Name one that exists.") from None
+    except ValueError as error:
+        raise InvalidArgument(f"The policy {file} is not TOML: {error}. Mend that line.") from None
+    table = policy.get("ledger")
+    path = table.get("path") if isinstance(table, dict) else None
+    if not isinstance(path, str) or not path:
+        raise InvalidArgument(f'The policy {file} names no ledger. Add to it: [ledger] and path = "clinic.ledger".')
+    return path if path.startswith(_URLS) else str(file.parent / Path(path).expanduser())
+
+
+def _verify(ledger: Ledger, out: Console) -> None:
+    with Console(stderr=True).status("Checking every hash, cost, total and answer …"):
+        checked = ledger.verify()
+    out.print(
+        f"The record is whole: {_count(checked, 'entry', 'entries')} checked, the opening among them.", style="green"
+    )
+
+
+# --- for people -------------------------------------------------------------------------------------------
+
+
+def _show(ledger: Ledger, last: int, out: Console) -> None:
+    out.width = max(out.width, _NARROWEST)
+    number, analysts = ledger.count, ledger.analysts
+    out.print(_heading(ledger, number))
+    out.print(_bars(ledger, analysts, out.width))
+    entries = ledger.entries(max(1, number - last + 1), number)
+    if entries:
+        out.print()
+        out.print(_table(entries, out.width, analysts=bool(analysts)))
+    if older := number - len(entries):
+        out.print(f"{_count(older, 'older entry is', 'older entries are')} not shown: --last {number} shows all.")
+
+
+def _heading(ledger: Ledger, number: int) -> Panel:
+    [opening] = ledger.entries(0, 0)
+    rule = ledger.rule
+    rows = {
+        "ledger": _clean(ledger.target),
+        "protects": _clean(_protected(ledger.protects)),
+        "limit": str(rule.limit),
+        "rule": rule.name,
+        "entries": f"{number:,} since it was opened on {_time(opening):%Y-%m-%d}",
+    }
+    grid = Table.grid(padding=(0, _GAP, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, words in rows.items():
+        grid.add_row(name, Text(words))
+    return Panel.fit(grid, title="discreet ledger")
+
+
+def _protected(unit: Unit) -> str:
+    who = "one row" if unit.column is None else f"one person, all rows of one {unit.column}"
+    return who if unit.neighbors == "add_or_remove" else f"{who}; neighbors by replacement"
+
+
+def _bars(ledger: Ledger, analysts: tuple[str, ...], width: int) -> Table:
+    """What still fits: for the whole data set, then for each analyst."""
+    accounts = [("the data set", ledger), *((_clean(name), ledger.for_analyst(name)) for name in analysts)]
+    left = [(name, account.remaining, account.limit) for name, account in accounts]
+    words = [f"{remaining or 'nothing'} of {limit} still fits" for _, remaining, limit in left]
+    names = min(max(len(name) for name, _ in accounts), width // 4) if analysts else 0
+    room = min(40, max(10, width - names - max(map(len, words)) - 3 * _GAP))
+    grid = Table.grid(padding=(0, _GAP, 0, 0))
+    if analysts:
+        grid.add_column(overflow="fold", max_width=names)
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for (name, remaining, limit), said in zip(left, words, strict=True):
+        grid.add_row(*[Text(name, "bold")][: len(analysts)], _bar(remaining, limit, room), Text(said))
+    return grid
+
+
+def _bar(remaining: Guarantee | None, limit: Guarantee, room: int) -> Text:
+    # under a limit with δ a pure release may be a little larger than the limit's ε
+    share = 0.0 if remaining is None else min(1.0, _size(remaining) / _size(limit))
+    full = room if share == 1 else min(room - 1, math.ceil(share * room))
+    style = "green" if share > 0.5 else "yellow" if share > 0.1 else "red"
+    return Text.assemble(("█" * full, style), ("░" * (room - full), "dim" if full else style))
+
+
+def _size(guarantee: Guarantee) -> float:
+    return next(float(getattr(guarantee, name)) for name in ("epsilon", "rho", "mu") if hasattr(guarantee, name))
+
+
+def _table(entries: tuple[Entry, ...], width: int, *, analysts: bool) -> Table:
+    """Two lines for an entry, three for a long question, at 80 columns and at 120."""
+    promises = [_promise(entry) for entry in entries]
+    states = [_state(entry, width // 8 if analysts else 0) for entry in entries]
+    taken = len("2000-01-01 00:00:00") + max(len("guarantee"), _widest(promises)) + _widest(states)
+    room = max(20, width - taken - 3 * _GAP)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="bold")
+    table.add_column("receipt\ntime (UTC)", no_wrap=True)
+    table.add_column("asked\nmechanism", overflow="fold")
+    table.add_column("guarantee", no_wrap=True)
+    table.add_column("state\nanalyst" if analysts else "state", overflow="fold")
+    for entry, promise, state in zip(entries, promises, states, strict=True):
+        receipt = Text.assemble(entry.receipt, (f"\n{_time(entry):%Y-%m-%d %H:%M:%S}", "dim"))
+        table.add_row(receipt, _asked(entry, room), promise, state)
+    return table
+
+
+def _asked(entry: Entry, room: int) -> Text:
+    """The question, or the kind of the owner's entry and its reason; below it the mechanism."""
+    owners = "" if entry.kind == "charge" else f"{entry.kind}: "
+    shown = Text(_cut(owners + entry.asked, room, lines=2))
+    shown.stylize("bold", 0, len(owners))
+    return shown.append(f"\n{_cut(entry.mechanism, room, lines=1)}", "dim") if entry.mechanism else shown
+
+
+def _promise(entry: Entry) -> Text:
+    """A charge's guarantee, or the limit that the owner's entry set; a line ends before δ, never inside it."""
+    words = str(entry.guarantee) if entry.kind == "charge" else f"limit {entry.guarantee}"
+    return Text("\n".join(_lines(words.replace(", δ", ",\nδ").replace(" at ", "\nat "), 22)))
+
+
+def _state(entry: Entry, room: int) -> Text:
+    """The state; below it the analyst, where there is room for names."""
+    shown = Text(entry.state, {"answered": "green", "reserved": "yellow"}.get(entry.state, "dim"))
+    return shown.append(f"\n{_cut(entry.analyst or '', room, lines=4)}", "default") if room else shown
+
+
+def _widest(cells: list[Text]) -> int:
+    return max(line.cell_len for cell in cells for line in cell.split())
+
+
+def _cut(text: str, room: int, *, lines: int) -> str:
+    """The beginning of a text, on so many lines; the export has all of it."""
+    found = _lines(_clean(text), room)
+    if len(found) > lines:
+        found[lines - 1 :] = [f"{set_cell_size(found[lines - 1], room - 2).rstrip()} …"]
+    return "\n".join(found)
+
+
+def _lines(text: str, room: int) -> list[str]:
+    # unlike textwrap, rich knows that a Chinese character takes two columns
+    return [line.plain for line in Text(text).wrap(Console(), room)]
+
+
+def _time(entry: Entry) -> datetime:
+    return datetime.fromtimestamp(entry.time, UTC)
+
+
+def _clean(text: str) -> str:
+    """Text on one line, without the characters by which a question could steer the terminal that shows it."""
+    return "".join(mark if mark.isprintable() else "�" for mark in " ".join(text.split()))
+
+
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number:,} {one if number == 1 else more}"
+
+
+# --- for other programs -----------------------------------------------------------------------------------
+
+
+def _export(ledger: Ledger, kind: str, out: IO[str]) -> None:
+    """The record from entry 1 on, a batch at a time: a million entries need no more memory than a thousand."""
+    number = ledger.count
+    batches = (ledger.entries(first, min(first + _BATCH - 1, number)) for first in range(1, number + 1, _BATCH))
+    entries = (entry.exported() for batch in batches for entry in batch)
+    if kind == "csv":
+        [opening] = ledger.entries(0, 0)
+        writer = csv.writer(out)  # lines end with \r\n, or csv would not quote a cell with \r in it
+        writer.writerow(opening.exported())
+        writer.writerows([_harmless(cell) for cell in entry.values()] for entry in entries)
+        return
+    out.write(json.dumps(_facts(ledger), ensure_ascii=False)[:-1] + ', "entries": [')
+    for index, entry in enumerate(entries):
+        out.write((",\n" if index else "\n") + json.dumps(entry, ensure_ascii=False))
+    out.write("\n]}\n")
+
+
+def _facts(ledger: Ledger) -> dict[str, Any]:
+    rule, remaining = ledger.rule, ledger.remaining
+    return {
+        "target": ledger.target,
+        "protects": repr(ledger.protects),
+        "limit": str(rule.limit),
+        "rule": rule.name,
+        "spent": {label: used if math.isfinite(used) else None for label, used in ledger.spent.items()},
+        "remaining": None if remaining is None else str(remaining),
+    }
+
+
+def _harmless(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
