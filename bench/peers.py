@@ -20,6 +20,7 @@ PINS = {
     "opendp": ["opendp==0.16.0"],
     "dp-accounting": ["dp-accounting==0.6.0"],
     "prv-accountant": ["prv-accountant==0.2.0"],
+    "diffprivlib": ["diffprivlib==0.6.6", "scikit-learn==1.7.2"],
 }
 HOME = Path(os.environ.get("PEERS_HOME") or Path(__file__).resolve().parent.parent / ".peers")
 

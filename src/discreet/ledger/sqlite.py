@@ -117,7 +117,7 @@ def _tables(execute: Execute) -> set[str]:
 
 
 def _log_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log, for good. Processes that open a new file at once may be in each other's way for a moment."""
+    """Switch to the write-ahead log, for good. Processes that make one file at once may be in each other's way."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
