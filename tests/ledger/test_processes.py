@@ -69,6 +69,22 @@ def test_kill_nine_never_leaves_an_answer_without_a_debit(place):
     no_answer_without_a_debit(place)
 
 
+def test_opening_accounts_and_verifying_amid_charges_raise_no_false_alarm(place):
+    place.open(dp.Pure(epsilon=1000)).close()
+    receipts = run_worker("crowd", place, 8)["receipts"]
+    assert len(set(receipts)) == 40
+    ledger = place.open()
+    assert ledger.verify() == 42  # with the opening and one account
+    assert ledger.analysts == ("alice",)
+
+
+def test_many_make_one_ledger_at_once(place):
+    """Sixteen processes that find no ledger make one, and one only."""
+    receipts = run_worker("make", place, 16)["receipts"]
+    assert len(set(receipts)) == 16
+    assert place.open().verify() == 17
+
+
 @pytest.mark.parametrize(
     ("check", "mutant", "reason"),
     [

@@ -197,15 +197,46 @@ def forget(ledger, charges):
     return {}
 
 
+def crowd(ledger, processes):
+    """Everybody opens, makes the same account, charges and verifies, all at once."""
+
+    def work(write):
+        target, checkpoint = sys.argv[2:4]
+        for _ in range(5):
+            mine = dp.Ledger.open(target, checkpoint=checkpoint)
+            alice = mine.for_analyst("alice", limit=dp.Pure(epsilon=900))
+            write(ask(alice, None).receipt)
+            mine.verify()
+            mine.close()
+
+    lines, _ = collect([fork(work) for _ in range(int(processes))])
+    return {"receipts": lines}
+
+
+def make(_, processes):
+    """Everybody makes the ledger, and charges it."""
+
+    def work(write):
+        target, checkpoint = sys.argv[2:4]
+        terms = {"protects": dp.row(), "limit": dp.Pure(epsilon=1000)}
+        write(ask(dp.Ledger.open(target, checkpoint=checkpoint, **terms), None).receipt)
+
+    lines, _ = collect([fork(work) for _ in range(int(processes))])
+    return {"receipts": lines}
+
+
 def main():
     if mutant := os.environ.get("DISCREET_TEST_MUTANT"):
         from mutants import MUTANTS
 
         MUTANTS[mutant]()
     task, target, checkpoint, *arguments = sys.argv[1:]
-    ledger = dp.Ledger.open(target, checkpoint=checkpoint)
-    assert ledger.spent is not None  # the connection is open when we fork
-    print(json.dumps({"race": race, "retry": retry, "crash": crash, "forget": forget}[task](ledger, *arguments)))
+    ledger = None
+    if task != "make":
+        ledger = dp.Ledger.open(target, checkpoint=checkpoint)
+        assert ledger.spent is not None  # the connection is open when we fork
+    tasks = {"make": make, "race": race, "retry": retry, "crash": crash, "forget": forget, "crowd": crowd}
+    print(json.dumps(tasks[task](ledger, *arguments)))
 
 
 if __name__ == "__main__":

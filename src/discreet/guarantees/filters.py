@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from discreet.errors import BudgetExhausted, IncompatibleGuarantee, InvalidArgument
@@ -30,6 +30,15 @@ from discreet.rational import LEDGER_UNIT, SMALLEST_EPSILON, check_count, exactl
 Vector = tuple[int, ...]
 SHOWN_AT = Fraction(1, 10**6)
 """The δ at which a total is shown when the limit names none (a limit in ρ, μ or a Rényi order)."""
+
+
+class Remembered(dict[Guarantee, Vector]):
+    """The last few thousand costs, so that a charge repeated is not priced again."""
+
+    def setdefault(self, key: Guarantee, default: Any = None) -> Vector:
+        if len(self) >= 4096:
+            self.clear()
+        return super().setdefault(key, default)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +66,10 @@ class Rule:
         """Whether spending `vector` in all keeps the promise of `limit`."""
         raise NotImplementedError
 
+    @cached_property
+    def _costs(self) -> Remembered:
+        return Remembered()
+
     @property
     def nothing(self) -> Vector:
         """What a new ledger has spent."""
@@ -65,7 +78,7 @@ class Rule:
     def spend(self, vector: Vector, guarantee: Guarantee, times: int = 1) -> Vector:
         """What is spent after `times` more releases. Addition and repetition happen here and nowhere else."""
         count = check_count(times, "times")
-        cost = _coordinates(self, guarantee)
+        cost = self._costs.get(guarantee) or self._costs.setdefault(guarantee, self.coordinates(guarantee))
         return tuple(spent + count * more for spent, more in zip(vector, cost, strict=True))
 
     def fixed(self) -> Self:
@@ -281,11 +294,6 @@ class GaussianRule(Filter):
 
     def epsilon(self, spent: Fraction, delta: Fraction) -> Fraction:
         return as_fraction(GaussianTradeoff(mu=sqrt_up(spent)).epsilon_at(delta=delta))
-
-
-@lru_cache(maxsize=4096)
-def _coordinates(rule: Rule, guarantee: Guarantee) -> Vector:
-    return rule.coordinates(guarantee)
 
 
 def _covers(limit: Guarantee, old: Guarantee) -> bool:

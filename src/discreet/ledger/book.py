@@ -117,11 +117,23 @@ def terms(execute: Execute, analyst: str) -> Row | None:
 
 def spent(execute: Execute, analyst: str, at: Head) -> Vector:
     """What an account has spent, from its newest entry."""
-    newest = _one(execute, "(SELECT MAX(number) FROM entries WHERE analyst = ?)", analyst) if analyst else None
-    last = newest or row(execute, at.number)
+    last = _newest(execute, analyst) if analyst else row(execute, at.number)
     if last.number == at.number and last.chain != at.chain:
         raise damaged("its head is not the chain of its last entry")
     return last.spent(analyst)
+
+
+def _newest(execute: Execute, analyst: str) -> Row:
+    """An analyst's last entry, by the index: a MAX would walk all newer entries of others in some plans."""
+    found = _one(
+        execute,
+        "(SELECT number FROM entries WHERE (analyst, number) <= (?, 9223372036854775807) "
+        "ORDER BY analyst DESC, number DESC LIMIT 1)",
+        analyst,
+    )
+    if found is None or found.analyst != analyst:
+        raise damaged(f"the account of {analyst} is missing")
+    return found
 
 
 def analysts(execute: Execute) -> tuple[str, ...]:

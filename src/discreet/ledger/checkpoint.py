@@ -45,15 +45,15 @@ class Checkpoint:
             raise self._unavailable(error) from None
 
     def advance(self, seen: Seen) -> None:
-        """Note an entry, unless a newer one of the same ledger is noted already."""
+        """Note an entry, unless a newer one of the same ledger is noted already; another ledger's are forgotten."""
         try:
             with self._locked() as file:
                 content = os.pread(file, 2 * _SLOT, 0)
                 newest = max(_slots(content), key=lambda slot: slot.number, default=None)
-                if newest is not None and newest.ledger == seen.ledger and newest.number >= seen.number:
-                    return
-                at = 0 if newest is None or _slots(content[:_SLOT]) != [newest] else _SLOT
-                os.pwrite(file, _slot(seen), at)
+                if newest is None or newest.ledger != seen.ledger:
+                    os.pwrite(file, _slot(seen).ljust(2 * _SLOT), 0)
+                elif newest.number < seen.number:
+                    os.pwrite(file, _slot(seen), _SLOT if _slots(content[:_SLOT]) == [newest] else 0)
         except OSError as error:
             raise self._unavailable(error) from None
 

@@ -97,9 +97,11 @@ class Ledger:
             raise InvalidArgument("An analyst's limit must be of the kind of the data set's: both in ε, or both in ρ.")
         with self._store.transaction(write=True) as execute:
             at = book.head(execute, self._store.lock_head)
-            if book.terms(execute, name) is not None:  # made by another process at this moment
-                return self.for_analyst(name, limit=limit, rule=rule)
-            row = account._decree(execute, at, "account", f"an account for {name}", own, own.nothing)
+            present = book.terms(execute, name)
+            if present is None:
+                row = account._decree(execute, at, "account", f"an account for {name}", own, own.nothing)
+        if present is not None:  # made by another process at this moment
+            return self.for_analyst(name, limit=limit, rule=rule)
         account._note(row)
         return account
 
@@ -269,9 +271,12 @@ class Ledger:
 
     def remaining_after(self, entry: Entry) -> Callable[[], Guarantee | None]:
         """What remained after an entry, worked out only when it is called for."""
+        return partial(self._left_after, entry)
+
+    def _left_after(self, entry: Entry) -> Guarantee | None:
         with self._store.transaction(write=False) as execute:
             rules = self._accounts(execute)
-        return partial(self._largest, {name: (rule, entry.totals[name]) for name, rule in rules.items()})
+        return self._largest({name: (rule, entry.totals[name]) for name, rule in rules.items()})
 
     def _standing_now(self) -> Standing:
         with self._store.transaction(write=False) as execute:

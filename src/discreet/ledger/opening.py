@@ -164,7 +164,7 @@ def _not_beside(store: Store, what: str) -> LedgerDamaged:
 def _check_not_lost(store: Store) -> None:
     checkpoint = store.checkpoint_of("")
     seen = None if checkpoint is None else checkpoint.read()
-    if checkpoint is not None and seen is not None and seen.number:
+    if checkpoint is not None and seen is not None and seen.number and not store.exists():  # nor made just now
         raise LedgerDamaged(
             f"The ledger {store.shown} is gone, but its checkpoint has seen {seen.number} entries. Put it back. "
             f"To begin anew, which forgets what was spent and breaks the old promise, delete {checkpoint.path}."
@@ -195,7 +195,7 @@ def _make(store: Store, protects: Unit, rule: Rule) -> None:
         first = book.append(execute, None, facts | {"costs": {}, "totals": {WHOLE: rule.nothing}})
     checkpoint = store.checkpoint_of(ledger)
     if checkpoint is not None:
-        checkpoint.replace(seen_of(store, ledger, Head(0, first.chain)))
+        checkpoint.advance(seen_of(store, ledger, Head(0, first.chain)))
 
 
 def _terms(first: Row) -> Terms:

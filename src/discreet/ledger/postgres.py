@@ -82,7 +82,8 @@ class PostgresStore(PerProcess):
 
     def _begin(self, *, write: bool) -> None:
         self._writing = write
-        begin = f"BEGIN ISOLATION LEVEL READ COMMITTED {'READ WRITE' if write else 'READ ONLY'}"
+        # a writer waits for the head and must then see it as it is; a reader's statements must see one moment
+        begin = f"BEGIN ISOLATION LEVEL {'READ COMMITTED READ WRITE' if write else 'REPEATABLE READ READ ONLY'}"
         try:
             self._connection.execute(begin)
         except self._psycopg.OperationalError:  # the server let go of an idle connection: nothing was begun yet

@@ -79,7 +79,7 @@ def _check_totals(row: Row, accounts: dict[str, tuple[Rule, Vector]]) -> None:
     if {WHOLE, row.analyst} != set(costs) or set(costs) != set(totals):
         raise book.damaged(f"entry {row.number} does not charge the accounts it should")
     for name, (rule, spent) in ((name, accounts[name]) for name in costs):
-        due = rule.coordinates(guarantee)
+        due = rule.spend(rule.nothing, guarantee)
         if not all(_enough(paid, owed, row) for paid, owed in zip(costs[name], due, strict=True)):
             raise book.damaged(
                 f"entry {row.number} of version {row.code_version} cost other than its guarantee does in {__version__}"
