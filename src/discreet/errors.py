@@ -2,6 +2,8 @@
 
     DiscreetError
     ├── InvalidArgument        a parameter is out of its domain; nothing was read or spent (also a ValueError)
+    │   └── QueryError         a question is no query, or speaks of a table or column that is not there
+    ├── NotAllowed             a question that can be read, but not be answered privately
     ├── IncompatibleGuarantee  two promises are stated for different units or neighbor relations
     ├── BudgetExhausted        a release would pass the ledger's limit; nothing was spent
     ├── LedgerDamaged          a ledger was tampered with, cut short, copied or put back; nothing more is released
@@ -22,6 +24,14 @@ class DiscreetError(Exception):
 
 class InvalidArgument(DiscreetError, ValueError):
     """A parameter is outside its domain. Raised before any data is read."""
+
+
+class QueryError(InvalidArgument):
+    """A question that cannot be read: it is no query, or speaks of a table or column that is not there."""
+
+
+class NotAllowed(DiscreetError):
+    """A question that can be read, but not be answered privately. The message says what to write instead."""
 
 
 class IncompatibleGuarantee(DiscreetError):

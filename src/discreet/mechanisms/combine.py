@@ -22,7 +22,7 @@ from discreet.mechanisms.mechanism import least_noise, meets
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Grid, Integers, Interval, Space
-from discreet.rational import Number, check_positive, check_probability, exactly
+from discreet.rational import Number, check_count, check_positive, check_probability, exactly
 
 
 @dataclass(frozen=True)
@@ -190,6 +190,41 @@ class Composed:
         if len(value) != len(self.mechanisms):
             raise InvalidArgument(f"{len(self.mechanisms)} answers are needed, one for each mechanism.")
         return tuple(m._draw(v) for m, v in zip(self.mechanisms, value, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerGroup:
+    """Answers one question in every group; one unit is in at most `groups` of them.
+
+    Promise: the numerically tight composition of `groups` answers, however many groups there are.
+    Error: of the answer in one group.
+    """
+
+    mechanism: Any
+    groups: int = 1
+
+    def __post_init__(self) -> None:
+        check_count(self.groups, "groups")
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
+        return compose([self.mechanism.guarantee(sensitivity)] * self.groups)
+
+    @classmethod
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, of: Callable[[Fraction], Any], sensitivity: Any, groups: int = 1
+    ) -> Self:
+        """The least noise of a family `of(scale)` that keeps `guarantee` for a unit in so many groups."""
+        return least_noise(
+            lambda scale: cls(mechanism=of(scale), groups=groups),
+            lambda m: meets(m.guarantee(sensitivity), guarantee),
+            Fraction(1),
+        )
+
+    def error(self, confidence: Any) -> Accuracy:
+        return self.mechanism.error(confidence)  # type: ignore[no-any-return]
+
+    def _draw(self, value: Sequence[Any]) -> list[Any]:
+        return [self.mechanism._draw(one) for one in value]
 
 
 @dataclass(frozen=True, kw_only=True)

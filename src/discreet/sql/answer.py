@@ -1,0 +1,203 @@
+"""The answer to a question: a table of noisy values, each with its error beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from discreet.engines.duckdb import DuckDB, quoted
+from discreet.guarantees.guarantee import Guarantee
+from discreet.releases import Release
+from discreet.sql.compile import safe
+from discreet.sql.expressions import Expr
+from discreet.sql.intervals import Columns
+from discreet.sql.plan import Question
+
+CONFIDENCE = 0.95
+
+
+class Answer:
+    """What leaves for a question in SQL: `table` is an Arrow table; every noisy column has its error beside it."""
+
+    def __init__(self, question: Question, columns: Columns, release: Release, notes: tuple[str, ...]) -> None:
+        self.question, self.notes = question, notes
+        self._columns, self._release = columns, release
+        self._shown = _shown_rows(question, columns)
+        self.table = self.with_errors(CONFIDENCE)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the whole answer promises."""
+        return self._release.guarantee
+
+    @property
+    def receipt(self) -> str | None:
+        """The entry of the ledger."""
+        return self._release.receipt
+
+    @property
+    def remaining(self) -> Guarantee | None:
+        """What still fitted the ledger when this was answered."""
+        return self._release.remaining
+
+    @property
+    def replayed(self) -> bool:
+        """Whether this was asked before: the stored answer, at no new cost."""
+        return self._release.replayed
+
+    @property
+    def not_private(self) -> bool:
+        """Whether it was made in test mode."""
+        return self._release.not_private
+
+    def with_errors(self, confidence: float) -> Any:
+        """The table with errors of another confidence: each is half an interval in the column's unit."""
+        import pyarrow as pa
+
+        places, values = self._shown
+        table: dict[str, Any] = {}
+        for output in self.question.outputs:
+            table[output.name] = values[output.name]
+            if self._is_noisy(output.expr):
+                table[f"{output.name}_error"] = self._error(output.expr, values[output.name], places, confidence)
+        return pa.table(table)
+
+    def _is_noisy(self, expr: Expr) -> bool:
+        return any(field.id.startswith("a") for field in expr.fields())
+
+    def _error(self, expr: Expr, values: Any, places: Any, confidence: float) -> Any:
+        import pyarrow as pa
+
+        band = self._columns.band(expr, confidence)
+        if band is None:
+            return pa.nulls(len(places), pa.float64())
+        value = np.array([np.nan if v is None else float(v) for v in values.to_pylist()])
+        half = np.maximum(band[1][places] - value, value - band[0][places])
+        return pa.array([float(h) if np.isfinite(h) else None for h in half], pa.float64())
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """The table as a polars DataFrame."""
+        from discreet.extras import need
+
+        return need("polars", "polars", "answer.to_polars").from_arrow(self.table)
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer as one object for other programs."""
+        names = [output.name for output in self.question.outputs]
+        errors = [f"{output.name}_error" if self._is_noisy(output.expr) else None for output in self.question.outputs]
+        rows = self.table.to_pylist()
+        return {
+            "columns": names,
+            "rows": [[row[name] for name in names] for row in rows],
+            "errors": [[None if name is None else row[name] for name in errors] for row in rows],
+            "confidence": CONFIDENCE,
+            "guarantee": _numbers(self.guarantee),
+            "remaining": None if self.remaining is None else _numbers(self.remaining),
+            "receipt": self.receipt,
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"<Answer: {self.table.num_rows} rows, {', '.join(o.name for o in self.question.outputs)}; {self._line()}>"
+        )
+
+    def _line(self) -> str:
+        said = [str(self.guarantee), f"receipt {self.receipt}"]
+        if self.replayed:
+            said.append("answered before, at no new cost")
+        if self.not_private:
+            said.append("NOT PRIVATE: made in test mode")
+        return "; ".join(said)
+
+    def __str__(self) -> str:
+        return f"{_text_table(self)}\n{self._line()}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        names = [output.name for output in self.question.outputs]
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in _shown_cells(self)
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self._line())}</p>"
+
+
+def _numbers(guarantee: Guarantee) -> dict[str, float]:
+    delta = float(guarantee.infinite)
+    pure = guarantee.largest_loss
+    if pure is not None:
+        return {"epsilon": float(pure), "delta": delta}
+    return {"epsilon": guarantee.epsilon_at(delta=1e-9), "delta": 1e-9}
+
+
+def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, Any]]:
+    """Which cells are shown, in order, and the values of each column: arithmetic, HAVING, ORDER BY and LIMIT run on
+    noisy values only, in a database of their own.
+    """
+    import pyarrow as pa
+
+    table: dict[str, Any] = {"place": np.arange(max(len(columns.keys), 1))}
+    for number, field in enumerate(question.key_fields):
+        table[field.id] = pa.array([key[number] for key in columns.keys])
+    for aggregate in question.aggregates:
+        table[aggregate.field.id] = _typed(columns.value(aggregate), aggregate.field.type)
+    engine = DuckDB({"noisy": pa.table(table)})
+    shown = [f"{safe(output.expr)} AS {quoted(output.name)}" for output in question.outputs]
+    text = f"SELECT place AS {quoted(_PLACE)}, {', '.join(shown)} FROM {engine.relations['noisy']}"
+    if question.having is not None:
+        text += f" WHERE {safe(question.having)}"
+    orders = [
+        f"{safe(o.expr)} {'DESC' if o.descending else 'ASC'} NULLS {'FIRST' if o.nulls_first else 'LAST'}"
+        for o in question.order
+    ]
+    text += f" ORDER BY {', '.join([*orders, 'place'])}"
+    if question.limit is not None:
+        text += f" LIMIT {question.limit}"
+    if question.offset:
+        text += f" OFFSET {question.offset}"
+    found = engine.table(text)
+    engine.close()
+    places = found.column(_PLACE).to_numpy()
+    return places, {output.name: found.column(output.name) for output in question.outputs}
+
+
+_PLACE = "place of the cell"
+
+
+def _typed(values: Any, kind: str) -> Any:
+    """A noisy count is shown as a whole number: rounding it is free, and within its error."""
+    return np.rint(values).astype(np.int64) if kind == "integer" else values
+
+
+def _shown_cells(answer: Answer) -> list[list[str]]:
+    rows = answer.table.to_pylist()
+    return [[_cell(row, output.name) for output in answer.question.outputs] for row in rows]
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    value, error = row[name], row.get(f"{name}_error")
+    if value is None:
+        return ""
+    if f"{name}_error" not in row:
+        return str(value)
+    if error is None:
+        return f"{value:,.6g} ± ?" if isinstance(value, float) else f"{value:,} ± ?"
+    if isinstance(value, int):
+        return f"{value:,} ± {error:,.0f}"
+    digits = max(0, min(12, 1 - int(np.floor(np.log10(error))))) if error > 0 else 2
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}"
+
+
+def _text_table(answer: Answer) -> str:
+    names = [output.name for output in answer.question.outputs]
+    cells = [names, *_shown_cells(answer)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(names))]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])

@@ -1,0 +1,347 @@
+"""Scalar expressions of a question: only what is listed here can be written, printed or run.
+
+A `Call` names one operation of `OPERATIONS`; an engine prints each of them in its own words, so that it never fails on
+a value. Types and ranges follow from the declared columns; a range is where values are clamped to before they are
+added, so a range that is too narrow biases an answer and never breaks its promise.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.sql.schema import Type
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a relation: the name it is printed by (`id`), and what is known of its values."""
+
+    id: str
+    name: str
+    type: Type
+    between: tuple[Any, Any] | None = None
+    choices: tuple[Any, ...] | None = None
+
+
+class Expr:
+    """An expression over the fields of one relation."""
+
+    type: Type
+
+    def fields(self) -> Iterator[Field]:
+        """Every field it reads."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class Ref(Expr):
+    """The value of a field."""
+
+    field: Field
+
+    @property
+    def type(self) -> Type:  # type: ignore[override]
+        return self.field.type
+
+    def fields(self) -> Iterator[Field]:
+        yield self.field
+
+
+@dataclass(frozen=True)
+class Const(Expr):
+    """A value written in the question; None is NULL."""
+
+    value: Any
+    type: Type
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """One operation on values. `detail` is a part of its name: the unit of a date part, the type of a cast."""
+
+    op: str
+    args: tuple[Expr, ...]
+    type: Type
+    detail: str = ""
+
+    def fields(self) -> Iterator[Field]:
+        for argument in self.args:
+            yield from argument.fields()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """How the result's type follows from the arguments', and how many there may be."""
+
+    type_of: Callable[[tuple[Expr, ...]], Type]
+    least: int = 1
+    most: int | None = 1
+
+
+def _is(kind: Type) -> Callable[[tuple[Expr, ...]], Type]:
+    return lambda args: kind
+
+
+def _numeric(args: tuple[Expr, ...]) -> Type:
+    return "integer" if all(arg.type in ("integer", "boolean") for arg in args) else "number"
+
+
+def _first(args: tuple[Expr, ...]) -> Type:
+    """The type of the first argument that has one; numbers of both kinds are numbers."""
+    known = [arg.type for arg in args if not (isinstance(arg, Const) and arg.value is None)]
+    if "number" in known and set(known) <= {"integer", "number"}:
+        return "number"
+    return known[0] if known else "other"
+
+
+def _branches(args: tuple[Expr, ...]) -> Type:
+    return _first((*args[1:-1:2], args[-1]))
+
+
+def _difference(args: tuple[Expr, ...]) -> Type:
+    return "integer" if args[0].type in ("date", "timestamp") else _numeric(args)
+
+
+OPERATIONS: dict[str, Operation] = {
+    **{op: Operation(_numeric, 2, 2) for op in ("add", "multiply", "modulo", "integer_divide")},
+    "subtract": Operation(_difference, 2, 2),
+    "divide": Operation(_is("number"), 2, 2),
+    **{op: Operation(_numeric) for op in ("negate", "abs", "sign")},
+    "round": Operation(_is("number"), 1, 2),
+    **{op: Operation(_is("number")) for op in ("floor", "ceil", "sqrt", "ln", "exp")},
+    "power": Operation(_is("number"), 2, 2),
+    **{op: Operation(_is("boolean"), 2, 2) for op in ("eq", "ne", "lt", "le", "gt", "ge", "like", "ilike", "same")},
+    **{op: Operation(_is("boolean"), 2, None) for op in ("and", "or", "in")},
+    **{op: Operation(_is("boolean")) for op in ("not", "is_null")},
+    "case": Operation(_branches, 3, None),
+    **{op: Operation(_first, 1, None) for op in ("coalesce", "least", "greatest")},
+    "nullif": Operation(_first, 2, 2),
+    **{op: Operation(_is("text")) for op in ("lower", "upper", "trim")},
+    "length": Operation(_is("integer")),
+    "substring": Operation(_is("text"), 2, 3),
+    "concat": Operation(_is("text"), 1, None),
+    "part": Operation(_is("integer")),
+    "truncate": Operation(_first),
+    "days_between": Operation(_is("integer"), 2, 2),
+    "cast": Operation(_first),
+}
+PARTS: dict[str, Range | None] = {
+    "year": None,
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "week": (1, 53),
+    "day": (1, 31),
+    "dayofweek": (0, 6),
+    "hour": (0, 23),
+    "minute": (0, 59),
+    "second": (0, 59),
+}
+"""Parts of a date that may be asked for, and the values they take."""
+UNITS = ("year", "quarter", "month", "week", "day", "hour")
+
+
+def call(op: str, *args: Expr, detail: str = "", kind: Type | None = None) -> Call:
+    """An operation on expressions, its type worked out."""
+    return Call(op, args, kind or OPERATIONS[op].type_of(args), detail)
+
+
+TRUE = Const(True, "boolean")
+
+
+# --- ranges -------------------------------------------------------------------------------------------
+
+
+def range_of(expr: Expr) -> Range | None:
+    """Where the values of a numeric expression lie, from what is declared; None when nothing follows."""
+    match expr:
+        case Const(value=bool() | int() | float() as value):
+            return float(value), float(value)
+        case Ref(field=Field(between=(int() | float() as low, int() | float() as high))):
+            return float(low), float(high)
+        case Ref(field=Field(choices=tuple(choices))) if all(isinstance(c, int | float) for c in choices):
+            return float(min(choices)), float(max(choices))
+        case Expr(type="boolean"):
+            return 0.0, 1.0
+        case Call():
+            return _range_of_call(expr)
+    return None
+
+
+def _range_of_call(expr: Call) -> Range | None:
+    match expr.op:
+        case "part":
+            return _range_of_part(expr)
+        case "case":
+            results = (*expr.args[1:-1:2], expr.args[-1])
+            return _hull([range_of(result) for result in results if not _is_null(result)])
+        case "least" | "greatest":
+            return _range_of_extreme(expr)
+        case "coalesce":
+            return _hull([range_of(arg) for arg in expr.args])
+        case "cast" if expr.type in ("integer", "number"):
+            return range_of(expr.args[0])
+        case "days_between" | "subtract" if expr.args[0].type in ("date", "timestamp"):
+            return _range_of_days(expr)
+    ranges = [range_of(arg) for arg in expr.args]
+    known = [found for found in ranges if found is not None]
+    rule = _RULES.get(expr.op)
+    if rule is None or len(known) != len(ranges):
+        return None
+    low, high = rule(*known)
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
+def _range_of_extreme(expr: Call) -> Range | None:
+    """One bounded argument bounds one side: LEAST(x, 10) is at most 10."""
+    least = expr.op == "least"
+    ends: list[list[float]] = [[], []]
+    for arg in expr.args:
+        found = range_of(arg)
+        for side in (0, 1):
+            ends[side].append(found[side] if found else (-math.inf, math.inf)[side])
+    low, high = (min(ends[0]), min(ends[1])) if least else (max(ends[0]), max(ends[1]))
+    # a side still open here may be closed by the operation around this one
+    return (low, high) if math.isfinite(low) or math.isfinite(high) else None
+
+
+def _range_of_part(expr: Call) -> Range | None:
+    fixed = PARTS[expr.detail]
+    if fixed is not None:
+        return fixed
+    ends = _dates_of(expr.args[0])
+    return None if ends is None else (float(ends[0].year), float(ends[1].year))
+
+
+def _range_of_days(expr: Call) -> Range | None:
+    first, second = _dates_of(expr.args[0]), _dates_of(expr.args[1])
+    if first is None or second is None:
+        return None
+    if expr.op == "days_between":
+        first, second = second, first
+    return float((first[0] - second[1]).days), float((first[1] - second[0]).days)
+
+
+def _dates_of(expr: Expr) -> tuple[datetime.date, datetime.date] | None:
+    match expr:
+        case Ref(field=Field(between=(datetime.date() as low, datetime.date() as high))):
+            return _day(low), _day(high)
+        case Const(value=datetime.date() as value):
+            return _day(value), _day(value)
+        case Call(op="cast" | "truncate", args=(inner, *_)):
+            return _dates_of(inner)
+    return None
+
+
+def _day(value: datetime.date) -> datetime.date:
+    return value.date() if isinstance(value, datetime.datetime) else value
+
+
+def _is_null(expr: Expr) -> bool:
+    return isinstance(expr, Const) and expr.value is None
+
+
+def _hull(ranges: list[Range | None]) -> Range | None:
+    known = [found for found in ranges if found is not None]
+    if not known or len(known) != len(ranges):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def _corners(combine: Callable[[float, float], float]) -> Callable[[Range, Range], Range]:
+    def rule(first: Range, second: Range) -> Range:
+        values = [combine(a, b) for a in first for b in second]
+        return min(values), max(values)
+
+    return rule
+
+
+def _divided(first: Range, second: Range) -> Range:
+    if second[0] <= 0 <= second[1]:
+        return -math.inf, math.inf
+    return _corners(lambda a, b: a / b)(first, second)
+
+
+def _absolute(first: Range) -> Range:
+    low = 0.0 if first[0] <= 0 <= first[1] else min(abs(first[0]), abs(first[1]))
+    return low, max(abs(first[0]), abs(first[1]))
+
+
+def _growing(function: Callable[[float], float]) -> Callable[[Range], Range]:
+    def rule(first: Range) -> Range:
+        try:
+            return function(first[0]), function(first[1])
+        except (ValueError, OverflowError):
+            return -math.inf, math.inf
+
+    return rule
+
+
+def _modulo(first: Range, second: Range) -> Range:
+    largest = max(abs(second[0]), abs(second[1]))
+    return (0.0 if first[0] >= 0 else -largest), (0.0 if first[1] <= 0 else largest)
+
+
+def _rounded(first: Range, digits: Range = (0.0, 0.0)) -> Range:
+    unit = 10.0 ** -min(digits)
+    return first[0] - unit, first[1] + unit
+
+
+_RULES: dict[str, Callable[..., Range]] = {
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "subtract": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "multiply": _corners(lambda a, b: a * b if a and b else 0.0),
+    "divide": _divided,
+    "integer_divide": _divided,
+    "modulo": _modulo,
+    "negate": lambda a: (-a[1], -a[0]),
+    "abs": _absolute,
+    "sign": lambda a: (-1.0, 1.0),
+    "round": _rounded,
+    "floor": lambda a: (math.floor(a[0]), math.floor(a[1])),
+    "ceil": lambda a: (math.ceil(a[0]), math.ceil(a[1])),
+    "sqrt": _growing(math.sqrt),
+    "exp": _growing(math.exp),
+    "ln": _growing(math.log),
+    "nullif": lambda a, b: a,
+}
+
+
+# --- domains ------------------------------------------------------------------------------------------
+
+LARGEST_DOMAIN = 10_000
+"""A group key may have so many declared values."""
+
+
+def domain_of(expr: Expr) -> tuple[Any, ...] | None:
+    """Every value a key can have, from what is declared; None when it is not declared, or is too large to list."""
+    match expr:
+        case Const(value=value):
+            return (value,)
+        case Ref(field=Field(choices=tuple(choices))):
+            return choices
+        case Ref(field=Field(type="integer", between=(low, high))) if high - low < LARGEST_DOMAIN:
+            return tuple(range(math.ceil(low), math.floor(high) + 1))
+        case Ref(field=Field(type="date", between=(low, high))) if (high - low).days < LARGEST_DOMAIN:
+            return tuple(low + datetime.timedelta(days=n) for n in range((high - low).days + 1))
+        case Call(op="case", args=args):
+            return _union([domain_of(result) for result in (*args[1:-1:2], args[-1])])
+        case Call(op="coalesce", args=args):
+            return _union([domain_of(arg) for arg in args])
+        case Call(op="part"):
+            found = range_of(expr)
+            return None if found is None else tuple(range(int(found[0]), int(found[1]) + 1))
+        case Expr(type="boolean"):
+            return (False, True)
+    return None
+
+
+def _union(domains: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
+    if any(domain is None for domain in domains):
+        return None
+    return tuple(dict.fromkeys(value for domain in domains if domain is not None for value in domain))

@@ -1,0 +1,183 @@
+"""What a question costs and how much noise it gets, from public facts alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure, gaussian_delta
+from discreet.guarantees.unit import Unit
+from discreet.mechanisms.combine import Composed, PerGroup
+from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.mechanism import meets, tidy
+from discreet.mechanisms.quantile import Quantile
+from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.space import Grid
+from discreet.rational import check_delta, check_epsilon, check_positive, exactly, significant, sqrt_up
+from discreet.sql.compile import Bounds
+from discreet.sql.plan import Aggregate, Measure, Question
+
+Noise = Literal["Laplace", "Gaussian"]
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """How far one unit moves a measure over all groups, in steps: in all, squared, and how many groups it touches."""
+
+    l1: int
+    squared: int
+    groups: int
+
+
+@dataclass(frozen=True)
+class Price:
+    """The mechanism of a whole statement, one part for each measure, and what it promises."""
+
+    mechanism: Composed
+    sensitivities: tuple[Any, ...]
+    guarantee: Guarantee
+    noise: Noise
+    shares: tuple[Fraction, ...]
+
+
+def contribution(measure: Measure, bounds: Bounds | None, unit: Unit) -> Contribution:
+    """What one unit adds, for add or remove; twice that, or its square twice, when it is replaced."""
+    most = measure.reach**measure.power if measure.kind == "sum" else 1
+    if bounds is None:
+        l1, squared, groups = most, most**2, 1
+    elif measure.kind == "people":
+        l1, squared, groups = bounds.groups, bounds.groups, bounds.groups
+    else:
+        rows = min(bounds.rows, bounds.groups * bounds.per_group)
+        full, rest = divmod(rows, bounds.per_group)
+        l1, squared, groups = rows * most, (full * bounds.per_group**2 + rest**2) * most**2, bounds.groups
+    if unit.neighbors == "add_or_remove":
+        return Contribution(l1, squared, groups)
+    # one unit's part is taken away and another's put in its place; parts of one sign do not add up in a cell
+    return Contribution(2 * l1, (4 if measure.kind == "sum" else 2) * squared, 2 * groups)
+
+
+def shares_of(question: Question, weights: Mapping[str, Any] | None) -> tuple[Fraction, ...]:
+    """The part of ε that goes to each measure: equal parts for the aggregates, divided among their measures."""
+    given = {name.lower(): check_positive(weight, f"the weight of {name}") for name, weight in (weights or {}).items()}
+    named = {output.name.lower(): output for output in question.outputs}
+    for name in given:
+        if name not in named:
+            raise InvalidArgument(f"weights names {name}, which is no column of the answer. Known: {', '.join(named)}.")
+    total = [Fraction(0)] * len(question.measures)
+    for aggregate in question.aggregates:
+        using = [o.name.lower() for o in question.outputs if any(f == aggregate.field for f in o.expr.fields())]
+        weight = max((given.get(name, Fraction(1)) for name in using), default=Fraction(1))
+        for part in aggregate.parts:
+            total[part] += weight * _part_weight(aggregate) / len(aggregate.parts)
+    whole = sum(total, Fraction(0))
+    return tuple(share / whole for share in total)
+
+
+def _part_weight(aggregate: Aggregate) -> Fraction:
+    return aggregate.weight
+
+
+def priced(
+    question: Question,
+    unit: Unit,
+    bounds: Bounds | None,
+    cells: int,
+    *,
+    epsilon: Any,
+    delta: Any = 0,
+    weights: Mapping[str, Any] | None = None,
+) -> Price:
+    """The least noise, Laplace or Gaussian, that keeps (ε,δ) for the whole statement."""
+    total, slack = check_epsilon(epsilon), check_delta(delta)
+    shares = shares_of(question, weights)
+    offers = [_with_laplace(question, unit, bounds, cells, total, shares)]
+    if slack:
+        gaussian = _with_gaussian(question, unit, bounds, cells, total, slack, shares)
+        if gaussian is not None:
+            offers.append(gaussian)
+    return min(offers, key=_expected_error)
+
+
+def _expected_error(price: Price) -> float:
+    """The geometric mean of the errors of all parts: one number to compare two offers by."""
+    return sum(math.log(max(float(part.error(0.95)), 1e-300)) for part in price.mechanism.mechanisms)
+
+
+def _with_laplace(
+    question: Question, unit: Unit, bounds: Bounds | None, cells: int, total: Fraction, shares: tuple[Fraction, ...]
+) -> Price:
+    parts: list[Any] = []
+    sensitivities: list[Any] = []
+    for measure, share in zip(question.measures, shares, strict=True):
+        moved = contribution(measure, bounds, unit)
+        if measure.kind == "quantile":
+            part, sensitivity = _quantile(measure, moved, bounds, unit, total * share)
+            parts.append(part)
+            sensitivities.append(sensitivity)
+            continue
+        scale = significant(moved.l1 / (total * share), up=True)
+        parts.append(Laplace(scale=tidy(scale), step=1))
+        sensitivities.append(Sensitivity(moved.l1, "L1", unit, cells, grain=1))
+    mechanism = Composed(mechanisms=tuple(parts))
+    return Price(mechanism, tuple(sensitivities), mechanism.guarantee(sensitivities), "Laplace", shares)
+
+
+def _quantile(
+    measure: Measure, moved: Contribution, bounds: Bounds | None, unit: Unit, epsilon: Fraction
+) -> tuple[PerGroup, Sensitivity]:
+    grid = Grid(0, measure.reach, 1, missing=None)
+    rows = 1 if bounds is None else bounds.per_group
+    each = Pure(epsilon=epsilon / moved.groups)
+    chooser = Quantile.for_guarantee(each, space=grid, quantile=measure.quantile, unit=unit, rows_per_person=rows)
+    return PerGroup(mechanism=chooser, groups=moved.groups), chooser.sensitivity(unit, rows)
+
+
+def _with_gaussian(
+    question: Question,
+    unit: Unit,
+    bounds: Bounds | None,
+    cells: int,
+    total: Fraction,
+    slack: Fraction,
+    shares: tuple[Fraction, ...],
+) -> Price | None:
+    if any(measure.kind == "quantile" for measure in question.measures):
+        return None  # a chosen value has no Gaussian noise
+    goal = Approx(epsilon=total, delta=slack)
+    mu = _largest_mu(float(total), float(slack))
+    for attempt in range(40):
+        parts, sensitivities = [], []
+        for measure, share in zip(question.measures, shares, strict=True):
+            moved = contribution(measure, bounds, unit)
+            reach = sqrt_up(Fraction(moved.squared))
+            deviation = significant(reach / exactly(mu * math.sqrt(share)), up=True)
+            sensitivities.append(Sensitivity(reach, "L2", unit, cells))
+            parts.append(Gaussian(stddev=tidy(deviation)))
+        mechanism = Composed(mechanisms=tuple(parts))
+        guarantee = mechanism.guarantee(sensitivities)
+        if meets(guarantee, goal):
+            return Price(mechanism, tuple(sensitivities), guarantee, "Gaussian", shares)
+        mu *= 1 - 1e-9 * 4**attempt if attempt < 12 else 0.5
+    return None
+
+
+def _largest_mu(epsilon: float, delta: float) -> float:
+    """The largest Gaussian trade-off that keeps (ε,δ)."""
+    low, high = 0.0, 1.0
+    while gaussian_delta(high, epsilon) <= delta:
+        low, high = high, 2 * high
+    for _ in range(200):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if gaussian_delta(middle, epsilon) <= delta else (low, middle)
+    return low
+
+
+__all__ = ["Contribution", "Price", "contribution", "priced", "shares_of"]
