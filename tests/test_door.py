@@ -178,7 +178,8 @@ def test_a_copy_of_a_ledger_is_the_ledger():
     assert copy.copy(ledger) is ledger
     assert copy.deepcopy(ledger) is ledger
     assert copy.deepcopy({"a": [ledger]})["a"][0] is ledger
-    assert pickle.loads(pickle.dumps(ledger)) is ledger
+    dp.release(5, dp.Laplace(scale=10), sensitivity=1, ledger=pickle.loads(pickle.dumps(ledger)))
+    assert ledger.spent["ε"] == 0.1
 
 
 def test_the_wrong_relation_is_refused_and_spends_nothing():

@@ -6,11 +6,13 @@ import json
 import os
 import shutil
 import sqlite3
+import threading
 from contextlib import contextmanager
 
 import pytest
 
 import discreet as dp
+from discreet import door
 from discreet.ledger import book
 from discreet.ledger.checkpoint import Checkpoint, Seen
 from discreet.ledger.store import open_store
@@ -67,17 +69,25 @@ CHANGES = {
     "another promise": "UPDATE entries SET content = replace(content, 'ratio', 'rate') WHERE number = 3",
     "a smaller cost": "UPDATE entries SET costs = '{\"\":[0,1]}' WHERE number = 2",
     "a smaller total": "UPDATE entries SET totals = '{\"\":[0,0]}' WHERE number = 5",
-    "a larger limit": "UPDATE entries SET content = replace(content, 'epsilon\":1', 'epsilon\":9') WHERE number = 0",
+    "a larger limit": "UPDATE entries SET content = replace(content, '1/1', '9/1') WHERE number = 0",
     "another analyst": "UPDATE entries SET analyst = 'bob' WHERE number = 3",
     "another version": "UPDATE entries SET code_version = '9.9.9' WHERE number = 4",
-    "another time": "UPDATE entries SET time = 0 WHERE number = 4",
+    "another time": "UPDATE entries SET microseconds = 0 WHERE number = 4",
     "an entry less": "DELETE FROM entries WHERE number = 3",
     "the last entry less": "DELETE FROM entries WHERE number = 5",
     "an entry more": "INSERT INTO entries SELECT 6, kind, analyst, asked, mechanism, content, costs, totals, "
-    "NULL, NULL, request, code_version, time, chain FROM entries WHERE number = 5",
+    "NULL, NULL, request, code_version, microseconds, chain FROM entries WHERE number = 5",
     "the head moved back": "UPDATE head SET number = 3, chain = (SELECT chain FROM entries WHERE number = 3)",
     "no head": "DELETE FROM head",
 }
+
+
+CUT_BACK = (
+    "DELETE FROM answers WHERE number > 3",
+    "DELETE FROM entries WHERE number > 3",
+    "UPDATE head SET number = 3, answers = 2, chain = (SELECT chain FROM entries WHERE number = 3)",
+)
+"""A whole and right chain that ends too early."""
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -136,6 +146,116 @@ def test_a_changed_answer_is_refused(used):
         ledger.verify()
 
 
+@pytest.mark.parametrize("change_of", ["not_private = 1", "data = NULL"])
+def test_what_is_said_of_an_answer_cannot_change(used, change_of):
+    change(used, f"UPDATE answers SET {change_of} WHERE number = 2")
+    with pytest.raises(dp.LedgerDamaged, match="answer of entry 2"):
+        used.open().verify()
+    with pytest.raises(dp.LedgerDamaged, match="answer of entry 2"):
+        ask(used.open(), key="kNone1")
+
+
+def test_a_deleted_answer_is_not_drawn_again(used):
+    """A reservation is worth one answer: deleting it, or putting back a file from before it, gets no second draw."""
+    change(used, "DELETE FROM answers WHERE number = 2", "UPDATE head SET answers = answers - 1")
+    with pytest.raises(dp.LedgerDamaged, match=r"has 3 answers, but 4 were seen"):
+        used.open()
+
+
+def test_an_open_ledger_notices_a_deleted_answer(used):
+    ledger = used.open()
+    change(used, "DELETE FROM answers WHERE number = 2")
+    with pytest.raises(dp.LedgerDamaged, match="not the answers that were kept"):
+        ledger.verify()
+    change(used, "UPDATE head SET answers = answers - 1")
+    with pytest.raises(dp.LedgerDamaged, match="answers"):
+        ask(ledger, key="kNone1")
+
+
+def test_an_answer_of_no_entry_is_noticed(used):
+    change(used, "UPDATE answers SET number = 77 WHERE number = 2")
+    with pytest.raises(dp.LedgerDamaged, match="an answer has no entry"):
+        used.open().verify()
+
+
+def test_an_entry_that_vanishes_before_its_answer_is_kept_stops_the_release(used):
+    ledger = used.open()
+    noise = dp.Laplace(scale=10)
+
+    def read():
+        change(
+            used,
+            "DELETE FROM entries WHERE number = 6",
+            "UPDATE head SET number = 5, chain = (SELECT chain FROM entries WHERE number = 5)",
+        )
+        return 5
+
+    with pytest.raises(dp.LedgerDamaged):
+        door.through(read, noise, noise.guarantee(1), ledger=ledger, asked="q")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda ledger: ledger.raise_limit(dp.Pure(epsilon=1), why="x"),
+        lambda ledger: ledger.renew(why="x"),
+        lambda ledger: ledger.for_analyst("bob", limit=dp.Pure(epsilon=1)),
+        lambda ledger: ask(ledger),
+    ],
+)
+def test_no_entry_washes_a_rollback_away(used, act):
+    ledger = used.open()
+    change(used, *CUT_BACK)
+    for _ in range(3):
+        with pytest.raises(dp.LedgerDamaged, match="entry 5 was seen"):
+            act(ledger)
+
+
+def test_a_copy_that_was_charged_apart_is_not_adopted(file_place):
+    """Two pasts of one length: the numbers agree, the chains do not."""
+    file_place.open(dp.Pure(epsilon=1)).close()
+    charged(file_place, 1)
+    early = file_place.path.read_bytes()
+    seen = file_place.checkpoint.read_bytes()
+    charged(file_place, 2)
+    later = file_place.checkpoint.read_bytes()
+    file_place.path.write_bytes(early)
+    file_place.checkpoint.write_bytes(seen)
+    charged(file_place, 2)
+    file_place.checkpoint.write_bytes(later)
+    for act in (file_place.open, lambda: dp.Ledger.adopt(file_place.target, why="mine")):
+        with pytest.raises(dp.LedgerDamaged, match="entry 3 is not the one that was seen before"):
+            act()
+
+
+FORGERIES = {
+    "a limit passed": ("UPDATE entries SET content = replace(content, '1/1', '1/5') WHERE number = 0", 0),
+    "the total of the data set changed by an account": (
+        "UPDATE entries SET totals = replace(totals, '\"\":[0,0]', '\"\":[0,9]') WHERE number = 1",
+        1,
+    ),
+    "an account that begins with something spent": (
+        "UPDATE entries SET totals = replace(totals, '\"alice\":[0,0]', '\"alice\":[0,9]') WHERE number = 1",
+        1,
+    ),
+    "an analyst without an account": ("UPDATE entries SET analyst = 'zoe' WHERE number = 3", 3),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_what_does_not_follow_is_found_even_in_a_right_chain(used, name):
+    statement, first = FORGERIES[name]
+    change(used, statement)
+    if first == 0:
+        rehashed_from_opening(used)
+    else:
+        rehashed(used, first)
+    used.checkpoint.unlink()
+    ledger = dp.Ledger.adopt(used.target, why="a forger's word", checkpoint=used.checkpoint)
+    with pytest.raises(dp.LedgerDamaged):
+        ledger.verify()
+
+
 def test_answers_cannot_change_places(used):
     change(
         used,
@@ -148,12 +268,7 @@ def test_answers_cannot_change_places(used):
 
 def test_entries_restored_from_an_old_copy_are_refused(used):
     """What a restored dump looks like: a whole and right chain that ends too early."""
-    change(
-        used,
-        "DELETE FROM answers WHERE number > 3",
-        "DELETE FROM entries WHERE number > 3",
-        "UPDATE head SET number = 3, chain = (SELECT chain FROM entries WHERE number = 3)",
-    )
+    change(used, *CUT_BACK)
     with pytest.raises(dp.LedgerDamaged, match="ends with entry 3, but entry 5 was seen"):
         used.open()
     with pytest.raises(dp.LedgerDamaged, match="entry 5 was seen"):
@@ -286,6 +401,65 @@ def test_a_lost_checkpoint_is_noticed(file_place):
         file_place.open()
 
 
+def test_a_full_disk_is_not_called_damage(file_place, monkeypatch):
+    ledger = file_place.open(dp.Pure(epsilon=1))
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+    monkeypatch.setattr(ledger._store, "_begin", lambda write: (_ for _ in ()).throw(error))
+    with pytest.raises(dp.LedgerUnavailable, match="disk I/O error"):
+        ask(ledger)
+    monkeypatch.undo()
+    ask(ledger)
+    assert ledger.verify() == 2
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_an_interrupt_around_the_beginning_leaves_nothing_open(file_place, where):
+    ledger = file_place.open(dp.Pure(epsilon=1))
+    begin = ledger._store._begin
+
+    def interrupted(*, write):
+        if where == "after":
+            begin(write=write)
+        raise KeyboardInterrupt
+
+    ledger._store._begin = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        ask(ledger)
+    del ledger._store._begin
+    ask(ledger)
+    ask(file_place.open())
+    assert ledger.verify() == 3
+
+
+def test_closing_while_others_use_it_does_no_harm(file_place):
+    ledger, stop = file_place.open(dp.Pure(epsilon=10)), threading.Event()
+
+    def close():
+        while not stop.is_set():
+            ledger.close()
+
+    closer = threading.Thread(target=close)
+    closer.start()
+    for _ in range(50):
+        ask(ledger)
+    stop.set()
+    closer.join()
+    assert ledger.verify() == 51
+
+
+def test_a_checkpoint_that_failed_is_noted_by_the_retry(file_place, monkeypatch):
+    ledger = file_place.open(dp.Pure(epsilon=1))
+    monkeypatch.setattr(os, "pwrite", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    for _ in range(2):
+        with pytest.raises(dp.LedgerUnavailable, match="No space left"):
+            ask(ledger, key="k")
+    monkeypatch.undo()
+    ask(ledger, key="k")
+    assert ledger._checkpoint.read()[1::3] == (1, 1)
+    assert ledger.verify() == 2
+
+
 def test_a_ledger_that_cannot_be_written_says_so(tmp_path):
     with pytest.raises(dp.InvalidArgument, match="No ledger can be made"):
         dp.Ledger.open(tmp_path / "no" / "folder.ledger", protects=dp.row(), limit=dp.Pure(epsilon=1))
@@ -303,17 +477,23 @@ def test_postgres_is_told_to_write_before_it_returns(postgres, tmp_path):
     import psycopg
 
     with psycopg.connect(postgres, autocommit=True) as owner:
-        owner.execute("CREATE ROLE careless LOGIN SUPERUSER")
-        owner.execute("ALTER ROLE careless SET synchronous_commit = off")
-    target = postgres.replace("postgres@", "careless@") + f"#careless_{os.getpid()}"
+        name = f"careless_{os.getpid()}"
+        owner.execute(f"CREATE ROLE {name} LOGIN SUPERUSER")
+        owner.execute(f"ALTER ROLE {name} SET synchronous_commit = off")
+        owner.execute(f"ALTER ROLE {name} SET extra_float_digits = 0")
+    target = postgres.replace("postgres@", f"{name}@") + f"#{name}"
     ledger = dp.Ledger.open(target, protects=dp.row(), limit=dp.Pure(epsilon=1), checkpoint=tmp_path / "c")
     with ledger._store.transaction(write=True) as execute:
         assert execute("SHOW synchronous_commit") == [("on",)]
         assert execute("SHOW transaction_isolation") == [("read committed",)]
+    with ledger._store.transaction(write=False) as execute:
+        assert execute("SHOW transaction_isolation") == [("repeatable read",)]
+    ask(ledger)
+    assert ledger.verify() == 2
     ledger.close()
     with psycopg.connect(postgres, autocommit=True) as owner:
-        owner.execute(f"DROP SCHEMA careless_{os.getpid()} CASCADE")
-        owner.execute("DROP ROLE careless")
+        owner.execute(f"DROP SCHEMA {name} CASCADE")
+        owner.execute(f"DROP ROLE {name}")
 
 
 def test_a_server_that_is_away_says_so_and_shows_no_password(tmp_path):
@@ -356,17 +536,20 @@ def test_a_connection_that_was_cut_is_made_again(place):
 def test_a_checkpoint_only_moves_on_and_survives_a_torn_write(tmp_path):
     checkpoint = Checkpoint(tmp_path / "c")
     assert checkpoint.read() is None
-    checkpoint.replace(Seen("id", 0, "a" * 64, 7))
-    for number in (1, 2, 5, 3):
-        checkpoint.advance(Seen("id", number, f"{number}" * 64, 7))
-    assert checkpoint.read() == Seen("id", 5, "5" * 64, 7)
+    checkpoint.advance(Seen("other", 9, "b" * 64, 7), durable=True)
+    checkpoint.advance(Seen("id", 0, "a" * 64, 7))  # another ledger's are forgotten
+    for number, answers in ((1, 0), (2, 1), (5, 1), (3, 0), (5, 2)):
+        checkpoint.advance(Seen("id", number, f"{number}" * 64, 7, answers))
+    assert checkpoint.read() == Seen("id", 5, "5" * 64, 7, 2)
+    with pytest.raises(dp.LedgerDamaged, match="another past"):
+        checkpoint.advance(Seen("id", 5, "6" * 64, 7, 3))
     content = bytearray(checkpoint.path.read_bytes())
     assert len(content) == 1024
     for slot in (0, 512):
         torn = bytearray(content)
         torn[slot : slot + 40] = b"\xff" * 40
         checkpoint.path.write_bytes(torn)
-        assert checkpoint.read().number in (2, 5)
+        assert checkpoint.read().answers in (1, 2)
     checkpoint.path.write_bytes(b"garbage")
     assert checkpoint.read() is None
 

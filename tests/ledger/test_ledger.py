@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import gc
 import json
 import os
 import pickle
 import time
+from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 
 import discreet as dp
 from discreet import door, testing
+from discreet.guarantees.filters import RenyiRule
 from discreet.ledger import Identity, version_of
 
 TENTH = dp.Laplace(scale=10)
@@ -206,7 +210,7 @@ def test_a_large_answer_that_nobody_can_ask_for_is_kept_as_its_digest(place):
     assert answer.value.shape == (20_000,)
     [entry] = ledger.entries()
     assert entry.state == "answered"
-    with pytest.raises(dp.DiscreetError, match="new key"):
+    with pytest.raises(dp.DiscreetError, match="new cost"):
         ledger.answer(entry)
     assert ledger.verify() == 2
 
@@ -218,7 +222,7 @@ def test_an_answer_that_cannot_be_kept_is_handed_out_once(place):
     ledger = place.open(LIMIT)
     choose = dp.Exponential(rate=1, choices=[Choice(), Choice()])
     assert isinstance(dp.release([0, 50], choose, sensitivity=1, ledger=ledger, key="k").value, Choice)
-    with pytest.raises(dp.DiscreetError, match="cannot be kept"):
+    with pytest.raises(dp.DiscreetError, match="not kept"):
         dp.release([0, 50], choose, sensitivity=1, ledger=ledger, key="k")
     assert len(ledger.entries()) == 1
 
@@ -261,6 +265,69 @@ def test_the_same_public_question_is_answered_once(place):
     with pytest.raises(dp.BudgetExhausted):
         ask_again(ledger, source, version="3")
     assert ask_again(ledger, source).value == first.value  # also when nothing is left
+
+
+def test_another_price_is_another_question(place):
+    """The identity holds mechanism and guarantee too; with a key beside it, another identity is another request."""
+    ledger = place.open(LIMIT)
+    facts = {"question": "q", "data_version": "1"}
+
+    def ask_for(scale, key=None, **changed):
+        noise = dp.Laplace(scale=scale)
+        identity = Identity(**{**facts, **changed})
+        return door.through(lambda: 5, noise, noise.guarantee(1), ledger=ledger, asked="q", key=key, identity=identity)
+
+    ask_for(10)
+    assert ask_for(10).replayed
+    assert not ask_for(11).replayed
+    assert not ask_for(10, key="k", data_version="2").replayed
+    with pytest.raises(dp.InvalidArgument, match="another request"):
+        ask_for(10, key="k", data_version="3")
+    assert not ask_for(10, arguments={1: "x"}).replayed
+    assert not ask_for(10, arguments={"1": "x"}).replayed
+    odd = {"f": Fraction(1, 3), "d": datetime.date(2020, 1, 1), "a": np.arange(2), "n": float("nan"), "s": "\ud800"}
+    assert not ask_for(10, arguments=MappingProxyType(odd)).replayed
+    assert ask_for(10, arguments=odd).replayed
+    with pytest.raises(dp.InvalidArgument, match="plain values"):
+        ask_for(10, arguments={"x": object()})
+
+
+def test_one_number_has_one_spelling(place):
+    """1, 1.0 and Fraction(1) are one promise; 0.1 and Fraction(0.1) are equal in Python and mean different decimals."""
+    ledger = place.open(dp.Pure(epsilon=100))
+    for one in (1, 1.0, Fraction(1), np.float64(1)):
+        answer = ask(ledger, dp.Laplace(scale=1), stated=dp.Pure(epsilon=one), key="k")
+    assert answer.replayed
+    ask(ledger, dp.Laplace(scale=20), stated=dp.Pure(epsilon=0.1))
+    ask(ledger, dp.Laplace(scale=20), stated=dp.Pure(epsilon=Fraction(0.1)))
+    assert [entry.cost[1] for entry in ledger.entries()] == [10**18, 10**17, 10**17 + 6]
+    assert [entry.guarantee.epsilon for entry in ledger.entries()[:2]] == [1, 0.1]
+
+
+def test_rule_objects_and_odd_numbers_are_terms_too(place):
+    limit = dp.Approx(epsilon=np.float64(0.3), delta=Fraction(1, 10**6), protects=dp.row())
+    rule = RenyiRule(limit=dp.Approx(epsilon=0.3, delta=1e-6), order=16)
+    made = place.open(limit, rule=rule)
+    assert made.limit == dp.Approx(epsilon=0.3, delta=1e-6)
+    place.open(limit, rule=rule)
+    with pytest.raises(dp.InvalidArgument):
+        place.open(limit, rule=RenyiRule(limit=dp.Approx(epsilon=0.3, delta=1e-6), order=17))
+
+
+@pytest.mark.parametrize(
+    "target", [None, 7, "", " ", "POSTGRESQL://me:hunter2@h/db", "mysql://me:hunter2@h/db", "host=h password=hunter2"]
+)
+def test_what_is_no_place_is_refused(target, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(dp.InvalidArgument) as refused:
+        dp.Ledger.open(target, protects=dp.row(), limit=dp.Pure(epsilon=1))
+    assert "hunter2" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_a_guarantee_is_charged(place):
+    with pytest.raises(dp.InvalidArgument, match="guarantee"):
+        place.open(LIMIT).charge("everything", asked="x")
 
 
 def test_the_version_of_a_file_is_public(tmp_path):
@@ -329,6 +396,16 @@ def test_renewing_begins_a_period(place):
     assert place.open(dp.Pure(epsilon=2)).verify() == 5
 
 
+def test_a_replay_after_a_renewal_says_what_remained_then(place):
+    ledger = place.open(LIMIT)
+    ask(ledger, key="k")
+    for limit in (dp.Approx(epsilon=100, delta=1e-2), dp.Pure(epsilon=3)):
+        ledger.renew(limit, why="another kind of year")
+        assert str(ask(ledger, key="k").remaining) == "ε = 9.9"
+    assert ledger.rule.name == "basic"
+    assert ledger.verify() == 4
+
+
 # --- accounts -----------------------------------------------------------------------------------------
 
 
@@ -367,8 +444,19 @@ def test_one_analyst_sees_nothing_of_another(place):
     assert {entry.analyst for entry in alice.entries()} == {"alice"}
     assert len(ledger.entries()) == 4
     assert len(alice.recall(dp.__version__)) == 1
-    with pytest.raises(dp.InvalidArgument, match="no answer"):
-        bob.answer(alice.entries()[-1])
+    entry = alice.entries()[-1]
+    for take in (
+        lambda: bob.answer(entry),
+        lambda: bob.keep(entry, 0),
+        lambda: bob.answer(replace(entry, analyst="bob")),
+        lambda: bob.keep(replace(entry, analyst="bob"), 0),
+        lambda: bob.for_analyst("alice"),
+        lambda: bob.raise_limit(dp.Approx(epsilon=9, delta=1e-6), why="I want"),
+        lambda: bob.renew(why="I want"),
+    ):
+        with pytest.raises((dp.InvalidArgument, dp.LedgerDamaged)):
+            take()
+    assert ledger.count == 4
 
 
 def test_accounts_are_made_once_and_raised_apart(place):
@@ -386,10 +474,10 @@ def test_accounts_are_made_once_and_raised_apart(place):
             ledger.for_analyst(name, limit=limit)
     with pytest.raises(dp.InvalidArgument, match="kind"):
         ledger.for_analyst("dave", limit=dp.ZeroConcentrated(rho=1))
-    alice.raise_limit(dp.Approx(epsilon=3, delta=1e-6), why="a longer study")
+    ledger.raise_limit(dp.Approx(epsilon=3, delta=1e-6), why="a longer study", analyst="alice")
     assert (ledger.limit, alice.limit.epsilon) == (LIMIT, 3)
     spent = ledger.spent
-    alice.renew(why="a second study")
+    ledger.renew(why="a second study", analyst="alice")
     assert ledger.spent == spent
     assert set(alice.spent.values()) == {0.0}
     assert ledger.verify() == 5
@@ -418,32 +506,55 @@ def test_a_pickle_does_not_open_another_ledger(file_place):
         pickle.loads(pickled)
 
 
-def test_a_ledger_in_memory_is_no_second_purse_in_a_fork():
+def test_a_ledger_in_memory_ends_with_its_process():
     ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Pure(epsilon=1))
-    pickled = pickle.dumps(ledger)
-    assert pickle.loads(pickled) is ledger
-    ledger._store._connection, kept = None, ledger._store._connection  # what a fork leaves
-    with pytest.raises(dp.DiscreetError, match="fork"):
-        ask(ledger)
-    ledger._store._connection = kept
+    alice = ledger.for_analyst("alice", limit=dp.Pure(epsilon=1))
+    pickled = pickle.dumps(alice)
     del ledger
+    gc.collect()
+    ask(pickle.loads(pickled))
+    assert alice.spent["ε"] == 0.1
+    del alice
     gc.collect()
     with pytest.raises(dp.DiscreetError, match="another process"):
         pickle.loads(pickled)
+    closed = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Pure(epsilon=1))
+    closed.close()
+    with pytest.raises(dp.DiscreetError, match=r"ends with close\(\)"):
+        ask(closed)
+
+
+def majority(ledger):
+    """An estimator that holds a ledger. It is made here for worker processes to get it by value."""
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
+    class Majority(ClassifierMixin, BaseEstimator):
+        def __init__(self, ledger=None):
+            self.ledger = ledger
+
+        def fit(self, x, y):
+            self.classes_ = np.array([0, 1])
+            counts = [int(np.sum(y == label)) for label in self.classes_]
+            choose = dp.Exponential(rate=0.05, choices=(0, 1))
+            self.common_ = dp.release(counts, choose, sensitivity=1, ledger=self.ledger).value
+            return self
+
+        def predict(self, x):
+            return np.full(len(x), self.common_)
+
+    return Majority(ledger)
 
 
 def test_cross_validation_exhausts_the_one_ledger(place):
     """Clones and worker processes of scikit-learn all charge the same purse."""
     from sklearn.model_selection import cross_val_score
 
-    from .estimator import Majority
-
     ledger = place.open(dp.Pure(epsilon=1))
     x, y = np.zeros((40, 1)), np.array([0, 1] * 20)
-    assert len(cross_val_score(Majority(ledger), x, y, cv=4)) == 4
+    assert len(cross_val_score(majority(ledger), x, y, cv=4)) == 4
     assert ledger.spent["ε"] == 0.4
-    cross_val_score(Majority(ledger), x, y, cv=6)
+    cross_val_score(majority(ledger), x, y, cv=6, n_jobs=2)
     assert ledger.remaining is None
     with pytest.raises(dp.BudgetExhausted):
-        cross_val_score(Majority(ledger), x, y, cv=2, error_score="raise")
+        cross_val_score(majority(ledger), x, y, cv=2, error_score="raise")
     assert ledger.verify() == 11

@@ -78,6 +78,16 @@ def test_opening_accounts_and_verifying_amid_charges_raise_no_false_alarm(place)
     assert ledger.analysts == ("alice",)
 
 
+def test_a_child_outlives_its_parent_s_connection(place):
+    """Whatever a parent closes, the charges of its children stay; threads that charge while it forks do no harm."""
+    place.open(dp.Pure(epsilon=1000)).close()
+    receipts = run_worker("outlive", place)["receipts"]
+    ledger = place.open()
+    assert ledger.verify() == 44
+    assert set(receipts) <= {entry.receipt for entry in ledger.entries()}
+    assert len(set(receipts)) == 3
+
+
 def test_many_make_one_ledger_at_once(place):
     """Sixteen processes that find no ledger make one, and one only."""
     receipts = run_worker("make", place, 16)["receipts"]

@@ -213,6 +213,29 @@ def crowd(ledger, processes):
     return {"receipts": lines}
 
 
+def outlive(ledger):
+    """A child that goes on charging after its parent closed; one that is forked while a thread charges."""
+    commands = [os.pipe() for _ in range(2)]
+
+    def work(write):
+        for read, _ in commands:
+            os.read(read, 1)
+            write(ask(ledger, None).receipt)
+
+    child = fork(work)
+    os.write(commands[0][1], b"x")
+    threads = [threading.Thread(target=lambda: [ask(ledger, None) for _ in range(20)]) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    other = fork(lambda write: write(ask(ledger, None).receipt))
+    for thread in threads:
+        thread.join()
+    ledger.close()
+    os.write(commands[1][1], b"x")
+    lines, _ = collect([child, other])
+    return {"receipts": lines}
+
+
 def make(_, processes):
     """Everybody makes the ledger, and charges it."""
 
@@ -235,7 +258,15 @@ def main():
     if task != "make":
         ledger = dp.Ledger.open(target, checkpoint=checkpoint)
         assert ledger.spent is not None  # the connection is open when we fork
-    tasks = {"make": make, "race": race, "retry": retry, "crash": crash, "forget": forget, "crowd": crowd}
+    tasks = {
+        "make": make,
+        "race": race,
+        "retry": retry,
+        "crash": crash,
+        "forget": forget,
+        "crowd": crowd,
+        "outlive": outlive,
+    }
     print(json.dumps(tasks[task](ledger, *arguments)))
 
 

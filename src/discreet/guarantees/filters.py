@@ -32,15 +32,6 @@ SHOWN_AT = Fraction(1, 10**6)
 """The δ at which a total is shown when the limit names none (a limit in ρ, μ or a Rényi order)."""
 
 
-class Remembered(dict[Guarantee, Vector]):
-    """The last few thousand costs, so that a charge repeated is not priced again."""
-
-    def setdefault(self, key: Guarantee, default: Any = None) -> Vector:
-        if len(self) >= 4096:
-            self.clear()
-        return super().setdefault(key, default)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Rule:
     """How costs add up, and when a limit is reached. `adaptive`: may it guard an adaptive session?"""
@@ -66,19 +57,18 @@ class Rule:
         """Whether spending `vector` in all keeps the promise of `limit`."""
         raise NotImplementedError
 
-    @cached_property
-    def _costs(self) -> Remembered:
-        return Remembered()
-
     @property
     def nothing(self) -> Vector:
         """What a new ledger has spent."""
         return (0,) * len(self.labels)
 
     def spend(self, vector: Vector, guarantee: Guarantee, times: int = 1) -> Vector:
-        """What is spent after `times` more releases. Addition and repetition happen here and nowhere else."""
+        """What is spent after `times` more releases."""
+        return self.add(vector, self.coordinates(guarantee), times)
+
+    def add(self, vector: Vector, cost: Vector, times: int = 1) -> Vector:
+        """A total and a cost together. Addition and repetition happen here and nowhere else."""
         count = check_count(times, "times")
-        cost = self._costs.get(guarantee) or self._costs.setdefault(guarantee, self.coordinates(guarantee))
         return tuple(spent + count * more for spent, more in zip(vector, cost, strict=True))
 
     def fixed(self) -> Self:

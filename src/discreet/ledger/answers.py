@@ -7,48 +7,65 @@ from typing import Any
 
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import book
+from discreet.ledger.book import Head
 from discreet.ledger.entry import Entry
-from discreet.ledger.store import Store
+from discreet.ledger.store import Execute
 from discreet.ledger.values import decoded, encoded
 
 KEPT_UNASKED = 2**16
 """An answer that nobody can ask for again, for want of a key and of a public identity, is kept up to so many bytes."""
 
 
-def keep(store: Store, entry: Entry, value: Any, *, not_private: bool) -> tuple[Any, bool]:
-    """Store what was drawn for a reservation; back comes what is to be handed out, and whether it is of test mode."""
-    try:
-        data: bytes | None = encoded(value)
-    except InvalidArgument:
-        data = None
-    digest = bound(entry.chain, data or b"")
-    if data is not None and len(data) > KEPT_UNASKED and not entry.repeatable:
-        data = None
-    with store.transaction(write=True) as execute:
-        book.head(execute, store.lock_head)
-        first = not execute("SELECT number FROM answers WHERE number = ?", entry.number)
-        if first:
-            execute("INSERT INTO answers VALUES (?, ?, ?, ?)", entry.number, data, digest, int(not_private))
-    return (value, not_private) if first else kept(store, entry)
+class Kept:
+    """What was drawn, ready to be stored for an entry."""
+
+    def __init__(self, entry: Entry, value: Any, *, not_private: bool) -> None:
+        self.entry, self.value, self.not_private = entry, value, not_private
+        try:
+            self.data: bytes | None = encoded(value)
+        except InvalidArgument:
+            self.data = None
+        if self.data is not None and len(self.data) > KEPT_UNASKED and not entry.repeatable:
+            self.data = None
+
+    def put(self, execute: Execute, at: Head) -> Head | None:
+        """Store it, the head locked, and count it; None when another answer was stored before."""
+        check_entry(execute, self.entry)
+        if execute("SELECT number FROM answers WHERE number = ?", self.entry.number):
+            return None
+        digest = bound(self.entry.chain, self.data, not_private=self.not_private)
+        values = (self.entry.number, self.data, digest, int(self.not_private))
+        execute("INSERT INTO answers (number, data, digest, not_private) VALUES (?, ?, ?, ?)", *values)
+        execute("UPDATE head SET answers = ? WHERE one = 1 AND answers = ?", at.answers + 1, at.answers)
+        return at._replace(answers=at.answers + 1)
 
 
-def kept(store: Store, entry: Entry) -> tuple[Any, bool]:
+def kept(execute: Execute, entry: Entry) -> tuple[Any, bool]:
     """What was stored for an answered entry, and whether it is of test mode."""
-    with store.transaction(write=False) as execute:
-        found = execute("SELECT data, digest, not_private FROM answers WHERE number = ?", entry.number)
+    check_entry(execute, entry)
+    found = execute("SELECT data, digest, not_private FROM answers WHERE number = ?", entry.number)
     if not found:
         raise InvalidArgument(f"Entry {entry.receipt} has no answer.")
     data, digest, not_private = found[0]
+    data = None if data is None else bytes(data)
+    if bound(entry.chain, data, not_private=bool(not_private)) != digest:
+        raise book.damaged(f"the answer of entry {entry.number} was changed after it was written")
     if data is None:
         raise DiscreetError(
-            f"The answer of entry {entry.receipt} was handed out, but is of a type that cannot be kept. "
-            "Ask again with a new key, at a new cost."
+            f"The answer of entry {entry.receipt} was handed out and not kept: it is large and has no key, or is of a "
+            "type that cannot be kept. Ask again, at a new cost."
         )
-    if bound(entry.chain, bytes(data)) != digest:
-        raise book.damaged(f"the answer of entry {entry.number} was changed after it was written")
-    return decoded(bytes(data)), bool(not_private)
+    return decoded(data), bool(not_private)
 
 
-def bound(chain: str, data: bytes) -> str:
-    """The digest that binds an answer to its entry."""
-    return hashlib.sha256(chain.encode() + data).hexdigest()
+def check_entry(execute: Execute, entry: Entry) -> None:
+    """Refuse an entry that is not the one in the record: its debit is gone, or it is somebody else's."""
+    row = book.row(execute, entry.number)
+    if (row.chain, row.analyst or None) != (entry.chain, entry.analyst):
+        raise book.damaged(f"entry {entry.number} is not the one that was charged")
+
+
+def bound(chain: str, data: bytes | None, *, not_private: bool) -> str:
+    """The digest that binds an answer, and what is said of it, to its entry."""
+    mark = f"{chain} {int(not_private)} {int(data is not None)}\n"
+    return hashlib.sha256(mark.encode() + (data or b"")).hexdigest()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from discreet._version import __version__
 from discreet.errors import LedgerDamaged, LedgerUnavailable
 from discreet.guarantees.rules import Rule, Vector
-from discreet.ledger.record import canonical, read_rule, written
+from discreet.ledger.record import canonical, read_guarantee, read_rule, written
 from discreet.ledger.store import Execute
 
 WHOLE = ""
@@ -34,7 +34,7 @@ class Row(NamedTuple):
     identity: str | None
     request: str | None
     code_version: str
-    time: float
+    microseconds: int
     chain: str
 
     def chained_to(self, before: str) -> str:
@@ -56,16 +56,39 @@ def _rule_in(content: str) -> Rule:
     return read_rule(canonical(json.loads(content)["rule"]))
 
 
+@lru_cache(maxsize=4096)
+def _cost(guarantee: str, terms: str) -> Vector:
+    # by their texts: numbers that are equal in Python, such as 0.1 and Fraction(0.1), may mean different decimals
+    return _rule_in(terms).coordinates(read_guarantee(guarantee))
+
+
+class Account(NamedTuple):
+    """Where an account stands: the content of the entry that set its rule, and what was spent."""
+
+    terms: str
+    spent: Vector
+
+    @property
+    def rule(self) -> Rule:
+        """The rule in force."""
+        return _rule_in(self.terms)
+
+    def cost(self, guarantee: str) -> Vector:
+        """What a recorded guarantee costs here."""
+        return _cost(guarantee, self.terms)
+
+
 def with_rule(rule: Rule, content: Mapping[str, Any] | None = None) -> str:
     """The content of an entry that sets a rule."""
     return canonical({**(content or {}), "rule": json.loads(written(rule))})
 
 
 class Head(NamedTuple):
-    """The last entry."""
+    """The last entry, and how many answers there are."""
 
     number: int
     chain: str
+    answers: int = 0
 
 
 _COLUMNS = ", ".join(f"entries.{name}" for name in Row._fields)
@@ -74,7 +97,7 @@ _MARKS = ", ".join("?" for _ in Row._fields)
 
 def head(execute: Execute, lock: str = "") -> Head:
     """The last entry; with `lock`, nobody else moves it before this transaction ends."""
-    found = execute(f"SELECT number, chain FROM head{lock}")
+    found = execute(f"SELECT number, chain, answers FROM head{lock}")
     if len(found) != 1:
         raise damaged("its head is missing")
     return Head(*found[0])
@@ -110,9 +133,10 @@ def rows(execute: Execute, first: int, last: int) -> list[Row]:
     return [Row(*values) for values in execute(statement, first, last)]
 
 
-def terms(execute: Execute, analyst: str) -> Row | None:
-    """The entry that set the limit now in force for an account; None when there is no such account."""
-    return _one(execute, "(SELECT MAX(number) FROM entries WHERE analyst = ? AND kind <> 'charge')", analyst)
+def terms(execute: Execute, analyst: str, at: int = 2**62) -> Row | None:
+    """The entry that set the limit in force for an account, now or at an entry; None when there was no such account."""
+    newest = "(SELECT MAX(number) FROM entries WHERE analyst = ? AND kind <> 'charge' AND number <= ?)"
+    return _one(execute, newest, analyst, at)
 
 
 def spent(execute: Execute, analyst: str, at: Head) -> Vector:
@@ -152,16 +176,17 @@ def append(execute: Execute, after: Head | None, facts: Mapping[str, Any]) -> Ro
     number, before = (0, "") if after is None else (after.number + 1, after.chain)
     costs, totals = canonical(facts["costs"]), canonical(facts["totals"])
     plain = {"retry_key": None, "identity": None, "request": None, "mechanism": ""} | dict(facts)
-    plain |= {"number": number, "costs": costs, "totals": totals, "code_version": __version__, "time": time.time()}
+    plain |= {"number": number, "costs": costs, "totals": totals, "code_version": __version__}
+    plain["microseconds"] = time.time_ns() // 1000
     entry = Row(**plain, chain="")
     entry = entry._replace(chain=entry.chained_to(before))
     execute(f"INSERT INTO entries ({', '.join(Row._fields)}) VALUES ({_MARKS})", *entry)
     if after is None:
-        execute("INSERT INTO head (one, number, chain) VALUES (1, ?, ?)", number, entry.chain)
+        execute("INSERT INTO head (one, number, chain, answers) VALUES (1, ?, ?, 0)", number, entry.chain)
         return entry
     moved = (number, entry.chain, after.number, after.chain)
     execute("UPDATE head SET number = ?, chain = ? WHERE one = 1 AND number = ? AND chain = ?", *moved)
-    if head(execute) != (number, entry.chain):
+    if head(execute)[:2] != (number, entry.chain):
         raise LedgerUnavailable("Another process wrote to the ledger first. Nothing was spent; ask again.")
     return entry
 

@@ -15,18 +15,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from discreet.errors import LedgerUnavailable
+from discreet.errors import LedgerDamaged, LedgerUnavailable
 
 _SLOT = 512
 
 
 class Seen(NamedTuple):
-    """The newest entry that was seen, of which ledger, and the file number of that ledger (0 where it has none)."""
+    """The newest state that was seen: of which ledger, its last entry, its file's number (0 where it has none), and how
+    many answers it had.
+    """
 
     ledger: str
     number: int
     chain: str
     file: int = 0
+    answers: int = 0
+
+    def newer(self, other: Seen) -> bool:
+        """Whether this is a later state. States of one ledger follow each other, so both counts tell."""
+        return (self.number, self.answers) > (other.number, other.answers)
 
 
 class Checkpoint:
@@ -38,31 +45,26 @@ class Checkpoint:
     def read(self) -> Seen | None:
         """What was seen last; None when there is no such file, or nothing readable in it."""
         try:
-            return max(_slots(self.path.read_bytes()), key=lambda seen: seen.number, default=None)
+            return _newest(self.path.read_bytes())
         except FileNotFoundError:
             return None
         except OSError as error:
             raise self._unavailable(error) from None
 
-    def advance(self, seen: Seen) -> None:
-        """Note an entry, unless a newer one of the same ledger is noted already; another ledger's are forgotten."""
+    def advance(self, seen: Seen, *, durable: bool = False) -> None:
+        """Note a state, unless a newer one of the same ledger is noted already; another ledger's are forgotten."""
         try:
             with self._locked() as file:
                 content = os.pread(file, 2 * _SLOT, 0)
-                newest = max(_slots(content), key=lambda slot: slot.number, default=None)
+                newest = _newest(content)
                 if newest is None or newest.ledger != seen.ledger:
                     os.pwrite(file, _slot(seen).ljust(2 * _SLOT), 0)
-                elif newest.number < seen.number:
+                elif newest.number == seen.number and newest.chain != seen.chain:
+                    raise LedgerDamaged("The ledger has another past than the one that was seen. Nothing is released.")
+                elif seen.newer(newest):
                     os.pwrite(file, _slot(seen), _SLOT if _slots(content[:_SLOT]) == [newest] else 0)
-        except OSError as error:
-            raise self._unavailable(error) from None
-
-    def replace(self, seen: Seen) -> None:
-        """Begin anew with this entry, whatever was noted before; durable when it returns."""
-        try:
-            with self._locked() as file:
-                os.pwrite(file, _slot(seen).ljust(2 * _SLOT), 0)
-                os.fsync(file)
+                if durable:
+                    os.fsync(file)
         except OSError as error:
             raise self._unavailable(error) from None
 
@@ -73,6 +75,7 @@ class Checkpoint:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file
         finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # a child that was forked meanwhile holds the same lock
             os.close(file)
 
     def _unavailable(self, error: OSError) -> LedgerUnavailable:
@@ -86,6 +89,10 @@ def _slot(seen: Seen) -> bytes:
     text = json.dumps(seen)
     line = f"{text} {hashlib.sha256(text.encode()).hexdigest()[:16]}\n".encode()
     return line.ljust(_SLOT)
+
+
+def _newest(content: bytes) -> Seen | None:
+    return max(_slots(content), key=lambda seen: (seen.number, seen.answers), default=None)
 
 
 def _slots(content: bytes) -> list[Seen]:

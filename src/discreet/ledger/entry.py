@@ -76,7 +76,7 @@ def entry_of(row: Row, *, answered: bool) -> Entry:
         totals={analyst: tuple(total) for analyst, total in json.loads(row.totals).items()},
         key=row.retry_key,
         code_version=row.code_version,
-        time=row.time,
+        time=row.microseconds / 1e6,
         state="recorded" if not charge else "answered" if answered else "reserved",
         repeatable=row.retry_key is not None or row.identity is not None,
         chain=row.chain,

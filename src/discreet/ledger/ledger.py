@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
 
@@ -13,15 +14,15 @@ from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.rules import CLOSED, Rule, Vector
 from discreet.guarantees.unit import Unit
 from discreet.ledger import answers, book, opening, verification
-from discreet.ledger.book import WHOLE, Head, Row
+from discreet.ledger.book import WHOLE, Account, Head, Row
 from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.request import Identity, Request, public_text, request_of
 from discreet.ledger.store import Execute, Store, open_store
 from discreet.rational import LEDGER_UNIT, exactly
 
-Standing = dict[str, tuple[Rule, Vector]]
-"""For each account its rule, and what was spent."""
-_in_memory: weakref.WeakValueDictionary[str, Ledger] = weakref.WeakValueDictionary()
+Standing = dict[str, Account]
+"""Each account that a charge touches."""
+_in_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
 
 
 class Ledger:
@@ -56,10 +57,10 @@ class Ledger:
         entry, so that an old copy put back is noticed: by default beside the ledger, or for PostgreSQL in the user's
         folder for state.
         """
-        store = open_store(str(target), None if checkpoint is None else str(checkpoint))
+        store = open_store(target, checkpoint)
         ledger = cls(store, opening.opened(store, protects, limit, rule))
-        if str(target) == ":memory:":
-            _in_memory[ledger._terms.ledger] = ledger
+        if store.shown == ":memory:":
+            _in_memory[ledger._terms.ledger] = store
         return ledger
 
     @classmethod
@@ -69,12 +70,9 @@ class Ledger:
         Do this only when no other copy of it was charged since: what was spent there is not known here.
         """
         reason = _reason(why)
-        store = open_store(str(target), None if checkpoint is None else str(checkpoint))
+        store = open_store(target, checkpoint)
         ledger = cls(store, opening.adopted(store))
-        with store.transaction(write=True) as execute:
-            at, rule, spent = ledger._now(execute)
-            row = ledger._decree(execute, at, "adoption", reason, rule, spent)
-        ledger._note(row)
+        ledger._decree("adoption", reason, lambda rule, spent: (rule, spent))
         return ledger
 
     def for_analyst(self, name: str, *, limit: Guarantee | None = None, rule: str | Rule | None = None) -> Self:
@@ -82,27 +80,26 @@ class Ledger:
 
         The account is made when missing, which takes `limit`. Its entries, keys and answers are the analyst's alone.
         """
+        self._check_owner()
         if not isinstance(name, str) or not name or name != public_text(name):
             raise InvalidArgument("An analyst needs a name: a short text, such as the user name of a person.")
         account = type(self)(self._store, self._terms, name)
         with self._store.transaction(write=False) as execute:
             present = book.terms(execute, name)
-        if present is not None:
-            opening.check_same(present.rule, limit, rule, f"The account of {name}")
-            return account
-        if limit is None:
-            raise InvalidArgument(f"{name} has no account here yet. Say what they may spend, with limit=.")
-        own = opening.checked_rule(limit, rule, self.protects).fixed()
-        if type(self._like(own)) is not type(self._like(self.rule)):
-            raise InvalidArgument("An analyst's limit must be of the kind of the data set's: both in ε, or both in ρ.")
-        with self._store.transaction(write=True) as execute:
-            at = book.head(execute, self._store.lock_head)
-            present = book.terms(execute, name)
-            if present is None:
-                row = account._decree(execute, at, "account", f"an account for {name}", own, own.nothing)
-        if present is not None:  # made by another process at this moment
-            return self.for_analyst(name, limit=limit, rule=rule)
-        account._note(row)
+        if present is None:
+            if limit is None:
+                raise InvalidArgument(f"{name} has no account here yet. Say what they may spend, with limit=.")
+            own = opening.checked_rule(limit, rule, self.protects).fixed()
+            if type(_like(own)) is not type(_like(self.rule)):
+                raise InvalidArgument("An analyst's limit must be of the kind of the data set's: both in ε, or in ρ.")
+            with self._writing() as (execute, at):
+                present = book.terms(execute, name)
+                made = None if present else account._append(execute, at, "account", f"an account for {name}", own)
+            if made is not None:
+                account._note(made)
+                return account
+        assert present is not None
+        opening.check_same(present.rule, self.protects, limit, rule, f"The account of {name}")
         return account
 
     # --- the terms ----------------------------------------------------------------------------------------
@@ -116,7 +113,7 @@ class Ledger:
     def rule(self) -> Rule:
         """How costs add up, and when the limit is reached."""
         with self._store.transaction(write=False) as execute:
-            return self._accounts(execute)[self._analyst]
+            return self._terms_of(execute)[self._analyst].rule
 
     @property
     def limit(self) -> Guarantee:
@@ -128,35 +125,64 @@ class Ledger:
         """Whose account is charged beside that of the data set; None for the owner's own view."""
         return self._analyst or None
 
-    def raise_limit(self, limit: Guarantee, *, why: str) -> Entry:
-        """Raise the limit, as an entry by the owner. What was spent stays spent; the promise is now the new limit."""
+    def raise_limit(self, limit: Guarantee, *, why: str, analyst: str | None = None) -> Entry:
+        """Raise the limit of the data set, or an analyst's, as an entry by the owner. What was spent stays spent; the
+        promise is now the new limit.
+        """
         checked = opening.checked_limit(limit, self.protects)
-        with self._store.transaction(write=True) as execute:
-            at, rule, spent = self._now(execute)
-            row = self._decree(execute, at, "limit", why, rule.raised(checked), spent)
-        return self._note(row)
+        return self._account(analyst)._decree("limit", why, lambda rule, spent: (rule.raised(checked), spent))
 
-    def renew(self, limit: Guarantee | None = None, *, why: str) -> Entry:
-        """Begin a new period with a fresh limit (by default as large as the last), as an entry by the owner.
+    def renew(self, limit: Guarantee | None = None, *, why: str, analyst: str | None = None) -> Entry:
+        """Begin a new period with a fresh limit (by default as large as the last), as an entry by the owner. Other
+        accounts stay as they are.
 
         People who are in the data in both periods are protected by both limits together: their ε and δ add.
         """
+
+        def renewed(rule: Rule, _: Vector) -> tuple[Rule, Vector]:
+            if limit is None:
+                return rule, rule.nothing
+            same = opening.checked_limit(limit, self.protects).__class__ is rule.limit.__class__
+            fresh = opening.checked_rule(limit, rule.name if same else None, self.protects).fixed()
+            return fresh, fresh.nothing
+
+        return self._account(analyst)._decree("renewal", why, renewed)
+
+    def _account(self, analyst: str | None) -> Self:
+        self._check_owner()
+        return self if analyst is None else self.for_analyst(analyst)
+
+    def _check_owner(self) -> None:
+        if self._analyst:
+            raise InvalidArgument(
+                f"This is {self._analyst}'s view of the ledger. Only the owner's opens and sets accounts."
+            )
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Execute, Head]]:
+        """A transaction with the head locked, once the ledger is seen to be the newest."""
+        seen = self._checkpoint.read() if self._checkpoint else None
         with self._store.transaction(write=True) as execute:
-            at, rule, _ = self._now(execute)
-            fresh = rule if limit is None else opening.checked_rule(limit, rule.name, self.protects).fixed()
-            row = self._decree(execute, at, "renewal", why, fresh, fresh.nothing)
-        return self._note(row)
+            at = book.head(execute, self._store.lock_head)
+            opening.check_seen(execute, at, seen, self._terms.ledger)
+            yield execute, at
 
-    def _now(self, execute: Execute) -> tuple[Head, Rule, Vector]:
-        """The head, locked, and the rule and the total of this account."""
-        at = book.head(execute, self._store.lock_head)
-        return at, self._accounts(execute)[self._analyst], book.spent(execute, self._analyst, at)
+    def _decree(self, kind: str, why: str, change: Callable[[Rule, Vector], tuple[Rule, Vector]]) -> Entry:
+        """Record an entry of the owner's own, which sets the rule and the total of this account."""
+        reason = _reason(why)
+        with self._writing() as (execute, at):
+            account = self._standing(execute, at)[self._analyst]
+            rule, total = change(account.rule, account.spent)
+            made = self._append(execute, at, kind, reason, rule, total)
+        return self._note(made)
 
-    def _decree(self, execute: Execute, at: Head, kind: str, why: str, rule: Rule, total: Vector) -> Row:
-        """Record an entry of the owner's own, which sets the rule and the total of one account."""
-        totals = {WHOLE: book.spent(execute, WHOLE, at), self._analyst: total}
-        facts = {"kind": kind, "analyst": self._analyst, "asked": _reason(why), "content": book.with_rule(rule)}
-        return book.append(execute, at, facts | {"costs": {}, "totals": totals})
+    def _append(
+        self, execute: Execute, at: Head, kind: str, why: str, rule: Rule, total: Vector | None = None
+    ) -> tuple[Row, Head]:
+        totals = {WHOLE: book.spent(execute, WHOLE, at), self._analyst: rule.nothing if total is None else total}
+        facts = {"kind": kind, "analyst": self._analyst, "asked": why, "content": book.with_rule(rule)}
+        row = book.append(execute, at, facts | {"costs": {}, "totals": totals})
+        return row, Head(row.number, row.chain, at.answers)
 
     # --- charging -----------------------------------------------------------------------------------------
 
@@ -175,40 +201,35 @@ class Ledger:
         A request that was made before, with the same `key` or the same public `identity`, finds its own reservation
         again at no cost. A key that was used for another request is refused.
         """
+        if not isinstance(guarantee, Guarantee):
+            raise InvalidArgument("A ledger is charged a guarantee, such as dp.Pure(epsilon=0.1).")
         stated = guarantee.stated_for(self.protects)
         request = request_of(stated, asked, mechanism, key, identity)
         if request.can_be_known:
             with self._store.transaction(write=False) as execute:
-                if (found := self._made_before(execute, request)) is not None:
-                    return found
-        seen = self._checkpoint.read() if self._checkpoint else None
-        with self._store.transaction(write=True) as execute:
-            at = book.head(execute, self._store.lock_head)
-            if (found := self._made_before(execute, request)) is not None:
+                found = self._made_before(execute, request)
+            if found is not None and found.state == "answered":
                 return found
-            opening.check_seen(execute, at, seen, self._terms.ledger)
+        with self._writing() as (execute, at):
+            found = self._made_before(execute, request)
             standing = self._standing(execute, at)
-            totals = {name: rule.spend(spent, stated) for name, (rule, spent) in standing.items()}
-            refused = [name for name, (rule, _) in standing.items() if not rule.fits(totals[name])]
-            row = None if refused else self._append_charge(execute, at, request, standing, totals)
-        if row is None:
+            costs = {name: account.cost(request.content) for name, account in standing.items()}
+            totals = {name: account.rule.add(account.spent, costs[name]) for name, account in standing.items()}
+            refused = [name for name, account in standing.items() if not account.rule.fits(totals[name])]
+            if found is None and not refused:
+                facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
+                row = book.append(execute, at, request._asdict() | facts)
+        if found is not None:  # its checkpoint may be missing still
+            self._note_head(at)
+            return found
+        if refused:
             raise self._refusal(stated, standing, refused[0])
-        return self._note(row)
-
-    def _append_charge(
-        self, execute: Execute, at: Head, request: Request, standing: Standing, totals: dict[str, Vector]
-    ) -> Row:
-        costs = {
-            name: tuple(new - old for new, old in zip(totals[name], spent, strict=True))
-            for name, (_, spent) in standing.items()
-        }
-        facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
-        return book.append(execute, at, request._asdict() | facts)
+        return self._note((row, Head(row.number, row.chain, at.answers)))
 
     def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
         """Why a charge is refused, and the largest of its kind that every account would still take."""
-        remaining = self._largest(standing, stated)
-        text = standing[refused][0].refusal(stated, remaining)
+        remaining = _largest(standing, stated)
+        text = standing[refused].rule.refusal(stated, remaining)
         if self._analyst:
             text += f" The limit is that of {'all analysts together' if refused == WHOLE else refused}."
         return BudgetExhausted(text, remaining=remaining)
@@ -228,16 +249,20 @@ class Ledger:
             return entry_of(row, answered=bool(execute("SELECT 1 FROM answers WHERE number = ?", row.number)))
         return None
 
-    def _accounts(self, execute: Execute, *names: str) -> dict[str, Rule]:
-        """The rules in force: that of the data set, and the analyst's own."""
-        found = {name: book.terms(execute, name) for name in names or dict.fromkeys((WHOLE, self._analyst))}
-        return {name: row.rule for name, row in found.items() if row is not None}
+    def _terms_of(self, execute: Execute, at: int = 2**62) -> dict[str, Row]:
+        """The entries that set the rules in force, now or at an entry: the data set's, and the analyst's own."""
+        found = {name: book.terms(execute, name, at) for name in dict.fromkeys((WHOLE, self._analyst))}
+        return {name: row for name, row in found.items() if row is not None}
 
-    def _note(self, row: Row) -> Entry:
+    def _note(self, made: tuple[Row, Head]) -> Entry:
         """The new entry, once it is durable and its checkpoint noted."""
-        if self._checkpoint is not None:
-            self._checkpoint.advance(opening.seen_of(self._store, self._terms.ledger, Head(row.number, row.chain)))
+        row, at = made
+        self._note_head(at)
         return entry_of(row, answered=False)
+
+    def _note_head(self, at: Head) -> None:
+        if self._checkpoint is not None:
+            self._checkpoint.advance(opening.seen_of(self._store, self._terms.ledger, at))
 
     # --- answers ------------------------------------------------------------------------------------------
 
@@ -245,29 +270,40 @@ class Ledger:
         """Store what was drawn for a reservation, before it is handed out; back comes what is to be handed out, and
         whether it was made in test mode. The first to store decides.
         """
-        return answers.keep(self._store, entry, value, not_private=not_private)
+        self._check_own(entry)
+        drawn = answers.Kept(entry, value, not_private=not_private)
+        with self._writing() as (execute, at):
+            after = drawn.put(execute, at)
+        if after is None:
+            return self.answer(entry)
+        self._note_head(after)
+        return value, not_private
 
     def answer(self, entry: Entry) -> tuple[Any, bool]:
         """What was stored for an answered entry, and whether it was made in test mode. Analysts have their own only."""
+        self._check_own(entry)
+        with self._store.transaction(write=False) as execute:
+            return answers.kept(execute, entry)
+
+    def _check_own(self, entry: Entry) -> None:
         if self._analyst not in (WHOLE, entry.analyst):
             raise InvalidArgument(f"{self._analyst} has no answer with the receipt {entry.receipt}.")
-        return answers.kept(self._store, entry)
 
     # --- looking ------------------------------------------------------------------------------------------
 
     @property
     def spent(self) -> dict[str, float]:
         """The coordinates used so far, by name; infinite where one no longer counts. The guarantee is the limit."""
-        rule, vector = self._standing_now()[self._analyst]
+        account = self._standing_now()[self._analyst]
         return {
             label: math.inf if units >= CLOSED else units / LEDGER_UNIT
-            for label, units in zip(rule.labels, vector, strict=True)
+            for label, units in zip(account.rule.labels, account.spent, strict=True)
         }
 
     @property
     def remaining(self) -> Guarantee | None:
         """The largest single pure release (of the limit's kind, for a limit not in ε) that would still fit, or None."""
-        return self._largest(self._standing_now())
+        return _largest(self._standing_now())
 
     def remaining_after(self, entry: Entry) -> Callable[[], Guarantee | None]:
         """What remained after an entry, worked out only when it is called for."""
@@ -275,8 +311,8 @@ class Ledger:
 
     def _left_after(self, entry: Entry) -> Guarantee | None:
         with self._store.transaction(write=False) as execute:
-            rules = self._accounts(execute)
-        return self._largest({name: (rule, entry.totals[name]) for name, rule in rules.items()})
+            terms = self._terms_of(execute, entry.number)
+        return _largest({name: Account(row.content, entry.totals[name]) for name, row in terms.items()})
 
     def _standing_now(self) -> Standing:
         with self._store.transaction(write=False) as execute:
@@ -284,17 +320,8 @@ class Ledger:
 
     def _standing(self, execute: Execute, at: Head) -> Standing:
         """Each account that a charge touches: its rule, and what was spent."""
-        return {name: (rule, book.spent(execute, name, at)) for name, rule in self._accounts(execute).items()}
-
-    @classmethod
-    def _largest(cls, standing: Standing, like: Guarantee | None = None) -> Guarantee | None:
-        left = [rule.largest(vector, like or cls._like(rule)) for rule, vector in standing.values()]
-        known = [one for one in left if one is not None]
-        return min(known, key=_size) if len(known) == len(left) else None
-
-    @staticmethod
-    def _like(rule: Rule) -> Guarantee:
-        return Pure(epsilon=1) if isinstance(rule.limit, Approx) else rule.limit
+        terms = self._terms_of(execute)
+        return {name: Account(row.content, book.spent(execute, name, at)) for name, row in terms.items()}
 
     @property
     def count(self) -> int:
@@ -357,12 +384,13 @@ class Ledger:
 def _opened_again(again: tuple[str, str | None], identity: str, analyst: str) -> Ledger:
     """The very ledger that was pickled."""
     if again[0] == ":memory:":
-        ledger = _in_memory.get(identity)
-        if ledger is None:
+        store = _in_memory.get(identity)
+        if store is None:
             raise DiscreetError(
                 "A ledger in memory cannot go to another process: there must not be a second purse. "
                 'Use a file: Ledger.open("clinic.ledger", …).'
             )
+        ledger = Ledger(store, opening.opened(store, None, None, None))
     else:
         ledger = Ledger.open(again[0], checkpoint=again[1])
     if ledger._terms.ledger != identity:
@@ -374,6 +402,17 @@ def _reason(why: Any) -> str:
     if not isinstance(why, str) or not why.strip():
         raise InvalidArgument('Say why, for the record: why="the ethics board agreed on 3 May".')
     return public_text(why)
+
+
+def _largest(standing: Standing, like: Guarantee | None = None) -> Guarantee | None:
+    """The largest release that every account would take."""
+    left = [account.rule.largest(account.spent, like or _like(account.rule)) for account in standing.values()]
+    known = [one for one in left if one is not None]
+    return min(known, key=_size) if len(known) == len(left) else None
+
+
+def _like(rule: Rule) -> Guarantee:
+    return Pure(epsilon=1) if isinstance(rule.limit, Approx) else rule.limit
 
 
 def _size(guarantee: Guarantee) -> Any:

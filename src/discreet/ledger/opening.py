@@ -40,25 +40,29 @@ def checked_limit(limit: Any, protects: Unit) -> Guarantee:
 
 def checked_rule(limit: Any, rule: str | Rule | None, protects: Unit) -> Rule:
     """The rule that guards a limit."""
+    checked = checked_limit(limit, protects)
     if isinstance(rule, Rule):
-        rule = replace(rule, limit=checked_limit(rule.limit, protects))
-    return rule_for(checked_limit(limit, protects), rule)
+        own = checked_limit(rule.limit, protects)
+        if record.written(own) == record.written(checked):  # the same numbers, perhaps of other types
+            checked = own
+        rule = replace(rule, limit=own)
+    return rule_for(checked, rule)
 
 
-def check_same(present: Rule, limit: Guarantee | None, rule: str | Rule | None, what: str = "This ledger") -> None:
+def check_same(
+    present: Rule, protects: Unit, limit: Guarantee | None, rule: str | Rule | None, what: str = "This ledger"
+) -> None:
     """Refuse terms that are not those in force. Terms that are not given are not compared."""
-    if limit is not None and not _as_large(limit, present.limit):
+    if limit is not None and record.written(checked_limit(limit, protects)) != record.written(present.limit):
         raise InvalidArgument(
             f"{what} has a limit of {present.limit}, not {limit}. Open it with its own limit or with none; "
             "to change it, ledger.raise_limit(…, why=…) or ledger.renew(…, why=…)."
         )
-    name = rule.name if isinstance(rule, Rule) else rule
-    if name not in (None, present.name) or (isinstance(rule, Rule) and rule.fixed() != present):
+    same = rule in (None, present.name)
+    if isinstance(rule, Rule):
+        same = record.written(checked_rule(rule.limit, rule, protects).fixed()) == record.written(present)
+    if not same:
         raise InvalidArgument(f"{what} keeps to the rule {present.name!r} it was opened with. Name that one, or none.")
-
-
-def _as_large(one: Guarantee, other: Guarantee) -> bool:
-    return type(one) is type(other) and record.exact(replace(one, protects=None)) == record.exact(other)
 
 
 def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: str | Rule | None) -> Terms:
@@ -84,28 +88,23 @@ def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: s
         raise InvalidArgument(
             f"This ledger protects {terms.protects!r}, not {protects!r}. Use another for other units."
         )
-    check_same(present, limit, rule)
+    check_same(present, terms.protects, limit, rule)
     return terms
 
 
 def adopted(store: Store) -> Terms:
-    """A ledger whose checkpoint is missing or speaks of another file; the owner answers for it."""
+    """The terms of a ledger whose checkpoint is missing or was kept for another file; the owner answers for it."""
     if not store.exists():
         raise InvalidArgument(f"There is no ledger at {store.shown}.")
     with store.transaction(write=False) as execute:
-        terms, at = _terms(book.row(execute, 0)), _check_end(execute)
-    checkpoint = store.checkpoint_of(terms.ledger)
-    if checkpoint is not None:
-        seen = checkpoint.read()
-        if seen is not None and seen.ledger == terms.ledger and seen.number > at.number:
-            raise _lost_entries(at, seen)
-        checkpoint.replace(seen_of(store, terms.ledger, at))
+        terms = _terms(book.row(execute, 0))
+        _check_end(execute)
     return terms
 
 
 def seen_of(store: Store, ledger: str, at: Head) -> Seen:
-    """What a checkpoint notes of an entry."""
-    return Seen(ledger, at.number, at.chain, store.file_number())
+    """What a checkpoint notes."""
+    return Seen(ledger, at.number, at.chain, store.file_number(), at.answers)
 
 
 def check_seen(execute: Execute, at: Head, seen: Seen | None, ledger: str) -> None:
@@ -119,6 +118,8 @@ def check_seen(execute: Execute, at: Head, seen: Seen | None, ledger: str) -> No
     chain = at.chain if seen.number == at.number else book.row(execute, seen.number).chain
     if chain != seen.chain:
         raise book.damaged(f"entry {seen.number} is not the one that was seen before")
+    if at.answers < seen.answers:
+        raise book.damaged(f"it has {at.answers} answers, but {seen.answers} were seen: an old file was put back")
 
 
 def _lost_entries(at: Head, seen: Seen) -> LedgerDamaged:
@@ -195,7 +196,7 @@ def _make(store: Store, protects: Unit, rule: Rule) -> None:
         first = book.append(execute, None, facts | {"costs": {}, "totals": {WHOLE: rule.nothing}})
     checkpoint = store.checkpoint_of(ledger)
     if checkpoint is not None:
-        checkpoint.advance(seen_of(store, ledger, Head(0, first.chain)))
+        checkpoint.advance(seen_of(store, ledger, Head(0, first.chain)), durable=True)
 
 
 def _terms(first: Row) -> Terms:

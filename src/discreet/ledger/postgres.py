@@ -26,9 +26,9 @@ class PostgresStore(PerProcess):
 
     def __init__(self, target: str, checkpoint: str | None = None) -> None:
         super().__init__()
-        self._writing = False
+        self._committing, self._commit = False, "on"
         self._psycopg = need("psycopg", "postgres", "A ledger in PostgreSQL")
-        self._address, _, schema = target.partition("#") if "#" in target else (target, "", "")
+        self._address, _, schema = target.partition("#")
         self.schema = schema or "discreet"
         if not _NAME.fullmatch(self.schema):
             raise InvalidArgument("The name after # must be lower-case letters, digits and _, as in …/clinic#trial_7.")
@@ -75,15 +75,17 @@ class PostgresStore(PerProcess):
 
     def _connect(self) -> Any:
         connection = self._psycopg.connect(self._address, autocommit=True, connect_timeout=20)
-        connection.execute(f"SET search_path = {self.schema}")
-        if connection.execute("SHOW synchronous_commit").fetchone()[0] != "remote_apply":  # which waits for even more
-            connection.execute("SET synchronous_commit = on")
+        commit = connection.execute("SHOW synchronous_commit").fetchone()[0]
+        self._commit = commit if commit == "remote_apply" else "on"  # which waits for even more
         return connection
 
     def _begin(self, *, write: bool) -> None:
-        self._writing = write
         # a writer waits for the head and must then see it as it is; a reader's statements must see one moment
-        begin = f"BEGIN ISOLATION LEVEL {'READ COMMITTED READ WRITE' if write else 'REPEATABLE READ READ ONLY'}"
+        self._committing = False
+        begin = (
+            f"BEGIN ISOLATION LEVEL {'READ COMMITTED READ WRITE' if write else 'REPEATABLE READ READ ONLY'}; "
+            f"SET LOCAL search_path = {self.schema}; SET LOCAL synchronous_commit = {self._commit}"
+        )
         try:
             self._connection.execute(begin)
         except self._psycopg.OperationalError:  # the server let go of an idle connection: nothing was begun yet
@@ -92,6 +94,7 @@ class PostgresStore(PerProcess):
             self._connection.execute(begin)
 
     def _execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        self._committing = statement == "COMMIT"
         cursor = self._connection.execute(statement.replace("?", "%s"), parameters or None)
         return cursor.fetchall() if cursor.description else []
 
@@ -99,7 +102,7 @@ class PostgresStore(PerProcess):
         if not isinstance(error, self._psycopg.Error):
             return None
         said = " ".join(str(error).split()) or type(error).__name__
-        unsure = " A charge may have been recorded: ask again with the same key=." if self._writing else ""
+        unsure = " A charge may have been recorded: ask again with the same key=." if self._committing else ""
         return LedgerUnavailable(f"PostgreSQL cannot keep {self.shown}: {said}. Nothing was handed out.{unsure}")
 
 

@@ -17,6 +17,7 @@ from discreet.guarantees import advanced, derived_pairs, filters, pairs, rules
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.unit import Unit
+from discreet.mechanisms.mechanism import tidy
 from discreet.rational import exactly
 
 KINDS: dict[str, type] = {
@@ -50,7 +51,7 @@ KINDS: dict[str, type] = {
     )
 }
 
-_NUMBERS = ("epsilon", "delta", "rho", "order", "mu")
+_NUMBERS = ("epsilon", "delta", "rho", "order", "mu", "conversion")
 
 
 def canonical(content: Any) -> str:
@@ -58,9 +59,8 @@ def canonical(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
 
 
-@lru_cache(maxsize=1024)
 def written(value: Guarantee | filters.Rule | Unit) -> str:
-    """A guarantee, a rule or a unit as text."""
+    """A guarantee, a rule or a unit as text: one spelling for one meaning, so that 1, 1.0 and Fraction(1) are one."""
     return canonical(_plain(value))
 
 
@@ -80,28 +80,29 @@ def read_rule(text: str) -> filters.Rule:
     return cast(filters.Rule, read(text))
 
 
-def exact(value: Guarantee) -> dict[str, Any]:
-    """The fields of a guarantee, numbers as the decimals they mean: 1, 1.0 and Fraction(1) are one limit."""
-    named = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-    return {name: exactly(part) if name in _NUMBERS else part for name, part in named.items()}
-
-
 def _plain(value: Any) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     if not is_dataclass(value):
-        number = exactly(value)
-        return {"ratio": f"{number.numerator}/{number.denominator}"}
+        return _ratio(value)
     name = type(value).__name__
     if KINDS.get(name) is not type(value):
         raise InvalidArgument(
             f"A ledger cannot record {name}. State it as Pure, Approx, ZeroConcentrated or Renyi, such as "
             "stated=dp.Pure(epsilon=1) in release."
         )
+    said = isinstance(value, Guarantee | filters.Rule)  # its numbers are what a person wrote; those of pairs are exact
     named = ((field.name, getattr(value, field.name)) for field in fields(value) if field.init)
-    return {"is": name} | {field: _plain(part) for field, part in named if part is not None}
+    return {"is": name} | {
+        field: _ratio(part) if said and field in _NUMBERS else _plain(part) for field, part in named if part is not None
+    }
+
+
+def _ratio(number: Any) -> dict[str, str]:
+    exact = exactly(number)
+    return {"ratio": f"{exact.numerator}/{exact.denominator}"}
 
 
 def _built(content: Any) -> Any:
@@ -114,4 +115,7 @@ def _built(content: Any) -> Any:
     kind = KINDS.get(content.get("is", ""))
     if kind is None:
         raise LedgerDamaged("An entry speaks of something this version does not know. Open it with a newer discreet.")
-    return kind(**{field: _built(part) for field, part in content.items() if field != "is"})
+    built = {field: _built(part) for field, part in content.items() if field != "is"}
+    if issubclass(kind, Guarantee):
+        built = {field: tidy(part) if isinstance(part, Fraction) else part for field, part in built.items()}
+    return kind(**built)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger.record import canonical, written
+from discreet.ledger.values import encoded
 
 _LONGEST_TEXT, _LONGEST_KEY = 4000, 200
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -59,8 +60,19 @@ def request_of(guarantee: Guarantee, asked: str, mechanism: str, key: str | None
     words = (public_text(asked), public_text(mechanism), written(guarantee))
     if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY or key != public_text(key)):
         raise InvalidArgument(f"key must be a text of 1 to {_LONGEST_KEY} characters, such as the id of a request.")
-    fingerprint = _hashed(words)
-    return Request(*words, fingerprint, key, None if identity is None else _hashed((fingerprint, asdict(identity))))
+    known = None if identity is None else _identified(identity)
+    fingerprint = _hashed((*words, known))
+    return Request(*words, fingerprint, key, None if identity is None else fingerprint)
+
+
+def _identified(identity: Identity) -> str:
+    facts = (identity.question, identity.data_version, identity.policy, dict(identity.arguments))
+    try:
+        return hashlib.sha256(encoded(facts)).hexdigest()
+    except (InvalidArgument, TypeError, ValueError):
+        raise InvalidArgument(
+            "The arguments of a question must be plain values: numbers, text, dates, or lists and dicts of them."
+        ) from None
 
 
 def public_text(text: str) -> str:

@@ -35,8 +35,12 @@ class SqliteStore(PerProcess):
         """Whether a ledger is there."""
         if self.in_memory:
             return self._made
-        if not self.path.exists():
+        try:
+            self.path.stat()
+        except FileNotFoundError:
             return False
+        except OSError as error:
+            raise InvalidArgument(f"{self.shown} cannot be looked at: {error.strerror}.") from None
         with self.transaction(write=False) as execute:
             return "head" in _tables(execute)
 
@@ -77,18 +81,31 @@ class SqliteStore(PerProcess):
 
     def file_number(self) -> int:
         """The file's inode: a copy has another."""
-        return 0 if self.in_memory else self.path.stat().st_ino
+        try:
+            return 0 if self.in_memory else self.path.stat().st_ino
+        except OSError as error:
+            raise LedgerUnavailable(
+                f"{self.shown} cannot be looked at ({error.strerror}). Put it back; what was charged stays charged."
+            ) from None
 
     def _connect(self) -> Any:
         if self.in_memory and self._made:
             raise DiscreetError(
-                "A ledger in memory belongs to the process that opened it; a fork is no second purse. "
+                "A ledger in memory ends with close() and with the process that opened it; a fork is no second purse. "
                 'Use a file: Ledger.open("clinic.ledger", …).'
             )
         where = ":memory:" if self.in_memory else f"{self.path.as_uri()}?mode=rw"
         connection = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE)
         connection.execute("PRAGMA synchronous = FULL")
         return connection
+
+    def _let_go_before_fork(self) -> None:
+        if not self.in_memory:
+            self._drop()
+
+    def _undo(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def _begin(self, *, write: bool) -> None:
         self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -99,17 +116,15 @@ class SqliteStore(PerProcess):
     def _explained(self, error: Exception) -> DiscreetError | None:
         if not isinstance(error, sqlite3.Error):
             return None
-        text = str(error)
-        if "locked" in text:
-            return LedgerUnavailable(
-                f"{self.shown} is in use by others for more than {PATIENCE:.0f} s. Nothing was handed out; try again."
+        text, code = str(error), getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return LedgerDamaged(
+                f"{self.shown} is not a ledger, or is damaged: {text}. Put the newest undamaged copy back, its -wal "
+                "file with it; do not begin a new one, which would forget what was spent."
             )
-        if isinstance(error, sqlite3.OperationalError) and "malformed" not in text and "disk I/O" not in text:
-            return LedgerUnavailable(f"{self.shown} cannot be used: {text}. Nothing was handed out.")
-        return LedgerDamaged(
-            f"{self.shown} is not a ledger, or is damaged: {text}. Put the newest undamaged copy back, its -wal file "
-            "with it; do not begin a new one, which would forget what was spent."
-        )
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            text = f"others use it for more than {PATIENCE:.0f} s"
+        return LedgerUnavailable(f"{self.shown} cannot be used: {text}. Nothing was handed out; try again.")
 
 
 def _tables(execute: Execute) -> set[str]:

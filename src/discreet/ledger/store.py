@@ -1,22 +1,26 @@
 """What a ledger asks of the database it is kept in, and what both databases share.
 
 Three tables hold a ledger. `entries` is append-only, each row chained to the one before by its hash and carrying the
-running totals, so that nothing is ever added up again. `head` is one row, the number and the chain of the last entry:
-whoever appends must move it from what they read, or has lost a race. `answers` holds what was drawn.
+running totals, so that nothing is ever added up again. `head` is one row, the number and the chain of the last entry
+and how many answers there are: whoever appends must move it from what they read, or has lost a race. `answers` holds
+what was drawn.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger.checkpoint import Checkpoint
 
+URLS = ("postgresql://", "postgres://")
+_CONNECTION = re.compile(r"(host|hostaddr|port|dbname|user|password|service)\s*=")
 Execute = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement, parameters marked `?`, and gives back its rows."""
 
@@ -34,13 +38,17 @@ SCHEMA = (
         identity TEXT,
         request TEXT,
         code_version TEXT NOT NULL,
-        time DOUBLE PRECISION NOT NULL,
+        microseconds {integer} NOT NULL,
         chain TEXT NOT NULL)""",
     "CREATE INDEX entries_of_analyst ON entries (analyst, number)",
     "CREATE INDEX entries_with_terms ON entries (analyst, number) WHERE kind <> 'charge'",
     "CREATE UNIQUE INDEX entries_by_key ON entries (analyst, retry_key) WHERE retry_key IS NOT NULL",
     "CREATE UNIQUE INDEX entries_by_identity ON entries (analyst, identity) WHERE identity IS NOT NULL",
-    "CREATE TABLE head (one {integer} PRIMARY KEY CHECK (one = 1), number {integer} NOT NULL, chain TEXT NOT NULL)",
+    """CREATE TABLE head (
+        one {integer} PRIMARY KEY CHECK (one = 1),
+        number {integer} NOT NULL,
+        chain TEXT NOT NULL,
+        answers {integer} NOT NULL)""",
     """CREATE TABLE answers (
         number {integer} PRIMARY KEY,
         data {bytes},
@@ -93,6 +101,7 @@ class PerProcess:
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._connection: Any = None
+        self._inside = False
 
     def _connect(self) -> Any:
         raise NotImplementedError
@@ -107,11 +116,14 @@ class PerProcess:
         """What an error of the database means to a person; None when it is not the database's."""
         raise NotImplementedError
 
+    def _let_go_before_fork(self) -> None:
+        """Close what a child must not inherit, where it can be opened again."""
+
     @contextmanager
     def _held(self) -> Iterator[None]:
         """The connection, opened if need be, for one thread."""
         if self._process != os.getpid():  # a fork that Python did not see
-            _begin_processes()
+            _after_in_child()
         with self._lock:
             try:
                 if self._connection is None:
@@ -127,18 +139,23 @@ class PerProcess:
     def transaction(self, *, write: bool) -> Iterator[Execute]:
         """One transaction, durable once it is left; undone by any error."""
         with self._held():
-            self._begin(write=write)
+            if self._inside:
+                raise RuntimeError("a transaction of a ledger inside another one")
+            self._inside = True
             try:
+                self._begin(write=write)
                 yield self._execute
                 self._execute("COMMIT")
             except BaseException:
                 self._undo()
                 raise
+            finally:
+                self._inside = False
 
     def _undo(self) -> None:
         try:
             self._execute("ROLLBACK")
-        except Exception:  # the connection is beyond use; the database undoes what it did not commit
+        except Exception:  # nothing was begun, or the connection is beyond use: a new one knows of nothing
             self._drop()
 
     def _drop(self) -> None:
@@ -149,7 +166,8 @@ class PerProcess:
     def close(self) -> None:
         """Let go of the connection."""
         if self._process == os.getpid():
-            self._drop()
+            with self._lock:
+                self._drop()
 
     def __del__(self) -> None:
         if getattr(self, "_connection", None) is not None:
@@ -157,25 +175,48 @@ class PerProcess:
 
 
 _stores: weakref.WeakSet[PerProcess] = weakref.WeakSet()
+_forking: list[PerProcess] = []
 _set_aside: list[Any] = []
 
 
-def _begin_processes() -> None:
-    """In a forked child, which has one thread only: give every store a lock and a connection of its own."""
+def _before_fork() -> None:
+    """Wait for transactions under way, and let go of files: a child would believe that it holds SQLite's locks."""
+    _forking[:] = sorted(_stores, key=id)
+    for store in _forking:
+        store._lock.acquire()
+        store._let_go_before_fork()
+
+
+def _after_in_parent() -> None:
+    for store in _forking:
+        store._lock.release()
+    _forking.clear()
+
+
+def _after_in_child() -> None:
+    """A forked child has one thread only: give every store a lock and a connection of its own."""
     for store in list(_stores):
         _set_aside.append(store._connection)
         store._begin_process()
+    _forking.clear()
 
 
-os.register_at_fork(after_in_child=_begin_processes)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
 
 
-def open_store(target: str, checkpoint: str | None) -> Store:
+def open_store(target: Any, checkpoint: Any) -> Store:
     """The store for a path, a postgresql:// URL, or ":memory:"."""
-    if target.startswith(("postgresql://", "postgres://")):
+    if not isinstance(target, str | os.PathLike) or not str(target).strip():
+        raise InvalidArgument('A ledger is kept at a path, such as "clinic.ledger", or at a postgresql:// URL.')
+    place, beside = os.fspath(target).strip(), None if checkpoint is None else os.fspath(checkpoint)
+    if place.startswith(URLS):
         from discreet.ledger.postgres import PostgresStore
 
-        return PostgresStore(target, checkpoint)
+        return PostgresStore(place, beside)
+    if "://" in place or _CONNECTION.match(place):
+        raise InvalidArgument(
+            "This is no path and no URL of a ledger. Write postgresql://user@host:5432/database#schema."
+        )
     from discreet.ledger.sqlite import SqliteStore
 
-    return SqliteStore(target, checkpoint)
+    return SqliteStore(place, beside)

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from discreet._version import __version__
-from discreet.guarantees.rules import Rule, Vector
+from discreet.guarantees.rules import Vector
 from discreet.ledger import answers, book, opening
-from discreet.ledger.book import WHOLE, Row
-from discreet.ledger.record import read_guarantee
+from discreet.ledger.book import WHOLE, Account, Row
 from discreet.ledger.store import Store
 
 _BATCH, _BATCH_OF_ANSWERS = 1000, 100
@@ -30,14 +29,14 @@ def walked(store: Store, first: int, last: int | None) -> Iterator[tuple[Row, bo
         yield from ((row, row.number in answered) for row in found)
 
 
-def _with_answers(store: Store, last: int) -> Iterator[tuple[Row, tuple[Any, str] | None]]:
+def _with_answers(store: Store, last: int) -> Iterator[tuple[Row, tuple[Any, str, int] | None]]:
     """Entries with their answers, oldest first, few at a time: an answer may be large."""
-    statement = "SELECT number, data, digest FROM answers WHERE number BETWEEN ? AND ?"
+    statement = "SELECT number, data, digest, not_private FROM answers WHERE number BETWEEN ? AND ?"
     for start in range(0, last + 1, _BATCH_OF_ANSWERS):
         stop = min(last, start + _BATCH_OF_ANSWERS - 1)
         with store.transaction(write=False) as execute:
             found = book.rows(execute, start, stop)
-            kept = {number: (data, digest) for number, data, digest in execute(statement, start, stop)}
+            kept = {number: (data, digest, mark) for number, data, digest, mark in execute(statement, start, stop)}
         yield from ((row, kept.get(row.number)) for row in found)
 
 
@@ -49,11 +48,11 @@ def verified(store: Store, ledger: str) -> int:
         at = book.head(execute)
         opening.check_seen(execute, at, seen, ledger)
         beyond = execute("SELECT COUNT(*) FROM entries WHERE number > ? OR number < 0", at.number)[0][0]
-        orphans = execute("SELECT COUNT(*) FROM answers WHERE number NOT IN (SELECT number FROM entries)")[0][0]
-    if beyond or orphans:
-        raise book.damaged("it has entries or answers outside its chain")
+        kept = execute("SELECT COUNT(*) FROM answers")[0][0]
+    if beyond or kept != at.answers:
+        raise book.damaged("it has entries outside its chain, or not the answers that were kept")
     before, number = "", 0
-    accounts: dict[str, tuple[Rule, Vector]] = {}
+    accounts: dict[str, Account] = {}
     for row, answer in _with_answers(store, at.number):
         if row.number != number:
             raise book.damaged(f"entry {number} is missing")
@@ -61,34 +60,35 @@ def verified(store: Store, ledger: str) -> int:
             raise book.damaged(f"entry {number} was changed after it was written, or the one before it")
         _check_totals(row, accounts)
         if answer is not None:
+            kept -= 1
             _check_answer(row, *answer)
         before, number = row.chain, number + 1
-    if number != at.number + 1 or before != at.chain:
-        raise book.damaged("its head is not its last entry")
+    if number != at.number + 1 or before != at.chain or kept > 0:
+        raise book.damaged("its head is not its last entry, or an answer has no entry")
     return number
 
 
-def _check_totals(row: Row, accounts: dict[str, tuple[Rule, Vector]]) -> None:
+def _check_totals(row: Row, accounts: dict[str, Account]) -> None:
     """Work out what the entry cost and what was spent after it, and compare."""
     totals = {name: tuple(total) for name, total in json.loads(row.totals).items()}
     if row.kind != "charge":
         _check_decree(row, accounts, totals)
         return
     costs = {name: tuple(cost) for name, cost in json.loads(row.costs).items()}
-    guarantee = read_guarantee(row.content)
-    if {WHOLE, row.analyst} != set(costs) or set(costs) != set(totals):
+    if {WHOLE, row.analyst} != set(costs) or set(costs) != set(totals) or not set(costs) <= set(accounts):
         raise book.damaged(f"entry {row.number} does not charge the accounts it should")
-    for name, (rule, spent) in ((name, accounts[name]) for name in costs):
-        due = rule.spend(rule.nothing, guarantee)
+    for name in costs:
+        account = accounts[name]
+        due = account.cost(row.content)
         if not all(_enough(paid, owed, row) for paid, owed in zip(costs[name], due, strict=True)):
             raise book.damaged(
                 f"entry {row.number} of version {row.code_version} cost other than its guarantee does in {__version__}"
             )
-        if totals[name] != tuple(old + paid for old, paid in zip(spent, costs[name], strict=True)):
+        if totals[name] != account.rule.add(account.spent, costs[name]):
             raise book.damaged(f"the totals after entry {row.number} do not add up")
-        if not rule.fits(totals[name]):
-            raise book.damaged(f"entry {row.number} passes the limit of {rule.limit}")
-        accounts[name] = (rule, totals[name])
+        if not account.rule.fits(totals[name]):
+            raise book.damaged(f"entry {row.number} passes the limit of {account.rule.limit}")
+        accounts[name] = account._replace(spent=totals[name])
 
 
 def _enough(paid: int, owed: int, row: Row) -> bool:
@@ -97,17 +97,20 @@ def _enough(paid: int, owed: int, row: Row) -> bool:
     return owed - slack <= paid and (paid <= owed + slack or row.code_version != __version__)
 
 
-def _check_decree(row: Row, accounts: dict[str, tuple[Rule, Vector]], totals: dict[str, Vector]) -> None:
+def _check_decree(row: Row, accounts: dict[str, Account], totals: dict[str, Vector]) -> None:
     """An entry of the owner's sets one account, and leaves the total of the data set alone."""
-    untouched = accounts.get(WHOLE, (row.rule, row.rule.nothing))[1]
-    expected = accounts[row.analyst][1] if row.kind in ("limit", "adoption") else row.rule.nothing
+    if row.kind in ("limit", "renewal", "adoption") and row.analyst not in accounts:
+        raise book.damaged(f"entry {row.number} speaks of an account that was not made")
+    untouched = accounts[WHOLE].spent if WHOLE in accounts else row.rule.nothing
+    expected = accounts[row.analyst].spent if row.kind in ("limit", "adoption") else row.rule.nothing
     if row.analyst != WHOLE and totals.get(WHOLE) != untouched:
         raise book.damaged(f"the totals after entry {row.number} do not add up")
     if totals.get(row.analyst) != expected:
         raise book.damaged(f"the totals after entry {row.number} do not add up")
-    accounts[row.analyst] = (row.rule, expected)
+    accounts[row.analyst] = Account(row.content, expected)
 
 
-def _check_answer(row: Row, data: Any, digest: str) -> None:
-    if row.kind != "charge" or (data is not None and answers.bound(row.chain, bytes(data)) != digest):
+def _check_answer(row: Row, data: Any, digest: str, not_private: int) -> None:
+    plain = None if data is None else bytes(data)
+    if row.kind != "charge" or answers.bound(row.chain, plain, not_private=bool(not_private)) != digest:
         raise book.damaged(f"the answer of entry {row.number} was changed after it was written")
