@@ -257,7 +257,7 @@ def move(file: Place, schema: Place, rule: str) -> Place:
         with server.cursor().copy(f"COPY entries ({columns}) FROM STDIN") as copy:
             for row in rows.execute(f"SELECT {columns} FROM entries ORDER BY number"):
                 copy.write_row(row)
-        server.execute("INSERT INTO head SELECT 1, number, chain FROM entries ORDER BY number DESC LIMIT 1")
+        server.execute("INSERT INTO head SELECT 1, number, chain, 0 FROM entries ORDER BY number DESC LIMIT 1")
     rows.close()
     return schema._replace(checkpoint=f"{schema.checkpoint}.moved")
 
