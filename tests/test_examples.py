@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from rich.console import Console
 
-from discreet.demo.data import CITIES, DIAGNOSES, PEOPLE, make_people
-from discreet.demo.run import main
+from discreet.demo.data import CITIES, PEOPLE, VISITS, make_clinic
+from discreet.demo.run import QUESTIONS, main
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -44,18 +45,24 @@ def test_the_demo_shows_answers_a_refusal_and_the_ledger() -> None:
     console = Console(record=True, width=120, file=io.StringIO())
     main(console)
     shown = console.export_text()
-    assert "How many people of 40 or more have diabetes?" in shown
+    for title, question, _ in QUESTIONS:
+        assert title in shown
+        assert question.split("\n")[0] in shown
+    assert shown.count("±") > 30
+    assert "Not shown, as too few patients have it: case" in shown
+    assert "at no new cost" in shown
     assert "passes the limit" in shown
-    assert "Still fits: ε = 1.2" in shown
-    assert shown.count("Laplace") == 5
-    assert "65 or older" in shown
+    assert "Still fits: ε = 1.1" in shown
+    assert "All 7 entries verify" in shown
 
 
-def test_the_demo_data_is_one_row_a_person_inside_the_declared_lists() -> None:
-    people = make_people()
-    assert people.execute("SELECT count(*), count(DISTINCT person_id) FROM people").fetchone() == (PEOPLE, PEOPLE)
-    cities = {city for (city,) in people.execute("SELECT DISTINCT city FROM people").fetchall()}
-    diagnoses = {name for (name,) in people.execute("SELECT DISTINCT diagnosis FROM people").fetchall()}
-    assert cities == set(CITIES)
-    assert diagnoses == set(DIAGNOSES)
-    assert people.execute("SELECT min(age) >= 0 AND max(age) <= 120 FROM people").fetchone() == (True,)
+def test_the_demo_data_is_what_its_policy_declares(tmp_path: Path) -> None:
+    make_clinic(tmp_path)
+    data = duckdb.connect()
+    people, visits = (f"read_parquet('{tmp_path / name}.parquet')" for name in ("people", "visits"))
+    assert data.execute(f"SELECT count(*), count(DISTINCT patient_id) FROM {people}").fetchone() == (PEOPLE, PEOPLE)
+    assert data.execute(f"SELECT count(*) FROM {visits}").fetchone() == (VISITS,)
+    assert {city for (city,) in data.execute(f"SELECT DISTINCT city FROM {people}").fetchall()} == set(CITIES)
+    assert data.execute(f"SELECT min(age) >= 0 AND max(age) <= 110 FROM {people}").fetchone() == (True,)
+    often = data.execute(f"SELECT max(n) FROM (SELECT count(*) AS n FROM {visits} GROUP BY patient_id)").fetchone()
+    assert often[0] > 20  # the bound of 20 visits a patient has something to do

@@ -5,6 +5,8 @@
 Laplace(scale=1)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from discreet._version import __version__
 from discreet.door import release
 from discreet.errors import (
@@ -16,6 +18,8 @@ from discreet.errors import (
     LedgerDamaged,
     LedgerUnavailable,
     MissingExtra,
+    NotAllowed,
+    QueryError,
     SealedValue,
 )
 from discreet.guarantees.accuracy import Accuracy
@@ -34,6 +38,7 @@ from discreet.mechanisms.noisy_argmax import NoisyArgmax
 from discreet.mechanisms.quantile import Quantile
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.mechanisms.threshold import AboveThreshold, KeySelection
+from discreet.policy import connect
 from discreet.queries import (
     Ball,
     Categories,
@@ -54,6 +59,22 @@ from discreet.queries import (
     VectorSum,
 )
 from discreet.releases import Release
+
+if TYPE_CHECKING:
+    from discreet.tables import table
+
+
+def __getattr__(name: str) -> Any:
+    if name == "table":  # it brings DuckDB and sqlglot, which a bare GPU machine need not have
+        from discreet.tables import table
+
+        return table
+    raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     # who is protected
@@ -78,6 +99,8 @@ __all__ = [
     "Sensitivity",
     "Sum",
     "VectorSum",
+    "connect",
+    "table",
     # how it is answered
     "AboveThreshold",
     "Composed",
@@ -117,6 +140,8 @@ __all__ = [
     "LedgerDamaged",
     "LedgerUnavailable",
     "MissingExtra",
+    "NotAllowed",
+    "QueryError",
     "SealedValue",
     "__version__",
 ]

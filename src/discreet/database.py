@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from discreet.door import through
-from discreet.engines.duckdb import DuckDB
-from discreet.errors import InvalidArgument, NotAllowed
+from discreet.engines.duckdb import DuckDB, quoted
+from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
 from discreet.ledger import Identity, Ledger, version_of
 from discreet.sql.answer import Answer
+from discreet.sql.cells import MOST_CELLS, Cells
 from discreet.sql.compile import Bounds
+from discreet.sql.explanation import Explanation, explained
+from discreet.sql.expressions import LARGEST_DOMAIN, Ref
 from discreet.sql.intervals import Columns
-from discreet.sql.measure import Cells, measured
+from discreet.sql.measure import discovered, measured
 from discreet.sql.plan import Question
-from discreet.sql.price import Price, priced
-from discreet.sql.schema import Schema
-from discreet.sql.understand import understood
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A question, what it costs and how it will be answered: everything that is decided before data is read."""
-
-    question: Question
-    bounds: Bounds | None
-    cells: Cells
-    price: Price
+from discreet.sql.price import Plan, Price, priced
+from discreet.sql.schema import Column, Schema, Table
+from discreet.sql.understand import EXTREMES, understood
 
 
 class Database:
@@ -39,7 +32,7 @@ class Database:
     ) -> None:
         if ledger.protects != schema.unit:
             raise InvalidArgument(f"The ledger protects {ledger.protects!r}, but the policy says {schema.unit!r}.")
-        self.schema, self.engine, self.ledger = schema, engine, ledger
+        self.schema, self.engine, self.ledger = _with_public_values(schema, engine), engine, ledger
         self.delta_per_question, self.policy = delta_per_question, policy
 
     def sql(
@@ -73,28 +66,36 @@ class Database:
         asked = understood(question, self.schema) if isinstance(question, str) else question
         if not isinstance(asked, Question):
             raise InvalidArgument("A question is a text in SQL, such as SELECT COUNT(*) FROM visits.")
-        undeclared = [key.name for key in asked.keys if key.domain is None]
-        if undeclared:
-            raise NotAllowed(
-                f"The values of {undeclared[0]} are not declared, so the groups themselves would tell who is there. "
-                f"Declare choices for it in the policy, or group by a CASE."
-            )
-        bounds, cells = self._bounds(asked), Cells(asked)
+        cells = None if any(key.domain is None for key in asked.keys) else Cells(asked)
+        bounds = self._bounds(asked, cells)
         slack = self.delta_per_question if delta is None else delta
         if (epsilon is None) == (within is None):
             raise InvalidArgument("Say what the answer may cost, with epsilon=, or how wrong it may be, with within=.")
         if within is not None:
             epsilon = self._least_epsilon(asked, bounds, cells, slack, within, confidence, weights)
-        price = priced(asked, self.schema.unit, bounds, cells.count, epsilon=epsilon, delta=slack, weights=weights)
-        return Plan(asked, bounds, cells, price)
+        price = priced(asked, self.schema.unit, bounds, _size(cells), epsilon=epsilon, delta=slack, weights=weights)
+        return Plan(asked, bounds, cells, self._chargeable(price))
 
-    def _bounds(self, question: Question) -> Bounds | None:
+    def _chargeable(self, price: Price) -> Price:
+        """Stated as (ε,δ) where the ledger's rule adds nothing else, as basic sums do not add Gaussian noise."""
+        try:
+            self.ledger.rule.coordinates(price.guarantee)
+        except IncompatibleGuarantee:
+            return replace(price, guarantee=price.cost.stated_for(self.schema.unit))
+        return price
+
+    def explain(self, question: str, **options: Any) -> Explanation:
+        """What a question would cost and how wrong its answer may be, with the options of `sql`; spends nothing."""
+        confidence = options.get("confidence", 0.95)
+        return explained(self.plan(question, **options), ledger=self.ledger, confidence=confidence)
+
+    def _bounds(self, question: Question, cells: Cells | None) -> Bounds | None:
         if question.relation.person is None:
             return None
         private = [table for table in question.relation.tables() if not table.public]
         rows = max(table.rows_per_person or 1 for table in private)
         declared = [t.groups_per_person for t in private if isinstance(t.groups_per_person, int)]
-        groups = min(rows, *declared) if declared else rows
+        groups = min([rows, *declared, _size(cells)])
         in_group = [t.rows_per_group for t in private if t.rows_per_group is not None]
         per_group = min(rows, *in_group) if in_group else rows
         if not question.keys:
@@ -105,7 +106,7 @@ class Database:
         self,
         question: Question,
         bounds: Bounds | None,
-        cells: Cells,
+        cells: Cells | None,
         delta: Any,
         within: Mapping[str, Any],
         confidence: Any,
@@ -116,7 +117,7 @@ class Database:
 
         def keeps(epsilon: float) -> bool:
             price = priced(
-                question, self.schema.unit, bounds, cells.count, epsilon=epsilon, delta=delta, weights=weights
+                question, self.schema.unit, bounds, _size(cells), epsilon=epsilon, delta=delta, weights=weights
             )
             return all(_error(question, price, part, confidence) <= float(amount) for part, amount in goals)
 
@@ -130,22 +131,33 @@ class Database:
             low, high = (low, middle) if keeps(middle) else (middle, high)
         return float(f"{high:.4g}") if keeps(float(f"{high:.4g}")) else high
 
+    def close(self) -> None:
+        """Let go of the engine and of the ledger's database."""
+        self.engine.close()
+        self.ledger.close()
+
     def answer(self, plan: Plan, *, key: str | None = None) -> Answer:
         """Charge, read, draw, keep, hand out."""
         question, price = plan.question, plan.price
         release = through(
-            lambda: tuple(measured(question, self.engine, plan.bounds, plan.cells)),
+            lambda: self._read(plan),
             price.mechanism,
             price.guarantee,
             ledger=self.ledger,
-            asked=" ".join(question.text.split()),
+            asked=question.same,
             key=key,
-            identity=self._identity(question),
+            identity=self.identity(question),
         )
-        columns = Columns(question, price, release.value, plan.cells.keys())
-        return Answer(question, columns, release, notes=())
+        keys, noisy = release.value if plan.cells is None else (plan.cells.keys(), release.value)
+        return Answer(question, Columns(question, price, noisy, keys), release, notes=_notes(plan))
 
-    def _identity(self, question: Question) -> Identity | None:
+    def _read(self, plan: Plan) -> Any:
+        """The exact measures: the only place where data is read."""
+        if plan.cells is None:
+            return discovered(plan.question, self.engine, plan.bounds)
+        return tuple(measured(plan.question, self.engine, plan.bounds, plan.cells))
+
+    def identity(self, question: Question) -> Identity | None:
         """What makes the same question the same; None when the version of some data is not known."""
         versions = []
         for table in question.relation.tables():
@@ -155,9 +167,7 @@ class Database:
                 versions.append(f"{table.name}: {version_of(table.source)}")
             else:
                 return None
-        return Identity(
-            question=" ".join(question.text.split()), data_version="; ".join(versions), policy=self.policy, arguments={}
-        )
+        return Identity(question=question.same, data_version="; ".join(versions), policy=self.policy, arguments={})
 
 
 def _goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:
@@ -170,7 +180,7 @@ def _goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any
         output = outputs.get(str(name).lower())
         if output is None:
             raise InvalidArgument(f"within names {name}, which is no column of the answer.")
-        aggregate = next((a for a in question.aggregates if output.expr == _ref(a)), None)
+        aggregate = next((a for a in question.aggregates if output.expr == Ref(a.field)), None)
         if aggregate is None or aggregate.kind not in ("count", "sum"):
             raise NotAllowed(
                 f"The error of {name} depends on the data, so no ε promises it in advance. "
@@ -182,12 +192,54 @@ def _goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any
     return goals
 
 
-def _ref(aggregate: Any) -> Any:
-    from discreet.sql.expressions import Ref
+def _notes(plan: Plan) -> tuple[str, ...]:
+    """What the errors do not cover: said always, and never because it happened."""
+    notes = []
+    if plan.bounds is not None:
+        at_most = _counted(plan.bounds.rows, "row")
+        if plan.question.keys:
+            at_most += f" and {_counted(plan.bounds.groups, 'group')}"
+        notes.append(f"Of one person at most {at_most} are used; what lies beyond is not in the ±.")
+    if any(measure.kind == "sum" for measure in plan.question.measures):
+        notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
+    if plan.price.selection is not None:
+        notes.append(f"Groups with fewer than about {plan.price.selection.threshold} people are not shown.")
+    extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
+    if extremes:
+        notes.append("MIN and MAX are answered as the quantiles 0.001 and 0.999.")
+    return tuple(notes)
 
-    return Ref(aggregate.field)
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _with_public_values(schema: Schema, engine: DuckDB) -> Schema:
+    """The schema with the values that public tables have: groups by them are declared."""
+    tables = dict(schema.tables)
+    for name, table in tables.items():
+        if table.public:
+            columns = {
+                column.name: column if column.choices or column.between else _listed(column, table, engine)
+                for column in table.columns.values()
+            }
+            tables[name] = replace(table, columns=columns)
+    return replace(schema, tables=tables)
+
+
+def _listed(column: Column, table: Table, engine: DuckDB) -> Column:
+    if column.type not in ("text", "integer", "boolean", "date"):
+        return column
+    shown = f"SELECT DISTINCT {quoted(column.name)} FROM {engine.relations[table.name]} LIMIT {LARGEST_DOMAIN + 1}"
+    found = sorted(value for (value,) in engine.rows(shown) if value is not None)
+    return replace(column, choices=tuple(found)) if 0 < len(found) <= LARGEST_DOMAIN else column
+
+
+def _size(cells: Cells | None) -> int:
+    """How many groups there are to answer in; for groups that are not declared, as many as one could be in."""
+    return MOST_CELLS if cells is None else cells.count
 
 
 def _error(question: Question, price: Price, part: int, confidence: Any) -> float:
-    amount = float(price.mechanism.mechanisms[part].error(confidence))
+    amount = float(price.parts[part].error(confidence))
     return amount * float(question.measures[part].step)

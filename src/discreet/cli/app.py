@@ -1,6 +1,7 @@
 """The command line: a switchboard that opens the front door of each command when it is asked for.
 
-Exit codes: 0 answered · 1 the machine failed, or the ledger did · 2 bad argument · 4 budget exhausted.
+Exit codes: 0 answered · 1 the machine failed, or the ledger did · 2 does not parse as a query, unknown table or column,
+bad argument · 3 parses and resolves but is not allowed · 4 budget exhausted.
 """
 
 from __future__ import annotations
@@ -10,12 +11,22 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from discreet._version import __version__
-from discreet.errors import BudgetExhausted, DiscreetError, EntropyUnavailable, LedgerDamaged, LedgerUnavailable
+from discreet.engines.duckdb import EngineFailed
+from discreet.errors import (
+    BudgetExhausted,
+    DiscreetError,
+    EntropyUnavailable,
+    InvalidArgument,
+    LedgerDamaged,
+    LedgerUnavailable,
+    NotAllowed,
+    QueryError,
+)
 
 app = typer.Typer(
     name="discreet",
@@ -27,27 +38,33 @@ app = typer.Typer(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit; an error of ours is one line on stderr, never a traceback."""
+    """Run one command and exit; an error of ours is one line on stderr, never a traceback.
+
+    What is wrong with a question keeps the lines that underline it.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # ε on a terminal that knows ASCII only is no reason to stop
             stream.reconfigure(errors="backslashreplace")
     try:
         app(args=None if arguments is None else list(arguments), prog_name="discreet")
     except DiscreetError as error:
-        print(f"discreet: {' '.join(str(error).split())}", file=sys.stderr)
+        lines = isinstance(error, QueryError | NotAllowed)
+        print(f"discreet: {error if lines else ' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(exit_code(error))
 
 
 def exit_code(error: DiscreetError) -> int:
     """The status a script can act on.
 
-    >>> exit_code(BudgetExhausted("nothing is left")), exit_code(DiscreetError("epsilon is negative"))
-    (4, 2)
+    >>> exit_code(BudgetExhausted("nothing is left")), exit_code(NotAllowed("SELECT * shows rows of single people"))
+    (4, 3)
     """
     match error:
         case BudgetExhausted():
             return 4
-        case EntropyUnavailable() | LedgerDamaged() | LedgerUnavailable():
+        case NotAllowed():
+            return 3
+        case EntropyUnavailable() | LedgerDamaged() | LedgerUnavailable() | EngineFailed():
             return 1
         case _:
             return 2
@@ -75,6 +92,123 @@ def demo() -> None:
     from discreet.demo import run
 
     run.main()
+
+
+Policy = Annotated[str, typer.Argument(help="The policy of the data (*.toml).")]
+Question = Annotated[str, typer.Argument(help="The question, in SQL.")]
+Epsilon = Annotated[float | None, typer.Option(help="What the whole answer may cost.", show_default=False)]
+Delta = Annotated[
+    float | None, typer.Option(help="The δ it may use; by default what the policy says.", show_default=False)
+]
+Within = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=ERROR",
+        help="Instead of --epsilon: how wrong a column may be. The smallest ε that promises it is spent.",
+        show_default=False,
+    ),
+]
+Weight = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN=WEIGHT", help="A larger share of ε for a column.", show_default=False),
+]
+Confidence = Annotated[float, typer.Option(help="How sure --within and the errors shown are.")]
+Analyst = Annotated[str | None, typer.Option(help="Who asks: charged to their own account, too.", show_default=False)]
+
+
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+@app.command()
+def query(
+    policy: Policy,
+    question: Question,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    within: Within = None,
+    confidence: Confidence = 0.95,
+    weight: Weight = None,
+    form: Annotated[Format, typer.Option("--format", help="How the answer is printed.")] = Format.table,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the answer, too: a .png, .svg or .pdf.", show_default=False)
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="The id of this request: a retry with it gets the same answer, for free.", show_default=False
+        ),
+    ] = None,
+    analyst: Analyst = None,
+) -> None:
+    """Answer a question in SQL, each number with its error beside it."""
+    from discreet.cli import query_command
+
+    cost = _cost(epsilon, delta, within, weight)
+    asked: dict[str, Any] = {"confidence": confidence, "key": key, "analyst": analyst}
+    query_command.query(policy, question, form=form, plot=plot, **asked, **cost)
+
+
+class Explanation(StrEnum):
+    """How a plan is printed."""
+
+    text = "text"
+    json = "json"
+
+
+@app.command()
+def explain(
+    policy: Policy,
+    question: Question,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    within: Within = None,
+    confidence: Confidence = 0.95,
+    weight: Weight = None,
+    form: Annotated[Explanation, typer.Option("--format", help="How the plan is printed.")] = Explanation.text,
+    analyst: Analyst = None,
+) -> None:
+    """Say how a question would be answered, what it would cost and how wrong it may be; spends nothing."""
+    from discreet.cli import query_command
+
+    cost = _cost(epsilon, delta, within, weight)
+    query_command.explain(policy, question, form=form, confidence=confidence, analyst=analyst, **cost)
+
+
+def _cost(epsilon: Any, delta: Any, within: Sequence[str] | None, weight: Sequence[str] | None) -> dict[str, Any]:
+    goals, weights = _amounts(within, "--within"), _amounts(weight, "--weight")
+    if (epsilon is None) == (goals is None):
+        raise InvalidArgument("Say what it may cost, --epsilon 0.5, or how wrong it may be, --within visits=50.")
+    return {"epsilon": epsilon, "delta": delta, "within": goals, "weights": weights}
+
+
+def _amounts(given: Sequence[str] | None, option: str) -> dict[str, float] | None:
+    """Numbers for columns, each written as column=number; None when there are none."""
+    found: dict[str, float] = {}
+    for text in given or ():
+        name, _, number = text.rpartition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            name = ""
+        if not name.strip():
+            raise InvalidArgument(f"{option} takes a column and a number. Write {option} visits=50.")
+    return found or None
+
+
+@app.command()
+def init(
+    data: Annotated[list[Path], typer.Argument(help="Files (Parquet, CSV, JSON) or folders of them: one table each.")],
+    out: Annotated[Path, typer.Option(help="Where the policy is written.", dir_okay=False)] = Path("policy.toml"),
+) -> None:
+    """Write a first policy for review, from the names and types of columns only; every guess is marked."""
+    from discreet.cli import init_command
+
+    init_command.main(data, out)
 
 
 @app.command()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
-import tomllib
 from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import IO, Any
 
 from rich.box import SIMPLE_HEAD
@@ -22,8 +20,8 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Entry, Ledger
+from discreet.policy import URLS, ledger_of
 
-_URLS = ("postgresql://", "postgres://")
 _BATCH = 1000
 _NARROWEST = 72
 """On fewer columns, lines that the terminal breaks read better than columns of single letters."""
@@ -46,7 +44,7 @@ def main(
     its checkpoint is to be trusted, and records that first.
     """
     out = console or Console(highlight=False)
-    where = _ledger_of(target)
+    where = target if target.startswith(URLS) or not target.endswith(".toml") else ledger_of(target)
     if adopt is not None and not adopt.strip():
         raise InvalidArgument('An adoption needs a reason, for the record. Say why: --adopt "restored on 3 May".')
     with closing(Ledger.open(where) if adopt is None else Ledger.adopt(where, why=adopt)) as ledger:
@@ -57,24 +55,6 @@ def main(
         elif not verify:
             _show(ledger, last, out)
     return 0
-
-
-def _ledger_of(target: str) -> str:
-    """The path or URL of a ledger: the target itself, or what a policy file names."""
-    if target.startswith(_URLS) or not target.endswith(".toml"):
-        return target
-    file = Path(target).expanduser()
-    try:
-        policy = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidArgument(f"The policy {file} cannot be read: {error.strerror}. Name one that exists.") from None
-    except ValueError as error:
-        raise InvalidArgument(f"The policy {file} is not TOML: {error}. Mend that line.") from None
-    table = policy.get("ledger")
-    path = table.get("path") if isinstance(table, dict) else None
-    if not isinstance(path, str) or not path:
-        raise InvalidArgument(f'The policy {file} names no ledger. Add to it: [ledger] and path = "clinic.ledger".')
-    return path if path.startswith(_URLS) else str(file.parent / Path(path).expanduser())
 
 
 def _verify(ledger: Ledger, out: Console) -> None:
@@ -105,8 +85,8 @@ def _heading(ledger: Ledger, number: int) -> Panel:
     [opening] = ledger.entries(0, 0)
     rule = ledger.rule
     rows = {
-        "ledger": _clean(ledger.target),
-        "protects": _clean(_protected(ledger.protects)),
+        "ledger": clean(ledger.target),
+        "protects": clean(_protected(ledger.protects)),
         "limit": str(rule.limit),
         "rule": rule.name,
         "entries": f"{number:,} since it was opened on {_time(opening):%Y-%m-%d}",
@@ -126,7 +106,7 @@ def _protected(unit: Unit) -> str:
 
 def _bars(ledger: Ledger, analysts: tuple[str, ...], width: int) -> Table:
     """What still fits: for the whole data set, then for each analyst."""
-    accounts = [("the data set", ledger), *((_clean(name), ledger.for_analyst(name)) for name in analysts)]
+    accounts = [("the data set", ledger), *((clean(name), ledger.for_analyst(name)) for name in analysts)]
     left = [(name, account.remaining, account.limit) for name, account in accounts]
     words = [f"{remaining or 'nothing'} of {limit} still fits" for _, remaining, limit in left]
     names = min(max(len(name) for name, _ in accounts), width // 4) if analysts else 0
@@ -196,7 +176,7 @@ def _widest(cells: list[Text]) -> int:
 
 def _cut(text: str, room: int, *, lines: int) -> str:
     """The beginning of a text, on so many lines; the export has all of it."""
-    found = _lines(_clean(text), room)
+    found = _lines(clean(text), room)
     if len(found) > lines:
         found[lines - 1 :] = [f"{set_cell_size(found[lines - 1], room - 2).rstrip()} …"]
     return "\n".join(found)
@@ -211,7 +191,7 @@ def _time(entry: Entry) -> datetime:
     return datetime.fromtimestamp(entry.time, UTC)
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Text on one line, without the characters by which a question could steer the terminal that shows it."""
     return "".join(mark if mark.isprintable() else "�" for mark in " ".join(text.split()))
 
@@ -232,7 +212,7 @@ def _export(ledger: Ledger, kind: str, out: IO[str]) -> None:
         [opening] = ledger.entries(0, 0)
         writer = csv.writer(out)  # lines end with \r\n, or csv would not quote a cell with \r in it
         writer.writerow(opening.exported())
-        writer.writerows([_harmless(cell) for cell in entry.values()] for entry in entries)
+        writer.writerows([harmless(cell) for cell in entry.values()] for entry in entries)
         return
     out.write(json.dumps(_facts(ledger), ensure_ascii=False)[:-1] + ', "entries": [')
     for index, entry in enumerate(entries):
@@ -252,6 +232,6 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _harmless(cell: Any) -> Any:
+def harmless(cell: Any) -> Any:
     """A cell that no spreadsheet takes for a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -1,147 +1,151 @@
-"""`discreet demo`: six questions about made-up people, answered privately, next to the truth."""
+"""Five questions of growing interest on a made-up clinic: answers with error bars, the truth beside them, the bill."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
-from discreet.demo.data import CITIES, DIAGNOSES, PEOPLE, make_people
-from discreet.door import release
+from discreet.database import Database
+from discreet.demo.data import PEOPLE, VISITS, make_clinic
 from discreet.errors import BudgetExhausted
-from discreet.guarantees.guarantee import Approx, Pure
-from discreet.guarantees.unit import person
-from discreet.ledger import Ledger
-from discreet.mechanisms.exponential import Exponential
-from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.quantile import Quantile
-from discreet.queries import Integers, Sensitivity
-from discreet.releases import Release
+from discreet.policy import connect
 
-PATIENT = person("person_id")
-Ask = Callable[[str], Any]
+QUESTIONS = (
+    ("How many patients are 65 or older?", "SELECT COUNT(*) AS patients\nFROM people WHERE age >= 65", 0.1),
+    (
+        "What does a visit cost, on average, and how much do costs differ?",
+        "SELECT COUNT(*) AS visits, AVG(cost) AS cost, STDDEV(cost) AS spread\nFROM visits",
+        0.5,
+    ),
+    (
+        "How does that differ between cities? (two private tables, joined on the patient)",
+        "SELECT city, COUNT(*) AS visits, AVG(cost) AS cost\nFROM visits JOIN people USING (patient_id)\n"
+        "GROUP BY city ORDER BY visits DESC",
+        0.6,
+    ),
+    (
+        "Which diagnoses are there? (nobody declared them: a rare one stays hidden)",
+        "SELECT diagnosis, COUNT(*) AS visits, COUNT(DISTINCT patient_id) AS patients\nFROM visits\n"
+        "GROUP BY diagnosis ORDER BY visits DESC",
+        0.8,
+    ),
+    (
+        "What share of each season's spending is for the young?",
+        "SELECT EXTRACT(quarter FROM day) AS quarter, SUM(cost) AS spent,\n"
+        "       100 * SUM(cost) FILTER (WHERE age < 40) / SUM(cost) AS percent_young\n"
+        "FROM visits JOIN people USING (patient_id) GROUP BY quarter",
+        0.8,
+    ),
+)
 
 
 def main(console: Console | None = None) -> None:
     """Make the data, ask, and show answers, error bars and the ledger."""
     out = console or Console(highlight=False)
-    database = make_people()
-    limit = Approx(epsilon=2, delta=1e-6)
-    ledger = Ledger.open(":memory:", protects=PATIENT, limit=limit)
+    with tempfile.TemporaryDirectory(prefix="discreet_demo_") as folder:
+        policy = make_clinic(Path(folder))
+        clinic = connect(policy)
+        out.print(_opening(clinic))
+        truth = _Truth(Path(folder))
+        for title, question, epsilon in QUESTIONS:
+            _ask(out, clinic, truth, title, question, epsilon)
+        _accuracy_first(out, clinic)
+        _refusal(out, clinic)
+        _account(out, clinic)
+        clinic.close()
 
-    def ask(query: str) -> Any:
-        """What DuckDB answers; one person has one row, so one person moves a count by 1."""
-        return database.execute(query).fetchall()
 
+def _opening(clinic: Database) -> Panel:
+    return Panel.fit(
+        f"[bold]{PEOPLE:,} made-up patients and {VISITS:,} visits[/] in two Parquet files, asked in SQL.\n"
+        f"Protected: all that one patient has in them. Limit: {clinic.ledger.limit} for everything below together.\n"
+        "The truth is shown beside each answer only because nobody here is real. Each ± holds with 95% confidence for\n"
+        "what the bounds leave in: at most 20 visits of one patient, and 3,000 for a visit.",
+        title="discreet demo",
+    )
+
+
+class _Truth:
+    """Plain DuckDB on the same files: what nobody may see where people are real."""
+
+    def __init__(self, folder: Path) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(":memory:")
+        for name in ("people", "visits"):
+            self._connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{folder / name}.parquet')")
+
+    def rows(self, question: str, keys: int) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        """The exact answer, by its keys."""
+        return {row[:keys]: row[keys:] for row in self._connection.execute(question).fetchall()}
+
+
+def _ask(out: Console, clinic: Database, truth: _Truth, title: str, question: str, epsilon: float) -> None:
+    answer = clinic.sql(question, epsilon=epsilon)
+    keys = len(answer.question.keys)
+    exact = truth.rows(question, keys)
+    names = [output.name for output in answer.question.outputs]
+    table = Table(header_style="bold")
+    for number, name in enumerate(names):
+        table.add_column(name, justify="left" if number < keys else "right")
+        if number >= keys:
+            table.add_column("truth", justify="right", style="dim")
+    seen = set()
+    for row in answer.table.to_pylist():
+        key = tuple(row[name] for name in names[:keys])
+        seen.add(key)
+        true = exact.get(key, (None,) * (len(names) - keys))
+        table.add_row(*map(str, key), *_cells(answer.shown(row), names[keys:], true))
+    out.print(f"\n[bold]{title}[/]")
+    out.print(Text(f"  {question}".replace("\n", "\n  "), style="cyan"))
+    out.print(table)
+    if hidden := sorted(str(key[0]) for key in exact if key not in seen):
+        out.print(f"  Not shown, as too few patients have it: {', '.join(hidden)}.")
+    out.print(f"  cost {answer.cost}; {answer.remaining or 'nothing'} remains; receipt {answer.receipt}")
+
+
+def _cells(shown: dict[str, str], names: Sequence[str], true: Sequence[Any]) -> list[str]:
+    cells = []
+    for name, value in zip(names, true, strict=True):
+        cells += [shown[name], "" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"]
+    return cells
+
+
+def _accuracy_first(out: Console, clinic: Database) -> None:
+    question = "SELECT COUNT(*) AS patients FROM people WHERE age BETWEEN 20 AND 30"
+    answer = clinic.sql(question, within={"patients": 40}, confidence=0.95)
+    [row] = answer.table.to_pylist()
     out.print(
-        Panel.fit(
-            f"[bold]{PEOPLE:,} made-up patients[/] in embedded DuckDB, one row for each.\n"
-            f"Protected: one person. Limit: {limit} for everything below together.\n"
-            "The truth is shown beside each answer only because nobody here is real.",
-            title="discreet demo",
-        )
+        f"\n[bold]Accuracy first.[/] “How many are 20 to 30, within 40?” costs {answer.cost}, known in advance.\n"
+        f"  Answer: [bold]{answer.shown(row)['patients']}[/]"
     )
-    answers = Table(title="Private answers", title_style="bold", header_style="bold")
-    for column, justify in (("question", "left"), ("private answer", "right"), ("truth", "right"), ("cost", "right")):
-        answers.add_column(column, justify=justify)  # type: ignore[arg-type]
-    for rows in (_count(ask, ledger), _median(ask, ledger), _mean(ask, ledger), _favorite(ask, ledger)):
-        answers.add_row(*rows)
-    out.print(answers)
-    out.print(_cities(ask, ledger))
-    _accuracy_first(out, ask, ledger)
-    _refusal(out, ledger)
-    _account(out, ledger)
+    again = clinic.sql(question, within={"patients": 40}, confidence=0.95)
+    out.print(f"  Asked again: the same answer, receipt {again.receipt}, at no new cost.")
 
 
-def _cost(answer: Release) -> str:
-    return f"{answer.guarantee}"
-
-
-def _count(ask: Ask, ledger: Ledger) -> tuple[str, ...]:
-    [(truth,)] = ask("SELECT count(*) FROM people WHERE diagnosis = 'diabetes' AND age >= 40")
-    noise = Laplace.for_guarantee(Pure(epsilon=0.1), sensitivity=1, step=1)
-    answer = release(truth, noise, sensitivity=1, ledger=ledger, asked="people of 40 or more with diabetes")
-    shown = f"{answer.value:,} ± {float(answer.error(0.95)):.0f}"
-    return "How many people of 40 or more have diabetes?", shown, f"{truth:,}", _cost(answer)
-
-
-def _median(ask: Ask, ledger: Ledger) -> tuple[str, ...]:
-    ages = [age for (age,) in ask("SELECT age FROM people")]
-    [(truth,)] = ask("SELECT median(age) FROM people")
-    median = Quantile.for_guarantee(Pure(epsilon=0.1), space=Integers(0, 120), unit=PATIENT)
-    answer = release(ages, median, sensitivity=median.sensitivity(PATIENT), ledger=ledger, asked="median age")
-    shown = f"{answer.value}, within {float(answer.error(0.95)):.0f} ranks"
-    return "What is the median age?", shown, f"{truth:.0f}", _cost(answer)
-
-
-def _mean(ask: Ask, ledger: Ledger) -> tuple[str, ...]:
-    # a mean is a sum and a count: whole cents, clamped to a declared range and added exactly by DuckDB
-    low, high = 0, 500_000
-    [(total, count)] = ask(
-        f"SELECT sum(least(greatest(round(cost * 100)::HUGEINT, {low}), {high})), count(*) FROM people"
-    )
-    [(truth,)] = ask("SELECT avg(cost) FROM people")
-    middle = (low + high) // 2
-    noise = [Laplace.for_guarantee(Pure(epsilon=0.1), sensitivity=s, step=1) for s in (middle, 1)]
-    about_middle = int(total) - middle * count
-    first = release(about_middle, noise[0], sensitivity=middle, ledger=ledger, asked="sum of costs around the middle")
-    second = release(count, noise[1], sensitivity=1, ledger=ledger, asked="number of people")
-    mean = (middle + first.value / max(second.value, 1)) / 100
-    spread = (float(first.error(0.975)) + middle * float(second.error(0.975))) / max(second.value, 1) / 100
-    return "What does a patient cost on average?", f"{mean:,.2f} ± {spread:.2f}", f"{truth:,.2f}", "ε = 0.1 + 0.1"
-
-
-def _favorite(ask: Ask, ledger: Ledger) -> tuple[str, ...]:
-    counts = dict(ask("SELECT diagnosis, count(*) FROM people GROUP BY diagnosis"))
-    scores = [counts.get(name, 0) for name in DIAGNOSES]
-    bound = Sensitivity(1, "Linf", PATIENT, len(DIAGNOSES), grain=1, monotone=True)
-    choose = Exponential.for_guarantee(Pure(epsilon=0.1), sensitivity=bound, choices=DIAGNOSES)
-    answer = release(scores, choose, sensitivity=bound, ledger=ledger, asked="most common diagnosis")
-    return "Which diagnosis is the most common?", str(answer.value), max(counts, key=counts.__getitem__), _cost(answer)
-
-
-def _cities(ask: Ask, ledger: Ledger) -> Table:
-    counts = dict(ask("SELECT city, count(*) FROM people GROUP BY city"))
-    bound = Sensitivity(1, "L1", PATIENT, len(CITIES), grain=1)
-    noise = Laplace.for_guarantee(Pure(epsilon=0.1), sensitivity=bound, step=1)
-    people = [counts.get(city, 0) for city in CITIES]
-    answer = release(people, noise, sensitivity=bound, ledger=ledger, asked="people in each city")
-    table = Table(title=f"How many people live in each city? ({_cost(answer)} for all six)", title_style="bold")
-    for column in ("city", "private answer", "truth", ""):
-        table.add_column(column, justify="left" if column in ("city", "") else "right")
-    largest, error = max(answer.value), float(answer.error(0.95))
-    for city, value in zip(CITIES, answer.value.tolist(), strict=True):
-        table.add_row(city, f"{value:,} ± {error:.0f}", f"{counts[city]:,}", "█" * round(30 * max(value, 0) / largest))
-    return table
-
-
-def _accuracy_first(out: Console, ask: Ask, ledger: Ledger) -> None:
-    noise = Laplace.for_error(25, confidence=0.95, step=1)
-    promise = noise.guarantee(1)
-    [(truth,)] = ask("SELECT count(*) FROM people WHERE age >= 65")
-    answer = release(truth, noise, sensitivity=1, ledger=ledger, asked="people who are 65 or older")
-    out.print(
-        f"\n[bold]Accuracy first.[/] “How many are 65 or older, within 25?” costs {promise}, known in advance.\n"
-        f"  Answer: [bold]{answer.value:,} ± {float(answer.error(0.95)):.0f}[/] (truth: {truth:,})"
-    )
-
-
-def _refusal(out: Console, ledger: Ledger) -> None:
+def _refusal(out: Console, clinic: Database) -> None:
     try:
-        release(0, Laplace(scale=0.2, step=1), sensitivity=1, ledger=ledger)
+        clinic.sql("SELECT COUNT(*) AS patients FROM people WHERE age < 18", epsilon=3)
     except BudgetExhausted as refused:
         out.print(f"\n[bold]A question too many.[/] {refused}")
 
 
-def _account(out: Console, ledger: Ledger) -> None:
-    table = Table(title="The ledger", title_style="bold")
-    for column in ("receipt", "asked", "mechanism", "guarantee"):
-        table.add_column(column)
+def _account(out: Console, clinic: Database) -> None:
+    ledger = clinic.ledger
+    table = Table(title="The ledger", title_style="bold", title_justify="left", expand=True)
+    table.add_column("receipt", no_wrap=True, min_width=7)
+    table.add_column("asked", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column("guarantee", no_wrap=True, min_width=12)
     for entry in ledger.entries():
-        table.add_row(entry.receipt, entry.asked, entry.mechanism.split("(")[0], str(entry.guarantee))
+        table.add_row(entry.receipt, Text(entry.asked), str(entry.guarantee))
+    out.print()
     out.print(table)
     left = f"Still fits: [bold]{ledger.remaining or 'nothing'}[/] of {ledger.limit}."
     out.print(f"{left} All {ledger.verify()} entries verify, the opening included.")

@@ -17,7 +17,7 @@ _TYPES = (
     ("integer", ("UINTEGER", *(f"U{size}INT" for size in ("TINY", "SMALL", "BIG", "HUGE")))),
     ("number", ("DOUBLE", "FLOAT", "DECIMAL", "REAL")),
     ("date", ("DATE",)),
-    ("timestamp", ("TIMESTAMP",)),
+    ("timestamp", ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")),
     ("text", ("VARCHAR", "ENUM")),
 )
 
@@ -194,6 +194,7 @@ WORDS = {
     "ilike": "({0} ILIKE {1})",
     "not": "(NOT {0})",
     "is_null": "({0} IS NULL)",
+    "is_number": "({0} IS NOT NULL AND NOT isnan(TRY_CAST({0} AS DOUBLE)))",
     "coalesce": "coalesce({all})",
     "least": "least({all})",
     "greatest": "greatest({all})",
@@ -230,11 +231,13 @@ def exact_sum(value: str) -> str:
     return f"sum({value})"
 
 
-def clamped_steps(value: str, center: float, step: float, reach: int) -> str:
-    """A number as whole steps from the center, within ±reach; NULL for NULL and NaN."""
-    steps = f"round((TRY_CAST({value} AS DOUBLE) - ({center!r}::DOUBLE)) / ({step!r}::DOUBLE))"
-    inside = f"least(greatest({steps}, ({float(-reach)!r}::DOUBLE)), ({float(reach)!r}::DOUBLE))"
-    return f"CASE WHEN isnan(TRY_CAST({value} AS DOUBLE)) THEN NULL ELSE CAST({inside} AS BIGINT) END"
+def clamped_steps(value: str, center: float, step: float, lowest: int, highest: int) -> str:
+    """A number as whole steps from the center, within [lowest, highest]; NULL for NULL and NaN."""
+    number = f"TRY_CAST({value} AS DOUBLE)"
+    steps = f"round(({number} - ({center!r}::DOUBLE)) / ({step!r}::DOUBLE))"
+    inside = f"least(greatest({steps}, ({float(lowest)!r}::DOUBLE)), ({float(highest)!r}::DOUBLE))"
+    # least and greatest pass NULL over, and take NaN for the largest number of all
+    return f"CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE CAST({inside} AS BIGINT) END"
 
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:

@@ -33,10 +33,22 @@ class Identity:
 
 
 def version_of(source: str | Path) -> str:
-    """A public version of a data file: its path, size and time of change."""
+    """A public version of a data file, or of a folder of them: path, size and time of change."""
     path = Path(source).resolve()
+    try:
+        if path.is_dir():
+            inside = sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+            states = [(name, *_state(path / name)) for name in inside]
+            return f"{path}, {len(states)} files, {_hashed(states)[:16]}"
+        size, changed = _state(path)
+    except OSError as error:
+        raise InvalidArgument(f"The source {path} cannot be looked at: {error.strerror}.") from None
+    return f"{path}, {size} bytes, {changed}"
+
+
+def _state(path: Path) -> tuple[int, int]:
     found = path.stat()
-    return f"{path}, {found.st_size} bytes, {found.st_mtime_ns}"
+    return found.st_size, found.st_mtime_ns
 
 
 class Request(NamedTuple):

@@ -16,7 +16,7 @@ from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
-from discreet.guarantees.loss import LossDistribution
+from discreet.guarantees.loss import LossDistribution, compose
 from discreet.guarantees.pairs import LaplacePair, ResponsePair
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.lattice import as_numbers, check_step, step_for, to_lattice
@@ -110,6 +110,48 @@ class KeySelection:
         noisy = ((key, int(value[key]) + int(k)) for key, k in zip(keys, noise, strict=True))
         shown = [(key, count) for key, count in noisy if count >= self.threshold]
         return dict(sorted(shown, key=lambda item: _order(item[0])))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectedGroups:
+    """Shows the groups that enough people are in, and answers every question of `answers` in those.
+
+    Promise: the composition of the selection and of the answers. Groups that are not selected are answered by nobody:
+    what is drawn depends on the data through the selection only.
+    Error: of the answers, in a group that is shown.
+    """
+
+    selection: KeySelection
+    answers: Any
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
+        return compose([self.selection.guarantee(), self.answers.guarantee(sensitivity)])
+
+    @classmethod
+    def for_guarantee(cls, guarantee: Guarantee, *, answers: Any, sensitivity: Any, keys_per_person: int = 1) -> Self:
+        """The selection that, beside these answers, keeps (ε,δ): it gets what they leave of ε, and all of δ."""
+        used = answers.guarantee(sensitivity).largest_loss
+        if not isinstance(guarantee, Approx) or used is None or used >= exactly(guarantee.epsilon):
+            raise InvalidArgument("The answers alone pass this guarantee, or are not pure. Give them a smaller ε.")
+        left = Approx(epsilon=exactly(guarantee.epsilon) - used, delta=guarantee.delta)
+        return cls(selection=KeySelection.for_guarantee(left, keys_per_person=keys_per_person), answers=answers)
+
+    def error(self, confidence: Any) -> Any:
+        return self.answers.error(confidence)
+
+    def _draw(self, value: tuple[Mapping[Any, int], Mapping[Any, Any]]) -> tuple[list[Any], list[Any]]:
+        people, parts = value
+        keys = list(self.selection._draw(people))
+        columns = list(zip(*(parts[key] for key in keys), strict=True)) or [()] * len(self.answers.mechanisms)
+        return keys, list(self.answers._draw([_whole(column) for column in columns]))
+
+
+def _whole(column: Any) -> Any:
+    """Whole numbers as an array; values to choose from as they are."""
+    if all(isinstance(one, int | np.integer) for one in column):
+        largest = max((abs(int(one)) for one in column), default=0)
+        return np.array(column, dtype=np.int64 if largest < 2**62 else object)
+    return column
 
 
 def _order(key: Any) -> tuple[str, Any, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from discreet.engines.duckdb import DuckDB, quoted
 from discreet.guarantees.guarantee import Guarantee
+from discreet.rational import exactly
 from discreet.releases import Release
 from discreet.sql.compile import safe
 from discreet.sql.expressions import Expr
@@ -19,38 +21,42 @@ CONFIDENCE = 0.95
 
 
 class Answer:
-    """What leaves for a question in SQL: `table` is an Arrow table; every noisy column has its error beside it."""
+    """What leaves for a question in SQL: `table` is an Arrow table; every noisy column has its error beside it.
+
+    `cost` is what was promised as (ε,δ), `guarantee` the whole of it; `notes` say what the errors do not cover.
+    """
 
     def __init__(self, question: Question, columns: Columns, release: Release, notes: tuple[str, ...]) -> None:
         self.question, self.notes = question, notes
-        self._columns, self._release = columns, release
+        self.cost = columns.price.cost
+        self._columns, self.release = columns, release
         self._shown = _shown_rows(question, columns)
         self.table = self.with_errors(CONFIDENCE)
 
     @property
     def guarantee(self) -> Guarantee:
         """What the whole answer promises."""
-        return self._release.guarantee
+        return self.release.guarantee
 
     @property
     def receipt(self) -> str | None:
         """The entry of the ledger."""
-        return self._release.receipt
+        return self.release.receipt
 
     @property
     def remaining(self) -> Guarantee | None:
         """What still fitted the ledger when this was answered."""
-        return self._release.remaining
+        return self.release.remaining
 
     @property
     def replayed(self) -> bool:
         """Whether this was asked before: the stored answer, at no new cost."""
-        return self._release.replayed
+        return self.release.replayed
 
     @property
     def not_private(self) -> bool:
         """Whether it was made in test mode."""
-        return self._release.not_private
+        return self.release.not_private
 
     def with_errors(self, confidence: float) -> Any:
         """The table with errors of another confidence: each is half an interval in the column's unit."""
@@ -73,9 +79,19 @@ class Answer:
         band = self._columns.band(expr, confidence)
         if band is None:
             return pa.nulls(len(places), pa.float64())
-        value = np.array([np.nan if v is None else float(v) for v in values.to_pylist()])
-        half = np.maximum(band[1][places] - value, value - band[0][places])
+        value = np.array([float(v) if isinstance(v, int | float) else np.nan for v in values.to_pylist()])
+        with np.errstate(invalid="ignore"):  # a value that is not finite has no error
+            half = np.maximum(band[1][places] - value, value - band[0][places])
         return pa.array([float(h) if np.isfinite(h) else None for h in half], pa.float64())
+
+    def shown(self, row: Mapping[str, Any]) -> dict[str, str]:
+        """A row of the table as people read it: each noisy value with its error."""
+        return {
+            output.name: _cell(row[output.name], row[f"{output.name}_error"])
+            if self._is_noisy(output.expr)
+            else _key(row[output.name])
+            for output in self.question.outputs
+        }
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
@@ -91,14 +107,14 @@ class Answer:
         """The answer as one object for other programs."""
         names = [output.name for output in self.question.outputs]
         errors = [f"{output.name}_error" if self._is_noisy(output.expr) else None for output in self.question.outputs]
-        rows = self.table.to_pylist()
+        rows, left = self.table.to_pylist(), self.remaining
         return {
             "columns": names,
             "rows": [[row[name] for name in names] for row in rows],
             "errors": [[None if name is None else row[name] for name in errors] for row in rows],
             "confidence": CONFIDENCE,
-            "guarantee": _numbers(self.guarantee),
-            "remaining": None if self.remaining is None else _numbers(self.remaining),
+            "guarantee": _numbers(self.cost),
+            "remaining": None if left is None else _numbers(left),
             "receipt": self.receipt,
         }
 
@@ -108,7 +124,7 @@ class Answer:
         )
 
     def _line(self) -> str:
-        said = [str(self.guarantee), f"receipt {self.receipt}"]
+        said = [f"cost {self.cost}", f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}"]
         if self.replayed:
             said.append("answered before, at no new cost")
         if self.not_private:
@@ -116,25 +132,21 @@ class Answer:
         return "; ".join(said)
 
     def __str__(self) -> str:
-        return f"{_text_table(self)}\n{self._line()}"
+        return "\n".join([_text_table(self), self._line(), *self.notes])
 
     def _repr_html_(self) -> str:
         from html import escape
 
         names = [output.name for output in self.question.outputs]
         head = "".join(f"<th>{escape(name)}</th>" for name in names)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in _shown_cells(self)
-        )
+        shown = map(self.shown, self.table.to_pylist())
+        body = "".join(f"<tr>{''.join(f'<td>{escape(row[name])}</td>' for name in names)}</tr>" for row in shown)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self._line())}</p>"
 
 
 def _numbers(guarantee: Guarantee) -> dict[str, float]:
-    delta = float(guarantee.infinite)
-    pure = guarantee.largest_loss
-    if pure is not None:
-        return {"epsilon": float(pure), "delta": delta}
-    return {"epsilon": guarantee.epsilon_at(delta=1e-9), "delta": 1e-9}
+    delta = getattr(guarantee, "delta", 0)
+    return {"epsilon": float(guarantee.largest_loss or 0), "delta": float(exactly(delta))}
 
 
 def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, Any]]:
@@ -143,7 +155,7 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
     """
     import pyarrow as pa
 
-    table: dict[str, Any] = {"place": np.arange(max(len(columns.keys), 1))}
+    table: dict[str, Any] = {"place": np.arange(len(columns.keys))}
     for number, field in enumerate(question.key_fields):
         table[field.id] = pa.array([key[number] for key in columns.keys])
     for aggregate in question.aggregates:
@@ -176,28 +188,25 @@ def _typed(values: Any, kind: str) -> Any:
     return np.rint(values).astype(np.int64) if kind == "integer" else values
 
 
-def _shown_cells(answer: Answer) -> list[list[str]]:
-    rows = answer.table.to_pylist()
-    return [[_cell(row, output.name) for output in answer.question.outputs] for row in rows]
+def _key(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
-def _cell(row: Mapping[str, Any], name: str) -> str:
-    value, error = row[name], row.get(f"{name}_error")
-    if value is None:
-        return ""
-    if f"{name}_error" not in row:
-        return str(value)
+def _cell(value: Any, error: float | None) -> str:
+    """A noisy value, to as many digits as its error leaves meaning."""
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
+        return _key(value)
     if error is None:
         return f"{value:,.6g} ± ?" if isinstance(value, float) else f"{value:,} ± ?"
     if isinstance(value, int):
         return f"{value:,} ± {error:,.0f}"
-    digits = max(0, min(12, 1 - int(np.floor(np.log10(error))))) if error > 0 else 2
+    digits = max(0, min(12, 1 - math.floor(math.log10(error)))) if 0 < error < 10 else 0
     return f"{value:,.{digits}f} ± {error:,.{digits}f}"
 
 
 def _text_table(answer: Answer) -> str:
     names = [output.name for output in answer.question.outputs]
-    cells = [names, *_shown_cells(answer)]
+    cells = [names, *([shown[name] for name in names] for shown in map(answer.shown, answer.table.to_pylist()))]
     widths = [max(len(row[column]) for row in cells) for column in range(len(names))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])

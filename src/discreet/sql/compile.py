@@ -83,36 +83,40 @@ class Statement:
         self.question, self.bounds, self.seed = question, bounds, seed
         self.keys = [f"k{n}" for n in range(len(question.keys))]
         self.steps: list[tuple[str, str]] = [("source", rows_of(question.relation, sources))]
+        self.flags = _Named("w")
+        self.values_of = _Named("v")
         self._prepare()
 
     def _prepare(self) -> None:
-        """Each row with its person, its keys, and the whole number it adds to each measure."""
-        question = self.question
+        """Each row with its person, its keys, and what it adds to each measure; only rows of declared groups."""
+        question, person = self.question, self.question.relation.person
         columns = [f"{safe(key.expr)} AS {name}" for name, key in zip(self.keys, question.keys, strict=True)]
-        if question.relation.person is not None:
-            columns.append(f"{engine.quoted(question.relation.person.id)} AS person")
-        for number, measure in enumerate(question.measures):
-            columns += self._row_of(number, measure)
-        self.steps.append(("prepared", f"SELECT {', '.join(columns)} FROM source"))
-        conditions = [
-            _member(name, key.domain) for name, key in zip(self.keys, question.keys, strict=True) if key.domain
-        ]
-        if question.relation.person is not None:
+        if person is not None:
+            columns.append(f"{engine.quoted(person.id)} AS person")
+        self.parts = [(self._flag(measure), self._value(measure)) for measure in question.measures]
+        columns += [*self.flags.columns(), *self.values_of.columns()]
+        self.steps.append(("prepared", f"SELECT {', '.join(columns) or '1 AS one'} FROM source"))
+        named = zip(self.keys, question.keys, strict=True)
+        conditions = [_member(name, key.domain) for name, key in named if key.domain]
+        if person is not None:
             conditions.append("person IS NOT NULL")
-        self._from = "prepared"
-        if conditions:
-            self.steps.append(("declared", f"SELECT * FROM prepared WHERE {' AND '.join(conditions)}"))
-            self._from = "declared"
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        self.steps.append(("declared", f"SELECT * FROM prepared{where}"))
+        self.rows = "declared"
 
-    def _row_of(self, number: int, measure: Measure) -> list[str]:
-        counts = "TRUE" if measure.where is None else f"coalesce({safe(measure.where)}, FALSE)"
-        columns = [f"{counts} AS w{number}"]
-        if measure.kind in ("sum", "quantile") and measure.value is not None:
-            steps = engine.clamped_steps(safe(measure.value), float(measure.center), float(measure.step), measure.reach)
-            columns.append(f"{steps} AS v{number}")
-        elif measure.value is not None:
-            columns.append(f"{safe(measure.value)} AS v{number}")
-        return columns
+    def _flag(self, measure: Measure) -> str:
+        """The column that says which rows count; empty when all do."""
+        return "" if measure.where is None else self.flags.name(f"coalesce({safe(measure.where)}, FALSE)")
+
+    def _value(self, measure: Measure) -> str:
+        if measure.value is None:
+            return ""
+        if measure.kind == "distinct":
+            return self.values_of.name(safe(measure.value))
+        center, step = float(measure.center), float(measure.step)
+        return self.values_of.name(
+            engine.clamped_steps(safe(measure.value), center, step, measure.lowest, measure.highest)
+        )
 
     def _query(self, last: str) -> str:
         steps = ", ".join(f"{name} AS ({text})" for name, text in self.steps)
@@ -126,110 +130,136 @@ class Statement:
 
     def additive(self) -> str:
         """One row for each group, one column for each measure that is a sum."""
-        listed = [(n, m) for n, m in enumerate(self.question.measures) if m.kind in ("count", "sum", "people")]
+        measures = self.question.measures
+        listed = [(n, m, *self.parts[n]) for n, m in enumerate(measures) if m.kind in ("count", "sum", "people")]
         if self.bounds is None:
-            columns = [f"{_row_total(number, measure)} AS m{number}" for number, measure in listed]
-            return self._query(self._grouped(columns, self._from, self.keys))
-        source = self._bounded_rows()
-        parts = []
-        for number, measure in listed:
-            parts.append(f"count(*) FILTER (w{number}) AS n{number}")
-            if measure.kind == "sum":
-                parts.append(f"{engine.exact_sum(_powered(number, measure))} FILTER (w{number}) AS s{number}")
-        self.steps.append(("pairs", self._grouped(parts, source, ["person", *self.keys])))
+            columns = [
+                f"coalesce({_summed(value, measure)}{_filtered(flag)}, 0) AS m{number}"
+                if measure.kind == "sum"
+                else f"count(*){_filtered(flag)} AS m{number}"
+                for number, measure, flag, value in listed
+            ]
+            return self._query(self._grouped(columns, self.rows, self.keys))
+        self._bound_rows()
+        parts = [f"count(*){_filtered(flag)} AS {_counted(flag)}" for flag in dict.fromkeys(p[2] for p in listed)]
+        parts += [
+            f"{_summed(value, measure)}{_filtered(flag)} AS s{number}"
+            for number, measure, flag, value in listed
+            if measure.kind == "sum"
+        ]
+        self.steps.append(("pairs", self._grouped(parts, self.rows, ["person", *self.keys])))
         kept = self._bounded_groups("pairs")
-        columns = [f"{self._pair_total(number, measure)} AS m{number}" for number, measure in listed]
+        columns = [f"{self._pair_total(number, measure, flag)} AS m{number}" for number, measure, flag, _ in listed]
         return self._query(self._grouped(columns, kept, self.keys))
 
-    def _bounded_rows(self) -> str:
-        """The rows, at most so many of one person; no pass is made where the bounds on groups see to it."""
+    def _pair_total(self, number: int, measure: Measure, flag: str) -> str:
+        """What all pairs of person and group add up to, each with no more rows than one may have."""
         assert self.bounds is not None
-        if not self.keys or self.bounds.groups * self.bounds.per_group <= self.bounds.rows:
-            return self._from
-        over = f"SELECT person FROM {self._from} GROUP BY person HAVING count(*) > {self.bounds.rows}"
-        self.steps.append(("many_rows", over))
-        self.steps.append(("drawn", f"SELECT *, random() AS draw FROM {self._from} SEMI JOIN many_rows USING (person)"))
+        count, most = _counted(flag), self.bounds.per_group
+        if measure.kind == "people":
+            return f"count(*) FILTER ({count} > 0)"
+        if measure.kind == "count":
+            return f"coalesce({engine.exact_sum(f'least({count}, {most})')}, 0)"
+        scaled = f"CASE WHEN {count} > {most} THEN s{number} * {most} // {count} ELSE s{number} END"
+        return f"coalesce({engine.exact_sum(scaled)}, 0)"
+
+    # --- bounds -------------------------------------------------------------------------------------------
+
+    def _bound_rows(self) -> None:
+        """Keep so many rows of one person, chosen at random; no pass is made where the bounds on groups see to it."""
+        assert self.bounds is not None
+        most = self.bounds.rows
+        if not self.keys or self.bounds.groups * self.bounds.per_group <= most:
+            return
         rank = "row_number() OVER (PARTITION BY person ORDER BY draw)"
-        self.steps.append(
+        self.steps += [
+            ("many_rows", f"SELECT person FROM declared GROUP BY person HAVING count(*) > {most}"),
+            ("drawn", "SELECT *, random() AS draw FROM declared SEMI JOIN many_rows USING (person)"),
             (
                 "bounded",
-                f"SELECT * FROM {self._from} ANTI JOIN many_rows USING (person) UNION ALL "
-                f"SELECT * EXCLUDE (draw, place) FROM (SELECT *, {rank} AS place FROM drawn) "
-                f"WHERE place <= {self.bounds.rows}",
-            )
-        )
-        return "bounded"
+                "SELECT * FROM declared ANTI JOIN many_rows USING (person) UNION ALL "
+                f"SELECT * EXCLUDE (draw, place) FROM (SELECT *, {rank} AS place FROM drawn) WHERE place <= {most}",
+            ),
+        ]
+        self.rows = "bounded"
 
-    def _bounded_groups(self, source: str) -> str:
-        """Pairs of person and group, at most so many of one person."""
+    def _bounded_groups(self, pairs: str) -> str:
+        """Pairs of person and group, at most so many of one person, chosen at random."""
         assert self.bounds is not None
-        if not self.keys or self.bounds.groups >= self.bounds.rows:
-            return source
-        over = f"SELECT person FROM {source} GROUP BY person HAVING count(*) > {self.bounds.groups}"
-        self.steps.append(("many_groups", over))
+        most = self.bounds.groups
+        if not self.keys or (self.rows == "bounded" and most >= self.bounds.rows):
+            return pairs
         rank = engine.random_rank("person", self.keys, self.seed)
-        self.steps.append(
+        self.steps += [
+            ("many_groups", f"SELECT person FROM {pairs} GROUP BY person HAVING count(*) > {most}"),
             (
                 "kept",
-                f"SELECT * FROM {source} ANTI JOIN many_groups USING (person) UNION ALL "
-                f"SELECT * EXCLUDE (place) FROM (SELECT *, {rank} AS place FROM {source} "
-                f"SEMI JOIN many_groups USING (person)) WHERE place <= {self.bounds.groups}",
-            )
-        )
+                f"SELECT * FROM {pairs} ANTI JOIN many_groups USING (person) UNION ALL "
+                f"SELECT * EXCLUDE (place) FROM (SELECT *, {rank} AS place FROM {pairs} "
+                f"SEMI JOIN many_groups USING (person)) WHERE place <= {most}",
+            ),
+        ]
         return "kept"
-
-    def _pair_total(self, number: int, measure: Measure) -> str:
-        assert self.bounds is not None
-        most = self.bounds.per_group
-        if measure.kind == "people":
-            return f"count(*) FILTER (n{number} > 0)"
-        if measure.kind == "count":
-            return f"coalesce({engine.exact_sum(f'least(n{number}, {most})')}, 0)"
-        scaled = f"CASE WHEN n{number} > {most} THEN s{number} * {most} // n{number} ELSE s{number} END"
-        return f"coalesce({engine.exact_sum(scaled)}, 0)"
 
     # --- values -------------------------------------------------------------------------------------------
 
-    def _bounded_values(self, number: int, measure: Measure) -> str:
-        """The values of a measure, at most so many of one person in one group; the same ones count once if distinct."""
-        assert self.bounds is not None
-        source, whose, joined = self._bounded_rows(), ", ".join(["person", *self.keys]), ""
-        if self.keys:
-            self.steps.append(("pairs", f"SELECT DISTINCT {whose} FROM {source}"))
-            joined = f" SEMI JOIN {self._bounded_groups('pairs')} USING ({whose})"
-        unique = "DISTINCT " if measure.kind == "distinct" else ""
-        self.steps.append(("seen", f"SELECT {unique}{whose}, v{number} FROM {source}{joined} WHERE w{number}"))
-        self.steps.append(("drawn_values", "SELECT *, random() AS draw FROM seen"))
-        rank = f"row_number() OVER (PARTITION BY {whose} ORDER BY draw)"
-        self.steps.append(("ranked", f"SELECT *, {rank} AS place FROM drawn_values"))
-        self.steps.append(("few", f"SELECT * FROM ranked WHERE place <= {self.bounds.per_group}"))
-        return "few"
-
     def values(self, number: int) -> str:
         """For a quantile, or a count of different values: the values of each group, with how often they are there."""
-        measure = self.question.measures[number]
-        source = self._from
-        if self.bounds is not None:
-            source = self._bounded_values(number, measure)
-        where = f" WHERE w{number}" if source == self._from else ""
+        measure, (flag, value) = self.question.measures[number], self.parts[number]
+        where = f" WHERE {flag}" if flag else ""
+        if self.bounds is None:
+            self.steps.append(("few", f"SELECT {', '.join([*self.keys, f'{value} AS value'])} FROM declared{where}"))
+        else:
+            self._few_values(measure, value, where)
         if measure.kind == "distinct":
-            columns = f"count(DISTINCT v{number}) AS m{number}"
-            group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
-            return self._query(f"SELECT {', '.join([*self.keys, columns])} FROM {source}{where}{group}")
-        names = [*self.keys, f"v{number}"]
-        return self._query(
-            f"SELECT {', '.join(names)}, count(*) AS m{number} FROM {source}{where} GROUP BY {', '.join(names)}"
-        )
+            return self._query(self._grouped([f"count(DISTINCT value) AS m{number}"], "few", self.keys))
+        return self._query(self._grouped([f"count(*) AS m{number}"], "few", [*self.keys, "value"]))
+
+    def _few_values(self, measure: Measure, value: str, where: str) -> None:
+        """The values, at most so many of one person in one group; the same ones count once where they are distinct."""
+        assert self.bounds is not None
+        self._bound_rows()
+        whose = ["person", *self.keys]
+        source = f"{self.rows} AS one"
+        if self.keys:
+            self.steps.append(("pairs", f"SELECT DISTINCT {', '.join(whose)} FROM {self.rows}"))
+            same = " AND ".join(f"one.{name} IS NOT DISTINCT FROM other.{name}" for name in whose)
+            source += f" SEMI JOIN {self._bounded_groups('pairs')} AS other ON {same}"
+        unique = "DISTINCT " if measure.kind == "distinct" else ""
+        shown = ", ".join([*(f"one.{name}" for name in whose), f"one.{value} AS value"])
+        rank = f"row_number() OVER (PARTITION BY {', '.join(whose)} ORDER BY draw)"
+        self.steps += [
+            ("seen", f"SELECT {unique}{shown} FROM {source}{where}"),
+            ("drawn_values", "SELECT *, random() AS draw FROM seen"),
+            ("ranked", f"SELECT *, {rank} AS place FROM drawn_values"),
+            ("few", f"SELECT * FROM ranked WHERE place <= {self.bounds.per_group}"),
+        ]
 
 
-def _row_total(number: int, measure: Measure) -> str:
-    if measure.kind == "sum":
-        return f"coalesce({engine.exact_sum(_powered(number, measure))} FILTER (w{number}), 0)"
-    return f"count(*) FILTER (w{number})"
+class _Named:
+    """Expressions by name, each computed once however often it is used."""
+
+    def __init__(self, letter: str) -> None:
+        self.letter = letter
+        self.names: dict[str, str] = {}
+
+    def name(self, text: str) -> str:
+        return self.names.setdefault(text, f"{self.letter}{len(self.names)}")
+
+    def columns(self) -> list[str]:
+        return [f"{text} AS {name}" for text, name in self.names.items()]
 
 
-def _powered(number: int, measure: Measure) -> str:
-    return f"v{number}" if measure.power == 1 else f"v{number} * v{number}"
+def _filtered(flag: str) -> str:
+    return f" FILTER ({flag})" if flag else ""
+
+
+def _counted(flag: str) -> str:
+    return f"n_{flag or 'all'}"
+
+
+def _summed(value: str, measure: Measure) -> str:
+    return engine.exact_sum(value if measure.power == 1 else f"{value} * {value}")
 
 
 def _member(name: str, domain: tuple[Any, ...]) -> str:

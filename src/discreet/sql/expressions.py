@@ -118,7 +118,7 @@ OPERATIONS: dict[str, Operation] = {
     "power": Operation(_is("number"), 2, 2),
     **{op: Operation(_is("boolean"), 2, 2) for op in ("eq", "ne", "lt", "le", "gt", "ge", "like", "ilike", "same")},
     **{op: Operation(_is("boolean"), 2, None) for op in ("and", "or", "in")},
-    **{op: Operation(_is("boolean")) for op in ("not", "is_null")},
+    **{op: Operation(_is("boolean")) for op in ("not", "is_null", "is_number")},
     "case": Operation(_branches, 3, None),
     **{op: Operation(_first, 1, None) for op in ("coalesce", "least", "greatest")},
     "nullif": Operation(_first, 2, 2),

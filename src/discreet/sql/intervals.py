@@ -62,7 +62,7 @@ class Columns:
         return None
 
     def _constant(self, value: float) -> Band:
-        filled = np.full(max(len(self.keys), 1), value)
+        filled = np.full(len(self.keys), value)
         return filled, filled
 
     def _aggregate_band(self, aggregate: Aggregate, each: float) -> Band | None:
@@ -74,7 +74,7 @@ class Columns:
 
     def _measure_band(self, part: int, each: float) -> Band | None:
         measure = self.question.measures[part]
-        error = self.price.mechanism.mechanisms[part].error(each)
+        error = self.price.parts[part].error(each)
         if error.amount is None or measure.kind == "quantile":
             return None
         noisy = self.noisy[part]
@@ -84,8 +84,8 @@ class Columns:
 
 def _ends(measure: Measure) -> tuple[float, float]:
     """The declared range of a measure's values."""
-    center, reach = float(measure.center), float(measure.step) * measure.reach
-    return center - reach, center + reach
+    center, step = float(measure.center), float(measure.step)
+    return center + step * measure.lowest, center + step * measure.highest
 
 
 def _combined(aggregate: Aggregate, measures: list[Measure], numbers: list[Floats]) -> Floats:

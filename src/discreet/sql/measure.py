@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from discreet.engines.duckdb import DuckDB
-from discreet.errors import NotAllowed
 from discreet.randomness import random_integer
+from discreet.sql.cells import Cells
 from discreet.sql.compile import Bounds, Statement
-from discreet.sql.plan import Question
-
-MOST_CELLS = 1_000_000
-
-
-class Cells:
-    """The groups of an answer, declared in advance: every combination of the keys' values."""
-
-    def __init__(self, question: Question) -> None:
-        self.domains = [key.domain or () for key in question.keys]
-        self.count = 1
-        for domain in self.domains:
-            self.count *= len(domain)
-        if self.count > MOST_CELLS:
-            raise NotAllowed(f"This has {self.count:,} groups. Group by fewer, or coarser, keys.")
-        self.places = [{value: place for place, value in enumerate(domain)} for domain in self.domains]
-
-    def keys(self) -> list[tuple[Any, ...]]:
-        """The key of every cell, in order."""
-        return list(itertools.product(*self.domains))
-
-    def place(self, key: tuple[Any, ...]) -> int:
-        """The cell of a key."""
-        cell = 0
-        for part, domain, places in zip(key, self.domains, self.places, strict=True):
-            cell = cell * len(domain) + places[part]
-        return cell
+from discreet.sql.plan import Measure, Question
 
 
 def measured(question: Question, engine: DuckDB, bounds: Bounds | None, cells: Cells) -> list[Any]:
@@ -51,20 +25,49 @@ def measured(question: Question, engine: DuckDB, bounds: Bounds | None, cells: C
     width = len(question.keys)
     additive = [n for n, m in enumerate(question.measures) if m.kind in ("count", "sum", "people")]
     if additive:
-        vectors = np.zeros((len(additive), cells.count), dtype=object)
-        for row in engine.rows(statement().additive()):
-            vectors[:, cells.place(row[:width])] = row[width:]
-        for number, vector in zip(additive, vectors, strict=True):
+        rows = engine.rows(statement().additive())
+        places = [cells.place(row[:width]) for row in rows]
+        for column, number in enumerate(additive):
+            vector = np.zeros(max(cells.count, len(places)), dtype=object)
+            vector[places] = [row[width + column] for row in rows]
             found[number] = _narrow(vector)
     for number, measure in enumerate(question.measures):
+        if measure.kind not in ("distinct", "quantile"):
+            continue
+        rows = engine.rows(statement().values(number))
+        places = [cells.place(row[:width]) for row in rows]
+        size = max([cells.count, *(place + 1 for place in places)])
         if measure.kind == "distinct":
-            vector = np.zeros(cells.count, dtype=np.int64)
-            for row in engine.rows(statement().values(number)):
-                vector[cells.place(row[:width])] = row[width]
+            vector = np.zeros(size, dtype=np.int64)
+            vector[places] = [row[width] for row in rows]
             found[number] = vector
-        elif measure.kind == "quantile":
-            found[number] = _values(engine.rows(statement().values(number)), cells, width)
+        else:
+            found[number] = _values(rows, places, size, width)
     return found
+
+
+def discovered(question: Question, engine: DuckDB, bounds: Bounds | None) -> tuple[dict[Any, int], dict[Any, Any]]:
+    """For keys that are not declared: how many people are in each group there is, and the measures of each.
+
+    Promise: nothing of this leaves but through a selection of groups.
+    """
+    asked = replace(question, measures=(*question.measures, Measure("people")))
+    cells = _Found()
+    *measures, people = measured(asked, engine, bounds, cells)
+    keys = list(cells.found)
+    parts = {key: tuple(values[place] for values in measures) for place, key in enumerate(keys)}
+    return {key: int(people[place]) for place, key in enumerate(keys)}, parts
+
+
+class _Found(Cells):
+    """Groups as they are found, at most so many."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[Any, ...], int] = {}
+        self.count = 0
+
+    def place(self, key: tuple[Any, ...]) -> int:
+        return self.found.setdefault(key, len(self.found))
 
 
 def _narrow(vector: Any) -> Any:
@@ -73,11 +76,10 @@ def _narrow(vector: Any) -> Any:
     return vector.astype(np.int64) if largest < 2**62 else vector
 
 
-def _values(rows: list[tuple[Any, ...]], cells: Cells, width: int) -> list[Any]:
-    values: list[list[int]] = [[] for _ in range(cells.count)]
-    counts: list[list[int]] = [[] for _ in range(cells.count)]
-    for row in rows:
-        cell = cells.place(row[:width])
-        values[cell].append(row[width])
-        counts[cell].append(row[width + 1])
+def _values(rows: list[tuple[Any, ...]], places: list[int], size: int, width: int) -> list[Any]:
+    values: list[list[int]] = [[] for _ in range(size)]
+    counts: list[list[int]] = [[] for _ in range(size)]
+    for place, row in zip(places, rows, strict=True):
+        values[place].append(row[width])
+        counts[place].append(row[width + 1])
     return [np.repeat(np.array(v, dtype=np.int64), c) for v, c in zip(values, counts, strict=True)]

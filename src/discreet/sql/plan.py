@@ -18,8 +18,8 @@ class Measure:
     """One number for each group, to which noise is added (or which is drawn): a whole number of steps.
 
     count: the rows for which `where` holds. people: the persons with such a row. distinct: their different values.
-    sum: the values, moved by `center`, rounded to whole steps and clamped to ±`reach` of them, to the `power`.
-    quantile: the value at a rank, on a grid of `reach` steps from `center` on.
+    sum: the values, moved by `center`, rounded to whole steps and clamped to [`lowest`, `highest`], to the `power`.
+    quantile: the value at a rank, on a grid from `lowest` to `highest` steps away from `center`.
     """
 
     kind: MeasureKind
@@ -27,9 +27,15 @@ class Measure:
     where: Expr | None = None
     center: Fraction = Fraction(0)
     step: Fraction = Fraction(1)
-    reach: int = 1
+    lowest: int = 0
+    highest: int = 1
     power: int = 1
     quantile: Fraction = Fraction(1, 2)
+
+    @property
+    def reach(self) -> int:
+        """How far from the center a value can be, in steps."""
+        return max(abs(self.lowest), abs(self.highest))
 
 
 @dataclass(frozen=True)
@@ -72,9 +78,10 @@ class Ordering:
 
 @dataclass(frozen=True)
 class Question:
-    """A whole statement."""
+    """A whole statement. `same` is its text without comments and in one layout: what makes two questions the same."""
 
     text: str
+    same: str
     relation: Relation
     keys: tuple[Key, ...]
     key_fields: tuple[Field, ...]

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure, gaussian_delta
+from discreet.guarantees.loss import compose
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.combine import Composed, PerGroup
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.mechanism import meets, tidy
 from discreet.mechanisms.quantile import Quantile
+from discreet.mechanisms.threshold import KeySelection, SelectedGroups
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid
 from discreet.rational import check_delta, check_epsilon, check_positive, exactly, significant, sqrt_up
+from discreet.sql.cells import Cells
 from discreet.sql.compile import Bounds
 from discreet.sql.plan import Aggregate, Measure, Question
 
@@ -36,13 +39,38 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Price:
-    """The mechanism of a whole statement, one part for each measure, and what it promises."""
+    """The mechanism of a whole statement, its parts (one for each measure), and what it promises."""
 
-    mechanism: Composed
+    mechanism: Composed | SelectedGroups
+    parts: tuple[Any, ...]
     sensitivities: tuple[Any, ...]
     guarantee: Guarantee
     noise: Noise
     shares: tuple[Fraction, ...]
+    delta: Fraction = Fraction(0)
+
+    @property
+    def cost(self) -> Approx:
+        """What is promised, as an ε at the δ that was given."""
+        largest = self.guarantee.largest_loss
+        if largest is not None and not self.guarantee.infinite:
+            return Pure(epsilon=tidy(significant(largest, up=True)))
+        return Approx(epsilon=self.guarantee.epsilon_at(delta=self.delta), delta=tidy(self.delta))
+
+    @property
+    def selection(self) -> KeySelection | None:
+        """How groups are chosen whose keys are not declared."""
+        return self.mechanism.selection if isinstance(self.mechanism, SelectedGroups) else None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A question, what it costs and how it will be answered: everything that is decided before data is read."""
+
+    question: Question
+    bounds: Bounds | None
+    cells: Cells | None
+    price: Price
 
 
 def contribution(measure: Measure, bounds: Bounds | None, unit: Unit) -> Contribution:
@@ -93,9 +121,24 @@ def priced(
     delta: Any = 0,
     weights: Mapping[str, Any] | None = None,
 ) -> Price:
-    """The least noise, Laplace or Gaussian, that keeps (ε,δ) for the whole statement."""
+    """The least noise, Laplace or Gaussian, that keeps (ε,δ) for the whole statement.
+
+    Where keys are not declared, choosing the groups costs as much as one more aggregate, and has δ to itself.
+    """
     total, slack = check_epsilon(epsilon), check_delta(delta)
     shares = shares_of(question, weights)
+    if any(key.domain is None for key in question.keys):
+        if not slack:
+            raise InvalidArgument(
+                "Groups whose keys are not declared need a delta: give delta=1e-8, or delta_per_question in the policy."
+            )
+        left = total * Fraction(len(question.aggregates), len(question.aggregates) + 1)
+        offer = _with_laplace(question, unit, bounds, cells, left, shares)
+        groups = 1 if bounds is None else bounds.groups
+        chosen = KeySelection.for_guarantee(Approx(epsilon=total - left, delta=slack), keys_per_person=groups)
+        mechanism = SelectedGroups(selection=chosen, answers=offer.mechanism)
+        guarantee = compose([chosen.guarantee().stated_for(unit), offer.guarantee])
+        return replace(offer, mechanism=mechanism, guarantee=guarantee, delta=slack)
     offers = [_with_laplace(question, unit, bounds, cells, total, shares)]
     if slack:
         gaussian = _with_gaussian(question, unit, bounds, cells, total, slack, shares)
@@ -106,7 +149,7 @@ def priced(
 
 def _expected_error(price: Price) -> float:
     """The geometric mean of the errors of all parts: one number to compare two offers by."""
-    return sum(math.log(max(float(part.error(0.95)), 1e-300)) for part in price.mechanism.mechanisms)
+    return sum(math.log(max(float(part.error(0.95)), 1e-300)) for part in price.parts)
 
 
 def _with_laplace(
@@ -125,13 +168,14 @@ def _with_laplace(
         parts.append(Laplace(scale=tidy(scale), step=1))
         sensitivities.append(Sensitivity(moved.l1, "L1", unit, cells, grain=1))
     mechanism = Composed(mechanisms=tuple(parts))
-    return Price(mechanism, tuple(sensitivities), mechanism.guarantee(sensitivities), "Laplace", shares)
+    guarantee = mechanism.guarantee(sensitivities)
+    return Price(mechanism, mechanism.mechanisms, tuple(sensitivities), guarantee, "Laplace", shares)
 
 
 def _quantile(
     measure: Measure, moved: Contribution, bounds: Bounds | None, unit: Unit, epsilon: Fraction
 ) -> tuple[PerGroup, Sensitivity]:
-    grid = Grid(0, measure.reach, 1, missing=None)
+    grid = Grid(measure.lowest, measure.highest, 1, missing=None)
     rows = 1 if bounds is None else bounds.per_group
     each = Pure(epsilon=epsilon / moved.groups)
     chooser = Quantile.for_guarantee(each, space=grid, quantile=measure.quantile, unit=unit, rows_per_person=rows)
@@ -162,7 +206,7 @@ def _with_gaussian(
         mechanism = Composed(mechanisms=tuple(parts))
         guarantee = mechanism.guarantee(sensitivities)
         if meets(guarantee, goal):
-            return Price(mechanism, tuple(sensitivities), guarantee, "Gaussian", shares)
+            return Price(mechanism, mechanism.mechanisms, tuple(sensitivities), guarantee, "Gaussian", shares, slack)
         mu *= 1 - 1e-9 * 4**attempt if attempt < 12 else 0.5
     return None
 
@@ -180,4 +224,4 @@ def _largest_mu(epsilon: float, delta: float) -> float:
     return low
 
 
-__all__ = ["Contribution", "Price", "contribution", "priced", "shares_of"]
+__all__ = ["Contribution", "Plan", "Price", "contribution", "priced", "shares_of"]

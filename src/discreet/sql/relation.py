@@ -14,8 +14,6 @@ from typing import Literal
 from discreet.sql.expressions import Expr, Field
 from discreet.sql.schema import Table
 
-_numbers = itertools.count()
-
 
 class Relation:
     """Rows with fields. `person` is the field that says whose a row is; None for public rows and the unit `row()`."""
@@ -110,16 +108,20 @@ class Join(Relation):
         return (*self.left.tables(), *self.right.tables())
 
 
-def fresh(name: str, like: Field) -> Field:
-    """A field of its own, with the values of another."""
-    return Field(f"c{next(_numbers)}", name, like.type, like.between, like.choices)
+class Names:
+    """Names for fields, each given once in a question: the same question is always printed the same."""
 
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
 
-def scan(table: Table) -> Scan:
-    """A table, its fields named apart from those of every other use of it."""
-    fields = tuple(
-        Field(f"c{next(_numbers)}", column.name, column.type, column.between, column.choices)
-        for column in table.columns.values()
-    )
-    person = next((field for field in fields if field.name == table.person), None)
-    return Scan(table, fields, person)
+    def fresh(self, name: str, like: Field) -> Field:
+        """A field of its own, with the values of another."""
+        return Field(f"c{next(self._numbers)}", name, like.type, like.between, like.choices)
+
+    def scan(self, table: Table) -> Scan:
+        """A table, its fields named apart from those of every other use of it."""
+        fields = tuple(
+            Field(f"c{next(self._numbers)}", column.name, column.type, column.between, column.choices)
+            for column in table.columns.values()
+        )
+        return Scan(table, fields, next((field for field in fields if field.name == table.person), None))

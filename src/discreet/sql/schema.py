@@ -81,7 +81,7 @@ class Table:
 
     name: str
     columns: Mapping[str, Column]
-    source: Any = None
+    source: Any = field(default=None, repr=False)  # it may be the data themselves
     public: bool = False
     person: str | None = None
     through: str | None = None

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from discreet.sql.expressions import TRUE, Call, Expr, Field, Ref, call
 from discreet.sql.parse import Text
-from discreet.sql.relation import Filter, Join, Project, Relation, fresh, scan
+from discreet.sql.relation import Filter, Join, Names, Project, Relation
 from discreet.sql.schema import Schema
 from discreet.sql.translate import Translator
 
@@ -50,7 +50,7 @@ class Sources:
     """Reads FROM clauses against a schema."""
 
     def __init__(self, words: Text, schema: Schema) -> None:
-        self.words, self.schema = words, schema
+        self.words, self.schema, self.names = words, schema, Names()
 
     def scope(self, query: exp.Select, ctes: Mapping[str, exp.Expression]) -> Scope:
         """What the SELECT list of a query sees, its WHERE applied."""
@@ -103,7 +103,7 @@ class Sources:
             if table is None:
                 known = ", ".join(sorted(self.schema.tables))
                 self.words.unknown(node, f"There is no table {node.name}. Known: {known}.")
-            relation = scan(table)
+            relation = self.names.scan(table)
             return self._named(relation, node.alias or node.name)
         if isinstance(node, exp.Subquery) and not given:
             return self._query(node.this, node.alias, ctes)
@@ -126,7 +126,7 @@ class Sources:
         names = [field.name.lower() for field, _ in columns]
         if len(set(names)) != len(names):
             self.words.unknown(node, "Two columns of a query in FROM have the same name. Name them apart with AS.")
-        person = None if scope.relation.person is None else fresh("", scope.relation.person)
+        person = None if scope.relation.person is None else self.names.fresh("", scope.relation.person)
         return self._named(Project(scope.relation, tuple(columns), person), alias)
 
     def _check_clauses(self, node: exp.Select) -> None:
@@ -142,15 +142,15 @@ class Sources:
     def _columns(self, scope: Scope, item: exp.Expression) -> list[tuple[Field, Expr]]:
         if isinstance(item, exp.Star) and not any(item.args.values()):
             fields = {field.id: field for names in scope.names.values() for field in names.values()}
-            return [(fresh(field.name, field), Ref(field)) for field in fields.values()]
+            return [(self.names.fresh(field.name, field), Ref(field)) for field in fields.values()]
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) and not any(item.this.args.values()):
             if item.table.lower() not in scope.names:
                 self.words.unknown(item, f"There is no table {item.table} here.")
-            return [(fresh(f.name, f), Ref(f)) for f in scope.names[item.table.lower()].values()]
+            return [(self.names.fresh(f.name, f), Ref(f)) for f in scope.names[item.table.lower()].values()]
         expr = scope.translate(item.this if isinstance(item, exp.Alias) else item)
         name = item.alias_or_name or item.sql()
         known = expr.field if isinstance(expr, Ref) else _like(expr)
-        return [(fresh(name, known), expr)]
+        return [(self.names.fresh(name, known), expr)]
 
     # --- joins --------------------------------------------------------------------------------------------
 

@@ -72,10 +72,13 @@ class _Reader:
         names = [output.name.lower() for output in outputs]
         if len(set(names)) != len(names):
             self.words.unknown(self.query, "Two columns of the answer have the same name. Name them apart with AS.")
+        if any(f"{name}_error" in names for name in names):
+            self.words.unknown(self.query, "A column ends in _error like the error of another. Name it apart with AS.")
         having = self.query.args.get("having")
         order = self.query.args.get("order")
         question = Question(
             text=self.words.text,
+            same=self.query.sql(dialect="duckdb", comments=False),
             relation=self.scope.relation,
             keys=self.keys,
             key_fields=self.key_fields,
@@ -286,12 +289,11 @@ class _Reader:
         step = power_of_two_below(largest / _FINENESS[power])
         if whole:
             step = max(step, Fraction(1))
-        reach = math.ceil(largest / step)
-        condition = _both(where, _present(value))
-        return self._take(Measure("sum", value, condition, center, step, reach, power))
+        ends = math.floor((low - center) / step), math.ceil((high - center) / step)
+        return self._take(Measure("sum", value, _both(where, _number(value)), center, step, *ends, power))
 
     def _moments(self, value: Expr, where: Expr | None, within: Range, most: int) -> tuple[int, ...]:
-        count = self._take(Measure("count", where=_both(where, _present(value))))
+        count = self._take(Measure("count", where=_both(where, _number(value))))
         sums = [self._summed(value, where, within, centered=True, power=power) for power in range(1, most + 1)]
         return (count, *sums)
 
@@ -309,9 +311,8 @@ class _Reader:
             low, high, step = Fraction(math.ceil(low)), Fraction(math.floor(high)), Fraction(1)
         else:
             step = power_of_two_below((high - low) / (GRID // 2))
-        reach = max(1, math.floor((high - low) / step))
-        condition = _both(where, _present(value))
-        measure = Measure("quantile", value, condition, low, step, reach, quantile=share)
+        last = max(1, math.floor((high - low) / step))
+        measure = Measure("quantile", value, _both(where, _number(value)), low, step, 0, last, quantile=share)
         return "quantile", (self._take(measure),), True, value.type
 
 
@@ -325,6 +326,11 @@ def _shown(node: exp.Expression) -> str:
 
 def _present(value: Expr) -> Expr:
     return call("not", call("is_null", value))
+
+
+def _number(value: Expr) -> Expr:
+    """NaN is no number, and is left out of sums, means and quantiles as NULL is; whole numbers are never NaN."""
+    return call("is_number", value) if value.type == "number" else _present(value)
 
 
 def _both(first: Expr | None, second: Expr | None) -> Expr | None:

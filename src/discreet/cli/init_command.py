@@ -1,0 +1,141 @@
+"""`discreet init DATA…`: a first policy for the owner to review, from names and types only."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from discreet.engines.duckdb import DuckDB
+from discreet.errors import InvalidArgument
+
+PEOPLE = ("patient", "person", "user", "customer", "client", "member", "employee", "student", "subject", "participant")
+"""What a person is called in the names of columns, the likeliest first."""
+_SURE = len(PEOPLE)
+"""A name that stands before this place is that of a person; those behind are any id."""
+_HEAD = """\
+# A first policy, from the names and types of columns alone: no value is in it.
+# Lines marked GUESS are guesses: check each. Lines marked DECIDE are yours to fill in.
+"""
+
+
+def main(data: Sequence[Path], out: Path) -> None:
+    """Write the policy, and say what to do next."""
+    sources = _named(data)
+    with closing(DuckDB(sources)) as engine:
+        tables = {name: engine.columns(name) for name in sources}
+    text = policy_text({name: _relative(source, out) for name, source in sources.items()}, tables, out.stem)
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InvalidArgument(f"{out} exists and is left as it is. Name another file with --out.") from None
+    except OSError as error:
+        raise InvalidArgument(f"{out} cannot be written: {error.strerror}. Name another file with --out.") from None
+    print(f"{out} is written. Check its lines marked GUESS, fill in those marked DECIDE, and ask:")
+    print(f'  discreet explain {out} "SELECT COUNT(*) FROM {next(iter(tables))}" --epsilon 0.1')
+
+
+def _named(data: Sequence[Path]) -> dict[str, Path]:
+    """Tables named after their files, as SQL can write them."""
+    found: dict[str, Path] = {}
+    for path in data:
+        if not path.expanduser().exists():
+            raise InvalidArgument(f"There is no file or folder {path}. Name data that exist.")
+        plain = re.sub(r"\W+", "_", path.expanduser().resolve().stem).strip("_").lower() or "data"
+        plain = f"data_{plain}" if plain[0].isdigit() else plain
+        name, number = plain, 1
+        while name in found:
+            number += 1
+            name = f"{plain}_{number}"
+        found[name] = path
+    return found
+
+
+def _relative(source: Path, out: Path) -> str:
+    return os.path.relpath(source.expanduser().resolve(), out.expanduser().resolve().parent)
+
+
+def policy_text(sources: Mapping[str, str], tables: Mapping[str, Mapping[str, str]], ledger: str) -> str:
+    """A policy as TOML, for tables with these columns and types."""
+    person = _person(tables)
+    parts = [[_HEAD.rstrip()], _ledger(ledger), _unit(person)]
+    parts += [_table(name, sources[name], types, person) for name, types in tables.items()]
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+def _noted(line: str, note: str) -> str:
+    return f"{line:<33} # {note}"
+
+
+def _ledger(name: str) -> list[str]:
+    return [
+        "[ledger]",
+        f"path = {_quoted(f'{name}.ledger')}",
+        _noted("epsilon = 1.0", "GUESS: what all answers together may cost; less protects more"),
+        _noted("delta = 1e-6", "GUESS: far below one in the number of people"),
+    ]
+
+
+def _unit(person: str | None) -> list[str]:
+    if person is not None:
+        return ["[unit]", _noted(f"person = {_quoted(person)}", "GUESS: the column that says whose a row is")]
+    told = _noted('# person = "…"', "DECIDE: the column that says whose a row is, or, if everybody has one row:")
+    return ["[unit]", told, "# row = true"]
+
+
+def _table(name: str, source: str, types: Mapping[str, str], person: str | None) -> list[str]:
+    lines = [f"[tables.{_key(name)}]", f"source = {_quoted(source)}"]
+    own = person if person in types else _person({name: types}, _SURE)
+    if own is None:
+        lines.append(_noted("# public = true", "DECIDE: nobody is in this table, or say whose a row is:"))
+        lines.append('# person = "…"')
+    elif own != person:
+        lines.append(_noted(f"person = {_quoted(own)}", "GUESS: the person, by another name"))
+    lines.append(_noted("# rows_per_person = 20", "DECIDE: so many rows of one person count; more are left out"))
+    lines.append(_noted("# groups_per_person = 5", "DECIDE, or leave out: in so many groups of one answer"))
+    typed = "" if source.endswith(".parquet") else "GUESS: "
+    for column, kind in types.items():
+        if column != own:
+            lines += ["#", _noted(f"# [tables.{_key(name)}.columns.{_key(column)}]", typed + kind), *_declared(kind)]
+    return lines
+
+
+def _declared(kind: str) -> list[str]:
+    """What can be said of a column's values: only who knows the subject knows it, so nothing is guessed."""
+    match kind:
+        case "integer" | "number":
+            return [_noted("# between = [LOW, HIGH]", "DECIDE: needed for sums, means and quantiles")]
+        case "date" | "timestamp":
+            return [_noted("# between = [FIRST, LAST]", "DECIDE: such as [2020-01-01, 2024-12-31]")]
+        case "text":
+            return [_noted('# choices = ["…", "…"]', "DECIDE: the groups that GROUP BY shows")]
+    return []
+
+
+def _person(tables: Mapping[str, Mapping[str, str]], least: int = 99) -> str | None:
+    """The likeliest name of a person's column; of equally likely ones that of most tables, then the first."""
+    names = [name for types in tables.values() for name in types]
+    likely = [(_place(name), -names.count(name), number, name) for number, name in enumerate(names)]
+    return min((found for found in likely if found[0] < least), default=(0, 0, 0, None))[3]
+
+
+def _place(name: str) -> int:
+    """Where a name stands among those of a person's column, the likeliest first; 99 when it is none."""
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    for place, word in enumerate(PEOPLE):
+        if plain in (word, f"{word}_id", f"{word}id", f"id_{word}", f"{word}_key", f"{word}_number"):
+            return place
+    weaker = (plain.startswith(PEOPLE) and plain.endswith("id"), plain.endswith("_id"), plain == "id")
+    return next((_SURE + place for place, found in enumerate(weaker) if found), 99)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

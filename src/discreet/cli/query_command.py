@@ -1,0 +1,144 @@
+"""`discreet query` and `discreet explain`: a question in SQL, answered; or what its answer would cost and be worth."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from discreet.cli.ledger_command import clean, harmless
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.guarantees.accuracy import check_confidence
+from discreet.ledger import Ledger
+from discreet.policy import connect
+from discreet.sql.answer import Answer
+from discreet.sql.explanation import explained, explained_data, is_noisy, lines, protected
+from discreet.sql.plan import Question
+
+
+def query(
+    policy: str,
+    question: str,
+    *,
+    form: str = "table",
+    plot: Path | None = None,
+    confidence: float = 0.95,
+    key: str | None = None,
+    analyst: str | None = None,
+    **cost: Any,
+) -> None:
+    """Answer a question and print it as "table", "json" or "csv"; bad options are told before anything is charged."""
+    sure = check_confidence(confidence)
+    if plot is not None:
+        _check_plot(plot)
+    database = connect(policy, analyst=analyst)
+    with closing(database.ledger), closing(database.engine), Console(stderr=True).status("Answering …"):
+        answer = database.sql(question, confidence=confidence, key=key, **cost)
+        table = answer.with_errors(sure)
+        told = _json(answer, table, sure) if form == "json" else lines(_told(answer, database.ledger, sure))
+    if form == "json":
+        print(told)
+    elif form == "csv":
+        rows = (map(harmless, row.values()) for row in table.to_pylist())
+        csv.writer(sys.stdout).writerows([table.column_names, *rows])
+        print(told, file=sys.stderr)
+    else:
+        Console(highlight=False).print(_table(answer, table) if table.num_rows else "(no group is shown)")
+        print(f"\n{told}")
+    if plot is not None:
+        _plotted(answer.question, table, sure, plot)
+
+
+def explain(
+    policy: str, question: str, *, form: str = "text", confidence: float = 0.95, analyst: str | None = None, **cost: Any
+) -> None:
+    """Print how a question would be answered, as "text" or "json"; nothing is spent and no row is read."""
+    sure, database = check_confidence(confidence), connect(policy, analyst=analyst)
+    with closing(database.ledger), closing(database.engine):
+        plan = database.plan(question, confidence=confidence, **cost)
+        asked: dict[str, Any] = {"ledger": database.ledger, "confidence": sure}
+        data = json.dumps(explained_data(plan, **asked), ensure_ascii=False) if form == "json" else ""
+        print(data or explained(plan, **asked))
+
+
+def _json(answer: Answer, table: Any, confidence: float) -> str:
+    noisy = [f"{o.name}_error" if is_noisy(o, answer.question) else None for o in answer.question.outputs]
+    errors = [[name and row[name] for name in noisy] for row in table.to_pylist()]
+    shown = answer.as_json() | {"errors": errors, "confidence": confidence}
+    shown["rows"] = [[_plain(value) for value in row] for row in shown["rows"]]
+    return json.dumps(shown, ensure_ascii=False, allow_nan=False, default=float)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: dates as text, and null for what is not a number."""
+    number = not isinstance(value, float) or math.isfinite(value)
+    return value.isoformat() if hasattr(value, "isoformat") else value if number else None
+
+
+def _table(answer: Answer, table: Any) -> Table:
+    shown = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    noisy = {output.name: is_noisy(output, answer.question) for output in answer.question.outputs}
+    for name, right in noisy.items():
+        shown.add_column(Text(name), justify="right" if right else "left", overflow="fold")
+    for row in table.to_pylist():
+        cells = answer.shown(row)
+        shown.add_row(*(Text(clean(cells[name])) for name in noisy))
+    return shown
+
+
+def _told(answer: Answer, ledger: Ledger, confidence: float) -> dict[str, str]:
+    """What the answer cost, what remains of the ledger now, and how to find the answer again."""
+    told = {
+        "cost": f"{answer.cost}, for {protected(ledger.protects)}",
+        "remains": f"{ledger.remaining or 'nothing'} of {ledger.limit}",
+        "receipt": f"{answer.receipt}{'; answered before, at no new cost' if answer.replayed else ''}",
+        "errors": f"each ± holds the true value with {100 * confidence:.6g}% confidence",
+        **{f"note {number}": note for number, note in enumerate(answer.notes, 1)},
+    }
+    return told | ({"NOT PRIVATE": "made in test mode"} if answer.not_private else {})
+
+
+def _check_plot(path: Path) -> None:
+    need("matplotlib", "plot", "discreet query --plot")
+    if path.suffix.lower() not in (".png", ".svg", ".pdf") or not path.absolute().parent.is_dir():
+        raise InvalidArgument(f"{path} cannot be a picture. Name a .png, .svg or .pdf in a folder that exists.")
+
+
+def _plotted(question: Question, table: Any, confidence: float, path: Path) -> None:
+    """Bars with error bars, a panel for each noisy number."""
+    figures = need("matplotlib.figure", "plot", "discreet query --plot")
+    noisy = [output.name for output in question.outputs if is_noisy(output, question)]
+    keys = [output.name for output in question.outputs if output.name not in noisy]
+    panels = [o.name for o in question.outputs if o.name in noisy and o.expr.type in ("integer", "number")]
+    if not panels:
+        raise InvalidArgument("The answer has no numbers to draw. Leave out --plot.")
+    labels = [_literal(", ".join(str(row[key]) for key in keys)) for row in table.to_pylist()]
+    figure = figures.Figure(figsize=(min(40, max(6.4, 2 + 0.5 * len(labels))), 3 * len(panels)), layout="constrained")
+    for axes, name in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels, strict=True):
+        values, errors = (table.column(c).cast("float64").to_numpy() for c in (name, f"{name}_error"))
+        axes.bar(range(len(labels)), values, 0.7, color="#8db8dc", yerr=errors, ecolor="#1c1c1c", capsize=4)
+        axes.set_xticks(range(len(labels)), labels, rotation=90 if len(labels) > 12 else 0)
+        axes.set_ylabel(_literal(name if np.isfinite(errors).any() else f"{name} (error not known)"))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.axhline(0, color="#1c1c1c", linewidth=0.8)
+    figure.supxlabel(_literal(", ".join(keys)), fontsize=10)
+    figure.suptitle(f"Private answers, each with its {100 * confidence:.6g}% interval", fontsize=11)
+    try:
+        figure.savefig(path, dpi=130)
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name another: it is free now.") from None
+
+
+def _literal(text: str) -> str:
+    return text.replace("$", r"\$")  # matplotlib would set what is between two dollars as a formula

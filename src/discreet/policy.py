@@ -1,0 +1,300 @@
+"""The policy a data owner writes once: the tables, who is protected in them, what is known of them, what may be spent.
+
+It is read from TOML, or from the same words as Python objects. A word that is not known is refused: a misspelled bound
+must not be a missing one. Of the data only the names and types of columns are read here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import json
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.unit import Unit
+from discreet.ledger import Ledger
+from discreet.rational import check_delta, exactly
+from discreet.sql.schema import AUTO, Column, Schema, Table, Type
+
+if TYPE_CHECKING:
+    from discreet.database import Database
+    from discreet.engines.duckdb import DuckDB
+
+URLS = ("postgresql://", "postgres://")
+IN_MEMORY = ":memory:"
+QUESTIONS = 1000
+"""Without `delta_per_question`, a question may use one part in so many of the ledger's δ."""
+_BOUNDS = ("rows_per_person", "groups_per_person", "rows_per_group")
+_TABLE = ("source", "public", "person", "through", *_BOUNDS, "version", "columns")
+_PYTHON: dict[Type, Any] = {"text": str, "integer": int, "number": int | float, "boolean": bool}
+_PYTHON |= {"date": datetime.date, "timestamp": datetime.datetime}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What the owner of a data set decided.
+
+    `ledger` is a path, a URL or ":memory:", and `limit` what may be spent from it in all. `delta_per_question` is the δ
+    that one question may use, for Gaussian noise; by default a thousandth of the limit's, and 0 under a pure limit. The
+    columns of `tables` are those of which something is declared; types come from the engine, which has all of them.
+    """
+
+    unit: Unit
+    limit: Guarantee
+    tables: Mapping[str, Table] = field(repr=False)  # a source may be the data themselves
+    ledger: Any = field(default=IN_MEMORY, repr=False)  # a URL may hold a password
+    rule: str | None = None
+    delta_per_question: Any = None
+    engine: str = "duckdb"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, Unit) or not isinstance(self.limit, Guarantee):
+            raise InvalidArgument("A policy takes unit=dp.person(…) or dp.row(), and limit=dp.Approx(…) or dp.Pure(…).")
+        if not self.tables:
+            raise InvalidArgument('The policy has no tables. Add one: [tables.visits] and source = "visits.parquet".')
+        if len({name.lower() for name in self.tables}) < len(self.tables):
+            raise InvalidArgument("Two tables have the same name, as SQL reads it. Name them apart.")
+        for name, table in self.tables.items():
+            _check_table(name, table, self.unit)
+        whole = exactly(getattr(self.limit, "delta", 0))
+        if self.delta_per_question is None:
+            object.__setattr__(self, "delta_per_question", whole / QUESTIONS)
+        if check_delta(self.delta_per_question, "delta_per_question") > whole:
+            raise InvalidArgument("delta_per_question is above the ledger's delta. Lower it, or leave it out.")
+        if self.engine != "duckdb":
+            state = "comes later" if self.engine in ("spark", "postgres") else "is not known"
+            raise InvalidArgument(f'The engine {self.engine} {state}. Leave it out, or say kind = "duckdb".')
+
+    def public_text(self) -> str:
+        """What decides an answer beside the question and the data: the unit, and everything declared of the tables.
+
+        Where things are kept and what may be spent is left out: it changes no answer.
+        """
+        tables = {
+            name: {
+                **{key: getattr(table, key) for key in ("public", "person", *_BOUNDS)},
+                "columns": {c.name: [c.between, c.choices] for c in table.columns.values()},
+            }
+            for name, table in self.tables.items()
+        }
+        return json.dumps({"unit": repr(self.unit), "tables": tables}, sort_keys=True, default=str, ensure_ascii=False)
+
+
+def _check_table(name: str, table: Table, unit: Unit) -> None:
+    if name != table.name:
+        raise InvalidArgument(f"The table {table.name} is listed as {name}. Give it one name.")
+    if table.through is not None:
+        raise InvalidArgument(f"Foreign-key paths come later: {name} cannot say through yet. Name the person's column.")
+    if table.groups_per_person == AUTO:
+        raise InvalidArgument(f'groups_per_person = "auto" of {name} comes later. Write a number, such as 5.')
+    given = [key for key in ("person", *_BOUNDS) if getattr(table, key) is not None]
+    if given and table.public:
+        raise InvalidArgument(f"{name} is public: nobody is protected in it. Leave out {given[0]}, or public = true.")
+    if given and unit.column is None:
+        raise InvalidArgument(f"[unit] protects single rows: {given[0]} of {name} has no meaning. Leave it out.")
+
+
+# --- from words ---------------------------------------------------------------------------------------------
+
+
+def load(source: str | Path | Mapping[str, Any]) -> Policy:
+    """The policy in a TOML file, whose relative paths are relative to the file; or the same words as a mapping, where a
+    source may also be a table in memory.
+    """
+    if isinstance(source, Mapping):
+        return _policy(source, None)
+    if not isinstance(source, str | Path):
+        raise InvalidArgument('A policy is the path of a TOML file, such as "clinic.toml", a mapping, or a Policy.')
+    file = Path(source).expanduser()
+    return _policy(_words(file), file.parent)
+
+
+def ledger_of(source: str | Path) -> str:
+    """The path or URL of the ledger that a policy file names; nothing else of it is read."""
+    file = Path(source).expanduser()
+    ledger = _words(file).get("ledger")
+    path = ledger.get("path") if isinstance(ledger, dict) else None
+    if not isinstance(path, str) or not path:
+        raise InvalidArgument(f'The policy {file} names no ledger. Add to it: [ledger] and path = "clinic.ledger".')
+    return _target(path, file.parent)
+
+
+def _words(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidArgument(f"The policy {file} cannot be read: {error.strerror}. Name one that exists.") from None
+    except ValueError as error:
+        raise InvalidArgument(f"The policy {file} is not TOML: {error}. Mend that line.") from None
+
+
+def _target(path: str, folder: Path) -> str:
+    if path == IN_MEMORY:
+        raise InvalidArgument('A ledger in memory would forget what was spent. Name a file: path = "clinic.ledger".')
+    return path if path.startswith(URLS) else str(folder / Path(path).expanduser())
+
+
+def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
+    found = _section(words, "", ("ledger", "unit", "tables", "engine"))
+    ledger = _section(found.get("ledger"), "ledger", ("path", "epsilon", "delta", "delta_per_question", "rule"))
+    for key, example in (("path", '"clinic.ledger"'), ("epsilon", "10.0")):
+        if key not in ledger:
+            raise InvalidArgument(f"[ledger] has no {key}. Add it: {key} = {example}.")
+    epsilon, delta = ledger["epsilon"], ledger.get("delta", 0)
+    tables = _section(found.get("tables", {}), "tables")
+    engine = {"kind": "duckdb", **_section(found.get("engine", {}), "engine")}
+    _section(engine, "engine", ("kind",) if engine["kind"] == "duckdb" else ("kind", "master", "url"))
+    return Policy(
+        unit=_unit(_section(found.get("unit"), "unit", ("person", "row", "neighbors"))),
+        limit=Approx(epsilon=epsilon, delta=delta) if check_delta(delta) else Pure(epsilon=epsilon),
+        tables={name: _table(name, table, folder) for name, table in tables.items()},
+        ledger=ledger["path"] if folder is None else _target(str(_text(ledger, "path", "ledger")), folder),
+        rule=_text(ledger, "rule", "ledger"),
+        delta_per_question=ledger.get("delta_per_question"),
+        engine=engine["kind"],
+    )
+
+
+def _section(values: Any, where: str, known: Iterable[str] | None = None) -> Mapping[str, Any]:
+    """One section of a policy, once all of its keys are known."""
+    if values is None:
+        raise InvalidArgument(f"The policy has no [{where}]. Add one.")
+    if not isinstance(values, Mapping):
+        raise InvalidArgument(f"{where} must be a section of the policy: [{where}].")
+    for key in values:
+        if not isinstance(key, str) or (known is not None and key not in known):
+            _unknown(f"[{where}]" if where else "A policy", "key", key, known or ())
+    return values
+
+
+def _unknown(where: str, what: str, name: Any, known: Iterable[str]) -> NoReturn:
+    known = list(known)
+    near = difflib.get_close_matches(str(name), known, n=1)
+    remedy = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
+    raise InvalidArgument(f"{where} has no {what} {name}. {remedy}")
+
+
+def _text(section: Mapping[str, Any], key: str, where: str) -> str | None:
+    value = section.get(key)
+    if value is not None and (not isinstance(value, str) or not value):
+        raise InvalidArgument(f"{key} of [{where}] must be a text. Write it in quotes.")
+    return value
+
+
+def _unit(section: Mapping[str, Any]) -> Unit:
+    column, rows = _text(section, "person", "unit"), section.get("row", False)
+    if rows not in (True, False) or (column is None) != rows:
+        raise InvalidArgument('[unit] must say who is protected. Write person = "patient_id", or row = true.')
+    return Unit(column, section.get("neighbors", "add_or_remove"))
+
+
+def _table(name: str, words: Any, folder: Path | None) -> Table:
+    where = f"tables.{name}"
+    section = _section(words, where, _TABLE)
+    source = section.get("source")
+    if source is None or (folder is not None and not (isinstance(source, str) and source)):
+        raise InvalidArgument(f'[{where}] names no source. Add a file or a folder: source = "{name}.parquet".')
+    public = section.get("public", False)
+    if not isinstance(public, bool):
+        raise InvalidArgument(f"public of [{where}] must be true or false.")
+    columns = {
+        column: _column(column, _section(told, f"{where}.columns.{column}", ("between", "choices")))
+        for column, told in _section(section.get("columns", {}), f"{where}.columns").items()
+    }
+    person, version = _text(section, "person", where), section.get("version")
+    if person is not None:
+        columns.setdefault(person, Column(name=person))
+    return Table(
+        name=name,
+        columns=columns,
+        source=source if folder is None else str(folder.resolve() / Path(source).expanduser()),
+        public=public,
+        person=person,
+        through=_text(section, "through", where),
+        version=None if version is None else str(version),
+        **{key: section.get(key) for key in _BOUNDS},
+    )
+
+
+def _column(name: str, section: Mapping[str, Any]) -> Column:
+    """What is declared of a column. Its type is that of the ends, until the engine says what it is."""
+    between, choices = section.get("between"), section.get("choices")
+    if between == AUTO:
+        raise InvalidArgument(f'between = "auto" of {name} comes later. Write two values, such as [0, 120].')
+    if choices is not None:
+        listed = isinstance(choices, list | tuple) and not any(isinstance(one, list | Mapping) for one in choices)
+        choices = tuple(choices) if listed else ()
+    kind: Type = "other"
+    if between is not None:
+        ends = between if isinstance(between, list | tuple) and len(between) == 2 else [None, None]
+        kind = "number" if all(isinstance(end, int | float) for end in ends) else "timestamp"
+        if kind == "timestamp" and not all(isinstance(end, str | datetime.date) for end in ends):
+            raise InvalidArgument(f"between of {name} must be two numbers or two dates, such as [0, 120].")
+    return Column(name=name, type=kind, between=between, choices=choices)
+
+
+# --- onto the data ------------------------------------------------------------------------------------------
+
+
+def connect(policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | None = None) -> Database:
+    """A data set to ask in SQL, under the policy in a TOML file, in a mapping of the same words, or in a `Policy`.
+
+    The ledger is made when missing, with the policy's terms; when present it must have them. With `analyst`, answers
+    are charged to the account that the owner made for them (`ledger.for_analyst(name, limit=…)`), too.
+    """
+    from discreet.database import Database
+    from discreet.engines.duckdb import DuckDB
+
+    known = policy if isinstance(policy, Policy) else load(policy)
+    for name, table in known.tables.items():
+        if isinstance(table.source, str | Path) and not Path(table.source).expanduser().exists():
+            raise InvalidArgument(f"The source of {name} is not there: {table.source}. Mend its path.")
+    engine = DuckDB({name: table.source for name, table in known.tables.items()})
+    schema = schema_of(known, engine)
+    ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
+    if analyst is not None:
+        ledger = ledger.for_analyst(analyst)
+    return Database(schema, engine, ledger, delta_per_question=known.delta_per_question, policy=known.public_text())
+
+
+def schema_of(policy: Policy, engine: DuckDB) -> Schema:
+    """The policy's tables with all of their columns, typed as the engine says."""
+    tables = {name: _completed(table, engine.columns(name), policy.unit) for name, table in policy.tables.items()}
+    return Schema(unit=policy.unit, tables=tables)
+
+
+def _completed(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:
+    for name in table.columns:
+        if name not in types:
+            _unknown(table.name, "column", name, types)
+    columns = {name: _typed(table.columns.get(name, Column(name=name)), kind) for name, kind in types.items()}
+    person = table.person or (unit.column if unit.column in types and not table.public else None)
+    return replace(table, columns=columns, person=person)
+
+
+def _typed(column: Column, kind: Type) -> Column:
+    if column.choices is None:
+        return replace(column, type=kind)
+    return replace(column, type=kind, choices=tuple(_choice(value, kind, column.name) for value in column.choices))
+
+
+def _choice(value: Any, kind: Type, name: str) -> Any:
+    """A declared value of a column's own type: one of another would be a group that is always empty."""
+    if isinstance(value, str) and kind in ("date", "timestamp"):
+        try:
+            value = datetime.datetime.fromisoformat(value)
+        except ValueError:
+            value = None
+    if kind == "date" and isinstance(value, datetime.datetime):
+        value = value.date()
+    fits = isinstance(value, _PYTHON.get(kind, ())) and (kind == "boolean" or not isinstance(value, bool))
+    if not fits or (isinstance(value, float) and not math.isfinite(value)):
+        raise InvalidArgument(f"choices of {name} must be of the column's type: {kind}. Write them so.")
+    return value

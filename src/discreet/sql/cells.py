@@ -1,0 +1,35 @@
+"""The groups of an answer."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from discreet.errors import NotAllowed
+from discreet.sql.plan import Question
+
+MOST_CELLS = 1_000_000
+
+
+class Cells:
+    """The groups of an answer, declared in advance: every combination of the keys' values."""
+
+    def __init__(self, question: Question) -> None:
+        self.domains = [key.domain or () for key in question.keys]
+        self.count = 1
+        for domain in self.domains:
+            self.count *= len(domain)
+        if self.count > MOST_CELLS:
+            raise NotAllowed(f"This has {self.count:,} groups. Group by fewer, or coarser, keys.")
+        self.places = [{value: place for place, value in enumerate(domain)} for domain in self.domains]
+
+    def keys(self) -> list[tuple[Any, ...]]:
+        """The key of every cell, in order."""
+        return list(itertools.product(*self.domains))
+
+    def place(self, key: tuple[Any, ...]) -> int:
+        """The cell of a key."""
+        cell = 0
+        for part, domain, places in zip(key, self.domains, self.places, strict=True):
+            cell = cell * len(domain) + places[part]
+        return cell
