@@ -1,0 +1,27 @@
+"""A clinic asked in SQL: a policy, questions with error bars, an explanation, and one that is refused."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import discreet as dp
+from discreet.demo.data import make_clinic
+
+os.chdir(tempfile.mkdtemp())
+clinic = dp.connect(make_clinic(Path.cwd()))  # writes people.parquet, visits.parquet and clinic.toml
+
+question = """SELECT city, COUNT(*) AS visits, AVG(cost) AS cost
+              FROM visits JOIN people USING (patient_id) WHERE age >= 18 GROUP BY city"""
+print(clinic.explain(question, epsilon=0.5))
+print()
+answer = clinic.sql(question, epsilon=0.5)
+print(answer)
+print(answer.table.schema.names, answer.cost, answer.receipt)
+print()
+print(clinic.sql(question, within={"visits": 400}, confidence=0.95))
+print()
+try:
+    clinic.sql("SELECT patient_id, cost FROM visits WHERE cost > 1000", epsilon=0.1)
+except dp.NotAllowed as refused:
+    print(refused)
+clinic.close()
