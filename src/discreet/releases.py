@@ -61,7 +61,8 @@ def _shown(value: Any, accuracy: Any) -> str:
             return f"{value}, within {accuracy.amount:.3g} of the best score (95%)"
         case "threshold":
             return f"{value}, told apart within {accuracy.amount:.3g} of the threshold (95%)"
+    beside = "" if accuracy.ranks is None else f", within {accuracy.ranks:.0f} ranks"
     if isinstance(value, float) and accuracy.amount > 0:
         digits = max(0, 1 - math.floor(math.log10(accuracy.amount)))
-        return f"{value:.{digits}f} ± {accuracy.amount:.{digits}f} (95%)"
-    return f"{value} ± {accuracy.amount:.3g} (95%)"
+        return f"{value:.{digits}f} ± {accuracy.amount:.{digits}f} (95%){beside}"
+    return f"{value} ± {accuracy.amount:.3g} (95%){beside}"

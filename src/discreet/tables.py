@@ -83,7 +83,7 @@ class PrivateTable:
             for name, share in zip(names, at, strict=True)
         )
         asked = self._asked(f"SELECT {shown} FROM {NAME}{_where(where)}", {column: between}, {}, epsilon, 0)
-        return self._answered(*asked, lambda answer: np.array([answer[name][0] for name in names]), _ranks)
+        return self._answered(*asked, lambda answer: np.array([answer[name][0] for name in names]), _all)
 
     # --- answers by value ---------------------------------------------------------------------------------
 
@@ -193,18 +193,29 @@ class _Error:
 
 
 def _first(answer: Any, plan: Plan, confidence: float) -> Accuracy:
-    if plan.question.aggregates[0].kind == "quantile":
-        return _ranks(answer, plan, confidence)
-    [half] = answer.with_errors(confidence).column("value_error").to_pylist()
-    if half is None:
-        return Accuracy(amount=None, confidence=confidence, of="value", reason="no interval is known for this answer")
-    return Accuracy(amount=half, confidence=confidence, of="value")
+    """Half the interval of the one value; for a quantile with the bound in ranks beside it."""
+    quantile = plan.question.aggregates[0].kind == "quantile"
+    ranks = float(plan.price.parts[0].error(confidence)) if quantile else None
+    return _half(answer, ["value"], confidence, ranks)
 
 
-def _ranks(answer: Any, plan: Plan, confidence: float) -> Accuracy:
+def _all(answer: Any, plan: Plan, confidence: float) -> Accuracy:
+    """Half the widest of the quantiles' intervals, which hold together."""
     each = 1 - (1 - confidence) / len(plan.price.parts)
-    amount = max(float(part.error(each)) for part in plan.price.parts)
-    return Accuracy(amount=amount, confidence=confidence, of="rank")
+    ranks = max(float(part.error(each)) for part in plan.price.parts)
+    return _half(answer, [output.name for output in plan.question.outputs], each, ranks, confidence)
+
+
+def _half(
+    answer: Any, names: Sequence[str], each: float, ranks: float | None, confidence: float | None = None
+) -> Accuracy:
+    table, sure = answer.with_errors(each), each if confidence is None else confidence
+    halves = [table.column(f"{name}_error").to_pylist()[0] for name in names]
+    of = "value" if len(names) == 1 else "every value"
+    if any(half is None for half in halves):
+        reason = "the interval is drawn with the answer, for 95%" if ranks else "no interval is known for this answer"
+        return Accuracy(amount=None, confidence=sure, of=of, reason=reason, ranks=ranks)
+    return Accuracy(amount=max(halves), confidence=sure, of=of, ranks=ranks)
 
 
 def _counts(answer: Any, plan: Plan, confidence: float) -> Accuracy:

@@ -193,7 +193,7 @@ def test_a_row_replaced(mine, theirs, others, keys, bounds, what):
 
 @pytest.mark.slow
 @given(mine=MANY, theirs=MANY, others=FEW, keys=KEYS, bounds=SOME_BOUNDS)
-@settings(QUICK, max_examples=400)
+@settings(QUICK, max_examples=120)
 def test_a_person_changed_in_all_measures(mine, theirs, others, keys, bounds):
     check_added(mine, others, keys, bounds, ", ".join(ALL))
     check_replaced(mine, theirs, others, keys, bounds, ", ".join(ALL))

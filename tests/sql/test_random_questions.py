@@ -136,7 +136,7 @@ def test_every_question_is_answered_or_refused(clinic, text):
 
 
 @pytest.mark.slow
-@settings(max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=questions())
 def test_every_one_of_many_questions_is_answered_or_refused(clinic, text):
     check(clinic, text)

@@ -212,6 +212,32 @@ def init(
 
 
 @app.command()
+def sanitize(
+    policy: Policy,
+    table: Annotated[str, typer.Argument(help="The table to copy, as the policy names it.")],
+    epsilon: Annotated[float, typer.Option(help="What the whole copy may cost, shared equally by its columns.")],
+    out: Annotated[Path, typer.Option(help="Where the copy is written: a .parquet or .csv.", dir_okay=False)],
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME", help="The columns to copy; by default all that are declared.", show_default=False
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="The id of this request: a retry with it gets the same copy, for free.", show_default=False),
+    ] = None,
+    analyst: Analyst = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+) -> None:
+    """Write a copy of a table in which every record is randomized, its error beside the least possible one."""
+    from discreet.cli import sanitize_command
+
+    asked: dict[str, Any] = {"columns": columns, "key": key, "analyst": analyst, "force": force}
+    sanitize_command.main(policy, table, epsilon=epsilon, out=out, **asked)
+
+
+@app.command()
 def audit(
     mechanism: Annotated[str, typer.Argument(help="The mechanism to test, such as laplace.")],
     epsilon: Annotated[float, typer.Option(help="The ε it claims.")] = 1.0,

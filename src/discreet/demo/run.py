@@ -64,10 +64,12 @@ def main(console: Console | None = None) -> None:
 
 def _opening(clinic: Database) -> Panel:
     return Panel.fit(
-        f"[bold]{PEOPLE:,} made-up patients and {VISITS:,} visits[/] in two Parquet files, asked in SQL.\n"
-        f"Protected: all that one patient has in them. Limit: {clinic.ledger.limit} for everything below together.\n"
-        "The truth is shown beside each answer only because nobody here is real. Each ± holds with 95% confidence for\n"
-        "what the bounds leave in: at most 20 visits of one patient, and 3,000 for a visit.",
+        f"[bold]{PEOPLE:,} made-up patients and {VISITS:,} visits[/], asked in SQL.\n"
+        "Protected: all that one patient has in both tables.\n"
+        f"Limit: {clinic.ledger.limit} for everything below together.\n"
+        "The truth is beside each answer only because nobody here is real.\n"
+        "Each ± holds with 95% confidence for what the policy's bounds leave in:\n"
+        "at most 20 visits of one patient, and 3,000 for a visit.",
         title="discreet demo",
     )
 

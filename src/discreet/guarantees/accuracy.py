@@ -24,7 +24,8 @@ MEANINGS = {
 class Accuracy:
     """With probability `confidence` the error, in the sense named by `of`, is at most `amount`.
 
-    `amount` is None where no bound is known; `reason` then says why. `float()` gives the amount.
+    `amount` is None where no bound is known; `reason` then says why. `float()` gives the amount. A quantile's error in
+    its own unit has the bound in `ranks` beside it.
 
     >>> float(Accuracy(amount=3.0, confidence=0.95))
     3.0
@@ -34,6 +35,7 @@ class Accuracy:
     confidence: float
     of: str = "value"
     reason: str = ""
+    ranks: float | None = None
 
     def __post_init__(self) -> None:
         if self.of not in MEANINGS:

@@ -25,7 +25,10 @@ class Columns:
 
     def __init__(self, question: Question, price: Price, noisy: Sequence[Any], keys: Sequence[tuple[Any, ...]]) -> None:
         self.question, self.price, self.keys = question, price, list(keys)
-        self.noisy: list[Floats] = [np.asarray(values, dtype=np.float64) for values in noisy]
+        self.noisy: list[Floats] = [
+            np.asarray(values, dtype=np.float64).reshape((-1, 3) if measure.kind == "quantile" else (-1,))
+            for measure, values in zip(question.measures, noisy, strict=True)
+        ]
         self._by_field = {aggregate.field.id: aggregate for aggregate in question.aggregates}
 
     # --- values -------------------------------------------------------------------------------------------
@@ -74,12 +77,20 @@ class Columns:
 
     def _measure_band(self, part: int, each: float) -> Band | None:
         measure = self.question.measures[part]
+        if measure.kind == "quantile":
+            return self._drawn_band(part, each)
         error = self.price.parts[part].error(each)
-        if error.amount is None or measure.kind == "quantile":
+        if error.amount is None:
             return None
         noisy = self.noisy[part]
         least = -np.inf if measure.kind == "sum" and measure.power == 1 else 0.0
         return np.maximum(noisy - error.amount, least), np.maximum(noisy + error.amount, least)
+
+    def _drawn_band(self, part: int, each: float) -> Band | None:
+        """The interval that was drawn with a quantile, which holds with the confidence it was drawn for and no more."""
+        if each > self.price.parts[part].mechanism.confidence:
+            return None
+        return self.noisy[part][:, 0], self.noisy[part][:, 2]
 
 
 def _ends(measure: Measure) -> tuple[float, float]:
@@ -95,7 +106,7 @@ def _combined(aggregate: Aggregate, measures: list[Measure], numbers: list[Float
         case "sum":
             return numbers[0] * float(measures[0].step)
         case "quantile":
-            return float(measures[0].center) + numbers[0] * float(measures[0].step)
+            return float(measures[0].center) + numbers[0][:, 1] * float(measures[0].step)
     count = np.maximum(numbers[0], 1.0)
     moved = numbers[1] * float(measures[1].step) / count
     if aggregate.kind == "mean":
@@ -114,8 +125,10 @@ def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -
         case "count":
             return bands[0]
         case "sum":
-            step = float(measures[0].step)
-            return bands[0][0] * step, bands[0][1] * step
+            return _scaled(bands[0], float(measures[0].step))
+        case "quantile":
+            steps = _scaled(bands[0], float(measures[0].step))
+            return steps[0] + float(measures[0].center), steps[1] + float(measures[0].center)
     count = (np.maximum(bands[0][0], 1.0), np.maximum(bands[0][1], 1.0))
     low, high = _ends(measures[1])
     center = float(measures[1].center)

@@ -16,7 +16,7 @@ from discreet.mechanisms.combine import Composed, PerGroup
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.mechanism import meets, tidy
-from discreet.mechanisms.quantile import Quantile
+from discreet.mechanisms.quantile_interval import QuantileInterval
 from discreet.mechanisms.threshold import KeySelection, SelectedGroups
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid
@@ -160,7 +160,8 @@ def _with_laplace(
     for measure, share in zip(question.measures, shares, strict=True):
         moved = contribution(measure, bounds, unit)
         if measure.kind == "quantile":
-            part, sensitivity = _quantile(measure, moved, bounds, unit, total * share)
+            together = sum(other.kind == "quantile" for other in question.measures)
+            part, sensitivity = _quantile(measure, moved, bounds, unit, total * share, together)
             parts.append(part)
             sensitivities.append(sensitivity)
             continue
@@ -173,12 +174,20 @@ def _with_laplace(
 
 
 def _quantile(
-    measure: Measure, moved: Contribution, bounds: Bounds | None, unit: Unit, epsilon: Fraction
+    measure: Measure, moved: Contribution, bounds: Bounds | None, unit: Unit, epsilon: Fraction, together: int
 ) -> tuple[PerGroup, Sensitivity]:
+    """A quantile in each group, its interval so wide that those of all quantiles of a row hold together."""
     grid = Grid(measure.lowest, measure.highest, 1, missing=None)
     rows = 1 if bounds is None else bounds.per_group
     each = Pure(epsilon=epsilon / moved.groups)
-    chooser = Quantile.for_guarantee(each, space=grid, quantile=measure.quantile, unit=unit, rows_per_person=rows)
+    chooser = QuantileInterval.for_guarantee(
+        each,
+        space=grid,
+        quantile=measure.quantile,
+        unit=unit,
+        rows_per_person=rows,
+        confidence=1 - 0.05 / together,
+    )
     return PerGroup(mechanism=chooser, groups=moved.groups), chooser.sensitivity(unit, rows)
 
 
