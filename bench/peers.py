@@ -18,9 +18,11 @@ from typing import Any
 
 PINS = {
     "opendp": ["opendp==0.16.0"],
+    "opendp-polars": ["opendp[polars]==0.16.0"],
     "dp-accounting": ["dp-accounting==0.6.0"],
     "prv-accountant": ["prv-accountant==0.2.0"],
     "diffprivlib": ["diffprivlib==0.6.6", "scikit-learn==1.7.2"],
+    "smartnoise": ["smartnoise-sql==1.0.10", "pyarrow==26.0.1"],
 }
 HOME = Path(os.environ.get("PEERS_HOME") or Path(__file__).resolve().parent.parent / ".peers")
 

@@ -1,10 +1,10 @@
 """Private SQL: COUNT, SUM and AVG of 1000 groups over 10 million rows of a million people, beside DuckDB and the peers.
 
-`python bench/sql.py` measures everything in one run. Every system answers in a fresh process of its own, which runs this
-file again in its environment; the answer of DuckDB, not private, is the truth that errors are measured against. The
-data are made once, always the same, into $BENCH_DATA (default: data beside the peers). The peers that need minutes for
-10 million rows answer over a tenth of them; with `--all` over all. `python bench/sql.py person row` measures only what
-is named: person, row, peers, small, fresh, profile.
+`python bench/sql.py` measures everything in one run. Every system answers in a fresh process of its own, which runs
+this file again in its environment; the answer of DuckDB, not private, is the truth that errors are measured against.
+The data are made once, always the same, into $BENCH_DATA (default: data beside the peers). SmartNoise needs minutes for
+10 million rows and answers over a tenth of them; with `--all` over all. `python bench/sql.py person row` measures only
+what is named: person, row, peers, small, fresh, profile (where the engine's time goes; only when named).
 """
 
 from __future__ import annotations
@@ -127,33 +127,6 @@ def opendp(data: str) -> Callable[[], Answer]:
     return answer
 
 
-def pipelinedp(data: str) -> Callable[[], Answer]:
-    """Its local backend, with public keys and Gaussian noise."""
-    import pipeline_dp as dp
-    import pyarrow.parquet as pq
-
-    metrics = [dp.Metrics.COUNT, dp.Metrics.SUM, dp.Metrics.MEAN]
-    bounds = {"max_partitions_contributed": MAX_GROUPS, "max_contributions_per_partition": MAX_ROWS}
-    asked = dp.AggregateParams(
-        metrics=metrics, noise_kind=dp.NoiseKind.GAUSSIAN, min_value=LOW, max_value=HIGH, **bounds
-    )
-    columns = dp.DataExtractors(
-        privacy_id_extractor=lambda row: row[0],
-        partition_extractor=lambda row: row[1],
-        value_extractor=lambda row: row[2],
-    )
-
-    def answer() -> Answer:
-        rows = list(zip(*(column.to_pylist() for column in pq.read_table(data).columns), strict=True))
-        budget = dp.NaiveBudgetAccountant(total_epsilon=EPSILON, total_delta=DELTA)
-        engine = dp.DPEngine(budget, dp.LocalBackend())
-        found = engine.aggregate(rows, asked, columns, public_partitions=list(range(GROUPS)))
-        budget.compute_budgets()
-        return {key: (parts.count, parts.sum, parts.mean) for key, parts in found}
-
-    return answer
-
-
 def smartnoise(data: str) -> Callable[[], Answer]:
     """Its pandas reader. It bounds a person's rows and not their groups, and has no public keys: groups get lost."""
     import pyarrow.parquet as pq
@@ -179,63 +152,12 @@ def smartnoise(data: str) -> Callable[[], Answer]:
     return answer
 
 
-def tumult(data: str) -> Callable[[], Answer]:
-    """Spark on two cores, Gaussian noise; COUNT and SUM are two questions, AVG is SUM / COUNT. It needs Java."""
-    import math
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    import pandas as pd
-    from pyspark.sql import SparkSession
-    from tmlt.analytics import (
-        AddRowsWithID,
-        KeySet,
-        MaxGroupsPerID,
-        MaxRowsPerGroupPerID,
-        QueryBuilder,
-        RhoZCDPBudget,
-        Session,
-    )
-
-    opened = " ".join(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("sun.nio.ch", "java.nio", "java.lang"))
-    settings = {
-        "spark.driver.memory": "8g",
-        "spark.sql.shuffle.partitions": "8",
-        "spark.ui.enabled": "false",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.driver.extraJavaOptions": f"{opened} --add-opens=java.base/java.util=ALL-UNNAMED",
-        "spark.sql.warehouse.dir": tempfile.mkdtemp(prefix="bench-sql-"),
-    }
-    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    keys = KeySet.from_dataframe(spark.createDataFrame(pd.DataFrame({"group_key": range(GROUPS)})))
-    log = math.log(1 / DELTA)
-    rho = (math.sqrt(log + EPSILON) - math.sqrt(log)) ** 2
-
-    def answer() -> Answer:
-        frame = spark.read.parquet(data)
-        unit = AddRowsWithID("user_id")
-        session = Session.from_dataframe(RhoZCDPBudget(rho), "t", frame, protected_change=unit)
-        asked = QueryBuilder("t").enforce(MaxRowsPerGroupPerID("group_key", MAX_ROWS))
-        asked = asked.enforce(MaxGroupsPerID("group_key", MAX_GROUPS)).groupby(keys)
-        half = RhoZCDPBudget(rho / 2)
-        counts = session.evaluate(asked.count(name="n"), half).toPandas()
-        sums = session.evaluate(asked.sum("value", LOW, HIGH, name="s"), half).toPandas()
-        both = counts.merge(sums, on="group_key")
-        return {
-            int(k): (n, s, s / n if n > 0 else 0) for k, n, s in zip(both.group_key, both.n, both.s, strict=True)
-        }
-
-    return answer
-
-
 SYSTEMS: dict[str, tuple[str, str, Callable[[str], Callable[[], Answer]]]] = {
     "duckdb": ("DuckDB, not private", "", duckdb),
     "person": ("discreet", "", lambda data: discreet(data, "person")),
     "row": ("discreet, `row()`", "", lambda data: discreet(data, "row")),
     "opendp": ("OpenDP", "opendp-polars", opendp),
-    "pipelinedp": ("PipelineDP", "pipelinedp", pipelinedp),
     "smartnoise": ("SmartNoise SQL", "smartnoise", smartnoise),
-    "tumult": ("Tumult Analytics", "tumult", tumult),
 }
 """By name: how it is printed, the environment it has (none: this one), and its maker."""
 
@@ -284,7 +206,7 @@ def fresh(system: str, rows: int, repeat: int = REPEAT) -> dict[str, Any] | None
         subprocess.run([sys.executable, __file__, "data", str(rows)], check=True)
     python = peers.interpreter(peer) if peer else sys.executable
     command = [str(python), "-W", "ignore", __file__, "child", system, str(rows), str(repeat), str(time.time())]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         print(f"{name} failed: {(done.stderr.strip().splitlines() or ['it says nothing'])[-1]}", flush=True)
         return None
@@ -334,7 +256,7 @@ def compared(rows: int, systems: list[str], base: str = "person") -> None:
 
 
 def person(everyone: bool) -> None:
-    slow = ["pipelinedp", "smartnoise", "tumult"] if everyone else []
+    slow = ["smartnoise"] if everyone else []
     print(f"\n### {LARGE:,} rows, a person protected{_load()}\n")
     compared(LARGE, ["duckdb", "person", "opendp", *slow])
 
@@ -346,7 +268,7 @@ def row_level(everyone: bool) -> None:
 
 def with_peers(everyone: bool) -> None:
     print(f"\n### {MIDDLE:,} rows, a person protected{_load()}\n")
-    compared(MIDDLE, ["duckdb", "person", "opendp", "pipelinedp", "smartnoise", "tumult"])
+    compared(MIDDLE, ["duckdb", "person", "opendp", "smartnoise"])
 
 
 def small(everyone: bool) -> None:
@@ -375,8 +297,8 @@ def from_nothing(everyone: bool) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=folder, env=shown) as demo:
             assert demo.stdout is not None
             for text in demo.stdout:
-                if seen is None and "±" in text.decode() and text.decode().startswith("│") and "└" not in text.decode():
-                    seen = _answered(text.decode(), time.perf_counter() - start)
+                if seen is None and _is_cell(text.decode()):
+                    seen = time.perf_counter() - start
         whole = time.perf_counter() - start
     if demo.returncode or seen is None:
         print(f"`discreet demo` ended with {demo.returncode}, and showed {'no' if seen is None else 'an'} answer")
@@ -387,16 +309,17 @@ def from_nothing(everyone: bool) -> None:
     line("… and the whole demo", f"{whole:.1f}")
 
 
-def _answered(text: str, when: float) -> float | None:
-    """When the line is a cell, a number ± another; the demo's introduction speaks of ± too."""
+def _is_cell(text: str) -> bool:
+    """A number ± another, in a table; the demo's introduction speaks of ± too."""
     number, _, error = text.strip("│ \n").partition(" ± ")
-    return when if error and number.replace(",", "").replace(".", "").isdigit() else None
+    return bool(error) and number.replace(",", "").replace(".", "").isdigit()
 
 
 def profile(everyone: bool) -> None:
     """Where the engine's seconds go: the operators of the statement that is printed for it, by their own time."""
-    import discreet as dp
     import duckdb as engine
+
+    import discreet as dp
     from discreet.sql.compile import Statement
 
     columns = {"group_key": {"between": [0, GROUPS - 1]}, "value": {"between": [LOW, HIGH]}}
@@ -414,7 +337,9 @@ def profile(everyone: bool) -> None:
         name = node.get("operator_name") or node.get("operator_type") or ""
         extra = node.get("extra_info") or {}
         detail = next((str(extra[key]) for key in ("Groups", "Join Type", "Function", "CTE Name") if key in extra), "")
-        operators.append((node.get("operator_timing", 0), f"{name} {detail}".strip(), node.get("operator_cardinality", 0)))
+        operators.append(
+            (node.get("operator_timing", 0), f"{name} {detail}".strip(), node.get("operator_cardinality", 0))
+        )
         for one in node.get("children", []):
             walk(one)
 

@@ -63,7 +63,7 @@ QUESTIONS = [
     "SELECT COUNT(*) AS n FROM t WHERE CAST(s AS DATE) > d",
     "SELECT COUNT(*) AS n FROM t WHERE CAST(s AS BOOLEAN)",
     "SELECT COUNT(*) AS n FROM t WHERE CAST(x AS INTEGER) > 1",
-    "SELECT COUNT(*) AS n FROM t WHERE s IN (1, 2)",
+    "SELECT COUNT(*) AS n FROM t WHERE s IN ('1', '2')",
     "SELECT COUNT(*) AS n FROM t WHERE month(d) = 5 AND date_trunc('month', d) = d",
     "SELECT COUNT(*) AS n FROM t WHERE d - DATE '2020-01-01' > 5",
     "SELECT COUNT(*) AS n FROM t WHERE substring(s, y, y) = 'a'",

@@ -25,7 +25,7 @@ from rich.text import Text
 from discreet.cli.ledger_command import clean
 from discreet.database import Database
 from discreet.door import through
-from discreet.engines.duckdb import TYPES, DuckDB, EngineFailed, literal, quoted, total
+from discreet.engines.duckdb import TYPES, DuckDB, literal, quoted, total
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.guarantees.guarantee import Pure
 from discreet.guarantees.least_error import least_error
@@ -156,13 +156,7 @@ class Copy:
     def read(self, engine: DuckDB, table: str) -> tuple[Any, ...]:
         """The true columns, their rows in one random order."""
         listed = ", ".join(f"{one.expression} AS c{number}" for number, one in enumerate(self.columns))
-        try:
-            found = engine.table(f"SELECT {listed} FROM {engine.relations[table]}")
-        except Exception:
-            raise EngineFailed(
-                f"The engine could not read {table}. Its message is not shown, as it may quote values. Mend the file, "
-                "or give the engine more memory."
-            ) from None
+        found = engine.table(f"SELECT {listed} FROM {engine.relations[table]}")
         order = permutation(found.num_rows)
         return tuple(column.to_numpy()[order] for column in found.columns)
 
@@ -217,7 +211,10 @@ def _randomized(column: Column, share: Pure) -> Randomized:
 
 def _named(columns: str) -> list[str]:
     """The names in a list with commas; quotes keep the commas of a name."""
-    return [name.strip() for name in next(csv.reader([columns], skipinitialspace=True), []) if name.strip()]
+    names = [name.strip() for name in next(csv.reader([columns], skipinitialspace=True), []) if name.strip()]
+    if not names:
+        raise InvalidArgument("--columns names no column. Write --columns age,city, or leave it out.")
+    return names
 
 
 def _found(database: Database, name: str) -> Table:
@@ -305,7 +302,7 @@ def _write(table: Any, out: Path, *, force: bool) -> None:
         raise _exists(out) from None
     except OSError as error:
         raise InvalidArgument(
-            f"{out} cannot be written: {error.strerror or 'no room'}. Name another file with --out; the cost is charged already."
+            f"{out} cannot be written: {error.strerror or 'no room'}. It is charged: name another file with --out."
         ) from None
     finally:
         part.unlink(missing_ok=True)

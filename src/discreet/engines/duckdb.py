@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,8 @@ class DuckDB:
         for statement in (
             "SET temp_directory = ''",
             "SET error_on_division_by_zero = false",
+            # a repeated expression would be computed outside of the TRY that makes it total
+            "SET disabled_optimizers = 'common_subexpressions'",
             f"SET allowed_paths = {_listed(files)}",
             f"SET allowed_directories = {_listed(folders)}",
             "SET enable_external_access = false",
@@ -95,17 +98,23 @@ class DuckDB:
 
     def table(self, statement: str) -> Any:
         """The same as an Arrow table."""
-        with self._lock:
+        with self._held():
             return self._connection.sql(statement).to_arrow_table()
 
     def _run(self, statement: str, fetch: Callable[[Any], Any]) -> Any:
+        with self._held():
+            return fetch(self._connection.execute(statement))
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """The connection for one thread; what it says when it fails goes no further."""
         with self._lock:
             try:
-                return fetch(self._connection.execute(statement))
+                yield
             except (self._duckdb.Error, RuntimeError):
                 raise EngineFailed(
                     "The engine could not compute this. Its message is not shown, as it may quote values. "
-                    "Simplify the question, or give the engine more memory."
+                    "Ask for less at once, or give the engine more memory."
                 ) from None
 
     def close(self) -> None:
@@ -205,12 +214,15 @@ WORDS = {
     "length": "length({0})",
     "substring": "substring({all})",
     "concat": "concat({all})",
+    "joined": "({0} || {1})",
     "part": "date_part('{detail}', {0})",
     "truncate": "date_trunc('{detail}', {0})",
     "days_between": "date_diff('day', {0}, {1})",
     "cast": "TRY_CAST({0} AS {detail})",
 }
 """How each operation on values is written here."""
+
+
 TYPES = {
     "integer": "BIGINT",
     "number": "DOUBLE",

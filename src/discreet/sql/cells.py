@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from discreet.errors import NotAllowed
@@ -26,6 +27,13 @@ class Cells:
     def keys(self) -> list[tuple[Any, ...]]:
         """The key of every cell, in order."""
         return list(itertools.product(*self.domains))
+
+    def learn(self, keys: Iterable[tuple[Any, ...]]) -> None:
+        """Declared groups are known already."""
+
+    def has(self, key: tuple[Any, ...]) -> bool:
+        """Whether a key is of one of the groups."""
+        return all(part in places for part, places in zip(key, self.places, strict=True))
 
     def place(self, key: tuple[Any, ...]) -> int:
         """The cell of a key."""

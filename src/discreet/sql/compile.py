@@ -45,8 +45,7 @@ def printed(expr: Expr) -> str:
             return engine.WORDS["days_between"].format(printed(second), printed(first))
         case Call(op=op, args=args, detail=detail):
             texts = [printed(arg) for arg in args]
-            shown = engine.TYPES[detail] if op == "cast" else detail
-            return engine.WORDS[op].format(*texts, all=", ".join(texts), detail=shown)
+            return engine.WORDS[op].format(*texts, all=", ".join(texts), detail=detail)
     raise AssertionError(f"an expression that nobody listed: {type(expr).__name__}")
 
 
@@ -65,15 +64,27 @@ def rows_of(relation: Relation, sources: dict[str, str]) -> str:
             return f"SELECT * FROM ({rows_of(source, sources)}) WHERE {safe(condition)}"
         case Project(source=source, columns=columns, person=person):
             shown = [f"{safe(expr)} AS {engine.quoted(field.id)}" for field, expr in columns]
-            if person is not None and source.person is not None:
+            if person is not None and source.person is not None and person not in relation.fields:
                 shown.append(f"{engine.quoted(source.person.id)} AS {engine.quoted(person.id)}")
             return f"SELECT {', '.join(shown)} FROM ({rows_of(source, sources)})"
         case Join(left=left, right=right, condition=condition, kind=kind):
             join = "LEFT JOIN" if kind == "left" else "JOIN"
-            return (
-                f"SELECT * FROM ({rows_of(left, sources)}) {join} ({rows_of(right, sources)}) ON {printed(condition)}"
-            )
+            on = " AND ".join(map(_on, conjuncts(condition)))
+            return f"SELECT * FROM ({rows_of(left, sources)}) {join} ({rows_of(right, sources)}) ON {on}"
     raise AssertionError(f"a relation that nobody listed: {type(relation).__name__}")
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The conditions that must all hold."""
+    if isinstance(condition, Call) and condition.op == "and":
+        return [part for arg in condition.args for part in conjuncts(arg)]
+    return [condition]
+
+
+def _on(condition: Expr) -> str:
+    """A plain equality as it is, for the engine to join by; anything else made total."""
+    plain = isinstance(condition, Call) and condition.op == "eq" and all(isinstance(a, Ref) for a in condition.args)
+    return printed(condition) if plain else safe(condition)
 
 
 class Statement:
@@ -119,7 +130,9 @@ class Statement:
         )
 
     def _query(self, last: str) -> str:
-        steps = ", ".join(f"{name} AS ({text})" for name, text in self.steps)
+        steps = ", ".join(
+            f"{name} AS {'MATERIALIZED ' if name.startswith('drawn') else ''}({text})" for name, text in self.steps
+        )
         return f"WITH {steps} {last}"
 
     def _grouped(self, columns: Iterable[str], source: str, keys: list[str]) -> str:

@@ -11,7 +11,7 @@ import datetime
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from discreet.sql.schema import Type
 
@@ -77,11 +77,50 @@ class Call(Expr):
 
 @dataclass(frozen=True)
 class Operation:
-    """How the result's type follows from the arguments', and how many there may be."""
+    """How the result's type follows from the arguments', how many there may be, and of which kind."""
 
     type_of: Callable[[tuple[Expr, ...]], Type]
     least: int = 1
     most: int | None = 1
+    takes: Kind = "any"
+
+
+Kind = Literal["any", "numbers", "texts", "dates", "conditions", "alike", "difference", "cases"]
+"""What an operation takes: arguments of one family, or `alike` ones of whichever."""
+
+
+def family(expr: Expr) -> str:
+    """What an expression can be compared with: numbers with numbers, dates with dates; NULL with everything."""
+    if isinstance(expr, Const) and expr.value is None:
+        return "null"
+    return {"integer": "numbers", "number": "numbers", "date": "dates", "timestamp": "dates"}.get(expr.type, expr.type)
+
+
+def fits(op: str, args: tuple[Expr, ...]) -> bool:
+    """Whether the operation has a meaning for arguments of these types."""
+    kinds = [family(arg) for arg in args]
+    known = {kind for kind in kinds if kind != "null"}
+    match OPERATIONS[op].takes:
+        case "numbers":
+            return known <= {"numbers"}
+        case "texts":
+            return (
+                kinds[0] in ("text", "null") and known <= {"text", "numbers"}
+                if op == "substring"
+                else known <= {"text"}
+            )
+        case "dates":
+            return known <= {"dates"}
+        case "conditions":
+            return known <= {"boolean"}
+        case "alike":
+            return len(known) <= 1 and "other" not in known
+        case "difference":
+            return known <= {"numbers"} or (known == {"dates"} and "null" not in kinds)
+        case "cases":
+            results = {kind for kind in (*kinds[1:-1:2], kinds[-1]) if kind != "null"}
+            return set(kinds[:-1:2]) <= {"boolean", "null"} and len(results) <= 1 and "other" not in results
+    return True
 
 
 def _is(kind: Type) -> Callable[[tuple[Expr, ...]], Type]:
@@ -109,26 +148,31 @@ def _difference(args: tuple[Expr, ...]) -> Type:
 
 
 OPERATIONS: dict[str, Operation] = {
-    **{op: Operation(_numeric, 2, 2) for op in ("add", "multiply", "modulo", "integer_divide")},
-    "subtract": Operation(_difference, 2, 2),
-    "divide": Operation(_is("number"), 2, 2),
-    **{op: Operation(_numeric) for op in ("negate", "abs", "sign")},
-    "round": Operation(_is("number"), 1, 2),
-    **{op: Operation(_is("number")) for op in ("floor", "ceil", "sqrt", "ln", "exp")},
-    "power": Operation(_is("number"), 2, 2),
-    **{op: Operation(_is("boolean"), 2, 2) for op in ("eq", "ne", "lt", "le", "gt", "ge", "like", "ilike", "same")},
-    **{op: Operation(_is("boolean"), 2, None) for op in ("and", "or", "in")},
-    **{op: Operation(_is("boolean")) for op in ("not", "is_null", "is_number")},
-    "case": Operation(_branches, 3, None),
-    **{op: Operation(_first, 1, None) for op in ("coalesce", "least", "greatest")},
-    "nullif": Operation(_first, 2, 2),
-    **{op: Operation(_is("text")) for op in ("lower", "upper", "trim")},
-    "length": Operation(_is("integer")),
-    "substring": Operation(_is("text"), 2, 3),
-    "concat": Operation(_is("text"), 1, None),
-    "part": Operation(_is("integer")),
-    "truncate": Operation(_first),
-    "days_between": Operation(_is("integer"), 2, 2),
+    **{op: Operation(_numeric, 2, 2, "numbers") for op in ("add", "multiply", "modulo", "integer_divide")},
+    "subtract": Operation(_difference, 2, 2, "difference"),
+    "divide": Operation(_is("number"), 2, 2, "numbers"),
+    **{op: Operation(_numeric, takes="numbers") for op in ("negate", "abs", "sign")},
+    "round": Operation(_is("number"), 1, 2, "numbers"),
+    **{op: Operation(_is("number"), takes="numbers") for op in ("floor", "ceil", "sqrt", "ln", "exp")},
+    "power": Operation(_is("number"), 2, 2, "numbers"),
+    **{op: Operation(_is("boolean"), 2, 2, "alike") for op in ("eq", "ne", "lt", "le", "gt", "ge", "same")},
+    **{op: Operation(_is("boolean"), 2, 2, "texts") for op in ("like", "ilike")},
+    **{op: Operation(_is("boolean"), 2, None, "conditions") for op in ("and", "or")},
+    "in": Operation(_is("boolean"), 2, None, "alike"),
+    "not": Operation(_is("boolean"), takes="conditions"),
+    "is_null": Operation(_is("boolean")),
+    "is_number": Operation(_is("boolean"), takes="numbers"),
+    "case": Operation(_branches, 3, None, "cases"),
+    **{op: Operation(_first, 1, None, "alike") for op in ("coalesce", "least", "greatest")},
+    "nullif": Operation(_first, 2, 2, "alike"),
+    **{op: Operation(_is("text"), takes="texts") for op in ("lower", "upper", "trim")},
+    "length": Operation(_is("integer"), takes="texts"),
+    "substring": Operation(_is("text"), 2, 3, "texts"),
+    "concat": Operation(_is("text"), 1, None, "texts"),
+    "joined": Operation(_is("text"), 2, 2, "texts"),
+    "part": Operation(_is("integer"), takes="dates"),
+    "truncate": Operation(_first, takes="dates"),
+    "days_between": Operation(_is("integer"), 2, 2, "dates"),
     "cast": Operation(_first),
 }
 PARTS: dict[str, Range | None] = {
@@ -332,10 +376,12 @@ def domain_of(expr: Expr) -> tuple[Any, ...] | None:
         case Call(op="case", args=args):
             return _union([domain_of(result) for result in (*args[1:-1:2], args[-1])])
         case Call(op="coalesce", args=args):
-            return _union([domain_of(arg) for arg in args])
+            found = _union([domain_of(arg) for arg in args])
+            sure = isinstance(args[-1], Const) and args[-1].value is not None
+            return tuple(value for value in found if value is not None) if found and sure else found
         case Call(op="part"):
-            found = range_of(expr)
-            return None if found is None else tuple(range(int(found[0]), int(found[1]) + 1))
+            ends = range_of(expr)
+            return None if ends is None else tuple(range(int(ends[0]), int(ends[1]) + 1))
         case Expr(type="boolean"):
             return (False, True)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -26,17 +27,18 @@ def measured(question: Question, engine: DuckDB, bounds: Bounds | None, cells: C
     additive = [n for n, m in enumerate(question.measures) if m.kind in ("count", "sum", "people")]
     if additive:
         rows = engine.rows(statement().additive())
+        cells.learn(row[:width] for row in rows)
         places = [cells.place(row[:width]) for row in rows]
         for column, number in enumerate(additive):
-            vector = np.zeros(max(cells.count, len(places)), dtype=object)
+            vector = np.zeros(cells.count, dtype=object)
             vector[places] = [row[width + column] for row in rows]
             found[number] = _narrow(vector)
     for number, measure in enumerate(question.measures):
         if measure.kind not in ("distinct", "quantile"):
             continue
-        rows = engine.rows(statement().values(number))
+        rows = [row for row in engine.rows(statement().values(number)) if cells.has(row[:width])]
         places = [cells.place(row[:width]) for row in rows]
-        size = max([cells.count, *(place + 1 for place in places)])
+        size = cells.count
         if measure.kind == "distinct":
             vector = np.zeros(size, dtype=np.int64)
             vector[places] = [row[width] for row in rows]
@@ -60,14 +62,21 @@ def discovered(question: Question, engine: DuckDB, bounds: Bounds | None) -> tup
 
 
 class _Found(Cells):
-    """Groups as they are found, at most so many."""
+    """Groups as they are found by the first statement, which counts people; others find no new ones."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[Any, ...], int] = {}
         self.count = 0
 
+    def learn(self, keys: Iterable[tuple[Any, ...]]) -> None:
+        self.found = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        self.count = len(self.found)
+
+    def has(self, key: tuple[Any, ...]) -> bool:
+        return key in self.found
+
     def place(self, key: tuple[Any, ...]) -> int:
-        return self.found.setdefault(key, len(self.found))
+        return self.found[key]
 
 
 def _narrow(vector: Any) -> Any:

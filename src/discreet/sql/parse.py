@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, NoReturn
 
 import sqlglot
@@ -11,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from discreet.errors import NotAllowed, QueryError
 
 LONGEST = 100_000
+sqlglot_logger = logging.getLogger("sqlglot")
 
 
 class Text:
@@ -44,13 +46,20 @@ def parsed(text: Any) -> tuple[Text, exp.Query]:
     """The one query of a text."""
     if not isinstance(text, str) or not text.strip():
         raise QueryError("A question is a text in SQL, such as SELECT COUNT(*) FROM visits.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise QueryError("A question holds text that is no Unicode. Write it again.") from None
     if len(text) > LONGEST:
         raise QueryError(f"A question has at most {LONGEST:,} characters. Ask for less at once.")
     words = Text(text)
+    sqlglot_logger.disabled = True  # it would log the question
     try:
         statements = [statement for statement in sqlglot.parse(text, read="duckdb") if statement is not None]
     except (SqlglotError, RecursionError) as error:
         raise QueryError(f"This does not parse as SQL: {_first_error(error)}") from None
+    finally:
+        sqlglot_logger.disabled = False
     if len(statements) != 1:
         raise QueryError(f"One question at a time: here are {len(statements)} statements. Ask them one by one.")
     [statement] = statements
@@ -67,5 +76,6 @@ def _first_error(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply."
     first = (getattr(error, "errors", None) or [{}])[0]
-    said, line, column = first.get("description") or "unexpected text", first.get("line"), first.get("col")
+    said, line, column = first.get("description") or "", first.get("line"), first.get("col")
+    said = "unexpected text" if not said or "<" in said else said
     return f"{said.rstrip('.')}{f' at line {line}, column {column}' if line else ''}."

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from discreet.guarantees.unit import Unit
 from discreet.sql.expressions import Expr, Field
 from discreet.sql.schema import Table
 
@@ -118,10 +119,11 @@ class Names:
         """A field of its own, with the values of another."""
         return Field(f"c{next(self._numbers)}", name, like.type, like.between, like.choices)
 
-    def scan(self, table: Table) -> Scan:
+    def scan(self, table: Table, unit: Unit) -> Scan:
         """A table, its fields named apart from those of every other use of it."""
         fields = tuple(
             Field(f"c{next(self._numbers)}", column.name, column.type, column.between, column.choices)
             for column in table.columns.values()
         )
-        return Scan(table, fields, next((field for field in fields if field.name == table.person), None))
+        person = None if unit.column is None or table.public else table.person
+        return Scan(table, fields, next((field for field in fields if field.name == person), None))

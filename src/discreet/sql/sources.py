@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.sql.expressions import TRUE, Call, Expr, Field, Ref, call
+from discreet.sql.expressions import Call, Expr, Field, Ref, call, domain_of, fits, range_of
 from discreet.sql.parse import Text
 from discreet.sql.relation import Filter, Join, Names, Project, Relation
 from discreet.sql.schema import Schema
@@ -39,6 +39,10 @@ class Scope:
             known = ", ".join(sorted(field.name for names in places for field in names.values()))
             self.words.unknown(node, f"There is no column {node.name}. Known: {known}.")
         return found[0]
+
+    def knows(self, name: str) -> bool:
+        """Whether some table has a column of this name."""
+        return any(name.lower() in names for names in self.names.values())
 
     @property
     def translate(self) -> Translator:
@@ -103,7 +107,9 @@ class Sources:
             if table is None:
                 known = ", ".join(sorted(self.schema.tables))
                 self.words.unknown(node, f"There is no table {node.name}. Known: {known}.")
-            relation = self.names.scan(table)
+            if self.schema.unit.column is not None and not table.public and table.person is None:
+                self.words.refuse(node, f"{table.name} leads to the person through a key.", "That comes later.")
+            relation = self.names.scan(table, self.schema.unit)
             return self._named(relation, node.alias or node.name)
         if isinstance(node, exp.Subquery) and not given:
             return self._query(node.this, node.alias, ctes)
@@ -126,7 +132,9 @@ class Sources:
         names = [field.name.lower() for field, _ in columns]
         if len(set(names)) != len(names):
             self.words.unknown(node, "Two columns of a query in FROM have the same name. Name them apart with AS.")
-        person = None if scope.relation.person is None else self.names.fresh("", scope.relation.person)
+        owner = scope.relation.person
+        shown = [field for field, expr in columns if isinstance(expr, Ref) and expr.field == owner]
+        person = None if owner is None else shown[0] if shown else self.names.fresh("", owner)
         return self._named(Project(scope.relation, tuple(columns), person), alias)
 
     def _check_clauses(self, node: exp.Select) -> None:
@@ -157,7 +165,7 @@ class Sources:
     def _joined(self, left: Scope, node: exp.Join, ctes: Mapping[str, exp.Expression]) -> Scope:
         side, kind = (str(node.args.get(name) or "").upper() for name in ("side", "kind"))
         given = {name for name, value in node.args.items() if value} - {"this", "on", "using", "side", "kind"}
-        if given or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
+        if given or side not in ("", "LEFT") or kind not in ("", "INNER") + (("OUTER",) if side else ()):
             self.words.refuse(
                 node,
                 f"This kind of join is not answered ({(side + ' ' + kind).strip() or 'join'}).",
@@ -187,7 +195,10 @@ class Sources:
 
     def _same(self, left: Scope, right: Scope, name: Any) -> Expr:
         column = exp.column(name.name)
-        return call("eq", Ref(left.lookup(column)), Ref(right.lookup(column)))
+        pair = Ref(left.lookup(column)), Ref(right.lookup(column))
+        if not fits("eq", pair):
+            self.words.unknown(name, f"{name.name} has another type on either side. Cast one in a query in FROM.")
+        return call("eq", *pair)
 
     def _owner(self, left: Relation, right: Relation, condition: Expr, outer: bool, node: exp.Join) -> Field | None:
         """Whose the joined rows are; refused when they could be of two people, or of nobody."""
@@ -258,11 +269,6 @@ def _joins(left: Relation, right: Relation, pair: tuple[Field, Field]) -> bool:
 
 def _like(expr: Expr) -> Field:
     """What is known of an expression's values, as a field."""
-    from discreet.sql.expressions import domain_of, range_of
-
     found = range_of(expr) if expr.type in ("integer", "number") else None
     bounded = found is not None and found[0] < found[1] and all(abs(end) <= 1e15 for end in found)
     return Field("", "", expr.type, found if bounded else None, domain_of(expr))
-
-
-__all__ = ["TRUE", "Scope", "Sources"]

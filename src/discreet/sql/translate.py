@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Const, Expr, Field, Ref, call
+from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Const, Expr, Field, Ref, call, fits
 from discreet.sql.parse import Text
 from discreet.sql.schema import Type
 
@@ -33,6 +33,7 @@ _BINARY: dict[type[exp.Expression], str] = {
     exp.Or: "or",
     exp.NullSafeEQ: "same",
     exp.Nullif: "nullif",
+    exp.DPipe: "joined",
 }
 _UNARY: dict[type[exp.Expression], str] = {
     exp.Not: "not",
@@ -53,7 +54,6 @@ _LISTS: dict[type[exp.Expression], str] = {
     exp.Least: "least",
     exp.Greatest: "greatest",
     exp.Concat: "concat",
-    exp.DPipe: "concat",
 }
 _PART_NODES: dict[type[exp.Expression], str] = {
     exp.Year: "year",
@@ -66,14 +66,18 @@ _PART_NODES: dict[type[exp.Expression], str] = {
     exp.Minute: "minute",
     exp.Second: "second",
 }
-_TYPES: dict[exp.DType, Type] = {
-    **dict.fromkeys(exp.DataType.INTEGER_TYPES, "integer"),
-    **dict.fromkeys(exp.DataType.REAL_TYPES, "number"),
-    **dict.fromkeys(exp.DataType.TEXT_TYPES, "text"),
-    exp.DataType.Type.BOOLEAN: "boolean",
-    exp.DataType.Type.DATE: "date",
-    exp.DataType.Type.TIMESTAMP: "timestamp",
+_TYPES: dict[Any, tuple[Type, str]] = {
+    exp.DataType.Type.INT: ("integer", "INTEGER"),
+    exp.DataType.Type.BIGINT: ("integer", "BIGINT"),
+    exp.DataType.Type.DOUBLE: ("number", "DOUBLE"),
+    exp.DataType.Type.VARCHAR: ("text", "VARCHAR"),
+    exp.DataType.Type.TEXT: ("text", "VARCHAR"),
+    exp.DataType.Type.BOOLEAN: ("boolean", "BOOLEAN"),
+    exp.DataType.Type.DATE: ("date", "DATE"),
+    exp.DataType.Type.TIMESTAMP: ("timestamp", "TIMESTAMP"),
+    exp.DataType.Type.TIMESTAMPNTZ: ("timestamp", "TIMESTAMP"),
 }
+"""The types a value may be cast to, and how they are written."""
 _WORDS = {"dow": "dayofweek", "weekday": "dayofweek"}
 _READ: dict[type[exp.Expression], set[str]] = {
     exp.Between: {"low", "high"},
@@ -83,7 +87,11 @@ _READ: dict[type[exp.Expression], set[str]] = {
     exp.Substring: {"start", "length"},
     exp.TimestampTrunc: {"unit"},
     exp.DateTrunc: {"unit"},
-    exp.DateDiff: {"unit"},
+    exp.DateDiff: {"unit", "date_part_boundary"},
+    exp.Like: {"negate"},
+    exp.ILike: {"negate"},
+    exp.Least: {"ignore_nulls"},
+    exp.Greatest: {"ignore_nulls"},
     exp.Cast: {"to"},
     exp.TryCast: {"to"},
     exp.Literal: {"is_string"},
@@ -115,8 +123,6 @@ class Translator:
             return self._checked(node, _UNARY[kind], node.this)
         if kind in _LISTS:
             parts = [node.this, *node.expressions] if node.args.get("this") is not None else list(node.expressions)
-            if kind is exp.DPipe:
-                parts = [node.this, node.expression]
             return self._checked(node, _LISTS[kind], *parts)
         if kind in _PART_NODES:
             return self._part(node, _PART_NODES[kind], node.this)
@@ -146,6 +152,10 @@ class Translator:
         rule = OPERATIONS[op]
         if len(args) < rule.least or (rule.most is not None and len(args) > rule.most):
             self.words.unknown(node, f"{op.upper()} has the wrong number of arguments.")
+        args = _dated(args)
+        if not fits(op, args):
+            shown = ", ".join(arg.type for arg in args)
+            self.words.unknown(node, f"{op.upper().replace('_', ' ')} has no meaning for {shown}. Cast one of them.")
         return call(op, *args, detail=detail)
 
     def _constant(self, node: exp.Expression) -> Const:
@@ -155,17 +165,14 @@ class Translator:
             return Const(bool(node.this), "boolean")
         if node.args.get("is_string"):
             return Const(node.this, "text")
-        try:
-            return Const(int(node.this), "integer")
-        except ValueError:
-            value = float(node.this)
-        if value in (float("inf"), float("-inf")):
-            self.words.unknown(node, "This number is too large.")
-        return Const(value, "number")
+        text = str(node.this)
+        if len(text) > 40 or float(text) in (float("inf"), float("-inf")):
+            self.words.unknown(node, "This number is too large. Write it with fewer digits.")
+        return Const(int(text), "integer") if text.isdecimal() else Const(float(text), "number")
 
     def _between(self, node: exp.Between) -> Expr:
-        this, low, high = self(node.this), self(node.args["low"]), self(node.args["high"])
-        return call("and", call("ge", this, low), call("le", this, high))
+        low = self._checked(node, "ge", node.this, node.args["low"])
+        return call("and", low, self._checked(node, "le", node.this, node.args["high"]))
 
     def _in(self, node: exp.In) -> Expr:
         if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
@@ -183,7 +190,8 @@ class Translator:
     def _like(self, node: exp.Like, op: str = "like") -> Expr:
         if not isinstance(node.expression, exp.Literal):
             self.words.refuse(node, "LIKE takes a pattern that is written out.", "Write LIKE 'A%'.")
-        return self._checked(node, op, node.this, node.expression)
+        found = self._checked(node, op, node.this, node.expression)
+        return call("not", found) if node.args.get("negate") else found
 
     def _ilike(self, node: exp.ILike) -> Expr:
         return self._like(node, "ilike")  # type: ignore[arg-type]
@@ -196,12 +204,17 @@ class Translator:
             args += [condition if tested is None else call("eq", tested, condition), self(branch.args["true"])]
         default = node.args.get("default")
         args.append(Const(None, "other") if default is None else self(default))
+        return self._cases(node, tuple(args))
+
+    def _cases(self, node: exp.Expression, args: tuple[Expr, ...]) -> Expr:
+        if not fits("case", args):
+            self.words.unknown(node, "CASE takes conditions, and results of one type. Cast some of them.")
         return call("case", *args)
 
     def _if(self, node: exp.If) -> Expr:
         default = node.args.get("false")
         no = Const(None, "other") if default is None else self(default)
-        return call("case", self(node.this), self(node.args["true"]), no)
+        return self._cases(node, (self(node.this), self(node.args["true"]), no))
 
     def _round(self, node: exp.Round) -> Expr:
         digits = node.args.get("decimals")
@@ -245,21 +258,25 @@ class Translator:
         return self._checked(node, "days_between", self._date_in(node.expression), self._date_in(node.this))
 
     def _cast(self, node: exp.Cast) -> Expr:
-        kind = _TYPES.get(node.to.this)
-        if kind is None or (node.to.expressions and kind != "number"):
-            self.words.refuse(
-                node, f"A cast to {node.to.sql()} is not answered.", "Cast to INTEGER, DOUBLE, TEXT or DATE."
-            )
+        known = _TYPES.get(node.to.this)
+        if known is None or node.to.expressions:
+            self.words.refuse(node, f"A cast to {node.to.sql()} is not answered.", "Cast to INTEGER, DOUBLE or DATE.")
+        kind, shown = known
         this = self(node.this)
         if isinstance(this, Const) and kind in ("date", "timestamp") and isinstance(this.value, str):
-            try:
-                moment = datetime.datetime.fromisoformat(this.value)
-            except ValueError:
+            moment = _moment(this.value)
+            if moment is None:
                 self.words.unknown(node, "This is not a date. Write it as DATE '2020-01-31'.")
             return Const(moment.date() if kind == "date" else moment, kind)
-        return call("cast", this, detail=kind, kind=kind)
+        return call("cast", this, detail=shown, kind=kind)
 
     _trycast = _cast
+
+    def _anonymous(self, node: exp.Anonymous) -> Expr:
+        name, parts = node.name.lower(), node.expressions
+        if name in ("date_part", "datepart") and len(parts) == 2 and isinstance(parts[0], exp.Literal):
+            return self._part(node, str(parts[0].this).lower(), parts[1])
+        return self.refuse(node)  # type: ignore[no-any-return]
 
     def _date(self, node: exp.Date) -> Expr:
         return (
@@ -267,3 +284,28 @@ class Translator:
             if node.expressions
             else self._cast(exp.Cast(this=node.this, to=exp.DataType.build("date")))
         )
+
+
+def _moment(text: str) -> datetime.datetime | None:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _dated(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """A date that is written as text beside one that is not: day >= '2025-01-01'."""
+    kinds = {arg.type for arg in args} & {"date", "timestamp"}
+    if not kinds:
+        return args
+    found = []
+    for arg in args:
+        moment = _moment(arg.value) if isinstance(arg, Const) and isinstance(arg.value, str) else None
+        plain = moment is not None and (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
+        if moment is None:
+            found.append(arg)
+        elif plain and kinds == {"date"}:
+            found.append(Const(moment.date(), "date"))
+        else:
+            found.append(Const(moment, "timestamp"))
+    return tuple(found)

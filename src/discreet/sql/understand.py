@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from sqlglot import exp
 
+from discreet.errors import QueryError
 from discreet.rational import power_of_two_below
 from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, domain_of, range_of
 from discreet.sql.parse import Text, parsed
@@ -32,7 +33,10 @@ def understood(text: Any, schema: Schema) -> Question:
     words, query = parsed(text)
     if not isinstance(query, exp.Select):
         words.refuse(query, f"{query.key.upper()} of whole queries is not answered.", "Ask them one by one.")
-    return _Reader(words, schema, query).question()
+    try:
+        return _Reader(words, schema, query).question()
+    except RecursionError:
+        raise QueryError("This question is nested too deeply. Ask for less at once.") from None
 
 
 Parts = tuple[AggregateKind, tuple[int, ...], bool, Type]
@@ -85,7 +89,7 @@ class _Reader:
             measures=(),
             aggregates=(),
             outputs=outputs,
-            having=None if having is None else self._noisy(having.this),
+            having=None if having is None else self._condition(having.this),
             order=() if order is None else tuple(self._ordering(item, outputs) for item in order.expressions),
             limit=self._whole("limit"),
             offset=self._whole("offset") or 0,
@@ -106,8 +110,9 @@ class _Reader:
             if list(node.find_all(exp.AggFunc)):
                 self.words.refuse(item, "An aggregate cannot be grouped by.", "Group by columns.")
             expr = self.scope.translate(node)
-            keys.append(Key(name or node.sql(), expr, domain_of(expr)))
-            nodes.append(node)
+            if node not in nodes:
+                keys.append(Key(name or node.sql(), expr, domain_of(expr)))
+                nodes.append(node)
         return tuple(keys), nodes
 
     def _grouped(self, item: exp.Expression) -> tuple[exp.Expression, str]:
@@ -118,7 +123,7 @@ class _Reader:
                 self.words.unknown(item, f"GROUP BY {item.this} names no column of the answer.")
             chosen = self.query.expressions[place - 1]
             return _plain(chosen), chosen.alias_or_name
-        if isinstance(item, exp.Column) and not item.table:
+        if isinstance(item, exp.Column) and not item.table and not self.scope.knows(item.name):
             for chosen in self.query.expressions:
                 if isinstance(chosen, exp.Alias) and chosen.alias.lower() == item.name.lower():
                     return _plain(chosen), chosen.alias
@@ -131,7 +136,7 @@ class _Reader:
             self.words.refuse(item, "SELECT * shows rows of single people.", "Ask for aggregates, such as COUNT(*).")
         node = _plain(item)
         expr = self._noisy(node)
-        name = item.alias or (node.name if isinstance(node, exp.Column) else _shown(node))
+        name = item.alias or (self.scope.lookup(node).name if isinstance(node, exp.Column) else _shown(node))
         return Output(name, expr)
 
     def _ordering(self, item: exp.Ordered, outputs: tuple[Output, ...]) -> Ordering:
@@ -144,6 +149,8 @@ class _Reader:
         elif isinstance(node, exp.Column) and not node.table:
             expr = next((output.expr for output in outputs if output.name.lower() == node.name.lower()), None)
         expr = self._noisy(node) if expr is None else expr
+        if not list(expr.fields()):
+            self.words.refuse(node, "ORDER BY takes a column of the answer.", "Write its name or its number.")
         return Ordering(expr, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
 
     def _whole(self, name: str) -> int | None:
@@ -151,9 +158,17 @@ class _Reader:
         if clause is None:
             return None
         value = clause.expression
-        if not isinstance(value, exp.Literal) or not value.this.isdigit():
+        extra = any(given for given_name, given in clause.args.items() if given_name != "expression")
+        plain = isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdecimal()
+        if extra or not plain or len(value.this) > 18:
             self.words.refuse(clause, f"{name.upper()} takes a whole number.", f"Write {name.upper()} 10.")
         return int(value.this)
+
+    def _condition(self, node: exp.Expression) -> Expr:
+        found = self._noisy(node)
+        if found.type != "boolean":
+            self.words.unknown(node, "HAVING takes a condition that is true or false.")
+        return found
 
     def _noisy(self, node: exp.Expression) -> Expr:
         """An expression over keys and aggregates: arithmetic on noisy values is free."""
@@ -167,8 +182,9 @@ class _Reader:
             for number, key in enumerate(self.key_nodes):
                 if part == key:
                     return exp.column(f"k{number}", table="noisy")
-            if isinstance(part, exp.Column) and not part.table and part.name.lower() in aliases:
-                return aliases[part.name.lower()].copy().transform(put, copy=False)
+            named = part.name.lower() if isinstance(part, exp.Column) and not part.table else ""
+            if named in aliases and aliases[named] is not node and not self.scope.knows(named):
+                return aliases[named].copy().transform(put, copy=False)
             if isinstance(part, exp.Filter | exp.AggFunc | exp.WithinGroup):
                 return exp.column(self._aggregate(part).id, table="noisy")
             return part
@@ -226,6 +242,8 @@ class _Reader:
             case exp.PercentileCont() | exp.PercentileDisc() if node.expression is not None:
                 return self._quantile(node, node.this, self._share(node, node.expression), where)
             case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc() as inner):
+                if len(node.expression.expressions) != 1:
+                    self._unknown_aggregate(node)
                 [ordered] = node.expression.expressions
                 share = self._share(node, inner.this)
                 return self._quantile(node, ordered.this, 1 - share if ordered.args.get("desc") else share, where)
@@ -249,8 +267,10 @@ class _Reader:
         return self.measures.index(measure)
 
     def _counted(self, node: exp.Count, where: Expr | None) -> int:
-        if isinstance(node.this, exp.Star):
+        if isinstance(node.this, exp.Star) and not any(node.this.args.values()):
             return self._take(Measure("count", where=where))
+        if node.this is None or isinstance(node.this, exp.Star):
+            self.words.refuse(node, "COUNT takes * or one value.", "Write COUNT(*).")
         if isinstance(node.this, exp.Distinct):
             if len(node.this.expressions) != 1 or node.this.args.get("on"):
                 self.words.refuse(node, "COUNT(DISTINCT …) takes one value.", "Write COUNT(DISTINCT city).")
