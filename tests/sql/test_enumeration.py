@@ -72,11 +72,13 @@ def _light(monkeypatch):
     """The engine is asked once for each text: one table always has the same measures here."""
     monkeypatch.setattr(databases, "Answer", _Plain)
     original, known = DuckDB.rows, {}
-    monkeypatch.setattr(
-        DuckDB, "rows",
-        lambda self, text: known[id(self), text] if (id(self), text) in known
-        else known.setdefault((id(self), text), original(self, text)),
-    )  # fmt: skip
+
+    def rows(engine, text):
+        if (engine, text) not in known:  # the key holds the engine, so that no other can have its identity
+            known[engine, text] = original(engine, text)
+        return known[engine, text]
+
+    monkeypatch.setattr(DuckDB, "rows", rows)
     monkeypatch.setattr("discreet.sql.measure.random_integer", lambda bits: 7)
 
 
