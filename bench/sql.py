@@ -334,20 +334,19 @@ def profile(everyone: bool) -> None:
     operators: list[tuple[float, str, int]] = []
 
     def walk(node: dict[str, Any]) -> None:
-        name = node.get("operator_name") or node.get("operator_type") or ""
-        extra = node.get("extra_info") or {}
-        detail = next((str(extra[key]) for key in ("Groups", "Join Type", "Function", "CTE Name") if key in extra), "")
-        operators.append(
-            (node.get("operator_timing", 0), f"{name} {detail}".strip(), node.get("operator_cardinality", 0))
-        )
+        known = node["extra_info"]
+        told = [known[key] for key in ("Aggregates", "Projections", "Join Type", "CTE Name") if key in known]
+        detail = str(told[0]) if told else ""
+        operators.append((node["timing"], f"{node['type']} {detail[:90]}".strip(), node["intermediate_rows"]))
         for one in node.get("children", []):
             walk(one)
 
-    walk(json.loads(shown))
+    for top in json.loads(shown)["operator"]:
+        walk(top)
     print(f"\n### Where the time goes, by operator, all threads added{_load()}\n")
     table("operator", "rows out", "s")
     for spent, name, rows in sorted(operators, reverse=True)[:10]:
-        line(name, f"{rows:,}", f"{spent:.2f}")
+        line(name.replace("|", "/"), f"{rows:,}", f"{spent:.2f}")
 
 
 def _load() -> str:

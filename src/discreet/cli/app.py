@@ -293,8 +293,13 @@ def ledger(
         ),
     ] = None,
     last: Annotated[int, typer.Option(help="How many of the last entries to show.", min=0)] = 20,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="The ledger's checkpoint, where it is not beside it.", show_default=False)
+    ] = None,
 ) -> None:
     """Show what remains of a ledger and its last entries; or check its record, or export it."""
     from discreet.cli import ledger_command
 
-    raise typer.Exit(ledger_command.main(target, verify=verify, export=export, adopt=adopt, last=last))
+    raise typer.Exit(
+        ledger_command.main(target, verify=verify, export=export, adopt=adopt, last=last, checkpoint=checkpoint)
+    )

@@ -36,6 +36,7 @@ def main(
     export: str | None = None,
     adopt: str | None = None,
     last: int = 20,
+    checkpoint: str | None = None,
     console: Console | None = None,
 ) -> int:
     """Open the ledger that `target` names and show it; 0 unless an error says otherwise.
@@ -47,7 +48,7 @@ def main(
     where = target if target.startswith(URLS) or not target.endswith(".toml") else ledger_of(target)
     if adopt is not None and not adopt.strip():
         raise InvalidArgument('An adoption needs a reason, for the record. Say why: --adopt "restored on 3 May".')
-    with closing(Ledger.open(where) if adopt is None else Ledger.adopt(where, why=adopt)) as ledger:
+    with closing(_opened(where, adopt, checkpoint)) as ledger:
         if verify:
             _verify(ledger, Console(stderr=True, highlight=False) if export else out)
         if export:
@@ -55,6 +56,12 @@ def main(
         elif not verify:
             _show(ledger, last, out)
     return 0
+
+
+def _opened(where: str, adopt: str | None, checkpoint: str | None) -> Ledger:
+    if adopt is None:
+        return Ledger.open(where, checkpoint=checkpoint)
+    return Ledger.adopt(where, why=adopt, checkpoint=checkpoint)
 
 
 def _verify(ledger: Ledger, out: Console) -> None:
