@@ -87,10 +87,10 @@ def discreet(data: str, protects: str) -> Callable[[], Answer]:
         bounds = {"groups_per_person": MAX_GROUPS, "rows_per_group": MAX_ROWS}
         table |= {"person": "user_id", "rows_per_person": MAX_GROUPS * MAX_ROWS, **bounds}
     unit = {"person": "user_id"} if protects == "person" else {"row": True}
-    folder = Path(tempfile.mkdtemp(prefix="bench-sql-"))
+    folder = tempfile.TemporaryDirectory(prefix="bench-sql-")  # gone with the process
 
     def answer() -> Answer:
-        ledger = {"path": str(folder / f"{time.time_ns()}.ledger"), "epsilon": 10, "delta": 1e-3}
+        ledger = {"path": f"{folder.name}/{time.time_ns()}.ledger", "epsilon": 10, "delta": 1e-3}
         db = dp.connect({"ledger": ledger, "unit": unit, "tables": {"t": table}})
         rows = db.sql(SQL, epsilon=EPSILON, delta=DELTA).table.to_pylist()
         db.close()
