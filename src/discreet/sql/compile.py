@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.engines import duckdb as engine
-from discreet.sql.expressions import Call, Const, Expr, Ref
+from discreet.sql.expressions import Call, Const, Expr, Ref, has_number
 from discreet.sql.plan import Measure, Question
 from discreet.sql.relation import Filter, Join, Project, Relation, Scan
 
@@ -104,7 +104,10 @@ class Statement:
         columns = [f"{safe(key.expr)} AS {name}" for name, key in zip(self.keys, question.keys, strict=True)]
         if person is not None:
             columns.append(f"{engine.quoted(person.id)} AS person")
-        self.parts = [(self._flag(measure), self._value(measure)) for measure in question.measures]
+        values = [self._value(measure) for measure in question.measures]
+        # where all that is asked of a row is that it has a value, the value says so itself
+        self.plain = {m.where: v for m, v in zip(question.measures, values, strict=True) if m.where == _has_value(m)}
+        self.parts = [(self._flag(m), v) for m, v in zip(question.measures, values, strict=True)]
         columns += [*self.flags.columns(), *self.values_of.columns()]
         self.steps.append(("prepared", f"SELECT {', '.join(columns) or '1 AS one'} FROM source"))
         named = zip(self.keys, question.keys, strict=True)
@@ -116,8 +119,10 @@ class Statement:
         self.rows = "declared"
 
     def _flag(self, measure: Measure) -> str:
-        """The column that says which rows count; empty when all do."""
-        return "" if measure.where is None else self.flags.name(f"coalesce({safe(measure.where)}, FALSE)")
+        """The column that says which rows count, by being true or not NULL; empty when all do."""
+        if measure.where is None:
+            return ""
+        return self.plain.get(measure.where) or self.flags.name(f"coalesce({safe(measure.where)}, FALSE)")
 
     def _value(self, measure: Measure) -> str:
         if measure.value is None:
@@ -149,12 +154,12 @@ class Statement:
             columns = [
                 f"coalesce({_summed(value, measure)}{_filtered(flag)}, 0) AS m{number}"
                 if measure.kind == "sum"
-                else f"count(*){_filtered(flag)} AS m{number}"
+                else f"{_count(flag)} AS m{number}"
                 for number, measure, flag, value in listed
             ]
             return self._query(self._grouped(columns, self.rows, self.keys))
         self._bound_rows()
-        parts = [f"count(*){_filtered(flag)} AS {_counted(flag)}" for flag in dict.fromkeys(p[2] for p in listed)]
+        parts = [f"{_count(flag)} AS {_counted(flag)}" for flag in dict.fromkeys(p[2] for p in listed)]
         parts += [
             f"{_summed(value, measure)}{_filtered(flag)} AS s{number}"
             for number, measure, flag, value in listed
@@ -219,7 +224,7 @@ class Statement:
     def values(self, number: int) -> str:
         """For a quantile, or a count of different values: the values of each group, with how often they are there."""
         measure, (flag, value) = self.question.measures[number], self.parts[number]
-        where = f" WHERE {flag}" if flag else ""
+        where = f" WHERE {flag}{' IS NOT NULL' if flag.startswith('v') else ''}" if flag else ""
         if self.bounds is None:
             self.steps.append(("few", f"SELECT {', '.join([*self.keys, f'{value} AS value'])} FROM declared{where}"))
         else:
@@ -263,8 +268,20 @@ class _Named:
         return [f"{text} AS {name}" for text, name in self.names.items()]
 
 
+def _has_value(measure: Measure) -> Expr | None:
+    """The condition that a row has a value that can be added or ranked."""
+    if measure.value is None or measure.kind not in ("sum", "quantile"):
+        return None
+    return has_number(measure.value)
+
+
 def _filtered(flag: str) -> str:
-    return f" FILTER ({flag})" if flag else ""
+    """Restrict a sum to the rows that count; values that are NULL add nothing anyway."""
+    return f" FILTER ({flag})" if flag.startswith("w") else ""
+
+
+def _count(flag: str) -> str:
+    return f"count({flag})" if flag.startswith("v") else f"count(*){_filtered(flag)}"
 
 
 def _counted(flag: str) -> str:

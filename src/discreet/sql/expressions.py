@@ -195,7 +195,14 @@ def call(op: str, *args: Expr, detail: str = "", kind: Type | None = None) -> Ca
     return Call(op, args, kind or OPERATIONS[op].type_of(args), detail)
 
 
-TRUE = Const(True, "boolean")
+def present(value: Expr) -> Expr:
+    """That a value is not NULL."""
+    return call("not", call("is_null", value))
+
+
+def has_number(value: Expr) -> Expr:
+    """NaN is no number, and is left out of sums, means and quantiles as NULL is; whole numbers are never NaN."""
+    return call("is_number", value) if value.type == "number" else present(value)
 
 
 # --- ranges -------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from discreet.errors import QueryError
 from discreet.rational import power_of_two_below
-from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, domain_of, range_of
+from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, domain_of, has_number, present, range_of
 from discreet.sql.parse import Text, parsed
 from discreet.sql.plan import Aggregate, AggregateKind, Key, Measure, Ordering, Output, Question
 from discreet.sql.schema import Schema, Type
@@ -277,9 +277,9 @@ class _Reader:
             value = self.scope.translate(node.this.expressions[0])
             if isinstance(value, Ref) and value.field == self.scope.relation.person:
                 return self._take(Measure("people", where=where))
-            return self._take(Measure("distinct", value, _both(where, _present(value))))
+            return self._take(Measure("distinct", value, _both(where, present(value))))
         value = self.scope.translate(node.this)
-        return self._take(Measure("count", where=_both(where, _present(value))))
+        return self._take(Measure("count", where=_both(where, present(value))))
 
     def _value(self, node: exp.Expression, of: exp.Expression) -> tuple[Expr, Range]:
         if isinstance(of, exp.Distinct):
@@ -310,10 +310,10 @@ class _Reader:
         if whole:
             step = max(step, Fraction(1))
         ends = math.floor((low - center) / step), math.ceil((high - center) / step)
-        return self._take(Measure("sum", value, _both(where, _number(value)), center, step, *ends, power))
+        return self._take(Measure("sum", value, _both(where, has_number(value)), center, step, *ends, power))
 
     def _moments(self, value: Expr, where: Expr | None, within: Range, most: int) -> tuple[int, ...]:
-        count = self._take(Measure("count", where=_both(where, _number(value))))
+        count = self._take(Measure("count", where=_both(where, has_number(value))))
         sums = [self._summed(value, where, within, centered=True, power=power) for power in range(1, most + 1)]
         return (count, *sums)
 
@@ -332,7 +332,7 @@ class _Reader:
         else:
             step = power_of_two_below((high - low) / (GRID // 2))
         last = max(1, math.floor((high - low) / step))
-        measure = Measure("quantile", value, _both(where, _number(value)), low, step, 0, last, quantile=share)
+        measure = Measure("quantile", value, _both(where, has_number(value)), low, step, 0, last, quantile=share)
         return "quantile", (self._take(measure),), True, value.type
 
 
@@ -342,15 +342,6 @@ def _plain(item: exp.Expression) -> exp.Expression:
 
 def _shown(node: exp.Expression) -> str:
     return node.sql(dialect="duckdb").lower()
-
-
-def _present(value: Expr) -> Expr:
-    return call("not", call("is_null", value))
-
-
-def _number(value: Expr) -> Expr:
-    """NaN is no number, and is left out of sums, means and quantiles as NULL is; whole numbers are never NaN."""
-    return call("is_number", value) if value.type == "number" else _present(value)
 
 
 def _both(first: Expr | None, second: Expr | None) -> Expr | None:
