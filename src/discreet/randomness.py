@@ -24,11 +24,16 @@ _BYTES_PER_KEY = 2**34
 _ZEROS = memoryview(bytes(2**20))
 
 
+_making = threading.Lock()
+"""OpenSSL locks itself while it makes a cipher. A fork waits for that, or its child would find it locked for ever."""
+
+
 class Keystream:
     """Random bytes from one key; the stream of a fixed key is what tests replay."""
 
     def __init__(self, key: bytes, nonce: bytes) -> None:
-        self._cipher = Cipher(algorithms.AES256(key), modes.CTR(nonce)).encryptor()
+        with _making:
+            self._cipher = Cipher(algorithms.AES256(key), modes.CTR(nonce)).encryptor()
         self.used = 0
 
     def read(self, count: int) -> bytes:
@@ -51,13 +56,14 @@ _forks = 0
 _replayed: ContextVar[Keystream | None] = ContextVar("replayed keystream", default=None)
 
 
-def _count_fork() -> None:
+def _begin_child() -> None:
     global _forks
     _forks += 1
+    _making.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_count_fork)
+    os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_begin_child)
 
 
 def _entropy(count: int) -> bytes:
