@@ -9,6 +9,7 @@ import pytest
 
 import discreet as dp
 from discreet import testing
+from discreet.mechanisms.quantile import Quantile
 from discreet.mechanisms.quantile_interval import QuantileInterval
 
 GRID = dp.Grid(0, 2, 1, missing=None)
@@ -19,19 +20,59 @@ def law_of(mechanism, rows):
     return testing.exact_law(lambda: mechanism._draw(np.array(rows)), window=3).law
 
 
+def largest_ratio(mechanism, rows):
+    """How far one row more or less moves the odds of any outcome."""
+    ratios = []
+    for added in (0, 1, 2):
+        first, second = law_of(mechanism, rows), law_of(mechanism, [*rows, added])
+        ratios += [
+            float(one[y] / other[y]) for one, other in ((first, second), (second, first)) for y in one if y in other
+        ]
+    return max(ratios)
+
+
+def interval(rate, quantile):
+    return QuantileInterval(space=GRID, rate=rate, outer_rate=rate / 2, count_scale=1 / rate, quantile=quantile)
+
+
 @pytest.mark.parametrize("rows", [[], [0], [0, 2], [1, 1, 2]])
 @pytest.mark.parametrize("quantile", [Fraction(1, 2), Fraction(1, 10)])
 def test_the_charge_covers_what_is_learned(rows, quantile):
     """Small databases on three points, with one row more or less: no outcome's odds move beyond what is charged."""
-    mechanism = QuantileInterval(space=GRID, rate=1, outer_rate=Fraction(1, 2), count_scale=1, quantile=quantile)
+    mechanism = interval(Fraction(1), quantile)
+    charged = float(mechanism.guarantee(mechanism.sensitivity(dp.row())).largest_loss)
+    assert largest_ratio(mechanism, rows) <= np.exp(charged) * (1 + 1e-9)
+
+
+def drawn_parts(mechanism, rows, monkeypatch):
+    """Every choice and count that a draw is made of, as it is drawn."""
+    parts = []
+    for kind in (Quantile, dp.Laplace):
+        draw = kind._draw
+        monkeypatch.setattr(kind, "_draw", lambda self, value, draw=draw: (parts.append(self), draw(self, value))[1])
+    mechanism._draw(np.array(rows))
+    monkeypatch.undo()
+    return parts
+
+
+@pytest.mark.parametrize("rows", [[], [0, 1, 2], [1] * 500])
+def test_what_is_drawn_is_what_is_charged(rows, monkeypatch):
+    """Each part is checked by enumeration on its own; here all of them are charged, whatever the count turned out.
+
+    A draw with twice the rate, or one more than is charged, adds up to more.
+    """
+
+    def owed(parts):
+        choices = [2 * Fraction(part.rate) for part in parts if isinstance(part, Quantile)]
+        return sum(choices) + sum(1 / Fraction(part.scale) for part in parts if isinstance(part, dp.Laplace))
+
+    mechanism = interval(Fraction(1), Fraction(9, 10))
+    parts = drawn_parts(mechanism, rows, monkeypatch)
     charged = mechanism.guarantee(mechanism.sensitivity(dp.row())).largest_loss
-    for added in (0, 1, 2):
-        first, second = law_of(mechanism, rows), law_of(mechanism, [*rows, added])
-        for one, other in ((first, second), (second, first)):
-            ratio = max(float(one[outcome] / other[outcome]) for outcome in one if outcome in other)
-            assert ratio <= np.exp(float(charged)) * (1 + 1e-9)
-    halved = QuantileInterval(space=GRID, rate=2, outer_rate=1, count_scale=Fraction(1, 2), quantile=quantile)
-    assert halved.guarantee(halved.sensitivity(dp.row())).largest_loss > charged
+    assert len(parts) == 4
+    # the middle is charged for its own quantile, 9/10 of a rank; the outer ones for a whole one
+    assert owed(parts) - 2 * Fraction(1, 10) == charged
+    assert owed(drawn_parts(interval(Fraction(2), Fraction(9, 10)), rows, monkeypatch)) > charged
 
 
 @pytest.mark.parametrize("rows_per_person", [1, 5])
