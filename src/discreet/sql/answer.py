@@ -12,10 +12,10 @@ from discreet.engines.duckdb import DuckDB, quoted
 from discreet.guarantees.guarantee import Guarantee
 from discreet.rational import exactly
 from discreet.releases import Release
-from discreet.sql.compile import safe
 from discreet.sql.expressions import Expr
 from discreet.sql.intervals import Columns
 from discreet.sql.plan import Question
+from discreet.sql.rows import safe
 
 CONFIDENCE = 0.95
 
