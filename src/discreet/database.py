@@ -5,22 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from discreet.door import through
 from discreet.engines.duckdb import DuckDB, quoted
-from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
+from discreet.errors import InvalidArgument, NotAllowed
 from discreet.ledger import Identity, Ledger, version_of
+from discreet.rational import check_epsilon
 from discreet.sql.answer import Answer
 from discreet.sql.cells import MOST_CELLS, Cells
 from discreet.sql.compile import Bounds
+from discreet.sql.domains import LARGEST_DOMAIN
 from discreet.sql.explanation import Explanation, explained
-from discreet.sql.expressions import LARGEST_DOMAIN, Ref
+from discreet.sql.expressions import Field, Ref
+from discreet.sql.finding import (
+    Finding,
+    column_finding,
+    columns_to_find,
+    found_in,
+    groups_finding,
+    share_of,
+    wants_groups,
+)
 from discreet.sql.intervals import Columns
 from discreet.sql.measure import discovered, measured
 from discreet.sql.plan import Question
 from discreet.sql.price import Plan, Price, priced
+from discreet.sql.relation import Relation
+from discreet.sql.rows import rows_of
 from discreet.sql.schema import Column, Schema, Table
+from discreet.sql.stability import bounds_of, checked_bounds
 from discreet.sql.understand import EXTREMES, understood
 
 
@@ -44,13 +59,15 @@ class Database:
         within: Mapping[str, Any] | None = None,
         confidence: Any = 0.95,
         weights: Mapping[str, Any] | None = None,
+        bounds: Mapping[str, int] | None = None,
         key: str | None = None,
     ) -> Answer:
         """Answer a question with noise: `epsilon` for the whole statement, or the smallest one that keeps every column
-        of `within` inside its error with this confidence.
+        of `within` inside its error with this confidence. `weights` share ε out among the columns; `bounds` lower
+        those of the policy for this question, such as {"rows_per_person": 3}: less noise, and more that is left out.
         """
-        plan = self.plan(question, epsilon=epsilon, delta=delta, within=within, confidence=confidence, weights=weights)
-        return self.answer(plan, key=key)
+        asked = {"epsilon": epsilon, "delta": delta, "within": within, "confidence": confidence}
+        return self.answer(self.plan(question, weights=weights, bounds=bounds, **asked), key=key)
 
     def plan(
         self,
@@ -61,26 +78,100 @@ class Database:
         within: Mapping[str, Any] | None = None,
         confidence: Any = 0.95,
         weights: Mapping[str, Any] | None = None,
+        bounds: Mapping[str, int] | None = None,
     ) -> Plan:
-        """How a question would be answered, from public facts; spends nothing and reads no data."""
+        """How a question would be answered, from public facts; spends nothing and reads no private data."""
         asked = understood(question, self.schema) if isinstance(question, str) else question
         if not isinstance(asked, Question):
             raise InvalidArgument("A question is a text in SQL, such as SELECT COUNT(*) FROM visits.")
-        cells = None if any(key.domain is None for key in asked.keys) else Cells(asked)
-        bounds = self._bounds(asked, cells)
-        slack = self.delta_per_question if delta is None else delta
         if (epsilon is None) == (within is None):
             raise InvalidArgument("Say what the answer may cost, with epsilon=, or how wrong it may be, with within=.")
+        terms: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": self.delta_per_question if delta is None else delta,
+            "weights": weights,
+        }
+        terms["bounds"] = checked_bounds(bounds)
+        wanted = columns_to_find(asked)
+        number = len(wanted) + wants_groups(asked)
+        if number and within is not None:
+            raise NotAllowed("How wrong the answer may be depends on bounds that are to be found. Say epsilon=.")
         if within is not None:
-            epsilon = self._least_epsilon(asked, bounds, cells, slack, within, confidence, weights)
-        price = priced(asked, self.schema.unit, bounds, _size(cells), epsilon=epsilon, delta=slack, weights=weights)
-        return Plan(asked, bounds, cells, self._chargeable(price))
+            terms["epsilon"] = self._least_epsilon(asked, within, confidence, terms)
+        if not number:
+            return self._priced(asked, terms)
+        each = check_epsilon(epsilon) * share_of(number)
+        terms["epsilon"] = check_epsilon(epsilon) - number * each
+        plan = self._priced(asked, terms)
+        first = tuple(column_finding(self.schema, *one, each) for one in wanted)
+        if wants_groups(asked):
+            first = (*first, self._groups_finding(plan, each))
+        return replace(plan, first=first, before=number * each)
+
+    def _priced(self, question: Question, terms: Mapping[str, Any]) -> Plan:
+        """A plan within the bounds that are known."""
+        cells = None if any(key.domain is None for key in question.keys) else Cells(question)
+        bounds = bounds_of(question, _size(cells), self._frequency, terms["bounds"])
+        plan = Plan(question, bounds, cells, self._price(question, bounds, cells, terms), terms=terms)
+        return replace(plan, price=self._chargeable(plan.price))
+
+    def _price(self, question: Question, bounds: Bounds | None, cells: Cells | None, terms: Mapping[str, Any]) -> Price:
+        spent = {name: terms[name] for name in ("epsilon", "delta", "weights")}
+        return priced(question, self.schema.unit, bounds, _size(cells), **spent)
+
+    def _frequency(self, relation: Relation, keys: tuple[Field, ...]) -> int:
+        """How many rows of a public relation share their keys, at most."""
+        listed = ", ".join(quoted(key.id) for key in keys)
+        counts = f"SELECT count(*) AS n FROM ({rows_of(relation, self.engine.relations)}) GROUP BY {listed}"
+        return int(self.engine.rows(f"SELECT coalesce(max(n), 0) FROM ({counts})")[0][0])
+
+    def _groups_finding(self, plan: Plan, epsilon: Fraction) -> Finding:
+        assert plan.bounds is not None  # only people are in several groups
+
+        def noise_of(bounds: Bounds) -> Price:
+            return self._price(plan.question, bounds, plan.cells, plan.terms)
+
+        number = None if plan.cells is None else plan.cells.count
+        return groups_finding(plan.question, self.schema.unit, plan.bounds, number, epsilon, noise_of)
+
+    def settled(self, plan: Plan, *, key: str | None = None) -> Plan:
+        """The plan once everything it rests on is found; each finding is a release of its own."""
+        if not plan.first:
+            return plan
+        costs = [finding.guarantee.stated_for(self.schema.unit) for finding in plan.first]
+        self.ledger.after(*costs, plan.price.guarantee)  # refused before anything is spent
+        schema, told, found = self.schema, [], None
+        wanted = columns_to_find(plan.question)
+        for (name, origin), finding in zip(wanted, plan.first, strict=False):
+            found = self._found(finding, key)
+            schema = found_in(schema, name, origin, found)
+            told.append(f"{finding.what}: {_written(found)}")
+        after = self._priced(understood(plan.question.text, schema), plan.terms)
+        if len(plan.first) > len(wanted):
+            each = plan.before / len(plan.first)
+            groups = self._found(self._groups_finding(after, each), key)
+            told.append(f"groups of one person: {groups}")
+            assert after.bounds is not None
+            bounds = replace(after.bounds, groups=groups)
+            price = self._price(after.question, bounds, after.cells, plan.terms)
+            after = replace(after, bounds=bounds, price=self._chargeable(price))
+        return replace(after, found=tuple(told), before=plan.before)
+
+    def _found(self, finding: Finding, key: str | None) -> Any:
+        release = through(
+            lambda: finding.read(self.engine),
+            finding.mechanism,
+            finding.guarantee,
+            ledger=self.ledger,
+            asked=finding.what,
+            key=None if key is None else f"{key}: {finding.what}"[:200],
+            identity=self.identity(finding.what, finding.of),
+        )
+        return finding.value(release.value)
 
     def _chargeable(self, price: Price) -> Price:
-        """Stated as (ε,δ) where the ledger's rule adds nothing else, as basic sums do not add Gaussian noise."""
-        try:
-            self.ledger.rule.coordinates(price.guarantee)
-        except IncompatibleGuarantee:
+        """Stated as (ε,δ) where the ledger's rule adds nothing else: basic sums add no loss distributions."""
+        if price.delta and self.ledger.rule.name == "basic":
             return replace(price, guarantee=price.cost.stated_for(self.schema.unit))
         return price
 
@@ -89,36 +180,14 @@ class Database:
         confidence = options.get("confidence", 0.95)
         return explained(self.plan(question, **options), ledger=self.ledger, confidence=confidence)
 
-    def _bounds(self, question: Question, cells: Cells | None) -> Bounds | None:
-        if question.relation.person is None:
-            return None
-        private = [table for table in question.relation.tables() if not table.public]
-        rows = max(table.rows_per_person or 1 for table in private)
-        declared = [t.groups_per_person for t in private if isinstance(t.groups_per_person, int)]
-        groups = min([rows, *declared, _size(cells)])
-        in_group = [t.rows_per_group for t in private if t.rows_per_group is not None]
-        per_group = min(rows, *in_group) if in_group else rows
-        if not question.keys:
-            return Bounds(rows, 1, rows)
-        return Bounds(rows, groups, per_group)
-
     def _least_epsilon(
-        self,
-        question: Question,
-        bounds: Bounds | None,
-        cells: Cells | None,
-        delta: Any,
-        within: Mapping[str, Any],
-        confidence: Any,
-        weights: Mapping[str, Any] | None,
+        self, question: Question, within: Mapping[str, Any], confidence: Any, terms: Mapping[str, Any]
     ) -> float:
         """The smallest ε, to three digits, whose errors stay inside what was asked for."""
         goals = _goals(question, within)
 
         def keeps(epsilon: float) -> bool:
-            price = priced(
-                question, self.schema.unit, bounds, _size(cells), epsilon=epsilon, delta=delta, weights=weights
-            )
+            price = self._priced(question, {**terms, "epsilon": epsilon}).price
             return all(_error(question, price, part, confidence) <= float(amount) for part, amount in goals)
 
         low, high = 1e-6, 1e-6
@@ -138,6 +207,7 @@ class Database:
 
     def answer(self, plan: Plan, *, key: str | None = None) -> Answer:
         """Charge, read, draw, keep, hand out."""
+        plan = self.settled(plan, key=key)
         question, price = plan.question, plan.price
         release = through(
             lambda: self._read(plan),
@@ -146,28 +216,31 @@ class Database:
             ledger=self.ledger,
             asked=question.same,
             key=key,
-            identity=self.identity(question),
+            identity=self.identity(
+                question.same, question.relation, found=list(plan.found), bounds=dict(plan.terms["bounds"])
+            ),
         )
         keys, noisy = release.value if plan.cells is None else (plan.cells.keys(), release.value)
-        return Answer(question, Columns(question, price, noisy, keys), release, notes=_notes(plan))
+        return Answer(question, Columns(question, price, noisy, keys), release, notes=_notes(plan), cost=plan.cost)
 
     def _read(self, plan: Plan) -> Any:
         """The exact measures: the only place where data is read."""
+        enforced = None if plan.question.relation.person is None else plan.bounds
         if plan.cells is None:
-            return discovered(plan.question, self.engine, plan.bounds)
-        return tuple(measured(plan.question, self.engine, plan.bounds, plan.cells))
+            return discovered(plan.question, self.engine, enforced)
+        return tuple(measured(plan.question, self.engine, enforced, plan.cells))
 
-    def identity(self, question: Question) -> Identity | None:
+    def identity(self, asked: str, relation: Relation, **arguments: Any) -> Identity | None:
         """What makes the same question the same; None when the version of some data is not known."""
         versions = []
-        for table in question.relation.tables():
+        for table in relation.tables(owners=True):
             if table.version is not None:
                 versions.append(f"{table.name}: {table.version}")
             elif isinstance(table.source, str) or hasattr(table.source, "__fspath__"):
                 versions.append(f"{table.name}: {version_of(table.source)}")
             else:
                 return None
-        return Identity(question=question.same, data_version="; ".join(versions), policy=self.policy, arguments={})
+        return Identity(question=asked, data_version="; ".join(versions), policy=self.policy, arguments=arguments)
 
 
 def _goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:
@@ -194,8 +267,10 @@ def _goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any
 
 def _notes(plan: Plan) -> tuple[str, ...]:
     """What the errors do not cover: said always, and never because it happened."""
-    notes = []
-    if plan.bounds is not None:
+    notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
+    if plan.bounds is not None and plan.question.relation.person is None:
+        notes.append(f"One row takes part in at most {_counted(plan.bounds.rows, 'joined row')}.")
+    elif plan.bounds is not None:
         at_most = _counted(plan.bounds.rows, "row")
         if plan.question.keys:
             at_most += f" and {_counted(plan.bounds.groups, 'group')}"
@@ -208,6 +283,10 @@ def _notes(plan: Plan) -> tuple[str, ...]:
     if extremes:
         notes.append("MIN and MAX are answered as the quantiles 0.001 and 0.999.")
     return tuple(notes)
+
+
+def _written(found: Any) -> str:
+    return " to ".join(map(str, found)) if isinstance(found, tuple) else str(found)
 
 
 def _counted(number: int, what: str) -> str:

@@ -21,7 +21,7 @@ from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
 from discreet.rational import check_delta, exactly
-from discreet.sql.schema import AUTO, Column, Schema, Table, Type
+from discreet.sql.schema import AUTO, Column, Schema, Table, Type, implied_type
 
 if TYPE_CHECKING:
     from discreet.database import Database
@@ -33,6 +33,7 @@ QUESTIONS = 1000
 """Without `delta_per_question`, a question may use one part in so many of the ledger's δ."""
 _BOUNDS = ("rows_per_person", "groups_per_person", "rows_per_group")
 _TABLE = ("source", "public", "person", "through", *_BOUNDS, "version", "columns")
+_COLUMN = ("type", "between", "choices", "frequency")
 _PYTHON: dict[Type, Any] = {"text": str, "integer": int, "number": int | float, "boolean": bool}
 _PYTHON |= {"date": datetime.date, "timestamp": datetime.datetime}
 
@@ -43,7 +44,8 @@ class Policy:
 
     `ledger` is a path, a URL or ":memory:", and `limit` what may be spent from it in all. `delta_per_question` is the δ
     that one question may use, for Gaussian noise; by default a thousandth of the limit's, and 0 under a pure limit. The
-    columns of `tables` are those of which something is declared; types come from the engine, which has all of them.
+    columns of `tables` are those of which something is declared; the engine has all of them. It has their types, too,
+    but for private CSV and JSON files: there a type is declared, or that of the range or choices, or text.
     """
 
     unit: Unit
@@ -79,8 +81,8 @@ class Policy:
         """
         tables = {
             name: {
-                **{key: getattr(table, key) for key in ("public", "person", *_BOUNDS)},
-                "columns": {c.name: [c.between, c.choices] for c in table.columns.values()},
+                **{key: getattr(table, key) for key in ("public", "person", "through", *_BOUNDS)},
+                "columns": {c.name: [c.between, c.choices, c.type, c.frequency] for c in table.columns.values()},
             }
             for name, table in self.tables.items()
         }
@@ -90,11 +92,7 @@ class Policy:
 def _check_table(name: str, table: Table, unit: Unit) -> None:
     if name != table.name:
         raise InvalidArgument(f"The table {table.name} is listed as {name}. Give it one name.")
-    if table.through is not None:
-        raise InvalidArgument(f"Foreign-key paths come later: {name} cannot say through yet. Name the person's column.")
-    if table.groups_per_person == AUTO:
-        raise InvalidArgument(f'groups_per_person = "auto" of {name} comes later. Write a number, such as 5.')
-    given = [key for key in ("person", *_BOUNDS) if getattr(table, key) is not None]
+    given = [key for key in ("person", "through", *_BOUNDS) if getattr(table, key) is not None]
     if given and table.public:
         raise InvalidArgument(f"{name} is public: nobody is protected in it. Leave out {given[0]}, or public = true.")
     if given and unit.column is None:
@@ -205,7 +203,7 @@ def _table(name: str, words: Any, folder: Path | None) -> Table:
     if not isinstance(public, bool):
         raise InvalidArgument(f"public of [{where}] must be true or false.")
     columns = {
-        column: _column(column, _section(told, f"{where}.columns.{column}", ("between", "choices")))
+        column: _column(column, _section(told, f"{where}.columns.{column}", _COLUMN))
         for column, told in _section(section.get("columns", {}), f"{where}.columns").items()
     }
     person, version = _text(section, "person", where), section.get("version")
@@ -224,20 +222,25 @@ def _table(name: str, words: Any, folder: Path | None) -> Table:
 
 
 def _column(name: str, section: Mapping[str, Any]) -> Column:
-    """What is declared of a column. Its type is that of the ends, until the engine says what it is."""
-    between, choices = section.get("between"), section.get("choices")
-    if between == AUTO:
-        raise InvalidArgument(f'between = "auto" of {name} comes later. Write two values, such as [0, 120].')
+    """What is declared of a column. A type that is not declared follows from the rest, until the engine has its own."""
+    declared, between, choices, frequency = (section.get(key) for key in _COLUMN)
+    check_type(declared, name)
     if choices is not None:
         listed = isinstance(choices, list | tuple) and not any(isinstance(one, list | Mapping) for one in choices)
         choices = tuple(choices) if listed else ()
-    kind: Type = "other"
-    if between is not None:
+    if between is not None and between != AUTO:
         ends = between if isinstance(between, list | tuple) and len(between) == 2 else [None, None]
-        kind = "number" if all(isinstance(end, int | float) for end in ends) else "timestamp"
-        if kind == "timestamp" and not all(isinstance(end, str | datetime.date) for end in ends):
+        if not any(all(isinstance(end, kind) for end in ends) for kind in (int | float, str | datetime.date)):
             raise InvalidArgument(f"between of {name} must be two numbers or two dates, such as [0, 120].")
-    return Column(name=name, type=kind, between=between, choices=choices)
+    kind = declared or implied_type(between, choices)
+    known: dict[str, Any] = {"between": between, "choices": choices, "frequency": frequency}
+    return Column(name=name, type=kind, declared=declared is not None, **known)
+
+
+def check_type(kind: Any, column: str) -> None:
+    """A type that a column may be declared to have, if any is."""
+    if kind is not None and kind not in list(_PYTHON):
+        raise InvalidArgument(f"type of {column} must be one of {', '.join(_PYTHON)}, and not {kind}.")
 
 
 # --- onto the data ------------------------------------------------------------------------------------------
@@ -256,12 +259,25 @@ def connect(policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | N
     for name, table in known.tables.items():
         if isinstance(table.source, str | Path) and not Path(table.source).expanduser().exists():
             raise InvalidArgument(f"The source of {name} is not there: {table.source}. Mend its path.")
-    engine = DuckDB({name: table.source for name, table in known.tables.items()})
+    tables = known.tables
+    engine = DuckDB(
+        {name: table.source for name, table in tables.items()},
+        types={name: _types(table, known.unit) for name, table in tables.items()},
+        sniffed=[n for n, t in tables.items() if t.public and not any(c.declared for c in t.columns.values())],
+    )
     schema = schema_of(known, engine)
     ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
     if analyst is not None:
         ledger = ledger.for_analyst(analyst)
     return Database(schema, engine, ledger, delta_per_question=known.delta_per_question, policy=known.public_text())
+
+
+def _types(table: Table, unit: Unit) -> dict[str, str]:
+    """The types of a table's columns, where its source has none of its own."""
+    types: dict[str, str] = {column.name: column.type for column in table.columns.values()}
+    if unit.column is not None and table.person is None and table.through is None and not table.public:
+        types.setdefault(unit.column, "text")
+    return types
 
 
 def schema_of(policy: Policy, engine: DuckDB) -> Schema:
@@ -280,6 +296,10 @@ def _completed(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:
 
 
 def _typed(column: Column, kind: Type) -> Column:
+    if column.declared and column.type != kind:
+        raise InvalidArgument(
+            f"{column.name} is {column.type} in the policy, but {kind} in its source. Leave out type."
+        )
     if column.choices is None:
         return replace(column, type=kind)
     return replace(column, type=kind, choices=tuple(_choice(value, kind, column.name) for value in column.choices))

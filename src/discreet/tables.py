@@ -17,12 +17,13 @@ from discreet.guarantees.guarantee import Pure
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
 from discreet.mechanisms.exponential import PermuteAndFlip
+from discreet.policy import check_type
 from discreet.queries.sensitivity import Sensitivity
 from discreet.releases import Release
 from discreet.sql.explanation import explained
 from discreet.sql.measure import measured
 from discreet.sql.price import Plan
-from discreet.sql.schema import Column, Schema, Table
+from discreet.sql.schema import Column, Schema, Table, implied_type
 
 NAME = "data"
 
@@ -31,7 +32,8 @@ class PrivateTable:
     """A table under a ledger. Every method answers with noise, once the ledger is charged.
 
     `epsilon` is what an answer may cost; `delta` is 0 unless given, and then Gaussian noise is used where it is better.
-    `between` clamps values to a public range; `where` is a condition in SQL.
+    `between` clamps values to a public range, or to one that is found privately for a tenth of ε (`"auto"`); `where` is
+    a condition in SQL.
     """
 
     def __init__(self, ledger: Ledger, table: Table, engine: DuckDB) -> None:
@@ -125,18 +127,23 @@ class PrivateTable:
         for name in (*between, *choices):
             if name not in columns:
                 raise InvalidArgument(f"There is no column {name}. Known: {', '.join(columns)}.")
+            kind = implied_type(between.get(name), choices.get(name))
+            if self._engine.reads_text(NAME) and not columns[name].declared and kind != "other":
+                columns[name] = replace(columns[name], type=kind)
         for name, ends in between.items():
             columns[name] = replace(columns[name], between=ends)
         for name, listed in choices.items():
             columns[name] = replace(columns[name], choices=None if listed is None else tuple(listed))
+        engine = self._engine.typed(NAME, {name: column.type for name, column in columns.items()})
         schema = Schema(unit=self._ledger.protects, tables={NAME: replace(self._table, columns=columns)})
-        declared = repr([(name, column.between, column.choices) for name, column in sorted(columns.items())])
-        database = Database(schema, self._engine, self._ledger, policy=declared)
+        declared = repr([(c.name, c.between, c.choices, c.type) for _, c in sorted(columns.items())])
+        database = Database(schema, engine, self._ledger, policy=declared)
         return database, database.plan(text, epsilon=epsilon, delta=delta)
 
     def _answered(
         self, database: Database, plan: Plan, value_of: Callable[[Any], Any], error_of: Callable[..., Accuracy]
     ) -> Release:
+        plan = database.settled(plan)
         answer = database.answer(plan)
         shown = {name: answer.table.column(name).to_pylist() for name in answer.table.column_names}
         error = _Error(lambda confidence: error_of(answer, plan, confidence))
@@ -152,7 +159,7 @@ class PrivateTable:
             choose.guarantee(bound),
             ledger=self._ledger,
             asked=f"most common of {' '.join(plan.question.text.split())}",
-            identity=database.identity(plan.question),
+            identity=database.identity(plan.question.same, plan.question.relation),
         )
 
 
@@ -231,24 +238,39 @@ def table(
     *,
     ledger: Ledger,
     rows_per_person: int | None = None,
-    groups_per_person: int | None = None,
+    groups_per_person: int | str | None = None,
     rows_per_group: int | None = None,
+    types: Mapping[str, str] | None = None,
     version: str | None = None,
 ) -> PrivateTable:
     """A table under a ledger: a Parquet, CSV or JSON file or folder, an Arrow table, a DataFrame, a DuckDB relation, or
     a dict of arrays.
 
     For a ledger that protects people, `rows_per_person` says how many rows of one person an answer uses at most; of a
-    person who has more, some are chosen at random. `version` declares the version of the data, which for files is taken
-    from their path, size and time of change: a question asked again of the same version costs nothing.
+    person who has more, some are chosen at random. `types` says which columns of a CSV or JSON file are not text, such
+    as {"age": "integer"}; a column also is what its `between` or `choices` are. `version` declares the version of the
+    data, which for files is taken from their path, size and time of change: a question asked again of the same version
+    costs nothing.
     """
     if not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
     person = ledger.protects.column
     if person is not None and rows_per_person is None:
         raise InvalidArgument("The ledger protects people: say how many rows one may have, with rows_per_person=20.")
-    engine = DuckDB({NAME: source})
-    columns = {name: Column(name=name, type=kind) for name, kind in engine.columns(NAME).items()}  # type: ignore[arg-type]
+    said = {} if types is None else dict(types)
+    for name, kind in said.items():
+        check_type(kind, name)
+    if said and person is not None:
+        said.setdefault(person, "text")
+    engine = DuckDB({NAME: source}, types={NAME: said})
+    found = engine.columns(NAME)
+    for name, kind in (types or {}).items():
+        if found.get(name) != kind:
+            told = (
+                f"is {found[name]} in its source, and not {kind}" if name in found else "is not a column of its source"
+            )
+            raise InvalidArgument(f"{name} {told}. Mend types=.")
+    columns = {name: Column(name=name, type=kind, declared=name in (types or {})) for name, kind in found.items()}  # type: ignore[arg-type]
     described = Table(
         name=NAME,
         columns=columns,

@@ -64,7 +64,9 @@ def test_a_policy_is_written_without_any_value(init, tmp_path: Path) -> None:
     assert re.search(r"^# rows_per_person = 20 +# DECIDE", text, flags=re.MULTILINE)
     assert re.search(r"^# \[tables.visits.columns.cost\] +# number\n# between = ", text, flags=re.MULTILINE)
     assert re.search(r"^# \[tables.visits.columns.city\] +# text\n# choices = ", text, flags=re.MULTILINE)
-    assert re.search(r"^# \[tables.cities.columns.country\] +# GUESS: text\n# choices = ", text, flags=re.MULTILINE)
+    assert re.search(
+        r'^\[tables.cities.columns.country\]\ntype = "text" +# GUESS.*\n# choices = ', text, flags=re.MULTILINE
+    )
     assert "columns.patient_id" not in text
 
 

@@ -1,4 +1,6 @@
-"""A small clinic, the same every time: people, visits, prescriptions, public cities; and how answers are compared."""
+"""A small clinic, the same every time: people, visits, prescriptions, laboratory results of visits, public cities; and
+how answers are compared.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +25,7 @@ from discreet.sql.schema import Column, Schema, Table
 CITIES = ("Acre", "Haifa", "Ljubljana")
 REASONS = ("checkup", "flu", "injury")
 DRUGS = ("aspirin", "insulin", "statin")
+TESTS = ("blood", "urine")
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "sql"
 
 
@@ -85,6 +88,13 @@ def clinic_data() -> dict[str, pa.Table]:
                 ),
             }
         ),
+        "results": pa.table(
+            {
+                "visit": pa.array([int(v) for v in np.arange(0, visits, 2)] * 2, pa.int64()),
+                "test": [TESTS[n % 2] for n in range(visits)],
+                "level": [float(n % 9) / 2 for n in range(visits)],
+            }
+        ),
         "cities": pa.table(
             {
                 "city": list(CITIES),
@@ -133,6 +143,11 @@ def clinic_columns() -> dict[str, dict[str, Column]]:
             price={"type": "number", "between": (0, 200)},
             filled={"type": "date", "between": year},
         ),
+        "results": _columns(
+            visit={"type": "integer"},
+            test=text | {"choices": TESTS},
+            level={"type": "number", "between": (0, 4)},
+        ),
         "cities": _columns(
             city=text | {"choices": CITIES},
             region=text | {"choices": ("north", "center")},
@@ -168,7 +183,8 @@ class Clinic:
                 name=name,
                 columns=self.columns[name],
                 public=name == "cities",
-                person=None if name == "cities" or unit.column is None else "person_id",
+                person=None if name in ("cities", "results") or unit.column is None else "person_id",
+                through="visit -> visits.visit_id" if name == "results" and unit.column else None,
                 **({} if name == "cities" else bounds),
             )
             for name in data

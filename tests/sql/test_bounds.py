@@ -6,11 +6,14 @@ The rows of all others have one row each, so that no bound touches them: whateve
 from __future__ import annotations
 
 import functools
+import struct
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +21,10 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.database import Database
 from discreet.engines.duckdb import DuckDB
+from discreet.sql.answer import _shown_rows
+from discreet.sql.compile import Statement
+from discreet.sql.expressions import Const
+from discreet.sql.intervals import Columns
 from discreet.sql.measure import measured
 from discreet.sql.price import contribution
 from discreet.sql.schema import Column, Schema, Table
@@ -254,3 +261,112 @@ def test_the_choice_of_rows_and_groups_is_spread_out():
     kept = sum(measured(plan.question, asked.engine, plan.bounds, plan.cells)[0] > 0 for _ in range(60))
     assert sum(kept) == 60
     assert all(kept > 0)
+
+
+# --- sums that are taken once and moved afterwards --------------------------------------------------------------
+
+NAN, INF = float("nan"), float("inf")
+RANGES = [(0, 100), (-3, 5), (1000, 1010), (0.1, 0.3), (-7, -2), (1e6, 1e6 + 1), (-1e15, 1e15), (0, 2**40)]
+SUMMED = "SELECT COUNT(v) AS n, SUM(v) AS s, AVG(v) AS m, VARIANCE(v) AS w FROM t"
+
+
+class Ranged:
+    """One column v with a range, one person with at most 4 rows (or rows of nobody), and whatever values."""
+
+    def __init__(self, between, kind, unit=PERSON, text=SUMMED):
+        self.arrow = pa.float64() if kind == "number" else pa.int64()
+        columns = {"pid": Column(name="pid", type="integer"), "v": Column(name="v", type=kind, between=between)}
+        bounds = {"rows_per_person": 4} if unit.column else {}
+        schema = Schema(unit=unit, tables={"t": Table(name="t", columns=columns, person=unit.column, **bounds)})
+        ledger = dp.Ledger.open(":memory:", protects=unit, limit=dp.Approx(epsilon=1000, delta=0.1), rule="basic")
+        self.database = Database(schema, DuckDB({"t": self.data([])}), ledger)
+        self.plan = self.database.plan(text, epsilon=1)
+
+    def data(self, values):
+        return pa.table({"pid": pa.array([1] * len(values), pa.int64()), "v": pa.array(values, self.arrow)})
+
+    def measured(self, values):
+        self.database.engine._connection.register("source t", self.data(values))
+        return measured(self.plan.question, self.database.engine, self.plan.bounds, self.plan.cells)
+
+
+@pytest.mark.parametrize(
+    ("between", "kind"),
+    [(ends, "number") for ends in RANGES] + [(ends, "integer") for ends in RANGES if ends != (0.1, 0.3)],
+)
+def test_a_moved_sum_keeps_its_bound(between, kind):
+    """At either end of every range, with fewer rows and more than one may have, rounded up or down: never more than is
+    priced, and all of it where all rows are beyond one end. A row without a value adds nothing, and is not moved.
+    """
+    low, high = between if kind == "number" else map(int, between)
+    below, above = (-INF, INF) if kind == "number" else (-(2**63), 2**63 - 1)
+    middle = (low + high) / 2 if kind == "number" else (low + high) // 2
+    asked = Ranged((low, high), kind)
+    measures, none = asked.plan.question.measures, asked.measured([])
+    for values in (
+        [low], [high], [low] * 4, [high] * 4, [low] * 7, [high] * 7, [below, above] * 3, [low, high, high] * 3,
+        [low, low, high] * 3, [middle] * 5, [low, None, high] * 5, [NAN if kind == "number" else None, high] * 5,
+    ):  # fmt: skip
+        check(asked.plan, asked.measured(values), none, PERSON)
+    for beyond, end in ((below, "lowest"), (above, "highest")):
+        for measure, found in zip(measures, asked.measured([beyond] * 50), strict=True):
+            if measure.kind == "sum" and measure.power == 1:
+                assert found[0] == 4 * getattr(measure, end)
+    empty = asked.measured([None] * 9)
+    assert all(moved(m, a, b) == (0, 0, 0) for m, a, b in zip(measures, empty, none, strict=True))
+
+
+@pytest.mark.parametrize("between", RANGES)
+def test_moments_are_around_one_center(between):
+    """The mean and variance of exact measures are the true ones, up to the steps of values and of squares."""
+    low, high = between
+    values = [low, high, low + (high - low) / 3, high]
+    asked = Ranged(between, "number")
+    columns = Columns(asked.plan.question, asked.plan.price, asked.measured(values), [()])
+    _, total, mean, variance = (columns.value(aggregate)[0] for aggregate in asked.plan.question.aggregates)
+    assert total == pytest.approx(sum(values), abs=max(abs(low), abs(high)) * 1e-8)
+    assert mean == pytest.approx(np.mean(values), abs=(high - low) * 1e-8)
+    assert variance == pytest.approx(np.var(values, ddof=1), abs=(high - low) ** 2 * 1e-4)
+
+
+@pytest.mark.parametrize("unit", [PERSON, ROW])
+def test_sum_and_mean_are_added_up_once(unit):
+    """SUM and AVG of one column need one column of whole numbers, one count and one sum of it."""
+    asked = Ranged((0, 100), "number", unit, "SELECT COUNT(*) AS n, SUM(v) AS s, AVG(v) AS m FROM t")
+    statement = Statement(asked.plan.question, asked.database.engine.relations, asked.plan.bounds, 1).additive()
+    assert [statement.count(part) for part in ("AS v0", "AS v1", "sum(v0)", "count(v0)")] == [1, 0, 1, 1]
+    _, total, count, mean = asked.measured([1.0, 50.0, None, 99.5])
+    assert mean[0] == total[0] - 50 * 2**24 * count[0]
+
+
+@pytest.mark.parametrize("unit", [PERSON, ROW])
+@pytest.mark.parametrize("kind", ["number", "integer"])
+def test_statistics_of_a_file_are_not_believed(tmp_path, unit, kind):
+    """A file says that its values lie in the range, and they do not: an engine that believes it would not clamp."""
+    asked = Ranged((0, 100), kind, unit)
+    path, letter = tmp_path / "t.parquet", "<d" if kind == "number" else "<q"
+    pq.write_table(asked.data([1, 50, 1234567]), path, use_dictionary=False, compression=None)
+    content = path.read_bytes()
+    footer = len(content) - 8 - struct.unpack("<I", content[-8:-4])[0]
+    claimed = content[footer:].replace(struct.pack(letter, 1234567), struct.pack(letter, 99))
+    assert claimed != content[footer:]
+    path.write_bytes(content[:footer] + claimed)
+    question = asked.plan.question
+    found = measured(question, DuckDB({"t": path}), asked.plan.bounds, asked.plan.cells)
+    expected = asked.measured([1, 50, 100])
+    assert [int(f[0]) for f in found] == [int(e[0]) for e in expected]
+
+
+def test_what_is_only_shown_is_what_the_engine_shows():
+    """Columns without arithmetic are the same, in the same order and of the same types, without an engine."""
+    rng = np.random.default_rng(3)
+    for keys in ("k, ", "k, j, ", "j AS jj, k, "):
+        text = f"SELECT {keys}AVG(x) AS d, COUNT(*) AS a, SUM(y) AS f FROM t GROUP BY k{', j' if 'j' in keys else ''}"
+        for limit in ("", " LIMIT 2", " LIMIT 2 OFFSET 1", " LIMIT 1 OFFSET 100", " OFFSET 2"):
+            plan = planned(text + limit, PERSON, (("rows_per_person", 3),))
+            noisy = [rng.integers(-50, 50, plan.cells.count) for _ in plan.question.measures]
+            columns = Columns(plan.question, plan.price, noisy, plan.cells.keys())
+            places, shown = _shown_rows(plan.question, columns)
+            others, engine = _shown_rows(replace(plan.question, having=Const(True, "boolean")), columns)
+            assert places.tolist() == others.tolist()
+            assert pa.table(shown) == pa.table(engine)

@@ -6,10 +6,12 @@ bad argument · 3 parses and resolves but is not allowed · 4 budget exhausted.
 
 from __future__ import annotations
 
+import inspect
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -116,6 +118,35 @@ Confidence = Annotated[float, typer.Option(help="How sure --within and the error
 Analyst = Annotated[str | None, typer.Option(help="Who asks: charged to their own account, too.", show_default=False)]
 
 
+def _asked(
+    policy: Policy,
+    question: Question,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    within: Within = None,
+    confidence: Confidence = 0.95,
+    weight: Weight = None,
+    analyst: Analyst = None,
+) -> dict[str, Any]:
+    """What every command about a question takes."""
+    told = {"policy": policy, "question": question, "confidence": confidence, "analyst": analyst}
+    return told | _cost(epsilon, delta, within, weight)
+
+
+def _about_a_question(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with those options before its own; it gets them as `asked`."""
+    shared, own = (inspect.signature(function, eval_str=True).parameters for function in (_asked, command))
+    options = [*shared.values(), *(option for name, option in own.items() if name != "asked")]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        command(_asked(**{name: given.pop(name) for name in shared}), **given)
+
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in options}
+    return run
+
+
 class Format(StrEnum):
     """How an answer is printed."""
 
@@ -125,14 +156,9 @@ class Format(StrEnum):
 
 
 @app.command()
+@_about_a_question
 def query(
-    policy: Policy,
-    question: Question,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    within: Within = None,
-    confidence: Confidence = 0.95,
-    weight: Weight = None,
+    asked: dict[str, Any],
     form: Annotated[Format, typer.Option("--format", help="How the answer is printed.")] = Format.table,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the answer, too: a .png, .svg or .pdf.", show_default=False)
@@ -143,14 +169,11 @@ def query(
             help="The id of this request: a retry with it gets the same answer, for free.", show_default=False
         ),
     ] = None,
-    analyst: Analyst = None,
 ) -> None:
     """Answer a question in SQL, each number with its error beside it."""
     from discreet.cli import query_command
 
-    cost = _cost(epsilon, delta, within, weight)
-    asked: dict[str, Any] = {"confidence": confidence, "key": key, "analyst": analyst}
-    query_command.query(policy, question, form=form, plot=plot, **asked, **cost)
+    query_command.query(**asked, form=form, plot=plot, key=key)
 
 
 class Explanation(StrEnum):
@@ -161,22 +184,15 @@ class Explanation(StrEnum):
 
 
 @app.command()
+@_about_a_question
 def explain(
-    policy: Policy,
-    question: Question,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    within: Within = None,
-    confidence: Confidence = 0.95,
-    weight: Weight = None,
+    asked: dict[str, Any],
     form: Annotated[Explanation, typer.Option("--format", help="How the plan is printed.")] = Explanation.text,
-    analyst: Analyst = None,
 ) -> None:
     """Say how a question would be answered, what it would cost and how wrong it may be; spends nothing."""
     from discreet.cli import query_command
 
-    cost = _cost(epsilon, delta, within, weight)
-    query_command.explain(policy, question, form=form, confidence=confidence, analyst=analyst, **cost)
+    query_command.explain(**asked, form=form)
 
 
 def _cost(epsilon: Any, delta: Any, within: Sequence[str] | None, weight: Sequence[str] | None) -> dict[str, Any]:

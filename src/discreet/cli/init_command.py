@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb import TYPES, DuckDB, has_types
 from discreet.errors import InvalidArgument
 
 PEOPLE = ("patient", "person", "user", "customer", "client", "member", "employee", "student", "subject", "participant")
@@ -18,6 +18,7 @@ _SURE = len(PEOPLE)
 """A name that stands before this place is that of a person; those behind are any id."""
 _HEAD = """\
 # A first policy, from the names and types of columns alone: no value is in it.
+# A CSV or JSON file has no types: they were guessed from its rows, once, and hold for it from now on.
 # Lines marked GUESS are guesses: check each. Lines marked DECIDE are yours to fill in.
 """
 
@@ -25,9 +26,10 @@ _HEAD = """\
 def main(data: Sequence[Path], out: Path) -> None:
     """Write the policy, and say what to do next."""
     sources = _named(data)
-    with closing(DuckDB(sources)) as engine:
+    with closing(DuckDB(sources, sniffed=sources)) as engine:  # its owner may look at the rows
         tables = {name: engine.columns(name) for name in sources}
-    text = policy_text({name: _relative(source, out) for name, source in sources.items()}, tables, out.stem)
+    guessed = [name for name, source in sources.items() if not has_types(source)]
+    text = policy_text({name: _relative(source, out) for name, source in sources.items()}, tables, out.stem, guessed)
     try:
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -59,11 +61,16 @@ def _relative(source: Path, out: Path) -> str:
     return os.path.relpath(source.expanduser().resolve(), out.expanduser().resolve().parent)
 
 
-def policy_text(sources: Mapping[str, str], tables: Mapping[str, Mapping[str, str]], ledger: str) -> str:
-    """A policy as TOML, for tables with these columns and types."""
+def policy_text(
+    sources: Mapping[str, str],
+    tables: Mapping[str, Mapping[str, str]],
+    ledger: str,
+    guessed: Collection[str] = (),
+) -> str:
+    """A policy as TOML, for tables with these columns and types; types that were guessed must be declared."""
     person = _person(tables)
     parts = [[_HEAD.rstrip()], _ledger(ledger), _unit(person)]
-    parts += [_table(name, sources[name], types, person) for name, types in tables.items()]
+    parts += [_table(name, sources[name], types, person, guessed=name in guessed) for name, types in tables.items()]
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
@@ -87,7 +94,7 @@ def _unit(person: str | None) -> list[str]:
     return ["[unit]", told, "# row = true"]
 
 
-def _table(name: str, source: str, types: Mapping[str, str], person: str | None) -> list[str]:
+def _table(name: str, source: str, types: Mapping[str, str], person: str | None, *, guessed: bool) -> list[str]:
     lines = [f"[tables.{_key(name)}]", f"source = {_quoted(source)}"]
     own = person if person in types else _person({name: types}, _SURE)
     if own is None:
@@ -97,10 +104,18 @@ def _table(name: str, source: str, types: Mapping[str, str], person: str | None)
         lines.append(_noted(f"person = {_quoted(own)}", "GUESS: the person, by another name"))
     lines.append(_noted("# rows_per_person = 20", "DECIDE: so many rows of one person count; more are left out"))
     lines.append(_noted("# groups_per_person = 5", "DECIDE, or leave out: in so many groups of one answer"))
-    typed = "" if source.endswith(".parquet") else "GUESS: "
     for column, kind in types.items():
-        if column != own:
-            lines += ["#", _noted(f"# [tables.{_key(name)}.columns.{_key(column)}]", typed + kind), *_declared(kind)]
+        section = f"[tables.{_key(name)}.columns.{_key(column)}]"
+        known = [] if column == own else _declared(kind)
+        if guessed:
+            lines += [
+                "#",
+                section,
+                _noted(f"type = {_quoted(kind if kind in TYPES else 'text')}", "GUESS: what does not fit is NULL"),
+                *known,
+            ]
+        elif column != own:
+            lines += ["#", _noted(f"# {section}", kind), *known]
     return lines
 
 

@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -24,7 +23,6 @@ from discreet.ledger import Ledger
 from discreet.policy import connect
 from discreet.sql.answer import Answer
 from discreet.sql.explanation import explained, explained_data, is_noisy, lines, protected
-from discreet.sql.plan import Question
 
 
 def query(
@@ -57,7 +55,7 @@ def query(
         Console(highlight=False).print(_table(answer, table) if table.num_rows else "(no group is shown)")
         print(f"\n{told}")
     if plot is not None:
-        _plotted(answer.question, table, sure, plot)
+        _draw(answer, sure, plot)
 
 
 def explain(
@@ -115,30 +113,9 @@ def _check_plot(path: Path) -> None:
         raise InvalidArgument(f"{path} cannot be a picture. Name a .png, .svg or .pdf in a folder that exists.")
 
 
-def _plotted(question: Question, table: Any, confidence: float, path: Path) -> None:
-    """Bars with error bars, a panel for each noisy number."""
-    figures = need("matplotlib.figure", "plot", "discreet query --plot")
-    noisy = [output.name for output in question.outputs if is_noisy(output, question)]
-    keys = [output.name for output in question.outputs if output.name not in noisy]
-    panels = [o.name for o in question.outputs if o.name in noisy and o.expr.type in ("integer", "number")]
-    if not panels:
-        raise InvalidArgument("The answer has no numbers to draw. Leave out --plot.")
-    labels = [_literal(", ".join(str(row[key]) for key in keys)) for row in table.to_pylist()]
-    figure = figures.Figure(figsize=(min(40, max(6.4, 2 + 0.5 * len(labels))), 3 * len(panels)), layout="constrained")
-    for axes, name in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels, strict=True):
-        values, errors = (table.column(c).cast("float64").to_numpy() for c in (name, f"{name}_error"))
-        axes.bar(range(len(labels)), values, 0.7, color="#8db8dc", yerr=errors, ecolor="#1c1c1c", capsize=4)
-        axes.set_xticks(range(len(labels)), labels, rotation=90 if len(labels) > 12 else 0)
-        axes.set_ylabel(_literal(name if np.isfinite(errors).any() else f"{name} (error not known)"))
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.axhline(0, color="#1c1c1c", linewidth=0.8)
-    figure.supxlabel(_literal(", ".join(keys)), fontsize=10)
-    figure.suptitle(f"Private answers, each with its {100 * confidence:.6g}% interval", fontsize=11)
+def _draw(answer: Answer, confidence: float, path: Path) -> None:
+    figure = answer.plot(confidence=confidence)
     try:
         figure.savefig(path, dpi=130)
     except OSError as error:
         raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name another: it is free now.") from None
-
-
-def _literal(text: str) -> str:
-    return text.replace("$", r"\$")  # matplotlib would set what is between two dollars as a formula

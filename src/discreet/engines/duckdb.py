@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import csv
 import datetime
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from discreet.errors import DiscreetError, InvalidArgument
 
-FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", ".json": "read_json"}
+_JSON = (".json", ".jsonl", ".ndjson")
+FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"} | dict.fromkeys(_JSON, "read_json")
 _TYPES = (
     ("boolean", ("BOOLEAN",)),
     ("integer", ("INTEGER", *(f"{size}INT" for size in ("TINY", "SMALL", "BIG", "HUGE")))),
@@ -23,41 +29,62 @@ _TYPES = (
 )
 
 
+# A repeated expression would be computed outside of the TRY that makes it total; a TRY_CAST that is pushed into the
+# reading of a text file would drop the row, or stop the question.
+_UNSAFE_OPTIMIZERS = ("common_subexpressions", "type_pushdown", "scalar_fn_pushdown")
+
+
 class EngineFailed(DiscreetError):
     """The engine could not answer. Its own words are not passed on: they may quote values."""
 
 
 class DuckDB:
-    """One connection to an embedded database, on sources fixed when it is opened."""
+    """One connection to an embedded database, on sources fixed when it is opened.
 
-    def __init__(self, sources: Mapping[str, Any]) -> None:
+    A CSV or JSON source has no types of its own: its columns are text, but for those that `types` names. Only where a
+    source is listed in `sniffed` are they guessed from the rows, which is for public tables and for their owner.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Any],
+        *,
+        types: Mapping[str, Mapping[str, str]] | None = None,
+        sniffed: Collection[str] = (),
+    ) -> None:
         import duckdb
 
         self._duckdb = duckdb
         self._lock = threading.Lock()
         self._connection = duckdb.connect(":memory:", config={"allow_unsigned_extensions": "false"})
         self.relations: dict[str, str] = {}
+        self._texts: dict[str, _TextSource] = {}
         paths = []
         for name, source in sources.items():
-            found, path = self._source(name, source)
+            found, path = self._source(name, source, sniffed=name in sniffed)
             self.relations[name] = found
             paths += path
+        for name, text in self._texts.items():
+            self.relations[name] = text.relation((types or {}).get(name, {}))
         self._lock_down(paths)
 
-    def _source(self, name: str, source: Any) -> tuple[str, list[str]]:
+    def _source(self, name: str, source: Any, *, sniffed: bool) -> tuple[str, list[str]]:
         """How a source is written in FROM, and the files it reads."""
         if isinstance(source, str | Path):
             path = Path(source).expanduser().resolve()
-            if path.is_dir():
-                inside = next((s for s in FILES if any(path.glob(f"**/*{s}"))), None)
-                reader, files = FILES.get(inside or ""), f"{path}/**/*{inside}"
-            else:
-                reader, files = FILES.get(path.suffix.lower()), str(path)
+            inside = _ending(path)
+            reader, files = FILES.get(inside), f"{path}/**/*{inside}" if path.is_dir() else str(path)
             if not path.exists() or reader is None:
                 raise InvalidArgument(
                     f"The source of {name} is not a Parquet, CSV or JSON file, or a folder of them: {source}."
                 )
-            return f"{reader}({quoted_text(files)})", [str(path)]
+            if reader == "read_parquet":
+                return f"{reader}({quoted_text(files)})", [str(path)]
+            if sniffed:
+                return f"{reader}({quoted_text(files)}, sample_size = -1)", [str(path)]
+            found = sorted(path.glob(f"**/*{inside}")) if path.is_dir() else [path]
+            self._texts[name] = _JsonLines.opened(name, found) if inside in _JSON else _Csv.opened(name, found)
+            return "", [str(path)]
         if isinstance(source, self._duckdb.DuckDBPyRelation):
             source = source.to_arrow_table()
         try:
@@ -72,11 +99,11 @@ class DuckDB:
         """Nothing outside of the sources can be read from here on, and no setting be changed back."""
         folders = [path for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
+        known = [name for (name,) in self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
         for statement in (
             "SET temp_directory = ''",
             "SET error_on_division_by_zero = false",
-            # a repeated expression would be computed outside of the TRY that makes it total
-            "SET disabled_optimizers = 'common_subexpressions'",
+            f"SET disabled_optimizers = '{','.join(name for name in _UNSAFE_OPTIMIZERS if name in known)}'",
             f"SET allowed_paths = {_listed(files)}",
             f"SET allowed_directories = {_listed(folders)}",
             "SET enable_external_access = false",
@@ -91,6 +118,18 @@ class DuckDB:
         except EngineFailed:
             raise InvalidArgument(f"The source of {name} cannot be read as a table.") from None
         return {row[0]: _type(row[1]) for row in described}
+
+    def reads_text(self, name: str) -> bool:
+        """Whether a source is text that is cast to the types it was opened with."""
+        return name in self._texts
+
+    def typed(self, name: str, types: Mapping[str, str]) -> DuckDB:
+        """The same database, with other types for the columns of a source that is read as text."""
+        if name not in self._texts:
+            return self
+        other = copy.copy(self)
+        other.relations = self.relations | {name: self._texts[name].relation(types)}
+        return other
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What a statement that was printed for this engine gives."""
@@ -120,6 +159,120 @@ class DuckDB:
     def close(self) -> None:
         """Let go of the database."""
         self._connection.close()
+
+
+_LINES = (
+    "auto_detect = false, ignore_errors = true, null_padding = true, strict_mode = false, hive_partitioning = false"
+)
+"""Nothing is guessed from the rows, and none stops a question: fields that a line lacks are NULL, those it has too many
+are left out, and what cannot be read as a line at all is none.
+"""
+# In parallel, DuckDB 2.0 may take a line break inside quotes for the end of a row, and what follows it for rows of
+# other people; and with null_padding it fails there.
+_IN_ORDER = "parallel = false"
+
+
+class _TextSource(Protocol):
+    """Files whose values are text."""
+
+    def relation(self, types: Mapping[str, str]) -> str:
+        """How they are written in FROM, their columns of these types: what does not fit is NULL."""
+
+
+@dataclass(frozen=True)
+class _Csv:
+    """Files with the names of their columns in the first line."""
+
+    files: tuple[str, ...]
+    names: tuple[str, ...]
+    delimiter: str
+
+    @classmethod
+    def opened(cls, name: str, files: Sequence[Path]) -> _Csv:
+        found = {_header(file) for file in files}
+        if len(found) > 1:
+            raise InvalidArgument(f"The files of {name} begin with different lines of names. Give them the same one.")
+        [(names, delimiter)] = found
+        plain = {column.strip().lower() for column in names}
+        if len(plain) < len(names) or "" in plain or any(map(_is_number, plain)):
+            raise InvalidArgument(
+                f"The source of {name} must begin with the names of its columns: all different, and none a number."
+            )
+        return cls(tuple(map(str, files)), names, delimiter)
+
+    def relation(self, types: Mapping[str, str]) -> str:
+        dialect = f"""header = true, delim = {quoted_text(self.delimiter)}, quote = '"', escape = '"'"""
+        columns = [f"{_cast(quoted(name), types.get(name))} AS {quoted(name)}" for name in self.names]
+        return f"(SELECT {', '.join(columns)} FROM {_read_lines(self.files, self.names, dialect)})"
+
+
+@dataclass(frozen=True)
+class _JsonLines:
+    """Files with one object in each line. They have no names of their own: the columns are those that are typed."""
+
+    name: str
+    files: tuple[str, ...]
+
+    @classmethod
+    def opened(cls, name: str, files: Sequence[Path]) -> _JsonLines:
+        for file in files:
+            with file.open("rb") as opened:
+                if re.match(rb"[\xef\xbb\xbf\s]*\[\s*\{", opened.read(4096)):
+                    raise InvalidArgument(f"The source of {name} is one JSON list. Write one object in each line.")
+        return cls(name, tuple(map(str, files)))
+
+    def relation(self, types: Mapping[str, str]) -> str:
+        if not types:
+            raise InvalidArgument(
+                f"The source of {self.name} is JSON, whose columns are those that are declared. Say their types."
+            )
+        # the delimiter is a character that no JSON has as it is, so that every line is one field
+        lines = _read_lines(self.files, ["line"], "header = false, delim = '\x01', quote = '', escape = ''")
+        paths = _listed(["/" + name.replace("~", "~0").replace("/", "~1") for name in types])
+        found = total(f"json_extract_string(line, {paths})")
+        columns = [f"{_cast(f'found[{n}]', kind)} AS {quoted(name)}" for n, (name, kind) in enumerate(types.items(), 1)]
+        return f"(SELECT {', '.join(columns)} FROM (SELECT {found} AS found FROM {lines}))"
+
+
+def _read_lines(files: Sequence[str], names: Sequence[str], dialect: str) -> str:
+    columns = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in names)
+    return f"read_csv({_listed(files)}, columns = {{{columns}}}, {dialect}, {_LINES}, {_IN_ORDER})"
+
+
+def _header(file: Path) -> tuple[tuple[str, ...], str]:
+    """The names in the first line of a CSV file, and what stands between them."""
+    with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as opened:
+        first = opened.readline(100_000)
+        delimiter = "\t" if file.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)
+        opened.seek(0)
+        try:
+            names = tuple(next(csv.reader(opened, delimiter=delimiter), []))
+            "".join(names).encode()
+        except (csv.Error, UnicodeEncodeError):
+            names = ()
+    return names or ("",), delimiter
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _cast(value: str, kind: str | None) -> str:
+    return value if kind in (None, "text", "other") else WORDS["cast"].format(value, detail=TYPES[kind])
+
+
+def has_types(source: Any) -> bool:
+    """Whether a source has types of its own, and is not text."""
+    return not isinstance(source, str | Path) or FILES.get(_ending(Path(source).expanduser())) == "read_parquet"
+
+
+def _ending(path: Path) -> str:
+    """How the name of a file ends, or the names of the files in a folder."""
+    return next((s for s in FILES if any(path.glob(f"**/*{s}"))), "") if path.is_dir() else path.suffix.lower()
 
 
 def _as_arrow(source: Any) -> Any:
@@ -243,16 +396,73 @@ def exact_sum(value: str) -> str:
     return f"sum({value})"
 
 
-def clamped_steps(value: str, center: float, step: float, lowest: int, highest: int) -> str:
-    """A number as whole steps from the center, within [lowest, highest]; NULL for NULL and NaN."""
+def moved_sum(total: str, rows: str, shift: int) -> str:
+    """The exact sum of values that are all moved by so much."""
+    return f"{total} + CAST({shift} AS HUGEINT) * {rows}"
+
+
+def distance(value: str, center: Fraction) -> str:
+    """How far a number lies from the center; NULL where it is no number.
+
+    Promise: nothing is known of it in advance. An engine that believes the statistics of a file leaves out comparisons
+    that they decide, clamping among them; what is in a TRY has none.
+    """
     number = f"TRY_CAST({value} AS DOUBLE)"
-    steps = f"round(({number} - ({center!r}::DOUBLE)) / ({step!r}::DOUBLE))"
-    inside = f"least(greatest({steps}, ({float(lowest)!r}::DOUBLE)), ({float(highest)!r}::DOUBLE))"
-    # least and greatest pass NULL over, and take NaN for the largest number of all
-    return f"CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE CAST({inside} AS BIGINT) END"
+    return total(f"{number} - ({float(center)!r}::DOUBLE)" if center else number)
+
+
+def clamped_steps(number: str, step: Fraction, lowest: int, highest: int) -> str:
+    """A DOUBLE, given by name, as whole steps within [lowest, highest]; NULL for NULL and NaN.
+
+    Promise: steps are powers of two and ends below 2^53, so that both are exact, and rounding what lies between the
+    ends does not lead beyond them.
+    """
+    low, high = (f"({float(end * step)!r}::DOUBLE)" for end in (lowest, highest))
+    whole = f"TRY_CAST({number} * ({float(1 / step)!r}::DOUBLE) AS BIGINT)"
+    # nearly all values need the first case only; NaN is taken for the largest number of all
+    return (
+        f"CASE WHEN {number} BETWEEN {low} AND {high} THEN {whole} WHEN {number} < {low} THEN ({lowest}) "
+        f"WHEN isnan({number}) THEN NULL WHEN {number} > {high} THEN ({highest}) END"
+    )
 
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:
     """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
     order = f"hash({', '.join([*by, person, str(seed)])})"
     return f"row_number() OVER (PARTITION BY {person} ORDER BY {order})"
+
+
+def few_of_each(rows: str, key: str, most: int) -> str:
+    """Rows, at most so many of them with the same key, chosen at random."""
+    drawn = f"WITH drawn AS MATERIALIZED (SELECT *, random() AS draw FROM ({rows}))"
+    rank = f"row_number() OVER (PARTITION BY {key} ORDER BY draw)"
+    return f"{drawn} SELECT * EXCLUDE (draw, place) FROM (SELECT *, {rank} AS place FROM drawn) WHERE place <= {most}"
+
+
+def one_of_each(rows: str, key: str, value: str) -> str:
+    """One value for each key, chosen at random."""
+    drawn = f"WITH drawn AS MATERIALIZED (SELECT *, random() AS draw FROM ({rows}))"
+    return f"{drawn} SELECT arg_min({value}, draw) AS {value} FROM drawn GROUP BY {key}"
+
+
+def octave_bin(value: str, first: int, last: int) -> str:
+    """Which doubling a number is in: 0 under 2^first, then 1, 2, … to last − first, with the sign of the number."""
+    number = f"TRY_CAST({value} AS DOUBLE)"
+    octave = f"least(floor(log2(abs({number}))) - ({first}) + 1, {last - first})"
+    sized = f"CASE WHEN abs({number}) < {2.0**first!r} THEN 0 ELSE CAST(sign({number}) * {octave} AS INTEGER) END"
+    return total(f"CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE {sized} END")
+
+
+def year_bin(value: str, first: int, last: int) -> str:
+    """The year of a date, or the nearest one of those listed."""
+    year = f"date_part('year', {value})"
+    inside = f"CAST(least(greatest({year}, {first}), {last}) AS INTEGER)"
+    return total(f"CASE WHEN {year} IS NULL THEN NULL ELSE {inside} END")
+
+
+def of_person(aggregate: str, value: str, kind: str) -> str:
+    """An aggregate of one person's rows: it never fails, and is NULL where it does not fit its type."""
+    if aggregate in ("count", "min", "max"):
+        return f"{aggregate}({value})"
+    found = f"{aggregate}(TRY_CAST({value} AS DOUBLE))"
+    return f"TRY_CAST(round({found}) AS BIGINT)" if kind in ("integer", "boolean") else found

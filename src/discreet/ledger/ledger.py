@@ -264,6 +264,20 @@ class Ledger:
         if self._checkpoint is not None:
             self._checkpoint.advance(opening.seen_of(self._store, self._terms.ledger, at))
 
+    def after(self, *guarantees: Guarantee) -> Guarantee | None:
+        """What would remain after these releases, if nothing else is charged before; BudgetExhausted when they do not
+        fit. Charges nothing.
+        """
+        standing = self._standing_now()
+        for guarantee in guarantees:
+            stated = guarantee.stated_for(self.protects)
+            spent = {name: account.rule.spend(account.spent, stated) for name, account in standing.items()}
+            refused = [name for name, account in standing.items() if not account.rule.fits(spent[name])]
+            if refused:
+                raise self._refusal(stated, standing, refused[0])
+            standing = {name: account._replace(spent=spent[name]) for name, account in standing.items()}
+        return _largest(standing)
+
     # --- answers ------------------------------------------------------------------------------------------
 
     def keep(self, entry: Entry, value: Any, *, not_private: bool = False) -> tuple[Any, bool]:

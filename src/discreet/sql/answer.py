@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from discreet.engines.duckdb import DuckDB, quoted
-from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.rational import exactly
 from discreet.releases import Release
-from discreet.sql.expressions import Expr
+from discreet.sql.expressions import Expr, Ref
 from discreet.sql.intervals import Columns
 from discreet.sql.plan import Question
+from discreet.sql.plot import plotted
 from discreet.sql.rows import safe
 
 CONFIDENCE = 0.95
@@ -26,9 +27,10 @@ class Answer:
     `cost` is what was promised as (ε,δ), `guarantee` the whole of it; `notes` say what the errors do not cover.
     """
 
-    def __init__(self, question: Question, columns: Columns, release: Release, notes: tuple[str, ...]) -> None:
-        self.question, self.notes = question, notes
-        self.cost = columns.price.cost
+    def __init__(
+        self, question: Question, columns: Columns, release: Release, *, notes: tuple[str, ...], cost: Approx
+    ) -> None:
+        self.question, self.notes, self.cost = question, notes, cost
         self._columns, self.release = columns, release
         self._shown = _shown_rows(question, columns)
         self.table = self.with_errors(CONFIDENCE)
@@ -79,10 +81,10 @@ class Answer:
         band = self._columns.band(expr, confidence)
         if band is None:
             return pa.nulls(len(places), pa.float64())
-        value = np.array([float(v) if isinstance(v, int | float) else np.nan for v in values.to_pylist()])
+        value = _floats(values)
         with np.errstate(invalid="ignore"):  # a value that is not finite has no error
             half = np.maximum(band[1][places] - value, value - band[0][places])
-        return pa.array([float(h) if np.isfinite(h) else None for h in half], pa.float64())
+        return pa.array(half, pa.float64(), mask=~np.isfinite(half))
 
     def shown(self, row: Mapping[str, Any]) -> dict[str, str]:
         """A row of the table as people read it: each noisy value with its error."""
@@ -102,6 +104,10 @@ class Answer:
         from discreet.extras import need
 
         return need("polars", "polars", "answer.to_polars").from_arrow(self.table)
+
+    def plot(self, *, confidence: float = CONFIDENCE) -> Any:
+        """The answer as a matplotlib figure: bars with error bars. Keep it with `figure.savefig("answer.png")`."""
+        return plotted(self, confidence=confidence)
 
     def as_json(self) -> dict[str, Any]:
         """The answer as one object for other programs."""
@@ -150,8 +156,8 @@ def _numbers(guarantee: Guarantee) -> dict[str, float]:
 
 
 def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, Any]]:
-    """Which cells are shown, in order, and the values of each column: arithmetic, HAVING, ORDER BY and LIMIT run on
-    noisy values only, in a database of their own.
+    """Which cells are shown, in order, and the values of each column: arithmetic, HAVING and ORDER BY run on noisy
+    values only, in a database of their own; columns that are only shown need none.
     """
     import pyarrow as pa
 
@@ -160,7 +166,12 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
         table[field.id] = pa.array([key[number] for key in columns.keys])
     for aggregate in question.aggregates:
         table[aggregate.field.id] = _typed(columns.value(aggregate), aggregate.field.type)
-    engine = DuckDB({"noisy": pa.table(table)})
+    cells = pa.table(table)
+    if question.having is None and not question.order and all(isinstance(o.expr, Ref) for o in question.outputs):
+        few = cells.slice(question.offset, question.limit)
+        named = {o.name: few.column(o.expr.field.id) for o in question.outputs if isinstance(o.expr, Ref)}
+        return few.column("place").to_numpy(), named
+    engine = DuckDB({"noisy": cells})
     shown = [f"{safe(output.expr)} AS {quoted(output.name)}" for output in question.outputs]
     text = f"SELECT place AS {quoted(_PLACE)}, {', '.join(shown)} FROM {engine.relations['noisy']}"
     if question.having is not None:
@@ -181,6 +192,15 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
 
 
 _PLACE = "place of the cell"
+
+
+def _floats(values: Any) -> Any:
+    """A column as numbers; NaN where there is none."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        return values.cast(pa.float64(), safe=False).to_numpy()
+    return np.array([float(v) if isinstance(v, int | float) else np.nan for v in values.to_pylist()])
 
 
 def _typed(values: Any, kind: str) -> Any:

@@ -1,7 +1,8 @@
 """From a plan to the engine's SQL: exact aggregates of each group, once what one person can contribute is bounded.
 
-A person's surplus groups are dropped at random; in a group with too many rows of one person their sum is scaled down as
-if a random choice of them had its expected value, so no row needs a rank. All of it depends on that person's rows alone.
+A person's surplus groups are dropped at random; in a group with too many rows of one person their sum is scaled down
+as if a random choice of them had its expected value, so no row needs a rank. All of it depends on that person's rows
+alone.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from discreet.sql.rows import rows_of, safe
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one person may have in an answer: rows in all, groups, and rows in each group."""
+    """What one unit may have in an answer: rows in all, groups, and rows in each group. `swapped` when rows of others
+    may come or go with it.
+    """
 
     rows: int
     groups: int
     per_group: int
+    swapped: bool = False
 
 
 class Statement:
@@ -33,6 +37,7 @@ class Statement:
         self.keys = [f"k{n}" for n in range(len(question.keys))]
         self.steps: list[tuple[str, str]] = [("source", rows_of(question.relation, sources))]
         self.flags = _Named("w")
+        self.numbers = _Named("x")
         self.values_of = _Named("v")
         self._prepare()
 
@@ -44,16 +49,18 @@ class Statement:
             columns.append(f"{engine.quoted(person.id)} AS person")
         values = [self._value(measure) for measure in question.measures]
         # where all that is asked of a row is that it has a value, the value says so itself
-        self.plain = {m.where: v for m, v in zip(question.measures, values, strict=True) if m.where == _has_value(m)}
+        self.plain = {m.where: v for m, v in zip(question.measures, values, strict=True) if _is_plain(m)}
         self.parts = [(self._flag(m), v) for m, v in zip(question.measures, values, strict=True)]
-        columns += [*self.flags.columns(), *self.values_of.columns()]
+        columns += [*self.flags.columns(), *self.numbers.columns()]
         self.steps.append(("prepared", f"SELECT {', '.join(columns) or '1 AS one'} FROM source"))
         named = zip(self.keys, question.keys, strict=True)
         conditions = [_member(name, key.domain) for name, key in named if key.domain]
         if person is not None:
             conditions.append("person IS NOT NULL")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        self.steps.append(("declared", f"SELECT * FROM prepared{where}"))
+        whose = [*self.keys, *(["person"] if person is not None else []), *self.flags.names.values()]
+        columns = [*whose, *self.values_of.columns()]
+        self.steps.append(("declared", f"SELECT {', '.join(columns) or '1 AS one'} FROM prepared{where}"))
         self.rows = "declared"
 
     def _flag(self, measure: Measure) -> str:
@@ -65,12 +72,13 @@ class Statement:
     def _value(self, measure: Measure) -> str:
         if measure.value is None:
             return ""
+        value = safe(measure.value)
         if measure.kind == "distinct":
-            return self.values_of.name(safe(measure.value))
-        center, step = float(measure.center), float(measure.step)
-        return self.values_of.name(
-            engine.clamped_steps(safe(measure.value), center, step, measure.lowest, measure.highest)
-        )
+            return self.values_of.name(self.numbers.name(value))
+        shift = _shift(measure)
+        number = self.numbers.name(engine.distance(value, measure.center - shift * measure.step))
+        ends = measure.lowest + shift, measure.highest + shift
+        return self.values_of.name(engine.clamped_steps(number, measure.step, *ends))
 
     def _query(self, last: str) -> str:
         steps = ", ".join(
@@ -86,37 +94,38 @@ class Statement:
 
     def additive(self) -> str:
         """One row for each group, one column for each measure that is a sum."""
-        measures = self.question.measures
-        listed = [(n, m, *self.parts[n]) for n, m in enumerate(measures) if m.kind in ("count", "sum", "people")]
-        if self.bounds is None:
-            columns = [
-                f"coalesce({_summed(value, measure)}{_filtered(flag)}, 0) AS m{number}"
-                if measure.kind == "sum"
-                else f"{_count(flag)} AS m{number}"
-                for number, measure, flag, value in listed
-            ]
-            return self._query(self._grouped(columns, self.rows, self.keys))
-        self._bound_rows()
-        parts = [f"{_count(flag)} AS {_counted(flag)}" for flag in dict.fromkeys(p[2] for p in listed)]
-        parts += [
-            f"{_summed(value, measure)}{_filtered(flag)} AS s{number}"
-            for number, measure, flag, value in listed
-            if measure.kind == "sum"
-        ]
-        self.steps.append(("pairs", self._grouped(parts, self.rows, ["person", *self.keys])))
-        kept = self._bounded_groups("pairs")
-        columns = [f"{self._pair_total(number, measure, flag)} AS m{number}" for number, measure, flag, _ in listed]
-        return self._query(self._grouped(columns, kept, self.keys))
+        if self.bounds is not None:
+            self._bound_rows()
+        pairs, totals, shown = _Named("p"), _Named("t"), list(self.keys)
+        for number, measure in enumerate(self.question.measures):
+            if measure.kind in ("count", "sum", "people"):
+                total = totals.name(self._total(measure, *self.parts[number], pairs))
+                if shift := _shift(measure):
+                    rows = totals.name(self._total(Measure("count"), *self.parts[number], pairs))
+                    total = engine.moved_sum(total, rows, -shift)
+                shown.append(f"{total} AS m{number}")
+        kept = self.rows
+        if self.bounds is not None:
+            self.steps.append(("pairs", self._grouped(pairs.columns(), self.rows, ["person", *self.keys])))
+            kept = self._bounded_groups("pairs")
+        self.steps.append(("totals", self._grouped(totals.columns(), kept, self.keys)))
+        return self._query(f"SELECT {', '.join(shown)} FROM totals")
 
-    def _pair_total(self, number: int, measure: Measure, flag: str) -> str:
-        """What all pairs of person and group add up to, each with no more rows than one may have."""
-        assert self.bounds is not None
-        count, most = _counted(flag), self.bounds.per_group
+    def _total(self, measure: Measure, flag: str, value: str, pairs: _Named) -> str:
+        """What the rows of a group add up to; or all its pairs with a person, each with at most the rows one may have.
+
+        Promise: a pair adds its rows, or `per_group` if they are more, times a value between the lowest and the
+        highest; as both are whole, rounding a scaled sum towards 0 keeps it there, and so does moving it afterwards.
+        """
+        if self.bounds is None:
+            return f"coalesce({_summed(value, measure, flag)}, 0)" if measure.kind == "sum" else _count(flag)
+        count, most = pairs.name(_count(flag)), self.bounds.per_group
         if measure.kind == "people":
             return f"count(*) FILTER ({count} > 0)"
         if measure.kind == "count":
             return f"coalesce({engine.exact_sum(f'least({count}, {most})')}, 0)"
-        scaled = f"CASE WHEN {count} > {most} THEN s{number} * {most} // {count} ELSE s{number} END"
+        summed = pairs.name(_summed(value, measure, flag))
+        scaled = f"CASE WHEN {count} > {most} THEN {summed} * {most} // {count} ELSE {summed} END"
         return f"coalesce({engine.exact_sum(scaled)}, 0)"
 
     # --- bounds -------------------------------------------------------------------------------------------
@@ -213,6 +222,25 @@ def _has_value(measure: Measure) -> Expr | None:
     return has_number(measure.value)
 
 
+def _is_plain(measure: Measure) -> bool:
+    """Whether all rows count that have a value."""
+    return measure.where is not None and measure.where == _has_value(measure)
+
+
+def _shift(measure: Measure) -> int:
+    """How many steps a sum is moved by for every row once it is taken, so that SUM and AVG add the same whole numbers.
+
+    Only where the rows that count are those whose value is not NULL: no row is moved that adds nothing.
+    """
+    shift = measure.center / measure.step
+    movable = measure.kind == "sum" and measure.power == 1 and _is_plain(measure)
+    return int(shift) if movable and shift.denominator == 1 and abs(shift) < _FARTHEST else 0
+
+
+_FARTHEST = 2**40
+"""Whole numbers of steps are exact as DOUBLE up to 2^53; a center farther away is taken off before rounding."""
+
+
 def _filtered(flag: str) -> str:
     """Restrict a sum to the rows that count; values that are NULL add nothing anyway."""
     return f" FILTER ({flag})" if flag.startswith("w") else ""
@@ -226,8 +254,8 @@ def _counted(flag: str) -> str:
     return f"n_{flag or 'all'}"
 
 
-def _summed(value: str, measure: Measure) -> str:
-    return engine.exact_sum(value if measure.power == 1 else f"{value} * {value}")
+def _summed(value: str, measure: Measure, flag: str) -> str:
+    return engine.exact_sum(value if measure.power == 1 else f"{value} * {value}") + _filtered(flag)
 
 
 def _member(name: str, domain: tuple[Any, ...]) -> str:

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.guarantees.guarantee import Pure
-from discreet.guarantees.rules import CLOSED
+from discreet.errors import BudgetExhausted
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
-from discreet.rational import LEDGER_UNIT, exactly
 from discreet.sql.expressions import Ref
 from discreet.sql.intervals import Columns
 from discreet.sql.plan import Output, Question
@@ -34,12 +32,17 @@ def explained(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0
     """A plan in words: whom it protects, bounds, noise, cost, the error to expect, and how ε is shared."""
     data = explained_data(plan, ledger=ledger, confidence=confidence)
     told = {"protects": data["protects"]}
-    if bounds := data["one_person"]:
+    if repeated := data["one_row"]:
+        told["one row"] = f"in at most {repeated:,} joined rows"
+    elif bounds := data["one_person"]:
         within = f", {bounds['groups']:,} groups, {bounds['rows_in_group']:,} rows in a group"
         told["one person"] = f"at most {bounds['rows']:,} rows{within if data['keys'] else ''}"
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
     told["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
     told |= {"noise": data["noise"], "cost": data["guarantee"]}
+    if first := data.get("found_first"):
+        told["found first"] = f"{', '.join(first)}, for ε = {float(plan.before):.4g} of it"
+        told[""] = "(until then, errors are told for public defaults)"
     if "fits" in data:
         told["then"] = f"{data['remaining'] or 'nothing'} would remain" if data["fits"] else "does NOT fit the ledger"
     columns = [[c["name"], c["is"], _expected(c)] for c in data["columns"]]
@@ -60,21 +63,24 @@ def explained_data(plan: Plan, *, ledger: Ledger | None = None, confidence: floa
     facts: dict[str, Any] = {
         "question": " ".join(question.text.split()),
         "protects": protected(price.guarantee.protects or Unit()),
+        "one_row": bounds.rows if bounds is not None and question.relation.person is None else None,
         "one_person": bounds and {"rows": bounds.rows, "groups": bounds.groups, "rows_in_group": bounds.per_group},
         "groups": None if plan.cells is None else plan.cells.count,
         "keys": [key.name for key in question.keys],
         "noise": price.noise,
-        "guarantee": str(price.cost),
+        "guarantee": str(plan.cost),
         "columns": [_column(plan, output, confidence) for output in question.outputs],
         "measures": _measures(plan, confidence),
     }
+    if plan.first:
+        facts["found_first"] = [finding.what.partition(" in SELECT")[0] for finding in plan.first]
     if ledger is None:
         return facts
-    rule = ledger.rule
-    spent = tuple(CLOSED if math.isinf(used) else int(exactly(used) * LEDGER_UNIT) for used in ledger.spent.values())
-    after = rule.spend(spent, price.guarantee.stated_for(ledger.protects))
-    left = rule.largest(after, Pure(epsilon=1)) if rule.fits(after) else None
-    return facts | {"fits": rule.fits(after), "remaining": left and str(left), "limit": str(rule.limit)}
+    try:
+        left = ledger.after(*(finding.guarantee for finding in plan.first), price.guarantee)
+    except BudgetExhausted:
+        return facts | {"fits": False, "remaining": None, "limit": str(ledger.rule.limit)}
+    return facts | {"fits": True, "remaining": left and str(left), "limit": str(ledger.rule.limit)}
 
 
 def _measures(plan: Plan, confidence: float) -> list[dict[str, Any]]:

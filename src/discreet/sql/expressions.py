@@ -16,17 +16,25 @@ from typing import Any, Literal
 from discreet.sql.schema import Type
 
 Range = tuple[float, float]
+Origin = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a relation: the name it is printed by (`id`), and what is known of its values."""
+    """A column of a relation: the name it is printed by (`id`), and what is known of its values.
+
+    `origin` is the table and column it is a copy of. `frequency` is how many rows with the same value may take part in
+    a join; `found` are the columns whose range must be found before that of this is known.
+    """
 
     id: str
     name: str
     type: Type
     between: tuple[Any, Any] | None = None
     choices: tuple[Any, ...] | None = None
+    origin: Origin | None = None
+    frequency: int | Literal["auto"] | None = None
+    found: frozenset[Origin] = frozenset()
 
 
 class Expr:
@@ -205,6 +213,13 @@ def has_number(value: Expr) -> Expr:
     return call("is_number", value) if value.type == "number" else present(value)
 
 
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The conditions that must all hold."""
+    if isinstance(condition, Call) and condition.op == "and":
+        return [part for arg in condition.args for part in conjuncts(arg)]
+    return [condition]
+
+
 # --- ranges -------------------------------------------------------------------------------------------
 
 
@@ -361,40 +376,3 @@ _RULES: dict[str, Callable[..., Range]] = {
     "ln": _growing(math.log),
     "nullif": lambda a, b: a,
 }
-
-
-# --- domains ------------------------------------------------------------------------------------------
-
-LARGEST_DOMAIN = 10_000
-"""A group key may have so many declared values."""
-
-
-def domain_of(expr: Expr) -> tuple[Any, ...] | None:
-    """Every value a key can have, from what is declared; None when it is not declared, or is too large to list."""
-    match expr:
-        case Const(value=value):
-            return (value,)
-        case Ref(field=Field(choices=tuple(choices))):
-            return choices
-        case Ref(field=Field(type="integer", between=(low, high))) if high - low < LARGEST_DOMAIN:
-            return tuple(range(math.ceil(low), math.floor(high) + 1))
-        case Ref(field=Field(type="date", between=(low, high))) if (high - low).days < LARGEST_DOMAIN:
-            return tuple(low + datetime.timedelta(days=n) for n in range((high - low).days + 1))
-        case Call(op="case", args=args):
-            return _union([domain_of(result) for result in (*args[1:-1:2], args[-1])])
-        case Call(op="coalesce", args=args):
-            found = _union([domain_of(arg) for arg in args])
-            sure = isinstance(args[-1], Const) and args[-1].value is not None
-            return tuple(value for value in found if value is not None) if found and sure else found
-        case Call(op="part"):
-            ends = range_of(expr)
-            return None if ends is None else tuple(range(int(ends[0]), int(ends[1]) + 1))
-        case Expr(type="boolean"):
-            return (False, True)
-    return None
-
-
-def _union(domains: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
-    if any(domain is None for domain in domains):
-        return None
-    return tuple(dict.fromkeys(value for domain in domains if domain is not None for value in domain))

@@ -81,8 +81,11 @@ class _Found(Cells):
 
 def _narrow(vector: Any) -> Any:
     """Whole numbers as machine integers where all of them fit."""
-    largest = max((abs(int(value)) for value in vector), default=0)
-    return vector.astype(np.int64) if largest < 2**62 else vector
+    try:
+        narrow = vector.astype(np.int64)
+    except OverflowError:
+        return vector
+    return narrow if narrow.size == 0 or (narrow.min() > -(2**62) and narrow.max() < 2**62) else vector
 
 
 def _values(rows: list[tuple[Any, ...]], places: list[int], size: int, width: int) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import cached_property
 from typing import Any, NoReturn
 
 import sqlglot
@@ -13,6 +14,23 @@ from discreet.errors import NotAllowed, QueryError
 
 LONGEST = 100_000
 sqlglot_logger = logging.getLogger("sqlglot")
+_OTHER_NAMES: dict[str, type[exp.AggFunc]] = {
+    "mean": exp.Avg,
+    "favg": exp.Avg,
+    "fsum": exp.Sum,
+    "sumkahan": exp.Sum,
+    "kahan_sum": exp.Sum,
+}
+"""Names that the engine has for aggregates, and sqlglot has not."""
+_BESIDE = 100
+"""So many characters before and after what is underlined are shown."""
+_SPOKEN: dict[type[exp.Expression], str] = {
+    exp.Distinct: "SELECT DISTINCT",
+    exp.Group: "GROUP BY ALL",
+    exp.Tuple: "GROUP BY ()",
+    exp.Placeholder: "?",
+}
+"""How parts of a question are written that sqlglot gives no place, where it is not by their name."""
 
 
 class Text:
@@ -20,6 +38,11 @@ class Text:
 
     def __init__(self, text: str) -> None:
         self.text = text
+
+    @cached_property
+    def tokens(self) -> list[Any]:
+        """The words of the question, without comments."""
+        return sqlglot.tokenize(self.text, read="duckdb")
 
     def refuse(self, node: Any, what: str, instead: str) -> NoReturn:
         """It can be read, but not be answered privately."""
@@ -31,15 +54,69 @@ class Text:
 
     def pointed(self, node: Any) -> str:
         """The line that holds a part of the question, with the part underlined; empty where its place is not known."""
-        places = [] if node is None else [part.meta for part in node.walk() if "start" in part.meta]
-        if not places:
-            return ""
-        start, end = min(place["start"] for place in places), max(place["end"] for place in places)
+        place = None if node is None else self.place(node)
+        return "" if place is None else self.underlined(*place)
+
+    def place(self, node: exp.Expression) -> tuple[int, int] | None:
+        """The first and the last character of a part of the question, its name and parentheses included."""
+        span = span_of(node)
+        written = self._written(node) if span is None or isinstance(node, exp.Distinct) else None
+        if span is None:
+            return written
+        start, end = span if written is None else (min(span[0], written[0]), span[1])
+        before = [token for token in self.tokens if token.end < start]
+        nameless = (
+            bool(before) and before[-1].text == "(" and isinstance(node, exp.AggFunc) and "start" not in node.meta
+        )
+        while before and before[-1].token_type.name == "L_PAREN":
+            before.pop()
+        if before and (nameless or _plain(before[-1].text) == node.key):
+            start = before[-1].start
+        still_open = 0
+        for token in self.tokens:
+            if start <= token.start and (token.end <= end or still_open > 0):
+                still_open += {"L_PAREN": 1, "R_PAREN": -1}.get(token.token_type.name, 0)
+                end = max(end, token.end)
+        return start, end
+
+    def name(self, node: exp.Expression) -> str:
+        """What a part of the question is called, as it is written there."""
+        start, _ = self.place(node) or (len(self.text), 0)
+        first = [token.text for token in self.tokens if token.start >= start][:2]
+        return (first[0] if first[1:] == ["("] else node.key).upper()
+
+    def _written(self, node: exp.Expression) -> tuple[int, int] | None:
+        """Where a part without a place of its own is written, by its words."""
+        for words in (_SPOKEN.get(type(node), node.key), f"${node.name}", node.name):
+            wanted = _plain(words)
+            for number, first in enumerate(self.tokens):
+                found = ""
+                for token in self.tokens[number : number + 4]:
+                    found += _plain(token.text) if token.token_type.name != "STRING" else "'"
+                    if found == wanted:
+                        return first.start, token.end
+        return None
+
+    def underlined(self, start: int, end: int) -> str:
+        """The line of a place in the question, and a line that underlines it."""
         begin = self.text.rfind("\n", 0, start) + 1
         stop = self.text.find("\n", start)
-        line = self.text[begin : stop if stop >= 0 else len(self.text)].replace("\t", " ")
+        stop = stop if stop >= 0 else len(self.text)
+        begin, stop = max(begin, start - _BESIDE), min(stop, max(end, start) + 1 + _BESIDE)
+        line = self.text[begin:stop].replace("\t", " ")
         width = max(1, min(end - start + 1, len(line) - (start - begin)))
         return f"\n  {line}\n  {' ' * (start - begin)}{'^' * width}"
+
+
+def span_of(node: exp.Expression) -> tuple[int, int] | None:
+    """The first and the last character of those of a node's parts that sqlglot gives a place."""
+    places = [part.meta for part in node.walk() if "start" in part.meta]
+    return (min(p["start"] for p in places), max(p["end"] for p in places)) if places else None
+
+
+def _plain(words: str) -> str:
+    """Words without case and space: GROUPING SETS is groupingsets."""
+    return words.lower().replace(" ", "").replace("_", "")
 
 
 def parsed(text: Any) -> tuple[Text, exp.Query]:
@@ -57,25 +134,49 @@ def parsed(text: Any) -> tuple[Text, exp.Query]:
     try:
         statements = [statement for statement in sqlglot.parse(text, read="duckdb") if statement is not None]
     except (SqlglotError, RecursionError) as error:
-        raise QueryError(f"This does not parse as SQL: {_first_error(error)}") from None
+        raise QueryError(f"This does not parse as SQL: {_first_error(error, words)}") from None
     finally:
         sqlglot_logger.disabled = False
     if len(statements) != 1:
-        raise QueryError(f"One question at a time: here are {len(statements)} statements. Ask them one by one.")
+        raise QueryError(
+            f"One question at a time: here are {len(statements)} statements. Ask them one by one.{_second(words)}"
+        )
     [statement] = statements
     if isinstance(statement, exp.Select | exp.SetOperation):
-        return words, statement
+        return words, _renamed(statement)
     if isinstance(statement, exp.Subquery):
         words.refuse(statement, "A query in parentheses is not answered.", "Write it without them.")
     if isinstance(statement, exp.Alias | exp.Column | exp.Condition):
         raise QueryError(f"This is not a query. Begin with SELECT or WITH.{words.pointed(statement)}")
-    words.refuse(statement, f"{statement.key.upper()} is not a question.", "Only SELECT is answered.")
+    what = f"{words.tokens[0].text.upper()} is not a question. Only SELECT is answered."
+    raise NotAllowed(what + words.underlined(words.tokens[0].start, words.tokens[-1].end))
 
 
-def _first_error(error: Exception) -> str:
+def _renamed(statement: exp.Query) -> exp.Query:
+    for node in list(statement.find_all(exp.Anonymous)):
+        known = _OTHER_NAMES.get(node.name.lower())
+        if known is not None and len(node.expressions) == 1:
+            same = known(this=node.expressions[0])
+            same.meta.update(node.meta)
+            node.replace(same)
+    return statement
+
+
+def _second(words: Text) -> str:
+    """The second of several statements, underlined."""
+    end = next((number for number, token in enumerate(words.tokens) if token.text == ";"), len(words.tokens))
+    rest = words.tokens[end + 1 :]
+    return words.underlined(rest[0].start, rest[-1].end) if rest else ""
+
+
+def _first_error(error: Exception, words: Text) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply."
     first = (getattr(error, "errors", None) or [{}])[0]
     said, line, column = first.get("description") or "", first.get("line"), first.get("col")
     said = "unexpected text" if not said or "<" in said else said
-    return f"{said.rstrip('.')}{f' at line {line}, column {column}' if line else ''}."
+    if not line:
+        return f"{said.rstrip('.')}."
+    end = sum(map(len, words.text.split("\n")[: line - 1])) + line - 1 + column - 1
+    start = end - max(0, len(first.get("highlight") or "") - 1)
+    return f"{said.rstrip('.')} at line {line}, column {column}.{words.underlined(start, end)}"

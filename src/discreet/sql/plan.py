@@ -78,7 +78,9 @@ class Ordering:
 
 @dataclass(frozen=True)
 class Question:
-    """A whole statement. `same` is its text without comments and in one layout: what makes two questions the same."""
+    """A whole statement. `same` is its text without comments and in one layout: what makes two questions the same.
+    `bounded` are the fields whose declared ranges the answer rests on.
+    """
 
     text: str
     same: str
@@ -92,3 +94,4 @@ class Question:
     order: tuple[Ordering, ...] = ()
     limit: int | None = None
     offset: int = 0
+    bounded: frozenset[Field] = frozenset()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 from discreet.errors import InvalidArgument
-from discreet.guarantees.guarantee import Approx, Guarantee, Pure, gaussian_delta
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure, ZeroConcentrated, gaussian_delta
 from discreet.guarantees.loss import compose
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.combine import Composed, PerGroup
@@ -53,7 +53,7 @@ class Price:
     def cost(self) -> Approx:
         """What is promised, as an ε at the δ that was given."""
         largest = self.guarantee.largest_loss
-        if largest is not None and not self.guarantee.infinite:
+        if largest is not None and not self.guarantee.infinite and not self.delta:
             return Pure(epsilon=tidy(significant(largest, up=True)))
         return Approx(epsilon=self.guarantee.epsilon_at(delta=self.delta), delta=tidy(self.delta))
 
@@ -71,6 +71,20 @@ class Plan:
     bounds: Bounds | None
     cells: Cells | None
     price: Price
+    first: tuple[Any, ...] = ()
+    """What is to be found before; errors are told for public defaults until then."""
+    found: tuple[str, ...] = ()
+    """What was found."""
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    """The ε, δ and weights it was priced with."""
+    before: Fraction = Fraction(0)
+    """The ε of what is, or was, found before."""
+
+    @property
+    def cost(self) -> Approx:
+        """What the answer costs, with what is found for it."""
+        whole = self.price.cost
+        return whole if not self.before else replace(whole, epsilon=tidy(exactly(whole.epsilon) + self.before))
 
 
 def contribution(measure: Measure, bounds: Bounds | None, unit: Unit) -> Contribution:
@@ -87,7 +101,8 @@ def contribution(measure: Measure, bounds: Bounds | None, unit: Unit) -> Contrib
     if unit.neighbors == "add_or_remove":
         return Contribution(l1, squared, groups)
     # one unit's part is taken away and another's put in its place; parts of one sign do not add up in a cell
-    return Contribution(2 * l1, (4 if measure.kind == "sum" else 2) * squared, 2 * groups)
+    one_sign = measure.kind != "sum" and not (bounds is not None and bounds.swapped)
+    return Contribution(2 * l1, (2 if one_sign else 4) * squared, 2 * groups)
 
 
 def shares_of(question: Question, weights: Mapping[str, Any] | None) -> tuple[Fraction, ...]:
@@ -123,28 +138,69 @@ def priced(
 ) -> Price:
     """The least noise, Laplace or Gaussian, that keeps (ε,δ) for the whole statement.
 
-    Where keys are not declared, choosing the groups costs as much as one more aggregate, and has δ to itself.
+    Where keys are not declared, choosing the groups costs as much as one more aggregate, and a half of δ or all of it.
     """
     total, slack = check_epsilon(epsilon), check_delta(delta)
     shares = shares_of(question, weights)
-    if any(key.domain is None for key in question.keys):
-        if not slack:
-            raise InvalidArgument(
-                "Groups whose keys are not declared need a delta: give delta=1e-8, or delta_per_question in the policy."
-            )
-        left = total * Fraction(len(question.aggregates), len(question.aggregates) + 1)
-        offer = _with_laplace(question, unit, bounds, cells, left, shares)
-        groups = 1 if bounds is None else bounds.groups
-        chosen = KeySelection.for_guarantee(Approx(epsilon=total - left, delta=slack), keys_per_person=groups)
-        mechanism = SelectedGroups(selection=chosen, answers=offer.mechanism)
-        guarantee = compose([chosen.guarantee().stated_for(unit), offer.guarantee])
-        return replace(offer, mechanism=mechanism, guarantee=guarantee, delta=slack)
+    if all(key.domain is not None for key in question.keys):
+        return _least(question, unit, bounds, cells, total, slack, shares)
+    if not slack:
+        raise InvalidArgument(
+            "Groups whose keys are not declared need a delta: give delta=1e-8, or delta_per_question in the policy."
+        )
+    left = total * Fraction(len(question.aggregates), len(question.aggregates) + 1)
+    offer = _least(question, unit, bounds, cells, left, slack / 2, shares)
+    rest = slack if offer.noise == "Laplace" else slack / 2
+    groups = 1 if bounds is None else bounds.groups
+    chosen = KeySelection.for_guarantee(Approx(epsilon=total - left, delta=rest), keys_per_person=groups)
+    mechanism = SelectedGroups(selection=chosen, answers=offer.mechanism)
+    guarantee = compose([chosen.guarantee().stated_for(unit), offer.guarantee])
+    return replace(offer, mechanism=mechanism, guarantee=guarantee, delta=slack)
+
+
+def _least(
+    question: Question,
+    unit: Unit,
+    bounds: Bounds | None,
+    cells: int,
+    total: Fraction,
+    slack: Fraction,
+    shares: tuple[Fraction, ...],
+) -> Price:
+    """The better of the two kinds of noise, by public facts."""
     offers = [_with_laplace(question, unit, bounds, cells, total, shares)]
-    if slack:
-        gaussian = _with_gaussian(question, unit, bounds, cells, total, slack, shares)
-        if gaussian is not None:
-            offers.append(gaussian)
+    chosen = any(measure.kind == "quantile" for measure in question.measures)
+    if slack and any(measure.kind != "quantile" for measure in question.measures):
+        gaussian = _with_gaussian(offers[0], question, unit, bounds, cells, total, slack)
+        offers += [] if gaussian is None else [gaussian]
+    if slack and chosen and bounds is not None and bounds.groups > 1:
+        # choices in several groups compose to less than the sum of their ε
+        def laplace(factor: Fraction) -> Price:
+            return _with_laplace(question, unit, bounds, cells, total * factor, shares)
+
+        def gaussian_too(factor: Fraction) -> Price:
+            return _gaussian_offer(laplace(factor), question, unit, bounds, cells, total * factor, slack)
+
+        goal, makes = Approx(epsilon=total, delta=slack), [laplace, gaussian_too][: len(offers)]
+        offers += [offer for make in makes if (offer := _stretched(make, goal, bounds.groups)) is not None]
     return min(offers, key=_expected_error)
+
+
+def _stretched(make: Callable[[Fraction], Price], goal: Approx, most: int) -> Price | None:
+    """The offer with the largest sum of ε, up to so many times the goal's, that still keeps the goal: by its ρ, which
+    is quick to add up.
+    """
+    best: Price | None = None
+    low, high = 0.0, math.log2(most)
+    for _ in range(8):
+        middle = (low + high) / 2
+        offer = make(exactly(2**middle))
+        rho = getattr(offer.guarantee, "rho", None)
+        if rho is not None and ZeroConcentrated(rho=rho()).delta_at(epsilon=goal.epsilon) <= float(goal.delta):
+            best, low = replace(offer, delta=exactly(goal.delta)), middle
+        else:
+            high = middle
+    return best
 
 
 def _expected_error(price: Price) -> float:
@@ -192,32 +248,46 @@ def _quantile(
 
 
 def _with_gaussian(
+    plain: Price,
     question: Question,
     unit: Unit,
     bounds: Bounds | None,
     cells: int,
     total: Fraction,
     slack: Fraction,
-    shares: tuple[Fraction, ...],
 ) -> Price | None:
-    if any(measure.kind == "quantile" for measure in question.measures):
-        return None  # a chosen value has no Gaussian noise
-    goal = Approx(epsilon=total, delta=slack)
-    mu = _largest_mu(float(total), float(slack))
+    """Gaussian noise that keeps (ε,δ)."""
     for attempt in range(40):
-        parts, sensitivities = [], []
-        for measure, share in zip(question.measures, shares, strict=True):
-            moved = contribution(measure, bounds, unit)
-            reach = sqrt_up(Fraction(moved.squared))
-            deviation = significant(reach / exactly(mu * math.sqrt(share)), up=True)
-            sensitivities.append(Sensitivity(reach, "L2", unit, cells))
-            parts.append(Gaussian(stddev=tidy(deviation)))
-        mechanism = Composed(mechanisms=tuple(parts))
-        guarantee = mechanism.guarantee(sensitivities)
-        if meets(guarantee, goal):
-            return Price(mechanism, mechanism.mechanisms, tuple(sensitivities), guarantee, "Gaussian", shares, slack)
-        mu *= 1 - 1e-9 * 4**attempt if attempt < 12 else 0.5
+        lowered = 1 - 1e-9 * 4**attempt if attempt < 12 else 0.5 ** (attempt - 11)
+        offer = _gaussian_offer(plain, question, unit, bounds, cells, total, slack, lowered)
+        if meets(offer.guarantee, Approx(epsilon=total, delta=slack)):
+            return offer
     return None
+
+
+def _gaussian_offer(
+    plain: Price,
+    question: Question,
+    unit: Unit,
+    bounds: Bounds | None,
+    cells: int,
+    total: Fraction,
+    slack: Fraction,
+    lowered: float = 1.0,
+) -> Price:
+    """Gaussian noise for everything that is added to; a chosen value has none, and keeps its part of ε."""
+    added = [n for n, measure in enumerate(question.measures) if measure.kind != "quantile"]
+    whole = sum((plain.shares[n] for n in added), Fraction(0))
+    mu = _largest_mu(float(total * whole), float(slack)) * lowered
+    parts, sensitivities = list(plain.parts), list(plain.sensitivities)
+    for n in added:
+        reach = sqrt_up(Fraction(contribution(question.measures[n], bounds, unit).squared))
+        deviation = significant(reach / exactly(mu * math.sqrt(plain.shares[n] / whole)), up=True)
+        sensitivities[n] = Sensitivity(reach, "L2", unit, cells)
+        parts[n] = Gaussian(stddev=tidy(deviation))
+    mechanism = Composed(mechanisms=tuple(parts))
+    guarantee = mechanism.guarantee(sensitivities)
+    return Price(mechanism, mechanism.mechanisms, tuple(sensitivities), guarantee, "Gaussian", plain.shares, slack)
 
 
 def _largest_mu(epsilon: float, delta: float) -> float:

@@ -1,19 +1,22 @@
 """Relations whose every row belongs to one person, or to nobody: what FROM and WHERE make of the tables.
 
 A row of a private relation is made from the rows of one person and from public rows only. So whatever one person adds
-or takes away, the rows of all others stay as they are, and it is enough to bound each person's rows at the end.
+or takes away, the rows of all others stay as they are, and it is enough to bound each person's rows at the end. Where
+single rows are protected, a row of a join may be made from several: how many change with one is in `stability`.
 """
 
 from __future__ import annotations
 
+import datetime
 import itertools
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from discreet.guarantees.unit import Unit
-from discreet.sql.expressions import Expr, Field
-from discreet.sql.schema import Table
+from discreet.sql.expressions import Expr, Field, Origin, Ref
+from discreet.sql.schema import AUTO, Column, Schema, Table, Type
+
+Pairs = tuple[tuple[Field, Field], ...]
 
 
 class Relation:
@@ -21,11 +24,21 @@ class Relation:
 
     fields: tuple[Field, ...]
     person: Field | None
-    public: bool
 
-    def tables(self) -> Iterable[Table]:
-        """The tables it is made from."""
+    @property
+    def sources(self) -> tuple[Relation, ...]:
+        """The relations it is made from."""
         raise NotImplementedError
+
+    @property
+    def public(self) -> bool:
+        """Whether nobody is protected in it."""
+        return all(source.public for source in self.sources)
+
+    def tables(self, *, owners: bool = False) -> Iterator[Table]:
+        """The tables it asks of; with `owners`, also those that only say whose a row is."""
+        for source in self.sources:
+            yield from source.tables(owners=owners)
 
 
 @dataclass(frozen=True)
@@ -37,18 +50,59 @@ class Scan(Relation):
     person: Field | None
 
     @property
-    def public(self) -> bool:  # type: ignore[override]
+    def sources(self) -> tuple[Relation, ...]:
+        return ()
+
+    @property
+    def public(self) -> bool:
         return self.table.public
 
-    def tables(self) -> Iterable[Table]:
-        return (self.table,)
+    def tables(self, *, owners: bool = False) -> Iterator[Table]:
+        yield self.table
 
 
 @dataclass(frozen=True)
-class Filter(Relation):
-    """The rows for which a condition holds."""
+class Led(Relation):
+    """A table whose rows lead to their person through a key of another: each row once for each of its owners.
+
+    The rows of one owner depend on the others' in nothing: a row that leads to two people stays when one of them goes.
+    """
+
+    scan: Scan
+    key: Field
+    owners: Relation
+    owners_key: Field
+    person: Field
+
+    @property
+    def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
+        return self.scan.fields
+
+    @property
+    def sources(self) -> tuple[Relation, ...]:
+        return (self.scan,)
+
+    def tables(self, *, owners: bool = False) -> Iterator[Table]:
+        yield self.scan.table
+        if owners:
+            yield from self.owners.tables(owners=True)
+
+
+@dataclass(frozen=True)
+class _OfOne(Relation):
+    """What one relation becomes."""
 
     source: Relation
+
+    @property
+    def sources(self) -> tuple[Relation, ...]:
+        return (self.source,)
+
+
+@dataclass(frozen=True)
+class Filter(_OfOne):
+    """The rows for which a condition holds."""
+
     condition: Expr
 
     @property
@@ -59,19 +113,27 @@ class Filter(Relation):
     def person(self) -> Field | None:  # type: ignore[override]
         return self.source.person
 
-    @property
-    def public(self) -> bool:  # type: ignore[override]
-        return self.source.public
 
-    def tables(self) -> Iterable[Table]:
-        return self.source.tables()
+@dataclass(frozen=True)
+class Few(_OfOne):
+    """At most so many rows for each value of a key, chosen at random: for rows that are protected one by one. `found`
+    is the column whose frequency must be found before `most` is known.
+    """
+
+    key: Field
+    most: int
+    found: Origin | None
+    person: None = None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
+        return self.source.fields
 
 
 @dataclass(frozen=True)
-class Project(Relation):
+class Project(_OfOne):
     """Each row's expressions under new names, and its person."""
 
-    source: Relation
     columns: tuple[tuple[Field, Expr], ...]
     person: Field | None
 
@@ -79,51 +141,126 @@ class Project(Relation):
     def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
         return tuple(field for field, _ in self.columns)
 
-    @property
-    def public(self) -> bool:  # type: ignore[override]
-        return self.source.public
 
-    def tables(self) -> Iterable[Table]:
-        return self.source.tables()
+@dataclass(frozen=True)
+class PerPerson(_OfOne):
+    """One row for each person and keys: the keys, and aggregates (count, sum, avg, min, max) of that person's rows."""
+
+    keys: tuple[Expr, ...]
+    columns: tuple[tuple[Field, str, Expr], ...]
+    person: Field | None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
+        return tuple(field for field, _, _ in self.columns)
 
 
 @dataclass(frozen=True)
-class Join(Relation):
-    """Pairs of rows that meet `condition`; a left join keeps the left rows that meet none."""
+class _OfTwo(Relation):
+    """What two relations become together."""
 
     left: Relation
     right: Relation
+
+    @property
+    def sources(self) -> tuple[Relation, ...]:
+        return self.left, self.right
+
+
+@dataclass(frozen=True)
+class Join(_OfTwo):
+    """Pairs of rows that meet `condition`, which makes `pairs` of fields equal; a left join keeps the left rows that
+    meet none.
+    """
+
     condition: Expr
     kind: Literal["inner", "left"]
     person: Field | None
+    pairs: Pairs
 
     @property
     def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
         return (*self.left.fields, *self.right.fields)
 
-    @property
-    def public(self) -> bool:  # type: ignore[override]
-        return self.left.public and self.right.public
 
-    def tables(self) -> Iterable[Table]:
-        return (*self.left.tables(), *self.right.tables())
+@dataclass(frozen=True)
+class Both(_OfTwo):
+    """The rows of two relations one after the other (UNION ALL), column by column under new names."""
+
+    fields: tuple[Field, ...]
+    person: Field | None
+
+
+def rows_of_person(relation: Relation) -> int:
+    """How many rows of a relation one person is meant to have: as declared of the tables it is made from."""
+    match relation:
+        case Scan(table=table) | Led(scan=Scan(table=table)):
+            return 1 if table.public else table.rows_per_person or 1
+        case PerPerson(source=source, keys=(Ref(field=key),)) if key == source.person:
+            return 1
+        case Both(left=left, right=right):
+            return rows_of_person(left) + rows_of_person(right)
+    return max(rows_of_person(source) for source in relation.sources)
+
+
+def most_with(relation: Relation, key: Field) -> int | None:
+    """How many rows of a relation may share a value of this field, where that is enforced."""
+    match relation:
+        case Few(key=bounded, most=most) if key == bounded:
+            return most
+        case Few(source=source) | Filter(source=source):
+            return most_with(source, key)
+        case Project(source=source, columns=columns):
+            copied = next((e.field for field, e in columns if field == key and isinstance(e, Ref)), None)
+            return None if copied is None else most_with(source, copied)
+        case Join(left=left, right=right, pairs=((first, second),)) if key in (first, second):
+            sides = most_with(left, first), most_with(right, second)
+            return sides[0] * sides[1] if sides[0] is not None and sides[1] is not None else None
+    return None
 
 
 class Names:
     """Names for fields, each given once in a question: the same question is always printed the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
         self._numbers = itertools.count()
 
     def fresh(self, name: str, like: Field) -> Field:
         """A field of its own, with the values of another."""
-        return Field(f"c{next(self._numbers)}", name, like.type, like.between, like.choices)
+        return replace(like, id=f"c{next(self._numbers)}", name=name)
 
-    def scan(self, table: Table, unit: Unit) -> Scan:
+    def scan(self, table: Table) -> Relation:
         """A table, its fields named apart from those of every other use of it."""
+        unit = self.schema.unit
         fields = tuple(
-            Field(f"c{next(self._numbers)}", column.name, column.type, column.between, column.choices)
-            for column in table.columns.values()
+            replace(_field(table, column), id=f"c{next(self._numbers)}") for column in table.columns.values()
         )
-        person = None if unit.column is None or table.public else table.person
-        return Scan(table, fields, next((field for field in fields if field.name == person), None))
+        named = {field.name: field for field in fields}
+        if unit.column is None or table.public:
+            return Scan(table, fields, None)
+        if table.person is not None:
+            return Scan(table, fields, named[table.person])
+        own, other, key = table.path
+        owners = self.scan(self.schema.tables[other])
+        assert owners.person is not None  # the schema leads every private table to the person
+        found = next(field for field in owners.fields if field.name == key)
+        return Led(Scan(table, fields, None), named[own], owners, found, self.fresh("", owners.person))
+
+
+DEFAULTS: dict[Type, tuple[Any, Any]] = {
+    "integer": (0, 1),
+    "number": (0, 1),
+    "date": (datetime.date(2000, 1, 1), datetime.date(2000, 1, 2)),
+    "timestamp": (datetime.datetime(2000, 1, 1), datetime.datetime(2000, 1, 2)),
+}
+"""A range that is to be found, as long as it is not; and when too few people have values to find it from."""
+
+
+def _field(table: Table, column: Column) -> Field:
+    """A column as a field; one whose range is to be found has the default as long as it is not."""
+    origin = table.name, column.name
+    known = Field("", column.name, column.type, None, column.choices, origin, column.frequency)
+    if column.between == AUTO:
+        return replace(known, between=DEFAULTS.get(column.type), found=frozenset({origin}))
+    return replace(known, between=column.between)

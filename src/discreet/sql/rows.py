@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from discreet.engines import duckdb as engine
-from discreet.sql.expressions import Call, Const, Expr, Ref
-from discreet.sql.relation import Filter, Join, Project, Relation, Scan
+from discreet.sql.expressions import Call, Const, Expr, Field, Ref, conjuncts
+from discreet.sql.relation import Both, Few, Filter, Join, Led, PerPerson, Project, Relation, Scan
 
 
 def printed(expr: Expr) -> str:
@@ -41,6 +41,16 @@ def rows_of(relation: Relation, sources: dict[str, str]) -> str:
         case Scan(table=table, fields=fields):
             columns = ", ".join(f"{engine.quoted(f.name)} AS {engine.quoted(f.id)}" for f in fields)
             return f"SELECT {columns} FROM {sources[table.name]}"
+        case Led(scan=scan, key=key, owners=owners, owners_key=owners_key, person=person) if owners.person is not None:
+            owner, found = engine.quoted(owners.person.id), engine.quoted(owners_key.id)
+            who = f"SELECT DISTINCT {found}, {owner} AS {engine.quoted(person.id)} FROM ({rows_of(owners, sources)})"
+            columns = ", ".join(engine.quoted(field.id) for field in (*scan.fields, person))
+            on = f"{engine.quoted(key.id)} = {found}"
+            return f"SELECT {columns} FROM ({rows_of(scan, sources)}) JOIN ({who}) ON {on}"
+        case Few(source=source, key=key, most=most):
+            return engine.few_of_each(rows_of(source, sources), engine.quoted(key.id), most)
+        case Both(left=left, right=right, fields=fields, person=person):
+            return " UNION ALL ".join(_renamed(side, fields, person, sources) for side in (left, right))
         case Filter(source=source, condition=condition):
             return f"SELECT * FROM ({rows_of(source, sources)}) WHERE {safe(condition)}"
         case Project(source=source, columns=columns, person=person):
@@ -48,6 +58,17 @@ def rows_of(relation: Relation, sources: dict[str, str]) -> str:
             if person is not None and source.person is not None and person not in relation.fields:
                 shown.append(f"{engine.quoted(source.person.id)} AS {engine.quoted(person.id)}")
             return f"SELECT {', '.join(shown)} FROM ({rows_of(source, sources)})"
+        case PerPerson(source=source, keys=keys, columns=columns, person=person) if source.person is not None:
+            whose = engine.quoted(source.person.id)
+            shown = [
+                f"{safe(expr) if word == 'key' else engine.of_person(word, safe(expr), field.type)} "
+                f"AS {engine.quoted(field.id)}"
+                for field, word, expr in columns
+            ]
+            if person is not None and person not in relation.fields:
+                shown.append(f"{whose} AS {engine.quoted(person.id)}")
+            group = ", ".join(dict.fromkeys([whose, *map(safe, keys)]))
+            return f"SELECT {', '.join(shown)} FROM ({rows_of(source, sources)}) GROUP BY {group}"
         case Join(left=left, right=right, condition=condition, kind=kind):
             join = "LEFT JOIN" if kind == "left" else "JOIN"
             on = " AND ".join(map(_on, conjuncts(condition)))
@@ -55,11 +76,13 @@ def rows_of(relation: Relation, sources: dict[str, str]) -> str:
     raise AssertionError(f"a relation that nobody listed: {type(relation).__name__}")
 
 
-def conjuncts(condition: Expr) -> list[Expr]:
-    """The conditions that must all hold."""
-    if isinstance(condition, Call) and condition.op == "and":
-        return [part for arg in condition.args for part in conjuncts(arg)]
-    return [condition]
+def _renamed(side: Relation, fields: tuple[Field, ...], person: Field | None, sources: dict[str, str]) -> str:
+    """A side of UNION ALL, its columns under the names of the whole."""
+    named = list(zip(side.fields, fields, strict=True))
+    if person is not None and person not in fields and side.person is not None:
+        named.append((side.person, person))
+    columns = ", ".join(f"{engine.quoted(own.id)} AS {engine.quoted(new.id)}" for own, new in named)
+    return f"SELECT {columns} FROM ({rows_of(side, sources)})"
 
 
 def _on(condition: Expr) -> str:

@@ -17,27 +17,64 @@ from discreet.rational import check_count
 Type = Literal["integer", "number", "text", "boolean", "date", "timestamp", "other"]
 ORDERED: tuple[Type, ...] = ("integer", "number", "date", "timestamp")
 AUTO = "auto"
+"""A bound that is found privately, at a cost, before it is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
     """One column: its type, and what is declared about its values. Values outside of what is declared are clamped
-    (`between`) or belong to no group (`choices`).
+    (`between`) or belong to no group (`choices`). `frequency` is how many rows with the same value take part in a join
+    at most, where single rows are protected. A range or frequency that is "auto" is found privately. `declared` says
+    that the type was written down, and not only follows from the rest.
     """
 
     name: str
     type: Type = "other"
-    between: tuple[Any, Any] | None = None
+    between: Any = None  # two ends, "auto" or None
     choices: tuple[Any, ...] | None = None
+    frequency: int | Literal["auto"] | None = None
+    declared: bool = False
 
     def __post_init__(self) -> None:
-        if self.between is not None:
+        if self.frequency is not None and self.frequency != AUTO:
+            check_count(self.frequency, f"frequency of {self.name}")
+        if self.between == AUTO:
+            if self.type not in (*ORDERED, "other"):
+                raise InvalidArgument(f"{self.name} is {self.type} and has no range to find. Leave out between.")
+        elif self.between is not None:
             object.__setattr__(self, "between", checked_range(self.between, self.type, self.name))
         if self.choices is not None:
             listed = tuple(self.choices)
             if isinstance(self.choices, str) or not listed or len(set(listed)) != len(listed):
                 raise InvalidArgument(f"choices of {self.name} must be a list of different values, at least one.")
             object.__setattr__(self, "choices", listed)
+
+
+def implied_type(between: Any, choices: Any) -> Type:
+    """The type that follows from a declared range or from choices; "other" where none does."""
+    kinds = {type(choice) for choice in choices or ()}
+    whole = kinds == {int}
+    if between == AUTO:
+        return "integer" if whole else "number"
+    if between is not None:
+        ends = between if isinstance(between, list | tuple) else (None,)
+        if all(isinstance(end, int | float) for end in ends):
+            return "integer" if whole else "number"
+        return "date" if all(map(_is_day, ends)) else "timestamp"
+    if kinds == {int, float}:
+        return "number"
+    return _TYPE_OF.get(kinds.pop(), "other") if len(kinds) == 1 else "other"
+
+
+_TYPE_OF: dict[type, Type] = {bool: "boolean", int: "integer", float: "number", str: "text"}
+_TYPE_OF |= {datetime.date: "date", datetime.datetime: "timestamp"}
+
+
+def _is_day(end: Any) -> bool:
+    """Whether the end of a range is a date without a time of day."""
+    if isinstance(end, str):
+        return len(end) <= len("2020-01-31")
+    return isinstance(end, datetime.date) and not isinstance(end, datetime.datetime)
 
 
 def checked_range(between: Any, kind: Type, name: str) -> tuple[Any, Any]:
@@ -75,7 +112,8 @@ def _end(value: Any, kind: Type, name: str) -> Any:
 class Table:
     """One table: where it is, and how many of its rows one person may have in an answer.
 
-    A private table has the person's column, or comes `through` a key of another table that leads to the person.
+    A private table has the person's column, or comes `through` a key of another table that leads to the person:
+    "visits.visit_id" where both call it the same, "visit -> visits.visit_id" where not.
     `groups_per_person` bounds the groups of one answer, `rows_per_group` the rows in each of them.
     """
 
@@ -97,6 +135,18 @@ class Table:
                 check_count(value, f"{name} of {self.name}")
         if self.person is not None and self.person not in self.columns:
             raise InvalidArgument(f"{self.name} has no column {self.person}, which the unit says identifies a person.")
+        if self.through is not None and (not all(self.path) or self.person is not None):
+            raise InvalidArgument(
+                f'through of {self.name} names a key of another table, such as "visits.visit_id", or with a name '
+                'of its own "visit -> visits.visit_id"; a table with the person\'s column needs none.'
+            )
+
+    @property
+    def path(self) -> tuple[str, str, str]:
+        """The way to the person: a column, the table it leads to, and that table's key."""
+        own, arrow, target = (part.strip() for part in (self.through or "").rpartition("->"))
+        other, _, key = target.partition(".")
+        return own if arrow else key, other, key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +160,39 @@ class Schema:
         for table in self.tables.values():
             if table.public or self.unit.column is None:
                 continue
-            if table.person is None and table.through is None:
+            if table.rows_per_person is None:
+                raise InvalidArgument(f"Say how many rows of {table.name} one person may have: rows_per_person = 20.")
+            self._check_path(table)
+
+    def leads(self, origin: tuple[str, str] | None) -> str | None:
+        """What a column leads to: two columns of which this is the same name the same person, or a key of them."""
+        table = self.tables.get(origin[0]) if origin else None
+        if origin is None or table is None or table.public or self.unit.column is None:
+            return None
+        if origin[1] == table.person:
+            return "person"
+        if table.through is not None and origin[1] == table.path[0]:
+            return self.leads((table.path[1], table.path[2]))
+        keys = {other.path[1:] for other in self.tables.values() if other.through is not None}
+        return ".".join(origin) if origin in keys else None
+
+    def _check_path(self, table: Table) -> None:
+        """Every private table leads to the person, in a few steps."""
+        passed = {table.name}
+        while table.person is None:
+            if table.through is None:
                 raise InvalidArgument(
                     f"{table.name} has no column {self.unit.column}. Say which key leads to the person "
                     '(through = "visits.visit_id"), or that it is public.'
                 )
-            if table.rows_per_person is None:
-                raise InvalidArgument(f"Say how many rows of {table.name} one person may have: rows_per_person = 20.")
+            own, other, key = table.path
+            target = self.tables.get(other)
+            if own not in table.columns or target is None or target.public or key not in target.columns:
+                raise InvalidArgument(
+                    f"through of {table.name} must name a column of its own and a key of another private table: "
+                    f'"{own} -> {other}.{key}" does not.'
+                )
+            if other in passed:
+                raise InvalidArgument(f"through of {table.name} leads back to {other}, and never to a person.")
+            passed.add(other)
+            table = target

@@ -2,59 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
-from discreet.sql.expressions import Call, Expr, Field, Ref, call, domain_of, fits, range_of
+from discreet.sql.domains import domain_of
+from discreet.sql.expressions import Const, Expr, Field, Range, Ref, range_of
+from discreet.sql.joins import Joins
 from discreet.sql.parse import Text
-from discreet.sql.relation import Filter, Join, Names, Project, Relation
-from discreet.sql.schema import Schema
-from discreet.sql.translate import Translator
+from discreet.sql.relation import Both, Filter, Names, PerPerson, Project, Relation, rows_of_person
+from discreet.sql.schema import Schema, Type
+from discreet.sql.scope import Scope
 
-_INSIDE = {"expressions", "from_", "joins", "where", "with_"}
-"""The clauses of a query in FROM: it hands on rows, and chooses or combines none."""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """The names that a query can see: relations by alias, each with its fields by name."""
-
-    words: Text
-    relation: Relation
-    names: Mapping[str, Mapping[str, Field]]
-
-    def lookup(self, node: exp.Column) -> Field:
-        """The field that a column's name stands for."""
-        wanted, table = node.name.lower(), node.table.lower()
-        if table and table not in self.names:
-            self.words.unknown(node, f"There is no table {node.table} here. Known: {', '.join(self.names)}.")
-        places = [self.names[table]] if table else list(self.names.values())
-        found = list({names[wanted].id: names[wanted] for names in places if wanted in names}.values())
-        if len(found) > 1:
-            self.words.unknown(node, f"{node.name} could be of {len(found)} tables. Write table.{node.name}.")
-        if not found:
-            known = ", ".join(sorted(field.name for names in places for field in names.values()))
-            self.words.unknown(node, f"There is no column {node.name}. Known: {known}.")
-        return found[0]
-
-    def knows(self, name: str) -> bool:
-        """Whether some table has a column of this name."""
-        return any(name.lower() in names for names in self.names.values())
-
-    @property
-    def translate(self) -> Translator:
-        """Translates expressions over what is seen."""
-        return Translator(self.words, self.lookup)
+_INSIDE = {"expressions", "from_", "joins", "where", "with_", "group"}
+"""The clauses of a query in FROM: it hands on rows, or combines those of one person, and chooses none."""
+_PER_PERSON: dict[type, str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+}
 
 
 class Sources:
     """Reads FROM clauses against a schema."""
 
     def __init__(self, words: Text, schema: Schema) -> None:
-        self.words, self.schema, self.names = words, schema, Names()
+        self.words, self.schema = words, schema
+        self.names, self.joins = Names(schema), Joins(words, schema)
 
     def scope(self, query: exp.Select, ctes: Mapping[str, exp.Expression]) -> Scope:
         """What the SELECT list of a query sees, its WHERE applied."""
@@ -62,20 +39,15 @@ class Sources:
         first = query.args.get("from_")
         if first is None:
             self.words.refuse(query, "A question needs a table.", "Write SELECT COUNT(*) FROM visits.")
-        scope = self._source(first.this, ctes)
-        for join in query.args.get("joins") or []:
-            scope = self._joined(scope, join, ctes)
         where = query.args.get("where")
+        scope = self._source(first.this, ctes)
+        left = [(join, self._source(join.this, ctes)) for join in query.args.get("joins") or []]
+        while left:
+            place = next((n for n, (join, right) in enumerate(left) if self.joins.linked(scope, right, join, where)), 0)
+            scope = self.joins.joined(scope, *left.pop(place), where)
         if where is None:
             return scope
-        condition = self._condition(scope, where.this)
-        return Scope(self.words, Filter(scope.relation, condition), scope.names)
-
-    def _condition(self, scope: Scope, node: exp.Expression) -> Expr:
-        condition = scope.translate(node)
-        if condition.type != "boolean":
-            self.words.unknown(node, "A condition must be true or false, such as age >= 18.")
-        return condition
+        return Scope(self.words, Filter(scope.relation, scope.condition(where.this)), scope.names)
 
     def _ctes(self, query: exp.Select) -> dict[str, exp.Expression]:
         clause = query.args.get("with_")
@@ -85,57 +57,156 @@ class Sources:
             self.words.refuse(clause, "WITH RECURSIVE is not answered.", "Write the steps out as queries in FROM.")
         found: dict[str, exp.Expression] = {}
         for cte in clause.expressions:
-            alias = cte.args["alias"]
-            if alias.args.get("columns"):
-                self.words.refuse(
-                    cte, "A CTE with a list of columns is not answered.", "Name them with AS inside of it."
-                )
-            found[alias.name.lower()] = cte.this
+            found[cte.args["alias"].name.lower()] = cte
         return found
 
     def _source(self, node: exp.Expression, ctes: Mapping[str, exp.Expression]) -> Scope:
-        alias = node.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
-            self.words.refuse(node, "A list of columns after an alias is not answered.", "Name them with AS.")
         given = {name for name, value in node.args.items() if value} - {"this", "alias"}
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not given:
             name = node.name.lower()
             if name in ctes:
                 outer = {other: query for other, query in ctes.items() if other != name}
-                return self._query(ctes[name], node.alias or node.name, outer)
+                cte = ctes[name]
+                return self._named(self._renamed(self._rows(cte.this, outer), cte), node)
             table = next((t for t in self.schema.tables.values() if t.name.lower() == name), None)
             if table is None:
                 known = ", ".join(sorted(self.schema.tables))
                 self.words.unknown(node, f"There is no table {node.name}. Known: {known}.")
-            if self.schema.unit.column is not None and not table.public and table.person is None:
-                self.words.refuse(node, f"{table.name} leads to the person through a key.", "That comes later.")
-            relation = self.names.scan(table, self.schema.unit)
-            return self._named(relation, node.alias or node.name)
+            return self._named(self.names.scan(table), node)
         if isinstance(node, exp.Subquery) and not given:
-            return self._query(node.this, node.alias, ctes)
+            return self._named(self._rows(node.this, ctes), node)
         self.words.refuse(
             node, "This is not a source that is answered from.", "Name a table, or write a query in FROM."
         )
 
-    def _named(self, relation: Relation, alias: str) -> Scope:
-        return Scope(self.words, relation, {alias.lower(): {field.name.lower(): field for field in relation.fields}})
+    def _named(self, relation: Relation, node: exp.Expression) -> Scope:
+        """A relation under its alias."""
+        shown = self._renamed(relation, node)
+        fields = {field.name.lower(): field for field in shown.fields}
+        return Scope(self.words, shown, {(node.alias or node.name).lower(): fields})
 
-    def _query(self, node: exp.Expression, alias: str, ctes: Mapping[str, exp.Expression]) -> Scope:
-        """A query in FROM: its rows are rows of the same people."""
+    def _renamed(self, relation: Relation, node: exp.Expression) -> Relation:
+        """A relation with the names that are listed after its alias: AS u (city, n)."""
+        alias = node.args.get("alias")
+        listed = [] if alias is None else [column.name for column in alias.args.get("columns") or []]
+        if not listed:
+            return relation
+        if len(listed) != len(relation.fields) or len({name.lower() for name in listed}) < len(listed):
+            self.words.unknown(node, f"It has {len(relation.fields)} columns. List as many different names.")
+        columns = [(self.names.fresh(name, f), Ref(f)) for name, f in zip(listed, relation.fields, strict=True)]
+        return self._project(relation, columns)
+
+    def _project(self, source: Relation, columns: Sequence[tuple[Field, Expr]]) -> Project:
+        """Columns of a relation, whose rows stay their people's."""
+        owner = source.person
+        shown = [field for field, expr in columns if isinstance(expr, Ref) and expr.field == owner]
+        person = None if owner is None else shown[0] if shown else self.names.fresh("", owner)
+        return Project(source, tuple(columns), person)
+
+    def _rows(self, node: exp.Expression, ctes: Mapping[str, exp.Expression]) -> Relation:
+        if isinstance(node, exp.Subquery) and not {name for name, value in node.args.items() if value} - {"this"}:
+            return self._rows(node.this, ctes)
+        if isinstance(node, exp.Union):
+            return self._union(node, ctes)
         if not isinstance(node, exp.Select):
-            self.words.refuse(node, "Only SELECT is answered in FROM.", "Write SELECT … FROM ….")
+            self.words.refuse(node, "Only SELECT and UNION ALL are answered in FROM.", "Write SELECT … FROM ….")
         self._check_clauses(node)
         scope = self.scope(node, ctes)
+        if node.args.get("group"):
+            return self._per_person(scope, node)
         columns: list[tuple[Field, Expr]] = []
         for item in node.expressions:
             columns += self._columns(scope, item)
-        names = [field.name.lower() for field, _ in columns]
-        if len(set(names)) != len(names):
+        self._check_names(node, [field for field, _ in columns])
+        return self._project(scope.relation, columns)
+
+    def _check_names(self, node: exp.Expression, fields: list[Field]) -> None:
+        if len({field.name.lower() for field in fields}) < len(fields):
             self.words.unknown(node, "Two columns of a query in FROM have the same name. Name them apart with AS.")
-        owner = scope.relation.person
-        shown = [field for field, expr in columns if isinstance(expr, Ref) and expr.field == owner]
-        person = None if owner is None else shown[0] if shown else self.names.fresh("", owner)
-        return self._named(Project(scope.relation, tuple(columns), person), alias)
+
+    # --- one row for each person ----------------------------------------------------------------------------
+
+    def _per_person(self, scope: Scope, node: exp.Select) -> Relation:
+        """GROUP BY in FROM, by the person or a key that leads to one: each of its rows is made of one person's own."""
+        relation = scope.relation
+        keys = [(item, scope.translate(item)) for item in node.args["group"].expressions]
+        led = [self.schema.leads(e.field.origin) for _, e in keys if isinstance(e, Ref)]
+        if relation.person is None or not any(led) or _plain_group(node) is not None:
+            self.words.refuse(
+                node.args["group"],
+                "GROUP BY inside a query in FROM is answered by the person only: other groups mix people.",
+                "Group by the person's column there, or put it into the outermost query.",
+            )
+        shown: list[tuple[Field, str, Expr]] = []
+        for item in node.expressions:
+            inner = item.this if isinstance(item, exp.Alias) else item
+            shown.append(self._of_person(scope, relation, item.alias_or_name or item.sql(), inner, keys))
+        self._check_names(node, [field for field, _, _ in shown])
+        owner = [f for f, word, e in shown if word == "key" and isinstance(e, Ref) and e.field == relation.person]
+        person = owner[0] if owner else self.names.fresh("", relation.person)
+        return PerPerson(relation, tuple(expr for _, expr in keys), tuple(shown), person)
+
+    def _of_person(
+        self, scope: Scope, relation: Relation, name: str, node: exp.Expression, keys: list[tuple[exp.Expression, Expr]]
+    ) -> tuple[Field, str, Expr]:
+        """A column of it: a key, or an aggregate of the person's rows, with the range that follows from the bounds."""
+        if any(node == item for item, _ in keys):
+            expr = scope.translate(node)
+            return self.names.fresh(name, expr.field if isinstance(expr, Ref) else _like(expr)), "key", expr
+        rows = rows_of_person(relation)
+        if (isinstance(node, exp.Count) and not node.args.get("this")) or isinstance(node.this, exp.Star):
+            return self.names.fresh(name, Field("", "", "integer", (0, rows))), "count", Const(1, "integer")
+        word = _PER_PERSON.get(type(node))
+        if word is None or isinstance(node.this, exp.Distinct) or not isinstance(node.this, exp.Expression):
+            self.words.refuse(
+                node,
+                "Of one person's rows, the keys and COUNT, SUM, AVG, MIN and MAX are taken in FROM.",
+                "Compute with them in the query around it.",
+            )
+        value = scope.translate(node.this)
+        known = replace(value.field, origin=None) if isinstance(value, Ref) else _like(value)
+        if word == "count":
+            known = Field("", "", "integer", (0, rows))
+        elif word in ("sum", "avg"):
+            if value.type not in ("integer", "number", "boolean"):
+                self.words.unknown(node, f"{node.this.sql()} is not a number.")
+            within = range_of(value)
+            if word == "sum" and within is not None:
+                within = rows * min(within[0], 0), rows * max(within[1], 0)
+            kind: Type = "number" if "number" in (value.type, {"avg": "number"}.get(word)) else "integer"
+            known = Field("", "", kind, within if _bounded(within) else None, found=known.found)
+        return self.names.fresh(name, known), word, value
+
+    def _union(self, node: exp.Union, ctes: Mapping[str, exp.Expression]) -> Relation:
+        """The rows of both sides: the columns of each in their order, under the names of the first."""
+        if {name for name, value in node.args.items() if value} - {"this", "expression"}:
+            self.words.refuse(node, "Of unions, a plain UNION ALL is answered.", "Write SELECT … UNION ALL SELECT ….")
+        left, right = self._rows(node.this, ctes), self._rows(node.expression, ctes)
+        if left.public != right.public:
+            self.words.refuse(node, "A union of public and private rows is not answered.", "Ask of the private ones.")
+        types = [[field.type for field in side.fields] for side in (left, right)]
+        owned = [None if side.person is None else side.person.type for side in (left, right)]
+        if types[0] != types[1] or owned[0] != owned[1]:
+            self.words.refuse(
+                node, "The columns of a UNION ALL must be as many and of the same types on both sides.", "Cast them."
+            )
+        fields = tuple(self._either(a, b) for a, b in zip(left.fields, right.fields, strict=True))
+        if left.person is None or right.person is None:
+            return Both(left, right, fields, None)
+        places = zip(left.fields, right.fields, fields, strict=True)
+        shown = [field for a, b, field in places if a == left.person and b == right.person]
+        return Both(left, right, fields, shown[0] if shown else self.names.fresh("", left.person))
+
+    def _either(self, first: Field, second: Field) -> Field:
+        """A column of a union: whatever both sides can have."""
+        choices = between = None
+        if first.choices is not None and second.choices is not None:
+            choices = tuple(dict.fromkeys((*first.choices, *second.choices)))
+        if first.between is not None and second.between is not None:
+            between = min(first.between[0], second.between[0]), max(first.between[1], second.between[1])
+        origin = first.origin if first.origin == second.origin else None
+        found = first.found | second.found
+        return self.names.fresh(first.name, Field("", "", first.type, between, choices, origin, None, found))
 
     def _check_clauses(self, node: exp.Select) -> None:
         given = {name for name, value in node.args.items() if value} - _INSIDE - {"kind", "hint"}
@@ -160,115 +231,19 @@ class Sources:
         known = expr.field if isinstance(expr, Ref) else _like(expr)
         return [(self.names.fresh(name, known), expr)]
 
-    # --- joins --------------------------------------------------------------------------------------------
 
-    def _joined(self, left: Scope, node: exp.Join, ctes: Mapping[str, exp.Expression]) -> Scope:
-        side, kind = (str(node.args.get(name) or "").upper() for name in ("side", "kind"))
-        given = {name for name, value in node.args.items() if value} - {"this", "on", "using", "side", "kind"}
-        if given or side not in ("", "LEFT") or kind not in ("", "INNER") + (("OUTER",) if side else ()):
-            self.words.refuse(
-                node,
-                f"This kind of join is not answered ({(side + ' ' + kind).strip() or 'join'}).",
-                "Use JOIN or LEFT JOIN, with ON or USING.",
-            )
-        right = self._source(node.this, ctes)
-        if set(left.names) & set(right.names):
-            self.words.unknown(node, "Two tables have the same name here. Give one of them another name with AS.")
-        names = {**left.names, **right.names}
-        both = Scope(self.words, _Both(left.relation, right.relation), names)
-        conditions = [self._same(left, right, name) for name in node.args.get("using") or []]
-        if node.args.get("on") is not None:
-            conditions.append(self._condition(both, node.args["on"]))
-        if not conditions:
-            self.words.refuse(node, "A join without a condition is not answered.", "Say what must be equal, with ON.")
-        condition = conditions[0] if len(conditions) == 1 else call("and", *conditions)
-        person = self._owner(left.relation, right.relation, condition, side == "LEFT", node)
-        if node.args.get("using"):
-            # the joined columns are one column from here on: that of the left side
-            shared = {name.name.lower() for name in node.args["using"]}
-            kept = {
-                alias: {n: f for n, f in fields.items() if n not in shared} for alias, fields in right.names.items()
-            }
-            names = {**left.names, **kept}
-        relation = Join(left.relation, right.relation, condition, "left" if side else "inner", person)
-        return Scope(self.words, relation, names)
-
-    def _same(self, left: Scope, right: Scope, name: Any) -> Expr:
-        column = exp.column(name.name)
-        pair = Ref(left.lookup(column)), Ref(right.lookup(column))
-        if not fits("eq", pair):
-            self.words.unknown(name, f"{name.name} has another type on either side. Cast one in a query in FROM.")
-        return call("eq", *pair)
-
-    def _owner(self, left: Relation, right: Relation, condition: Expr, outer: bool, node: exp.Join) -> Field | None:
-        """Whose the joined rows are; refused when they could be of two people, or of nobody."""
-        equal = list(_equalities(condition))
-        if not any(_joins(left, right, pair) for pair in equal):
-            self.words.refuse(node, "A join needs an equality between the two sides.", "Write ON a.city = b.city.")
-        if right.public:
-            if left.person is None and not left.public:
-                self.words.refuse(
-                    node,
-                    "With rows protected one by one, a join could repeat a row.",
-                    "Protect people, with person(…).",
-                )
-            return left.person
-        if left.public:
-            if outer:
-                self.words.refuse(
-                    node, "A LEFT JOIN that keeps public rows is not answered.", "Put the private table first."
-                )
-            if right.person is None:
-                self.words.refuse(
-                    node,
-                    "With rows protected one by one, a join could repeat a row.",
-                    "Protect people, with person(…).",
-                )
-            return right.person
-        if left.person is None or right.person is None:
-            self.words.refuse(node, "Two private tables are joined by person only.", "Protect people, with person(…).")
-        people = {left.person.id, right.person.id}
-        if not any({first.id, second.id} == people for first, second in equal):
-            self.words.refuse(
-                node,
-                "Two private tables are joined on the person, so that every row is of one.",
-                f"Add AND a.{left.person.name or 'person'} = b.{right.person.name or 'person'} to ON.",
-            )
-        return left.person
-
-
-@dataclass(frozen=True)
-class _Both(Relation):
-    """Two sides of a join, while its condition is read."""
-
-    left: Relation
-    right: Relation
-    person: Field | None = None
-    public: bool = False
-
-    @property
-    def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
-        return (*self.left.fields, *self.right.fields)
-
-
-def _equalities(condition: Expr) -> list[tuple[Field, Field]]:
-    """The pairs of fields that a condition makes equal."""
-    match condition:
-        case Call(op="eq", args=(Ref(field=first), Ref(field=second))):
-            return [(first, second)]
-        case Call(op="and", args=args):
-            return [pair for arg in args for pair in _equalities(arg)]
-    return []
-
-
-def _joins(left: Relation, right: Relation, pair: tuple[Field, Field]) -> bool:
-    sides = [{field.id for field in side.fields} for side in (left, right)]
-    first, second = pair[0].id, pair[1].id
-    return (first in sides[0] and second in sides[1]) or (first in sides[1] and second in sides[0])
+def _plain_group(node: exp.Select) -> str | None:
+    """What GROUP BY says beside its list."""
+    return next((name for name, value in node.args["group"].args.items() if value and name != "expressions"), None)
 
 
 def _like(expr: Expr) -> Field:
     """What is known of an expression's values, as a field."""
     found = range_of(expr) if expr.type in ("integer", "number") else None
-    bounded = found is not None and found[0] < found[1] and all(abs(end) <= 1e15 for end in found)
-    return Field("", "", expr.type, found if bounded else None, domain_of(expr))
+    first = frozenset(origin for field in expr.fields() for origin in field.found)
+    return Field("", "", expr.type, found if _bounded(found) else None, domain_of(expr), found=first)
+
+
+def _bounded(within: Range | None) -> bool:
+    """Whether a range can be declared."""
+    return within is not None and within[0] < within[1] and all(abs(end) <= 1e15 for end in within)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
+import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
@@ -79,6 +82,15 @@ _TYPES: dict[Any, tuple[Type, str]] = {
 }
 """The types a value may be cast to, and how they are written."""
 _WORDS = {"dow": "dayofweek", "weekday": "dayofweek"}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+"""The units of an INTERVAL that is written out, in months or in seconds."""
+_EXACT: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+}
+"""What is worked out here between numbers that are written out."""
 _READ: dict[type[exp.Expression], set[str]] = {
     exp.Between: {"low", "high"},
     exp.Case: {"ifs", "default"},
@@ -92,6 +104,8 @@ _READ: dict[type[exp.Expression], set[str]] = {
     exp.ILike: {"negate"},
     exp.Least: {"ignore_nulls"},
     exp.Greatest: {"ignore_nulls"},
+    exp.In: {"query", "unnest", "field"},
+    exp.Interval: {"unit"},
     exp.Cast: {"to"},
     exp.TryCast: {"to"},
     exp.Literal: {"is_string"},
@@ -117,6 +131,10 @@ class Translator:
             return Ref(self.lookup(node))  # type: ignore[arg-type]
         if kind in (exp.Literal, exp.Boolean, exp.Null):
             return self._constant(node)
+        if kind in (exp.Add, exp.Sub) and isinstance(node.expression, exp.Interval):
+            return self._moved(node, node.this, node.expression)
+        if kind is exp.Add and isinstance(node.this, exp.Interval):
+            return self._moved(node, node.expression, node.this)
         if kind in _BINARY:
             return self._checked(node, _BINARY[kind], node.this, node.expression)
         if kind in _UNARY:
@@ -156,7 +174,7 @@ class Translator:
         if not fits(op, args):
             shown = ", ".join(arg.type for arg in args)
             self.words.unknown(node, f"{op.upper().replace('_', ' ')} has no meaning for {shown}. Cast one of them.")
-        return call(op, *args, detail=detail)
+        return _folded(op, args) or call(op, *args, detail=detail)
 
     def _constant(self, node: exp.Expression) -> Const:
         if isinstance(node, exp.Null):
@@ -169,6 +187,22 @@ class Translator:
         if len(text) > 40 or float(text) in (float("inf"), float("-inf")):
             self.words.unknown(node, "This number is too large. Write it with fewer digits.")
         return Const(int(text), "integer") if text.isdecimal() else Const(float(text), "number")
+
+    def _moved(self, node: exp.Expression, of: exp.Expression, interval: exp.Interval) -> Expr:
+        """A date that is written out, plus or minus an interval that is: a timestamp, as the engine has it."""
+        self._check_all_is_read(interval)
+        this, many, unit = self(of), interval.this, interval.args.get("unit")
+        name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
+        written = isinstance(many, exp.Literal) and many.this.removeprefix("-").isdecimal() and len(many.this) < 10
+        if not isinstance(this, Const) or this.type not in ("date", "timestamp") or not written:
+            return self.refuse(interval)  # type: ignore[no-any-return]
+        if name not in _MONTHS and name not in _SECONDS:
+            return self.refuse(interval)  # type: ignore[no-any-return]
+        amount = -int(many.this) if isinstance(node, exp.Sub) else int(many.this)
+        try:
+            return Const(_later(this.value, amount, name), "timestamp")
+        except (ValueError, OverflowError):
+            self.words.unknown(node, "This is no date of the years 1 to 9999. Write a nearer one.")
 
     def _between(self, node: exp.Between) -> Expr:
         low = self._checked(node, "ge", node.this, node.args["low"])
@@ -291,6 +325,30 @@ def _moment(text: str) -> datetime.datetime | None:
         return datetime.datetime.fromisoformat(text)
     except ValueError:
         return None
+
+
+def _later(start: datetime.date, amount: int, unit: str) -> datetime.datetime:
+    """The moment so many units later; of months, on the last day where theirs is shorter."""
+    moment = start if isinstance(start, datetime.datetime) else datetime.datetime(start.year, start.month, start.day)
+    if unit in _SECONDS:
+        return moment + datetime.timedelta(seconds=amount * _SECONDS[unit])
+    year, month = divmod(moment.year * 12 + moment.month - 1 + amount * _MONTHS[unit], 12)
+    if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
+        raise ValueError
+    return moment.replace(year=year, month=month + 1, day=min(moment.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def _folded(op: str, args: tuple[Expr, ...]) -> Const | None:
+    """Numbers that are written out, combined as decimals: 0.06 + 0.01 is 0.07, which it is not in floats."""
+    if op not in _EXACT:
+        return None
+    values = [arg.value for arg in args if isinstance(arg, Const) and arg.type in ("integer", "number")]
+    if len(values) != 2 or any(value is None for value in values):
+        return None
+    found = _EXACT[op](*(Fraction(repr(value)) for value in values))
+    if abs(found) >= 2**62:
+        return None
+    return Const(int(found), "integer") if all(isinstance(v, int) for v in values) else Const(float(found), "number")
 
 
 def _dated(args: tuple[Expr, ...]) -> tuple[Expr, ...]:

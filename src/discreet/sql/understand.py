@@ -11,11 +11,14 @@ from sqlglot import exp
 
 from discreet.errors import QueryError
 from discreet.rational import power_of_two_below
-from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, domain_of, has_number, present, range_of
-from discreet.sql.parse import Text, parsed
+from discreet.sql.domains import domain_of, restricted
+from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, conjuncts, has_number, present, range_of
+from discreet.sql.parse import Text, parsed, span_of
 from discreet.sql.plan import Aggregate, AggregateKind, Key, Measure, Ordering, Output, Question
+from discreet.sql.relation import Filter
 from discreet.sql.schema import Schema, Type
-from discreet.sql.sources import Scope, Sources
+from discreet.sql.scope import Scope
+from discreet.sql.sources import Sources
 from discreet.sql.translate import Translator
 
 _CLAUSES = {"expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset"}
@@ -24,6 +27,7 @@ _FINENESS = {1: 2**30, 2: 2**18}
 sums of many to stay inside 64 bits."""
 GRID = 2**16
 """A quantile of values that are not whole is one of so many points of their range."""
+_NUMBER = 'Cast it to DOUBLE; or, for a column of a CSV or JSON file, declare it: type = "number".'
 EXTREMES = {"min": Fraction(1, 1000), "max": Fraction(999, 1000)}
 """MIN and MAX are answered as these quantiles: the true ones belong to single people."""
 
@@ -39,6 +43,15 @@ def understood(text: Any, schema: Schema) -> Question:
         raise QueryError("This question is nested too deeply. Ask for less at once.") from None
 
 
+_INSTEAD = {"approxdistinct": "Write COUNT(DISTINCT x), which has noise in any case."}
+_INSTEAD |= dict.fromkeys(("countif", "logicaland", "logicalor"), "Write COUNT(*) FILTER (WHERE …).")
+_INSTEAD |= dict.fromkeys(("mode", "approxtopk"), "Write COUNT(*) with GROUP BY, and ORDER BY it with a LIMIT.")
+_INSTEAD |= dict.fromkeys(
+    ("anyvalue", "first", "last", "argmax", "argmin", "arrayagg", "groupconcat"),
+    "It would show values of single people: write MEDIAN(x), or COUNT(*) with GROUP BY.",
+)
+"""What to write for aggregates that are not answered."""
+
 Parts = tuple[AggregateKind, tuple[int, ...], bool, Type]
 """The kind of an aggregate, its measures, whether it is of a sample, and its type."""
 
@@ -50,6 +63,7 @@ class _Reader:
         self.words, self.schema, self.query = words, schema, query
         self.measures: list[Measure] = []
         self.aggregates: list[Aggregate] = []
+        self.bounded: set[Field] = set()
         self._check_clauses()
         self.scope: Scope = Sources(words, schema).scope(query, {})
         if self.scope.relation.public:
@@ -98,7 +112,12 @@ class _Reader:
             self.words.refuse(
                 self.query, "This asks for rows of single people.", "Aggregate them: COUNT(*), AVG(age), MEDIAN(cost)."
             )
-        return replace(question, measures=tuple(self.measures), aggregates=tuple(self.aggregates))
+        return replace(
+            question,
+            measures=tuple(self.measures),
+            aggregates=tuple(self.aggregates),
+            bounded=frozenset(self.bounded),
+        )
 
     # --- keys ---------------------------------------------------------------------------------------------
 
@@ -111,9 +130,17 @@ class _Reader:
                 self.words.refuse(item, "An aggregate cannot be grouped by.", "Group by columns.")
             expr = self.scope.translate(node)
             if node not in nodes:
-                keys.append(Key(name or node.sql(), expr, domain_of(expr)))
+                keys.append(Key(name or node.sql(), expr, self._domain(expr)))
+                self.bounded |= set(expr.fields()) if keys[-1].domain is not None else set()
                 nodes.append(node)
         return tuple(keys), nodes
+
+    def _domain(self, key: Expr) -> tuple[Any, ...] | None:
+        """The values of a key that are declared, and that WHERE leaves."""
+        domain, relation = domain_of(key), self.scope.relation
+        if domain is None or not isinstance(relation, Filter):
+            return domain
+        return restricted(key, domain, conjuncts(relation.condition))
 
     def _grouped(self, item: exp.Expression) -> tuple[exp.Expression, str]:
         """What a GROUP BY item stands for: itself, an alias of the SELECT list, or its number."""
@@ -181,12 +208,12 @@ class _Reader:
         def put(part: Any) -> Any:
             for number, key in enumerate(self.key_nodes):
                 if part == key:
-                    return exp.column(f"k{number}", table="noisy")
+                    return _stands_for(part, f"k{number}")
             named = part.name.lower() if isinstance(part, exp.Column) and not part.table else ""
             if named in aliases and aliases[named] is not node and not self.scope.knows(named):
                 return aliases[named].copy().transform(put, copy=False)
             if isinstance(part, exp.Filter | exp.AggFunc | exp.WithinGroup):
-                return exp.column(self._aggregate(part).id, table="noisy")
+                return _stands_for(part, self._aggregate(part).id)
             return part
 
         placed = node.copy().transform(put, copy=False)
@@ -254,11 +281,10 @@ class _Reader:
         self._unknown_aggregate(node)
 
     def _unknown_aggregate(self, node: exp.Expression) -> NoReturn:
-        name = node.name if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) else node.key
         self.words.refuse(
             node,
-            f"{name.upper()} is not among the aggregates that are answered, or not in this form.",
-            "Use COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX.",
+            f"{self.words.name(node)} is not among the aggregates that are answered, or not in this form.",
+            _INSTEAD.get(node.key, "Use COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX."),
         )
 
     def _take(self, measure: Measure) -> int:
@@ -286,10 +312,11 @@ class _Reader:
             self.words.refuse(node, "DISTINCT is answered in COUNT only.", "Write SUM(x), or COUNT(DISTINCT x).")
         value = self.scope.translate(of)
         if value.type not in ("integer", "number", "boolean"):
-            self.words.unknown(node, f"{_shown(of)} is not a number.")
+            self.words.unknown(node, f"{_shown(of)} is not a number. {_NUMBER}")
         return value, self._within(node, value)
 
     def _within(self, node: exp.Expression, value: Expr) -> Range:
+        self.bounded |= set(value.fields())
         within = range_of(value)
         if within is None or not all(map(math.isfinite, within)) or max(map(abs, within)) > 1e15:
             self.words.refuse(
@@ -303,12 +330,11 @@ class _Reader:
         low, high = (Fraction(end) for end in within)
         whole = value.type in ("integer", "boolean")
         center = (low + high) / 2 if centered else Fraction(0)
-        if whole:
-            center = Fraction(math.floor(center))
-        largest = max(abs(low - center), abs(high - center))
-        step = power_of_two_below(largest / _FINENESS[power])
-        if whole:
-            step = max(step, Fraction(1))
+        fine, common = (_step(low, high, from_, whole, 1) for from_ in (center, Fraction(0)))
+        # a mean has the steps of a sum, unless its range is much narrower: the engine then adds them up once
+        fine = common if common <= 4 * fine else fine
+        center = math.floor(center / fine) * fine
+        step = fine if power == 1 else _step(low, high, center, whole, power)
         ends = math.floor((low - center) / step), math.ceil((high - center) / step)
         return self._take(Measure("sum", value, _both(where, has_number(value)), center, step, *ends, power))
 
@@ -334,6 +360,20 @@ class _Reader:
         last = max(1, math.floor((high - low) / step))
         measure = Measure("quantile", value, _both(where, has_number(value)), low, step, 0, last, quantile=share)
         return "quantile", (self._take(measure),), True, value.type
+
+
+def _step(low: Fraction, high: Fraction, center: Fraction, whole: bool, power: int) -> Fraction:
+    """What values are rounded to before they, or their squares, are added."""
+    step = power_of_two_below(max(abs(low - center), abs(high - center)) / _FINENESS[power])
+    return max(step, Fraction(1)) if whole else step
+
+
+def _stands_for(part: Any, field: str) -> exp.Column:
+    """A noisy field in the place of what it answers."""
+    column, span = exp.column(field, table="noisy"), span_of(part)
+    if span is not None:
+        column.meta.update(start=span[0], end=span[1])
+    return column
 
 
 def _plain(item: exp.Expression) -> exp.Expression:

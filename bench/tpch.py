@@ -1,0 +1,282 @@
+"""The 22 queries of TPC-H with customers protected: which are answered, how wrong, and how much slower than DuckDB.
+
+`python bench/tpch.py` asks each of `tpch.sql` as it is written, with the specification's validation parameters; where
+that is refused, in the words of its `rewritten` form, if it has one. The truth is what DuckDB says to the same text.
+Data of scale factor 1 (`--scale 0.1`: a tenth) are made once by tpchgen-cli into $BENCH_DATA (default: data beside the
+peers); the policy's bounds are from the specification, never from the data. `--only 1,3,6` asks only these, `--items
+10` lets a customer have so many line items in an answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import peers
+
+import discreet as dp
+
+DATA = Path(os.environ.get("BENCH_DATA") or peers.HOME / "data")
+EPSILON, DELTA = 1.0, 1e-8
+ITEMS, REPEAT = 160, 3
+"""Of a customer so many line items are used; times are the best of so many answers, errors the median over them."""
+TABLES = ("customer", "orders", "lineitem", "nation", "region", "part", "supplier", "partsupp")
+
+
+# --- data and policy ----------------------------------------------------------------------------------------
+
+
+def made(scale: str) -> Path:
+    """The folder of the tables, made when it is missing."""
+    folder = DATA / f"tpch-{scale}"
+    if not all((folder / f"{name}.parquet").exists() for name in TABLES):
+        peers.install("tpch")
+        print(f"making TPC-H data of scale factor {scale} in {folder}", file=sys.stderr, flush=True)
+        tool = peers.interpreter("tpch").parent / "tpchgen-cli"
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run([tool, "parquet", "-s", scale, "-o", folder, "--overwrite", "-q"], check=True)
+    return folder
+
+
+def policy(folder: Path, items: int, ledger: str) -> dict[str, Any]:
+    """What clause 4.2.3 of the specification says of the columns. A customer has about 10 orders, and an order 1 to 7
+    items; 40 orders and 160 items are guesses that few customers pass.
+    """
+    day = {"between": ["1992-01-01", "1998-12-31"]}
+    priorities = ["1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW"]
+    known: dict[str, dict[str, Any]] = {
+        "customer": {
+            "person": "c_custkey",
+            "rows_per_person": 1,
+            "columns": {
+                "c_acctbal": {"between": [-1000, 10_000]},
+                "c_mktsegment": {"choices": ["AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY"]},
+            },
+        },
+        "orders": {
+            "person": "o_custkey",
+            "rows_per_person": 40,
+            "groups_per_person": 5,
+            "columns": {
+                "o_orderdate": day,
+                "o_orderstatus": {"choices": ["F", "O", "P"]},
+                "o_orderpriority": {"choices": priorities},
+                "o_totalprice": {"between": [0, 800_000]},
+            },
+        },
+        "lineitem": {
+            "through": "l_orderkey -> orders.o_orderkey",
+            "rows_per_person": items,
+            "groups_per_person": 5,
+            "columns": {
+                "l_quantity": {"between": [1, 50]},
+                "l_extendedprice": {"between": [900, 105_000]},
+                "l_discount": {"between": [0, 0.1]},
+                "l_tax": {"between": [0, 0.08]},
+                "l_returnflag": {"choices": ["A", "N", "R"]},
+                "l_linestatus": {"choices": ["F", "O"]},
+                "l_shipmode": {"choices": ["AIR", "FOB", "MAIL", "RAIL", "REG AIR", "SHIP", "TRUCK"]},
+                **dict.fromkeys(("l_shipdate", "l_commitdate", "l_receiptdate"), day),
+            },
+        },
+        "partsupp": {
+            "public": True,
+            "columns": {"ps_supplycost": {"between": [1, 1000]}, "ps_availqty": {"between": [1, 9999]}},
+        },
+    }
+    return {
+        "ledger": {"path": ledger, "epsilon": 10, "delta": 1e-6, "delta_per_question": DELTA},
+        "unit": {"person": "c_custkey"},
+        "tables": {n: {"source": str(folder / f"{n}.parquet"), **known.get(n, {"public": True})} for n in TABLES},
+    }
+
+
+# --- queries ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Query:
+    """A query as it is written, its rewritten form and what was changed for it, and why it is rightly refused."""
+
+    number: int
+    text: str = ""
+    rewritten: str = ""
+    changed: str = ""
+    why: str = ""
+
+
+@dataclass
+class Result:
+    """What became of a query: `refusal` is what was said to the text as it is written."""
+
+    outcome: str
+    refusal: str = ""
+    clause: str = ""
+    errors: list[float] = field(default_factory=list)
+    shown: int = 0
+    true: int = 0
+    present: int = 0
+    declared: bool = True
+    private: float = 0.0
+    plain: float = 0.0
+
+
+def queries() -> list[Query]:
+    """The queries of the file beside this one: sections that begin with `-- number`, and what they are."""
+    found: dict[int, Query] = {}
+    for section in re.split(r"^-- (?=\d)", Path(__file__).with_suffix(".sql").read_text(), flags=re.MULTILINE)[1:]:
+        head, _, text = section.partition("\n")
+        number, kind, said = re.fullmatch(r"(\d+)(?: (\w+): (.*))?", head).groups()  # type: ignore[union-attr]
+        query = found.setdefault(int(number), Query(int(number)))
+        match kind:
+            case None:
+                query.text = text.strip()
+            case "rewritten":
+                query.rewritten, query.changed = text.strip(), said
+            case "why":
+                query.why = said
+    return list(found.values())
+
+
+# --- one query ----------------------------------------------------------------------------------------------
+
+
+def asked(query: Query, folder: Path, items: int, plain: duckdb.DuckDBPyConnection) -> Result:
+    """Ask it as it is written, or else rewritten."""
+    refusal = clause = ""
+    for outcome, text in (("as written", query.text), ("rewritten", query.rewritten)):
+        if not text:
+            continue
+        try:
+            return measured(text, folder, items, plain, Result(outcome, refusal, clause))
+        except (dp.NotAllowed, dp.QueryError) as error:
+            said, *pointed = str(error).split("\n")
+            if outcome == "rewritten":
+                print(f"the rewritten {query.number} is refused, too: {error}", file=sys.stderr, flush=True)
+            else:
+                refusal, clause = said, underlined(pointed)
+    return Result("refused", refusal, clause)
+
+
+def underlined(lines: list[str]) -> str:
+    """The part of a question that a refusal points at."""
+    if len(lines) != 2:
+        return ""
+    start = lines[1].index("^")
+    return lines[0][start : start + lines[1].count("^")]
+
+
+def measured(text: str, folder: Path, items: int, plain: duckdb.DuckDBPyConnection, result: Result) -> Result:
+    """Answer in turn with and without noise, each time under a new ledger: an old one would repeat its answer."""
+    private, fast = [], []
+    for _ in range(REPEAT):
+        with tempfile.TemporaryDirectory(prefix="bench-tpch-") as home:
+            database = dp.connect(policy(folder, items, f"{home}/tpch.ledger"))
+            start = time.perf_counter()
+            answer = database.sql(text, epsilon=EPSILON)
+            private.append(time.perf_counter() - start)
+            database.close()
+        start = time.perf_counter()
+        truth = plain.execute(text).fetchall()
+        fast.append(time.perf_counter() - start)
+        names = [output.name for output in answer.question.outputs]
+        keys = [place for place, name in enumerate(names) if f"{name}_error" not in answer.table.column_names]
+        # a LIMIT takes other groups from noisy values than from true ones: errors are against all of them
+        whole = by_key(plain.execute(re.sub(r"\nlimit \d+$", "", text)).fetchall(), keys)
+        noisy = by_key([tuple(row[name] for name in names) for row in answer.table.to_pylist()], keys)
+        result.errors += [
+            1.0 if value is None else abs(float(value) - float(true)) / abs(float(true))
+            for key in noisy.keys() & whole.keys()
+            for value, true in zip(noisy[key], whole[key], strict=True)
+            if true
+        ]
+        wanted = by_key(truth, keys)
+        result.shown, result.true, result.present = len(noisy), len(wanted), len(noisy.keys() & wanted.keys())
+        result.declared = all(key.domain is not None for key in answer.question.keys)
+    result.private, result.plain = min(private), min(fast)
+    return result
+
+
+def by_key(rows: list[tuple[Any, ...]], keys: list[int]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    return {
+        tuple(row[place] for place in keys): tuple(v for place, v in enumerate(row) if place not in keys)
+        for row in rows
+    }
+
+
+# --- tables -------------------------------------------------------------------------------------------------
+
+
+def line(*cells: Any) -> None:
+    print(f"| {' | '.join(str(cell) for cell in cells)} |", flush=True)
+
+
+def table(*titles: str) -> None:
+    line(*titles)
+    print(f"|{'---|' * len(titles)}", flush=True)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:,.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
+
+
+def row(query: Query, result: Result) -> list[str]:
+    if result.outcome == "refused":
+        return [str(query.number), "refused", query.why or result.refusal, *["–"] * 6]
+    told = query.changed if result.outcome == "rewritten" else ""
+    outcome = result.outcome if result.shown else f"{result.outcome}, empty"
+    off = percent(statistics.median(result.errors)) if result.errors else "–"
+    there = "–" if result.declared else f"{100 * result.present / result.true:.0f}%"
+    times = [f"{result.private:.2f}", f"{result.plain:.3f}", f"{result.private / result.plain:.1f}"]
+    return [str(query.number), outcome, told, off, f"{result.shown:,} / {result.true:,}", there, *times]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--scale", default="1", choices=["0.1", "1"])
+    parser.add_argument("--only", default="", help="numbers of queries, such as 1,3,6")
+    parser.add_argument("--items", default=ITEMS, type=int)
+    words = parser.parse_args()
+    chosen = {int(number) for number in words.only.split(",") if number}
+    folder = made(words.scale)
+    plain = duckdb.connect()
+    for name in TABLES:
+        plain.execute(f"CREATE VIEW {name} AS FROM read_parquet('{folder / name}.parquet')")
+    results: list[tuple[Query, Result]] = []
+    for query in queries():
+        if not chosen or query.number in chosen:
+            results.append((query, asked(query, folder, words.items, plain)))
+            print(f"query {query.number}: {results[-1][1].outcome}", file=sys.stderr, flush=True)
+    print(
+        f"TPC-H, scale factor {words.scale}, customers protected; ε = {EPSILON:g} and δ = {DELTA:g} for each query; "
+        f"at most {words.items} line items of a customer; "
+        f"{os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}); best of {REPEAT}\n"
+    )
+    told = ("query", "outcome", "changed, or why refused", "median error", "groups shown / true", "true ones shown")
+    table(*told, "private, s", "DuckDB, s", "÷")
+    for pair in results:
+        line(*row(*pair))
+    print("\nWhat was said to the texts as they are written\n")
+    table("query", "clause", "refusal")
+    for query, result in results:
+        if result.refusal:
+            line(query.number, f"`{' '.join(result.clause.split())}`" if result.clause else "", result.refusal)
+    counts = [sum(r.outcome == name for _, r in results) for name in ("as written", "rewritten", "refused")]
+    empty = sum(r.outcome != "refused" and not r.shown for _, r in results)
+    print(
+        f"\n{counts[0]} of {len(results)} as written, {counts[1]} rewritten, {counts[2]} refused; {empty} show no group"
+    )
+
+
+if __name__ == "__main__":
+    main()

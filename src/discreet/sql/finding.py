@@ -1,0 +1,276 @@
+"""Bounds that are found privately before a question is answered: ranges, frequencies, groups per person ("auto").
+
+Each is a release of its own, charged before it is drawn and kept: asked again of the same data at the same ε it costs
+nothing. What is found from it is computed from noisy counts alone; where too few people have values to find anything,
+a public default of the same shape takes its place.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.engines import duckdb as words
+from discreet.engines.duckdb import DuckDB
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.unit import Unit
+from discreet.mechanisms.combine import Composed
+from discreet.mechanisms.laplace import Laplace
+from discreet.queries.sensitivity import Sensitivity
+from discreet.randomness import random_integer
+from discreet.rational import significant
+from discreet.sql.compile import Bounds, Statement
+from discreet.sql.expressions import Origin
+from discreet.sql.plan import Measure, Question
+from discreet.sql.relation import DEFAULTS, Few, Names, Relation
+from discreet.sql.rows import rows_of
+from discreet.sql.schema import AUTO, Column, Schema
+from discreet.sql.stability import parts_of
+
+SHARE, MOST_SHARE = Fraction(1, 10), Fraction(1, 2)
+"""Every bound that is found takes this part of a question's ε; all of them together at most so much."""
+OCTAVES = {"integer": (0, 50), "number": (-16, 50)}
+"""Numbers are sorted by size: those under 2^first are 0, then one bin for each doubling, on either side of 0."""
+YEARS = range(1900, 2101)
+SURE = 0.999
+MOST_GROUPS = 100
+IMAGINED_GROUPS = 100
+"""Groups whose number is not declared are weighed as if there were so many."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One release: what is found, of what, what is read for it, with which noise, and what is made of the numbers."""
+
+    what: str
+    of: Relation
+    read: Callable[[DuckDB], Any]
+    mechanism: Any
+    sensitivity: Any
+    value: Callable[[Any], Any]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is charged for it."""
+        return self.mechanism.guarantee(self.sensitivity)  # type: ignore[no-any-return]
+
+
+def share_of(count: int) -> Fraction:
+    """The part of ε that each of so many findings takes."""
+    return min(SHARE, MOST_SHARE / max(count, 1))
+
+
+def columns_to_find(question: Question) -> list[tuple[str, Origin]]:
+    """The columns whose range or frequency the question needs, and has not."""
+    ranges = {("between", origin) for field in question.bounded for origin in field.found}
+    joined = {("frequency", part.found) for part in parts_of(question.relation) if isinstance(part, Few) and part.found}
+    return sorted(ranges | joined)
+
+
+def found_in(schema: Schema, name: str, origin: Origin, value: Any) -> Schema:
+    """The schema with a bound of a column that was found."""
+    table = schema.tables[origin[0]]
+    columns = {**table.columns, origin[1]: replace(table.columns[origin[1]], **{name: value})}
+    return replace(schema, tables={**schema.tables, table.name: replace(table, columns=columns)})
+
+
+def column_finding(schema: Schema, name: str, origin: Origin, epsilon: Fraction) -> Finding:
+    """How a bound of a column is found."""
+    return (_range if name == "between" else _frequency)(schema, origin, epsilon)
+
+
+# --- ranges -------------------------------------------------------------------------------------------------
+
+
+def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> Finding:
+    """The range of a column, from how many people have a value in each bin: one value, chosen at random, of each."""
+    column = schema.tables[origin[0]].columns[origin[1]]
+    relation = Names(schema).scan(schema.tables[origin[0]])
+    bins = _bins(column)
+    bound = Sensitivity(_of_one(schema.unit), "L1", schema.unit, len(bins), grain=1)
+    noise = _whole(bound, epsilon)
+    least = float(noise.error(SURE, values=len(bins)))
+
+    def read(engine: DuckDB) -> Any:
+        found = dict(engine.rows(_binned(relation, column, engine.relations)))
+        return np.array([found.get(bin, 0) for bin in bins], dtype=np.int64)
+
+    def value(noisy: Any) -> tuple[Any, Any]:
+        seen = [bin for bin, count in zip(bins, np.asarray(noisy).tolist(), strict=True) if count > least]
+        return _ends(column, seen)
+
+    return Finding(f"the range of {'.'.join(origin)}", relation, read, noise, bound, value)
+
+
+def _bins(column: Column) -> range:
+    if column.type in ("date", "timestamp"):
+        return YEARS
+    first, last = OCTAVES[column.type]
+    return range(first - last, last - first + 1)
+
+
+def _binned(relation: Relation, column: Column, sources: dict[str, str]) -> str:
+    """How many people (or rows) have a value in each bin."""
+    field = next(field for field in relation.fields if field.name == column.name)
+    name = words.quoted(field.id)
+    if column.type in ("date", "timestamp"):
+        bin = words.year_bin(name, YEARS[0], YEARS[-1])
+    else:
+        bin = words.octave_bin(name, *OCTAVES[column.type])
+    rows = f"SELECT {bin} AS bin{_whose(relation)} FROM ({rows_of(relation, sources)})"
+    rows = f"SELECT * FROM ({rows}) WHERE bin IS NOT NULL"
+    if relation.person is not None:
+        rows = words.one_of_each(f"{rows} AND person IS NOT NULL", "person", "bin")
+    return f"SELECT bin, count(*) FROM ({rows}) GROUP BY bin"
+
+
+def _whose(relation: Relation) -> str:
+    return "" if relation.person is None else f", {words.quoted(relation.person.id)} AS person"
+
+
+def _ends(column: Column, seen: list[int]) -> tuple[Any, Any]:
+    """From the first bin to the last one that enough people have values in."""
+    if not seen:
+        return DEFAULTS[column.type]
+    low, high = min(seen), max(seen)
+    if column.type == "date":
+        return datetime.date(low, 1, 1), datetime.date(high, 12, 31)
+    if column.type == "timestamp":
+        return datetime.datetime(low, 1, 1), datetime.datetime(high + 1, 1, 1)
+    ends = _edge(column, low, outer=low < 0), _edge(column, high, outer=high > 0)
+    return ends if ends[0] < ends[1] else DEFAULTS[column.type]
+
+
+def _edge(column: Column, bin: int, *, outer: bool) -> int | float:
+    """The end of a bin that is farther from 0, or the nearer one."""
+    if bin == 0:
+        return 0
+    power = OCTAVES[column.type][0] + abs(bin) - (0 if outer else 1)
+    return int(math.copysign(min(2.0**power, 1e15), bin)) if power >= 0 else math.copysign(2.0**power, bin)
+
+
+# --- frequencies --------------------------------------------------------------------------------------------
+
+
+def _frequency(schema: Schema, origin: Origin, epsilon: Fraction) -> Finding:
+    """How many rows share a value, at most: one row more or less changes that by one."""
+    bound = Sensitivity(1, "L1", schema.unit, grain=1)
+    noise = _whole(bound, epsilon)
+    margin = float(noise.error(0.95))
+
+    def read(engine: DuckDB) -> Any:
+        key = words.quoted(origin[1])
+        counts = f"SELECT count(*) AS n FROM {engine.relations[origin[0]]} WHERE {key} IS NOT NULL GROUP BY {key}"
+        return np.array([engine.rows(f"SELECT coalesce(max(n), 0) FROM ({counts})")[0][0]], dtype=np.int64)
+
+    def value(noisy: Any) -> int:
+        return max(1, int(np.asarray(noisy)[0]) + math.ceil(margin))
+
+    relation = Names(schema).scan(schema.tables[origin[0]])
+    return Finding(f"how many rows share one {'.'.join(origin)}", relation, read, noise, bound, value)
+
+
+# --- groups per person --------------------------------------------------------------------------------------
+
+
+def wants_groups(question: Question) -> bool:
+    """Whether the number of groups that one person may be in is to be found for this question."""
+    private = [table for table in question.relation.tables() if not table.public]
+    return bool(question.keys) and any(table.groups_per_person == AUTO for table in private)
+
+
+def groups_finding(
+    question: Question,
+    unit: Unit,
+    bounds: Bounds,
+    cells: int | None,
+    epsilon: Fraction,
+    noise_of: Callable[[Bounds], Any],
+) -> Finding:
+    """How many groups of one person to use: from how many people have so many groups, and how many rows there are.
+
+    With few groups a part of the rows is lost, with many the noise grows: the sum of both, measure by measure and
+    relative to a group of average size, is least for the number that is found. `noise_of` prices a bound.
+    """
+    most = min(bounds.groups, MOST_GROUPS)
+    people = Sensitivity(_of_one(unit), "L1", unit, most, grain=1)
+    rows = Sensitivity(_of_one(unit) * bounds.rows, "L1", unit, grain=1)
+    noise = Composed(mechanisms=(_whole(people, epsilon / 2), _whole(rows, epsilon / 2)))
+
+    def read(engine: DuckDB) -> Any:
+        plain = replace(question, measures=(Measure("count"),), aggregates=(), outputs=())
+        statement = _Spread(plain, engine.relations, bounds, random_integer(62))
+        found = {groups: (count, total) for groups, count, total in engine.rows(statement.spread(most))}
+        counts = np.array([found.get(groups, (0, 0))[0] for groups in range(1, most + 1)], dtype=np.int64)
+        return counts, np.array([sum(int(total) for _, total in found.values())], dtype=np.int64)
+
+    def value(noisy: Any) -> int:
+        counts, (total,) = (np.maximum(np.asarray(part, dtype=np.float64), 0.0) for part in noisy)
+        return _best(question, bounds, counts, total, cells or IMAGINED_GROUPS, noise_of)
+
+    return Finding(f"groups_per_person in {question.same}", question.relation, read, noise, [people, rows], value)
+
+
+class _Spread(Statement):
+    """Over how many groups people spread."""
+
+    def spread(self, most: int) -> str:
+        """How many people have so many groups, and how many rows they have, each at most as many as one may have."""
+        assert self.bounds is not None
+        self.steps += [
+            ("pairs", self._grouped(["count(*) AS n"], self.rows, ["person", *self.keys])),
+            (
+                "people",
+                f"SELECT least(count(*), {most}) AS groups, least({words.exact_sum('n')}, {self.bounds.rows}) AS n "
+                "FROM pairs GROUP BY person",
+            ),
+        ]
+        return self._query(f"SELECT groups, count(*), {words.exact_sum('n')} FROM people GROUP BY groups")
+
+
+def _best(
+    question: Question, bounds: Bounds, counts: Any, total: float, cells: int, noise_of: Callable[[Bounds], Any]
+) -> int:
+    """The number of groups with the least sum of what is lost and of the noise."""
+    groups = np.arange(1, len(counts) + 1)
+    pairs = max(float(counts @ groups), 1.0)
+    size = max(total, pairs) / cells
+
+    def cost(most: int) -> float:
+        lost = float(counts @ np.maximum(groups - most, 0)) / pairs
+        parts = noise_of(replace(bounds, groups=most)).parts
+        return sum(
+            lost + float(part.error(0.5)) / (size * _typical(measure))
+            for measure, part in zip(question.measures, parts, strict=True)
+        )
+
+    return min(candidates(len(counts)), key=cost)
+
+
+def candidates(most: int) -> list[int]:
+    """The numbers that are weighed: all small ones, then about six for each doubling."""
+    found = {min(most, round(2 ** (step / 6))) for step in range(6 * most.bit_length() + 1)}
+    return sorted(found)
+
+
+def _typical(measure: Measure) -> float:
+    """What a row adds to a measure, if values lie evenly in their range."""
+    return measure.reach**measure.power / (1 + measure.power) if measure.kind == "sum" else 1.0
+
+
+# --- noise --------------------------------------------------------------------------------------------------
+
+
+def _of_one(unit: Unit) -> int:
+    """A unit is in one bin; replaced, it leaves one for another."""
+    return 1 if unit.neighbors == "add_or_remove" else 2
+
+
+def _whole(bound: Sensitivity, epsilon: Fraction) -> Laplace:
+    return Laplace(scale=significant(bound.exact / epsilon, up=True), step=1)
