@@ -181,3 +181,18 @@ def test_a_table_with_another_name_for_the_person_is_marked() -> None:
     sales, rooms = text.split("[tables.sales]")[1].split("[tables.rooms]")
     assert re.search(r'^person = "customer_id" +# GUESS', sales, flags=re.MULTILINE)
     assert re.search(r"^# public = true +# DECIDE", rooms, flags=re.MULTILINE)
+
+
+def test_types_of_a_csv_are_guessed_once_and_then_declared(init, tmp_path: Path) -> None:
+    rows = "".join(f"{n},{n}.5,Haifa,2024-01-01,true\n" for n in range(200))
+    (tmp_path / "people.csv").write_text(f"person_id,cost,city,day,smokes\n{rows}", "utf-8")
+    assert init("people.csv").status == 0
+    text = (tmp_path / "policy.toml").read_text("utf-8")
+    assert re.search(r'^\[tables.people.columns.cost\]\ntype = "number" +# GUESS', text, flags=re.MULTILINE)
+    (tmp_path / "policy.toml").write_text(text.replace("# rows_per_person", "rows_per_person"), "utf-8")
+    (tmp_path / "people.csv").write_text(f"person_id,cost,city,day,smokes\n{rows}x,{CANARY},1,2,3,4\n", "utf-8")
+    people = dp.connect(tmp_path / "policy.toml")
+    types = {name: column.type for name, column in people.schema.tables["people"].columns.items()}
+    assert types == {"person_id": "integer", "cost": "number", "city": "text", "day": "date", "smokes": "boolean"}
+    question = "SELECT COUNT(*) FROM people WHERE smokes AND day < DATE '2025-01-01' AND cost < 100"
+    assert people.sql(question, epsilon=0.5).table.num_rows == 1

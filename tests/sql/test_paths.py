@@ -206,10 +206,27 @@ def test_one_row_for_each_person_is_priced_as_one():
     plan = asked.plan(text, epsilon=1)
     assert plan.bounds.rows == 1
     assert measured(plan.question, asked.engine, plan.bounds, plan.cells)[0].tolist() == [1]
+    joined = "SELECT v.pid, COUNT(*) AS k FROM items i JOIN visits v ON i.vid = v.vid GROUP BY v.pid"
+    assert asked.plan(f"SELECT COUNT(*) AS n FROM ({joined}) u", epsilon=1).bounds.rows == 1
     by_city = "SELECT COUNT(*) AS n FROM (SELECT pid, c, COUNT(*) AS k FROM visits GROUP BY pid, c) u"
     assert asked.plan(by_city, epsilon=1).bounds.rows == 20
     both = "SELECT COUNT(*) AS n FROM (SELECT pid FROM visits UNION ALL SELECT pid FROM visits) u"
     assert asked.plan(both, epsilon=1).bounds.rows == 40
+
+
+def test_people_are_counted_by_whichever_of_their_columns():
+    """Of a join, the person's column on either side counts people, at the price of people."""
+    asked = database(
+        data_of([(1, 7, "e"), (2, 8, "f"), (3, 9, "f")], [(7, 0, "a", 5), (7, 1, "b", 5), (8, 2, "a", 1)], [])
+    )
+    text = "SELECT COUNT(DISTINCT v.pid) AS n FROM items i JOIN visits v ON i.vid = v.vid"
+    plan = asked.plan(text, epsilon=1)
+    assert [measure.kind for measure in plan.question.measures] == ["people"]
+    assert measured(plan.question, asked.engine, plan.bounds, plan.cells)[0].tolist() == [2]
+    some = "(SELECT * FROM visits WHERE c = 'f') w"
+    left = f"SELECT COUNT(DISTINCT w.pid) AS n FROM visits v LEFT JOIN {some} ON v.pid = w.pid"
+    plan = asked.plan(left, epsilon=1)
+    assert measured(plan.question, asked.engine, plan.bounds, plan.cells)[0].tolist() == [2]
 
 
 def test_groups_of_others_in_from_are_refused():

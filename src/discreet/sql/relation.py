@@ -144,11 +144,14 @@ class Project(_OfOne):
 
 @dataclass(frozen=True)
 class PerPerson(_OfOne):
-    """One row for each person and keys: the keys, and aggregates (count, sum, avg, min, max) of that person's rows."""
+    """One row for each person and keys: the keys, and aggregates (count, sum, avg, min, max) of that person's rows.
+    `once` when all keys are the person.
+    """
 
     keys: tuple[Expr, ...]
     columns: tuple[tuple[Field, str, Expr], ...]
     person: Field | None
+    once: bool
 
     @property
     def fields(self) -> tuple[Field, ...]:  # type: ignore[override]
@@ -196,7 +199,7 @@ def rows_of_person(relation: Relation) -> int:
     match relation:
         case Scan(table=table) | Led(scan=Scan(table=table)):
             return 1 if table.public else table.rows_per_person or 1
-        case PerPerson(source=source, keys=(Ref(field=key),)) if key == source.person:
+        case PerPerson(once=True):
             return 1
         case Both(left=left, right=right):
             return rows_of_person(left) + rows_of_person(right)

@@ -130,7 +130,7 @@ class Sources:
         """GROUP BY in FROM, by the person or a key that leads to one: each of its rows is made of one person's own."""
         relation = scope.relation
         keys = [(item, scope.translate(item)) for item in node.args["group"].expressions]
-        led = [self.schema.leads(e.field.origin) for _, e in keys if isinstance(e, Ref)]
+        led = [self.schema.leads(e.field.origin) if isinstance(e, Ref) else None for _, e in keys]
         if relation.person is None or not any(led) or _plain_group(node) is not None:
             self.words.refuse(
                 node.args["group"],
@@ -144,7 +144,8 @@ class Sources:
         self._check_names(node, [field for field, _, _ in shown])
         owner = [f for f, word, e in shown if word == "key" and isinstance(e, Ref) and e.field == relation.person]
         person = owner[0] if owner else self.names.fresh("", relation.person)
-        return PerPerson(relation, tuple(expr for _, expr in keys), tuple(shown), person)
+        once = all(one == "person" for one in led)
+        return PerPerson(relation, tuple(expr for _, expr in keys), tuple(shown), person, once)
 
     def _of_person(
         self, scope: Scope, relation: Relation, name: str, node: exp.Expression, keys: list[tuple[exp.Expression, Expr]]

@@ -303,6 +303,9 @@ class _Reader:
             value = self.scope.translate(node.this.expressions[0])
             if isinstance(value, Ref) and value.field == self.scope.relation.person:
                 return self._take(Measure("people", where=where))
+            if isinstance(value, Ref) and self.schema.leads(value.field.origin) == "person":
+                # the same person, or nobody where a LEFT JOIN met none
+                return self._take(Measure("people", where=_both(where, present(value))))
             return self._take(Measure("distinct", value, _both(where, present(value))))
         value = self.scope.translate(node.this)
         return self._take(Measure("count", where=_both(where, present(value))))
