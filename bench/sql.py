@@ -27,7 +27,7 @@ DATA = Path(os.environ.get("BENCH_DATA") or peers.HOME / "data")
 LARGE, MIDDLE, SMALL = 10_000_000, 1_000_000, 20_000
 PEOPLE, GROUPS, TOP = 10, 1000, 100
 """So many rows for each person on average; groups; and the largest groups, over which errors are averaged."""
-MAX_GROUPS, MAX_ROWS = 5, 10
+MAX_GROUPS, MAX_ROWS, WIDE = 5, 10, 20
 EPSILON, DELTA = 1.0, 1e-6
 LOW, HIGH = 0, 100
 REPEAT, PATIENCE = 3, 90.0
@@ -85,10 +85,12 @@ def discreet(data: str, protects: str, *, anew: bool = False) -> Callable[[], An
         "source": data,
         "columns": {"group_key": {"between": [0, GROUPS - 1]}, "value": {"between": [LOW, HIGH]}},
     }
-    if protects == "person":
-        bounds = {"groups_per_person": MAX_GROUPS, "rows_per_group": MAX_ROWS}
-        table |= {"person": "user_id", "rows_per_person": MAX_GROUPS * MAX_ROWS, **bounds}
-    unit = {"person": "user_id"} if protects == "person" else {"row": True}
+    if protects != "row":
+        fixed = protects == "person"
+        most, rows = (MAX_GROUPS, MAX_ROWS) if fixed else (WIDE, WIDE)
+        table |= {"person": "user_id", "rows_per_person": most * rows, "rows_per_group": rows}
+        table["groups_per_person"] = most if fixed else "auto"
+    unit = {"row": True} if protects == "row" else {"person": "user_id"}
     folder = tempfile.TemporaryDirectory(prefix="bench-sql-")  # gone with the process
 
     def opened() -> Any:
@@ -165,6 +167,7 @@ def smartnoise(data: str) -> Callable[[], Answer]:
 SYSTEMS: dict[str, tuple[str, str, Callable[[str], Callable[[], Answer]]]] = {
     "duckdb": ("DuckDB, not private", "", duckdb),
     "person": ("discreet", "", lambda data: discreet(data, "person")),
+    "auto": ('discreet, `groups_per_person="auto"`', "", lambda data: discreet(data, "auto")),
     "row": ("discreet, `row()`", "", lambda data: discreet(data, "row")),
     "row_anew": ("… opened for each question", "", lambda data: discreet(data, "row", anew=True)),
     "opendp": ("OpenDP", "opendp-polars", opendp),
@@ -269,7 +272,7 @@ def compared(rows: int, systems: list[str], base: str = "person") -> None:
 def person(everyone: bool) -> None:
     slow = ["smartnoise"] if everyone else []
     print(f"\n### {LARGE:,} rows, a person protected{_load()}\n")
-    compared(LARGE, ["duckdb", "person", "opendp", *slow])
+    compared(LARGE, ["duckdb", "person", "auto", "opendp", *slow])
 
 
 def row_level(everyone: bool) -> None:
@@ -279,7 +282,7 @@ def row_level(everyone: bool) -> None:
 
 def with_peers(everyone: bool) -> None:
     print(f"\n### {MIDDLE:,} rows, a person protected{_load()}\n")
-    compared(MIDDLE, ["duckdb", "person", "opendp", "smartnoise"])
+    compared(MIDDLE, ["duckdb", "person", "auto", "opendp", "smartnoise"])
 
 
 def small(everyone: bool) -> None:

@@ -376,6 +376,18 @@ from (
 group by cntrycode
 order by cntrycode
 
+-- 4 orders: 1/26
+-- 5 items: 1/7 1/25
+-- 6 items: 1/7 3/11 1/2
+-- 7 items: 2/7 1/25
+-- 8 items: 2/7 1/150
+-- 9 items: 1/18
+-- 12 items: 1/7 2/7 1/2
+-- 14 items: 1/84
+-- 15 items: 1/28
+-- 17 items: 1/1000
+-- 19 items: 1/1000
+-- 21 items: 1/25 1/2
 -- 2 why: it lists rows of public tables: DuckDB can be asked directly
 -- 11 why: it sums over public tables only: DuckDB can be asked directly
 -- 16 why: it counts in public tables only: DuckDB can be asked directly

@@ -1,4 +1,4 @@
-"""A clinic whose owner knows little of the data: prescriptions lead to people through visits, bounds are found privately.
+"""A clinic whose owner knows little of the data: bounds are found privately, prescriptions lead to people by visits.
 
 Run it with `python examples/bounds_found.py`. Nothing outside a temporary folder is touched.
 """

@@ -202,6 +202,7 @@ def groups_finding(
     people = Sensitivity(_of_one(unit), "L1", unit, most, grain=1)
     rows = Sensitivity(_of_one(unit) * bounds.rows, "L1", unit, grain=1)
     noise = Composed(mechanisms=(_whole(people, epsilon / 2), _whole(rows, epsilon / 2)))
+    least = float(noise.mechanisms[0].error(0.95, values=most))
 
     def read(engine: DuckDB) -> Any:
         plain = replace(question, measures=(Measure("count"),), aggregates=(), outputs=())
@@ -211,8 +212,9 @@ def groups_finding(
         return counts, np.array([sum(int(total) for _, total in found.values())], dtype=np.int64)
 
     def value(noisy: Any) -> int:
-        counts, (total,) = (np.maximum(np.asarray(part, dtype=np.float64), 0.0) for part in noisy)
-        return _best(question, bounds, counts, total, cells or IMAGINED_GROUPS, noise_of)
+        counts, (total,) = (np.asarray(part, dtype=np.float64) for part in noisy)
+        seen = np.where(counts > least, counts, 0.0)  # noise alone would look like many people with many groups
+        return _best(question, bounds, seen, total, cells or IMAGINED_GROUPS, noise_of)
 
     return Finding(f"groups_per_person in {question.same}", question.relation, read, noise, [people, rows], value)
 

@@ -26,6 +26,8 @@ from discreet.sql.compile import Bounds
 from discreet.sql.plan import Aggregate, Measure, Question
 
 Noise = Literal["Laplace", "Gaussian"]
+LARGE = 50
+"""Above this ε hardly any noise is left: it is not composed numerically, which would take long and gain nothing."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,13 @@ class Price:
     noise: Noise
     shares: tuple[Fraction, ...]
     delta: Fraction = Fraction(0)
+    epsilon: Fraction = Fraction(0)
 
     @property
     def cost(self) -> Approx:
-        """What is promised, as an ε at the δ that was given."""
+        """What is promised, as an ε at the δ that was given; no more than was asked for."""
+        if self.delta and self.epsilon > LARGE:
+            return Approx(epsilon=tidy(self.epsilon), delta=tidy(self.delta))
         largest = self.guarantee.largest_loss
         if largest is not None and not self.guarantee.infinite and not self.delta:
             return Pure(epsilon=tidy(significant(largest, up=True)))
@@ -143,7 +148,7 @@ def priced(
     total, slack = check_epsilon(epsilon), check_delta(delta)
     shares = shares_of(question, weights)
     if all(key.domain is not None for key in question.keys):
-        return _least(question, unit, bounds, cells, total, slack, shares)
+        return replace(_least(question, unit, bounds, cells, total, slack, shares), epsilon=total)
     if not slack:
         raise InvalidArgument(
             "Groups whose keys are not declared need a delta: give delta=1e-8, or delta_per_question in the policy."
@@ -155,7 +160,7 @@ def priced(
     chosen = KeySelection.for_guarantee(Approx(epsilon=total - left, delta=rest), keys_per_person=groups)
     mechanism = SelectedGroups(selection=chosen, answers=offer.mechanism)
     guarantee = compose([chosen.guarantee().stated_for(unit), offer.guarantee])
-    return replace(offer, mechanism=mechanism, guarantee=guarantee, delta=slack)
+    return replace(offer, mechanism=mechanism, guarantee=guarantee, delta=slack, epsilon=total)
 
 
 def _least(
@@ -169,6 +174,8 @@ def _least(
 ) -> Price:
     """The better of the two kinds of noise, by public facts."""
     offers = [_with_laplace(question, unit, bounds, cells, total, shares)]
+    if total > LARGE:
+        return offers[0]
     chosen = any(measure.kind == "quantile" for measure in question.measures)
     if slack and any(measure.kind != "quantile" for measure in question.measures):
         gaussian = _with_gaussian(offers[0], question, unit, bounds, cells, total, slack)

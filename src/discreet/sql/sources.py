@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from discreet.sql.domains import domain_of
-from discreet.sql.expressions import Const, Expr, Field, Range, Ref, range_of
+from discreet.sql.domains import domain_of, restricted
+from discreet.sql.expressions import Const, Expr, Field, Range, Ref, conjuncts, range_of
 from discreet.sql.joins import Joins
 from discreet.sql.parse import Text
 from discreet.sql.relation import Both, Filter, Names, PerPerson, Project, Relation, rows_of_person
@@ -118,7 +118,7 @@ class Sources:
         for item in node.expressions:
             columns += self._columns(scope, item)
         self._check_names(node, [field for field, _ in columns])
-        return self._project(scope.relation, columns)
+        return self._project(scope.relation, [(_left(field, expr, scope.relation), expr) for field, expr in columns])
 
     def _check_names(self, node: exp.Expression, fields: list[Field]) -> None:
         if len({field.name.lower() for field in fields}) < len(fields):
@@ -231,6 +231,15 @@ class Sources:
         name = item.alias_or_name or item.sql()
         known = expr.field if isinstance(expr, Ref) else _like(expr)
         return [(self.names.fresh(name, known), expr)]
+
+
+def _left(field: Field, expr: Expr, source: Relation) -> Field:
+    """A column with the values that the WHERE of its query leaves."""
+    domain = domain_of(expr)
+    if domain is None or not isinstance(source, Filter):
+        return field
+    left = restricted(expr, domain, conjuncts(source.condition))
+    return replace(field, choices=left) if len(left) < len(domain) else field
 
 
 def _plain_group(node: exp.Select) -> str | None:
