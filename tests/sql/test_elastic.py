@@ -173,3 +173,10 @@ def test_a_frequency_is_found_and_enforced():
 def test_an_unfound_frequency_is_one():
     plan = database([], [], "auto").plan(TWO, epsilon=1)
     assert [part.most for part in stability.parts_of(plan.question.relation) if isinstance(part, Few)] == [1, 1]
+
+
+def test_a_truncation_that_is_priced_as_one_row_is_found(monkeypatch):
+    """The check above fails on a mutant that forgets the row that is put out."""
+    monkeypatch.setattr(stability, "_times", lambda counts, factor: counts)
+    with pytest.raises(AssertionError):
+        test_the_count_moves_by_what_is_priced_where_rows_are_put_out()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import testing
 from discreet.database import Database
+from discreet.engines import duckdb as words
 from discreet.engines.duckdb import DuckDB
 from discreet.sql import finding
 from discreet.sql.schema import Column, Schema, Table
@@ -295,3 +296,23 @@ def test_with_the_same_findings_neighbors_look_the_same(capture, monkeypatch):
             answer = asked.sql(text, epsilon=1)
         seen.append((texts, list(tape.calls), answer.table.schema, answer.notes, str(answer.cost)))
     assert all(one == seen[0] for one in seen)
+
+
+# --- mutants --------------------------------------------------------------------------------------------------
+
+
+def test_a_person_who_counts_in_every_bin_is_found(monkeypatch):
+    monkeypatch.setattr(words, "one_of_each", lambda rows, key, value: f"SELECT {value} FROM ({rows})")
+    own = [row(1, x=float(2**n)) for n in range(6)]
+    with pytest.raises(AssertionError):
+        check_moved(own, [], PERSON, "SELECT AVG(x) AS m FROM t")
+
+
+def test_groups_of_a_person_counted_one_by_one_are_found(monkeypatch):
+    def spread(self, most):
+        self.steps.append(("pairs", self._grouped(["count(*) AS n"], self.rows, ["person", *self.keys])))
+        return self._query("SELECT 1, count(*), coalesce(sum(n), 0) FROM pairs")
+
+    monkeypatch.setattr(finding._Spread, "spread", spread)
+    with pytest.raises(AssertionError):
+        check_moved([row(1, k=k) for k in "abc"], [], PERSON, GROUPED, groups_per_person="auto")

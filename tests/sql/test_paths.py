@@ -259,3 +259,27 @@ def test_a_question_cannot_raise_the_bounds():
     for wrong in ({"rows": 3}, {"rows_per_person": 0}, {"rows_per_person": 1.5}):
         with pytest.raises(dp.InvalidArgument):
             asked.plan(text, epsilon=1, bounds=wrong)
+
+
+def test_rows_joined_without_their_person_are_found(monkeypatch):
+    """A mutant that trusts a shared key: the rows of one person change with another's."""
+    from discreet.sql import joins
+
+    monkeypatch.setattr(joins.Joins, "_meeting", _trusting)
+    visits, others = [(1, 0, "e")], [(100 + n, 0, "e") for n in range(6)]
+    text = "SELECT COUNT(*) AS n FROM items JOIN visits USING (vid)"
+    data = [data_of(rows, [(0, 0, "a", 1)], []) for rows in (visits + others, others)]
+    plan, (first,) = exact(data[0], text, rows_per_person=10)
+    _, (second,) = exact(data[1], text, rows_per_person=10)
+    most = contribution(plan.question.measures[0], plan.bounds, PERSON).l1
+    assert abs(first - second).sum() > most
+    monkeypatch.undo()
+    _, (first,) = exact(data[0], text, rows_per_person=10)
+    _, (second,) = exact(data[1], text, rows_per_person=10)
+    assert abs(first - second).sum() <= most
+
+
+def _trusting(self, left, right, condition, outer, node):
+    from discreet.sql.relation import Join
+
+    return Join(left, right, condition, "inner", left.person, ())
