@@ -33,8 +33,8 @@ EPSILON, DELTA = 1.0, 1e-8
 REPEAT = 3
 """Times are the best of so many answers, errors the median over them."""
 ORDERS, ITEMS = 15, 60
-"""What the specification makes one expect of a customer with orders. A question that asks for a share of them is bounded
-by three times what is expected, and three more."""
+"""What the specification makes one expect of a customer with orders. A question that asks for a share is bounded by
+three times what is expected, and three more."""
 TABLES = ("customer", "orders", "lineitem", "nation", "region", "part", "supplier", "partsupp")
 
 
