@@ -30,20 +30,29 @@ from discreet.guarantees.unit import Unit, person, row
 from discreet.guarantees.verify import verify
 from discreet.ledger import Ledger
 from discreet.mechanisms.combine import Composed, Each, Subsampled
+from discreet.mechanisms.count_tree import CountTree
 from discreet.mechanisms.covariance import CorrelatedGaussian
+from discreet.mechanisms.cumulative import CumulativeCounts, QuantilesFromCounts, best_quantiles
 from discreet.mechanisms.exponential import Exponential, PermuteAndFlip
+from discreet.mechanisms.factorization import PrefixSums
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.multiplicative_weights import MultiplicativeWeights
 from discreet.mechanisms.noisy_argmax import NoisyArgmax
+from discreet.mechanisms.online_weights import OnlineMultiplicativeWeights
 from discreet.mechanisms.quantile import Quantile
+from discreet.mechanisms.quantiles import Quantiles
 from discreet.mechanisms.randomized_response import RandomizedResponse
+from discreet.mechanisms.small_database import SmallDatabase
 from discreet.mechanisms.threshold import AboveThreshold, KeySelection
+from discreet.mechanisms.top_k import TopK, chooser_for
 from discreet.policy import connect
 from discreet.queries import (
     Ball,
     Categories,
     Count,
     CountingQuery,
+    Domain,
     Functions,
     Grid,
     Histogram,
@@ -54,9 +63,11 @@ from discreet.queries import (
     Popularity,
     Product,
     QuantileScore,
+    Ratings,
     Sensitivity,
     Sum,
     VectorSum,
+    Workload,
 )
 from discreet.releases import Release
 
@@ -86,6 +97,7 @@ __all__ = [
     "Categories",
     "Count",
     "CountingQuery",
+    "Domain",
     "Functions",
     "Grid",
     "Histogram",
@@ -96,25 +108,38 @@ __all__ = [
     "Popularity",
     "Product",
     "QuantileScore",
+    "Ratings",
     "Sensitivity",
     "Sum",
     "VectorSum",
+    "Workload",
     "connect",
     "table",
     # how it is answered
     "AboveThreshold",
     "Composed",
     "CorrelatedGaussian",
+    "CountTree",
+    "CumulativeCounts",
     "Each",
     "Exponential",
     "Gaussian",
     "KeySelection",
     "Laplace",
+    "MultiplicativeWeights",
     "NoisyArgmax",
+    "OnlineMultiplicativeWeights",
     "PermuteAndFlip",
+    "PrefixSums",
     "Quantile",
+    "Quantiles",
+    "QuantilesFromCounts",
     "RandomizedResponse",
+    "SmallDatabase",
     "Subsampled",
+    "TopK",
+    "chooser_for",
+    "best_quantiles",
     # what is promised
     "Accuracy",
     "Approx",

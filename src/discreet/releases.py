@@ -59,6 +59,8 @@ def _shown(value: Any, accuracy: Any) -> str:
             return f"{value}, within {accuracy.amount:.0f} ranks (95%)"
         case "score":
             return f"{value}, within {accuracy.amount:.3g} of the best score (95%)"
+        case "every score":
+            return f"{value}, each within {accuracy.amount:.3g} of the score that has its place (95%)"
         case "threshold":
             return f"{value}, told apart within {accuracy.amount:.3g} of the threshold (95%)"
     beside = "" if accuracy.ranks is None else f", within {accuracy.ranks:.0f} ranks"

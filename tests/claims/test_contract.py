@@ -46,6 +46,7 @@ def with_field(name: str, factor: Fraction) -> Callable[[Any], Any]:
 LESS, MORE = Fraction(98, 100), Fraction(102, 100)
 MONOTONE = dp.Sensitivity(1, "Linf", monotone=True)
 L2 = dp.Sensitivity(1, "L2", dimension=4)
+TWO_ROWS = person("id", neighbors="replace")
 
 
 def additive(
@@ -75,6 +76,14 @@ def composed_family(scale: Fraction) -> list[Any]:
     return [dp.Laplace(scale=scale), dp.Laplace(scale=2 * scale)]
 
 
+SMALL = dp.Workload.prefixes(dp.Domain({"x": 9}))
+
+
+def less_weights(m: Any) -> Any:
+    size = m.noise.size_field
+    return replace(m, select=with_field("rate", MORE)(m.select), noise=with_field(size, LESS)(m.noise))
+
+
 CASES = {
     "Laplace": additive(dp.Laplace, "scale", 2, ALL, ("Pure", "Approx")),
     "Laplace on integers": additive(dp.Laplace, "scale", 1, ALL, (), step=1),
@@ -85,6 +94,32 @@ CASES = {
     "Exponential": choosing(dp.Exponential, 2),
     "Exponential, monotone": choosing(dp.Exponential, MONOTONE),
     "PermuteAndFlip": choosing(dp.PermuteAndFlip, 2),
+    "TopK": Case(
+        lambda g: dp.TopK.for_guarantee(g, k=3, sensitivity=2),
+        lambda m: m.guarantee(2),
+        with_field("rate", MORE),
+    ),
+    "TopK, permute and flip": Case(
+        lambda g: dp.TopK.for_guarantee(g, k=3, sensitivity=MONOTONE, peel="permute and flip"),
+        lambda m: m.guarantee(MONOTONE),
+        with_field("rate", MORE),
+    ),
+    "SmallDatabase": Case(
+        lambda g: dp.SmallDatabase.for_guarantee(g, workload=SMALL, size=100),
+        lambda m: m.guarantee(),
+        with_field("rate", MORE),
+    ),
+    "MultiplicativeWeights": Case(
+        lambda g: dp.MultiplicativeWeights.for_guarantee(g, workload=SMALL, size=100, rounds=3),
+        lambda m: m.guarantee(),
+        less_weights,
+    ),
+    "OnlineMultiplicativeWeights": Case(
+        lambda g: dp.OnlineMultiplicativeWeights.for_guarantee(g, workload=SMALL, size=100, questions=5, updates=3),
+        lambda m: m.guarantee(),
+        lambda m: replace(m, noise=with_field("scale", LESS)(m.noise)),
+        ("Pure",),
+    ),
     "NoisyArgmax": additive(dp.NoisyArgmax, "scale", 2, ALL, ("Pure",)),
     "NoisyArgmax, monotone": additive(dp.NoisyArgmax, "scale", MONOTONE, ALL, ("Pure",)),
     "Quantile": Case(
@@ -93,6 +128,33 @@ CASES = {
         with_field("rate", MORE),
         taught=("Pure",),
         noise=lambda m: 1 / float(m.rate),
+    ),
+    "Quantiles": Case(
+        lambda g: dp.Quantiles.for_guarantee(g, space=SPACE, quantiles=(0.25, 0.5, 0.75)),
+        lambda m: m.guarantee(),
+        with_field("rate", MORE),
+    ),
+    "Quantiles, a person replaced": Case(
+        lambda g: dp.Quantiles.for_guarantee(g, space=SPACE, quantiles=(0.1, 0.5), unit=TWO_ROWS, rows_per_person=2),
+        lambda m: m.guarantee(m.sensitivity(TWO_ROWS, 2)),
+        with_field("rate", MORE),
+    ),
+    "PrefixSums": Case(
+        lambda g: dp.PrefixSums.for_guarantee(g, points=50),
+        lambda m: m.guarantee(),
+        with_field("stddev", LESS),
+        ALL[1:],
+    ),
+    "CountTree": Case(
+        lambda g: dp.CountTree.for_guarantee(g, points=50),
+        lambda m: m.guarantee(),
+        with_field("scale", LESS),
+    ),
+    "CumulativeCounts": Case(
+        lambda g: dp.CumulativeCounts.for_guarantee(g, space=SPACE), lambda m: m.guarantee(), None
+    ),
+    "QuantilesFromCounts": Case(
+        lambda g: dp.QuantilesFromCounts.for_guarantee(g, space=SPACE, quantiles=(0.5,)), lambda m: m.guarantee(), None
     ),
     "KeySelection": Case(
         lambda g: dp.KeySelection.for_guarantee(g, keys_per_person=2),
@@ -304,8 +366,28 @@ EXAMPLES = [
     dp.Exponential(rate=0.5, choices=["tea", "coffee"]),
     dp.PermuteAndFlip(rate=2),
     dp.NoisyArgmax(scale=4),
+    dp.TopK(k=2, rate=0.5),
+    dp.TopK(k=2, rate=0.5, choices=["tea", "coffee"], peel="permute and flip"),
+    dp.SmallDatabase(workload=SMALL, size=100, rows=4, rate=0.5),
+    dp.MultiplicativeWeights(
+        workload=SMALL, size=9, rounds=2, select=dp.Exponential(rate=1), noise=dp.Laplace(scale=2, step=1)
+    ),
+    dp.OnlineMultiplicativeWeights(
+        workload=dp.Workload.marginals(dp.Domain({"a": 2, "b": ("x", "y")}), 1),
+        size=9,
+        updates=2,
+        test=dp.AboveThreshold(threshold=5, threshold_scale=2, answer_scale=4),
+        noise=dp.Laplace(scale=2),
+    ),
     dp.Quantile(space=SPACE, rate=1),
     dp.Quantile(space=dp.Interval(0, 1), rate=1, quantile=0.25),
+    dp.Quantiles(space=SPACE, rate=1, quantiles=(0.25, Fraction(2, 3))),
+    dp.PrefixSums(points=50, stddev=2),
+    dp.CountTree(points=50, scale=3, branches=4),
+    dp.CumulativeCounts(space=SPACE, sums=dp.PrefixSums(points=10, stddev=2)),
+    dp.QuantilesFromCounts(
+        counts=dp.CumulativeCounts(space=SPACE, sums=dp.CountTree(points=10, scale=2)), quantiles=(0.5, 0.9)
+    ),
     dp.KeySelection(scale=1, threshold=20),
     dp.AboveThreshold(threshold=5, threshold_scale=2, answer_scale=4),
     dp.RandomizedResponse(choices=["a", "b"], lie=0.25),

@@ -75,4 +75,4 @@ def _killed(check: Callable[[], Any]) -> None:
 
 @pytest.fixture(scope="session")
 def exact() -> SimpleNamespace:
-    return SimpleNamespace(run=_run, check=_check, killed=_killed)
+    return SimpleNamespace(run=_run, check=_check, killed=_killed, Run=Run)

@@ -120,7 +120,7 @@ def test_mutant_permute_and_flip_charged_by_its_range(exact: Any, monkeypatch: p
         lambda: scores_check(
             exact,
             TopK(k=2, rate=0.5, peel="permute and flip"),
-            [(0, 0, 1), (1, -1, 0)] + SCORES + [(0, 0, 0), (1, -1, -1), (-1, 1, 1)],
+            [(0, 0, 1), (1, -1, 0), *SCORES, (0, 0, 0), (1, -1, -1), (-1, 1, 1)],
         )
     )
 
@@ -208,7 +208,7 @@ def test_the_best_rated(exact: Any, between: tuple[int, int]) -> None:
     for unit in (ROW, REPLACED):
         bound = query.sensitivity(unit)
         moved = [
-            np.abs((query([p]).steps - query([o] if unit is REPLACED else []).steps)).max()
+            np.abs(query([p]).steps - query([o] if unit is REPLACED else []).steps).max()
             for p in people for o in people
         ]  # fmt: skip
         assert max(moved) == bound.exact

@@ -13,6 +13,7 @@ MEANINGS = {
     "every value": "all answers at once are within this of the true ones",
     "rank": "the answer's rank is within this many rows of the one asked",
     "score": "the chosen item's score is within this of the best",
+    "every score": "each item named has a score within this of the one that truly has its place",
     "threshold": "answers this far above or below the threshold are told apart",
     "norm": "the answer is within this of the true one in the L2 norm",
     "fraction wrong": "at most this fraction of the records is changed",

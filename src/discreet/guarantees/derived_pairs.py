@@ -259,6 +259,19 @@ class BoundedRangePair(ProfilePair):
             return 0.0
         return math.expm1((epsilon - self.largest) / 2) ** 2 / -math.expm1(-self.largest) * (1 + 1e-12)
 
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        largest = self.largest
+        if edges[0] < -700:
+            return super().cells(edges)
+        # as above, all edges at once: this curve is convex in e^ε, so that it needs no hull
+        size = np.minimum(np.abs(edges), largest)
+        curve = np.expm1((size - largest) / 2) ** 2 / -math.expm1(-largest) * (1 + 1e-12)
+        ratios = np.concatenate([[0.0], np.exp(edges)])
+        heights = np.concatenate([[1.0], np.where(edges >= 0, curve, -np.expm1(edges) + np.exp(edges) * curve)])
+        slopes = np.concatenate([np.diff(heights) / np.diff(ratios), [0.0]])
+        outside = np.maximum(np.diff(slopes), 0.0)
+        return np.append(outside * ratios[1:], heights[-1]), np.append(outside, 0.0)
+
     def span(self) -> tuple[float, float]:
         return -self.largest, self.largest
 

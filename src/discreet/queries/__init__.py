@@ -1,9 +1,10 @@
 """What is asked: metric spaces, queries over them, and how far one unit can move an answer."""
 
 from discreet.queries.counts import Count, CountingQuery, Histogram
+from discreet.queries.domain import Domain
 from discreet.queries.numeric import Mean, Sum, VectorSum
 from discreet.queries.query import Query
-from discreet.queries.scores import MedianScore, Popularity, QuantileScore, Scores
+from discreet.queries.scores import MedianScore, Popularity, QuantileScore, Ratings, Scores
 from discreet.queries.sensitivity import Norm, Sensitivity, nearest_step, sensitivity_of
 from discreet.queries.space import (
     Ball,
@@ -16,12 +17,14 @@ from discreet.queries.space import (
     Product,
     Space,
 )
+from discreet.queries.workload import Workload
 
 __all__ = [
     "Ball",
     "Categories",
     "Count",
     "CountingQuery",
+    "Domain",
     "FiniteSpace",
     "Functions",
     "Grid",
@@ -35,11 +38,13 @@ __all__ = [
     "Product",
     "QuantileScore",
     "Query",
+    "Ratings",
     "Scores",
     "Sensitivity",
     "Space",
     "Sum",
     "VectorSum",
+    "Workload",
     "nearest_step",
     "sensitivity_of",
 ]

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
-from discreet.queries.intervals import present
+from discreet.queries.intervals import numeric, present
+from discreet.queries.numeric import Sum
 from discreet.queries.query import largest_change
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Grid, Integers
@@ -72,6 +73,55 @@ class Popularity:
         """1 for each row of the unit, in both relations."""
         amount = largest_change(unit, rows_per_person, added=1, replaced=1)
         return Sensitivity(amount, "Linf", unit, len(self.space), 1, unit.neighbors == "add_or_remove")
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """The sum of the scores that rows give to each item, each cut into `between` declared ends; no score adds nothing.
+
+    A row is a mapping of items to scores, or a line of scores over the choices, NaN where there is none.
+
+    Promise: one row, added or removed, changes each total by at most max(|low|, |high|); replaced, by at most that or
+    high − low. Monotone under add/remove when no score is below 0. Source: [L3.POP], with more than a like.
+
+    >>> Ratings(("Heat", "Alien"), (0, 5))([{"Heat": 4}, {"Heat": 9, "Alien": 1}]).steps
+    array([9, 1])
+    """
+
+    choices: Categories | Sequence[Hashable]
+    between: tuple[Number, Number]
+    step: Number = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.choices, Categories):
+            object.__setattr__(self, "choices", Categories(self.choices))
+        self._total  # noqa: B018 (its own checks)
+
+    @property
+    def _total(self) -> Sum:
+        return Sum(self.between, self.step)
+
+    @property
+    def space(self) -> Categories:
+        """The declared items."""
+        return cast(Categories, self.choices)
+
+    def __call__(self, data: Any) -> Scores:
+        given = data if isinstance(data, np.ndarray) else [[line.get(c) for c in self.space.points()] for line in data]
+        lines = numeric(np.array(given, dtype=None if isinstance(data, np.ndarray) else object))
+        if lines.size and lines.shape[1:] != (len(self.space),):
+            raise InvalidArgument("Ratings need one column of scores for each choice.")
+        total, columns = self._total, lines.reshape(-1, len(self.space)).T
+        sums = [int(total(column[present(column)]) / total.grain) for column in columns]
+        return Scores(np.array(sums, dtype=np.int64), total.grain)
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+        """max(|low|, |high|) for an added or removed row, and high − low if that is more for a replaced one."""
+        low, high = self._total.space.ends
+        most = max(abs(low), abs(high))
+        amount = largest_change(unit, rows_per_person, added=most, replaced=max(most, high - low))
+        monotone = unit.neighbors == "add_or_remove" and (low >= 0 or high <= 0)
+        return Sensitivity(amount, "Linf", unit, len(self.space), self._total.grain, monotone)
 
 
 @dataclass(frozen=True)

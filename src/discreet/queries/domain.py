@@ -1,0 +1,191 @@
+"""A finite table of public columns: which values each may take, in which order, and where a row lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.queries.space import Categories
+from discreet.rational import check_count
+
+MOST_CELLS = 10**8
+"""No table of counts with more cells is built: it would not fit into memory."""
+
+Values = int | Sequence[Hashable] | Categories
+"""What a column may hold: the numbers 0 … size-1, a list of values, or `Categories` with an `other`."""
+
+
+class Domain:
+    """Columns in order, each with its public values in order (a whole number n stands for 0 … n-1).
+
+    A row with an undeclared value in any column is outside and counted nowhere, unless `Categories` say where
+    it goes.
+
+    >>> Domain({"age": 100, "sex": ("f", "m")}).shape
+    (100, 2)
+    """
+
+    _columns: tuple[tuple[str, int | Categories], ...]
+
+    def __init__(self, columns: Mapping[str, Values]) -> None:
+        if not isinstance(columns, Mapping) or not columns:
+            raise InvalidArgument("A domain needs a mapping of column names to their values, such as {'age': 100}.")
+        if not all(isinstance(name, str) and name for name in columns):
+            raise InvalidArgument("The columns of a domain have names.")
+        object.__setattr__(self, "_columns", tuple((name, _declared(values)) for name, values in columns.items()))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("A domain does not change. Make another.")
+
+    def __repr__(self) -> str:
+        return f"Domain({{{', '.join(f'{name!r}: {_shown(values)}' for name, values in self._columns)}}})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Domain) and self._columns == other._columns
+
+    def __hash__(self) -> int:
+        return hash(self._columns)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns, in order."""
+        return tuple(name for name, _ in self._columns)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each column has."""
+        return tuple(values if isinstance(values, int) else len(values) for _, values in self._columns)
+
+    @property
+    def size(self) -> int:
+        """The number of different rows: the product of the shape, of any size."""
+        return math.prod(self.shape)
+
+    def values(self, name: str) -> Sequence[Hashable]:
+        """The public values of a column, in order."""
+        values = self._columns[self.axis(name)][1]
+        return range(values) if isinstance(values, int) else values.points()
+
+    def axis(self, name: str) -> int:
+        """The place of a column, or a typed error."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise InvalidArgument(f"The domain has no column {name!r}: it has {', '.join(self.names)}.") from None
+
+    def axes(self, names: Sequence[str]) -> tuple[int, ...]:
+        """The places of several different columns, or a typed error."""
+        places = tuple(self.axis(name) for name in names)
+        if len(set(places)) != len(places):
+            raise InvalidArgument("A set of columns names each of them once.")
+        return places
+
+    def project(self, names: Sequence[str]) -> Domain:
+        """The domain of these columns alone, in this order."""
+        return Domain({name: self._columns[axis][1] for name, axis in zip(names, self.axes(names), strict=True)})
+
+    def codes(self, data: Any) -> NDArray[np.int64]:
+        """One line of places a row, one place for each column; rows outside the domain are left out.
+
+        `data` is a mapping, frame or Arrow table of columns, a matrix or list of rows, or the values themselves
+        when there is one column.
+        """
+        columns = self._columns_of(data)
+        if len({len(column) for column in columns}) > 1:
+            raise InvalidArgument("The columns of the data must be equally long.")
+        places = [_places(values, column) for (_, values), column in zip(self._columns, columns, strict=True)]
+        table = np.stack(places, axis=1)
+        return table[(table >= 0).all(axis=1)]
+
+    def _columns_of(self, data: Any) -> list[Any]:
+        if isinstance(data, Mapping) or hasattr(data, "column_names") or hasattr(data, "columns"):
+            held = getattr(data, "column_names", getattr(data, "columns", data))
+            missing = [name for name in self.names if name not in held]
+            if missing:
+                raise InvalidArgument(f"The data has no column {missing[0]!r}.")
+            return [_listed(data[name]) for name in self.names]
+        columns: list[Any]
+        if isinstance(data, np.ndarray) and data.ndim == 2:
+            widths, columns = {data.shape[1]}, [*data.T]
+        elif len(self.names) == 1:
+            return [_listed(data)]
+        else:
+            lines = [tuple(line) for line in data]
+            widths, columns = {len(line) for line in lines}, [list(column) for column in zip(*lines, strict=False)]
+            columns = columns or [[] for _ in self.names]
+        if widths - {len(self.names)}:
+            raise InvalidArgument(f"A row of this domain has {len(self.names)} values, one for each column.")
+        return columns
+
+    def counts(self, codes: NDArray[np.int64], names: Sequence[str]) -> NDArray[np.int64]:
+        """How many rows, given by their `codes`, lie in each cell of these columns: a table with one axis for each."""
+        axes = self.axes(names)
+        shape = tuple(self.shape[axis] for axis in axes)
+        cells = math.prod(shape)
+        if cells > MOST_CELLS:
+            raise InvalidArgument(
+                f"{' × '.join(names)} has {cells} cells, too many for one table (10^8). Ask for fewer columns."
+            )
+        places = np.zeros(len(codes), dtype=np.int64)
+        for axis, size in zip(axes, shape, strict=True):
+            places = places * size + codes[:, axis]
+        return np.bincount(places, minlength=cells).astype(np.int64).reshape(shape)
+
+    def histogram(self, data: Any) -> NDArray[np.int64]:
+        """How many rows lie in each cell of the whole domain."""
+        return self.counts(self.codes(data), self.names)
+
+    def decode(self, codes: NDArray[np.int64]) -> dict[str, list[Hashable]]:
+        """The values that lines of places stand for, column by column."""
+        return {
+            name: [values[place] for place in codes[:, axis].tolist()]
+            for axis, name in enumerate(self.names)
+            for values in [self.values(name)]
+        }
+
+
+def _declared(values: Any) -> int | Categories:
+    if isinstance(values, Categories):
+        return values
+    if isinstance(values, Sequence) and not isinstance(values, str | bytes):
+        return Categories(tuple(values))
+    return check_count(values, "the size of a column")
+
+
+def _shown(values: int | Categories) -> str:
+    if isinstance(values, int):
+        return str(values)
+    return repr(values.choices) if values == Categories(values.choices) else repr(values)
+
+
+def _listed(column: Any) -> Any:
+    # Arrow gives Python values (None for null), pandas gives its array
+    if hasattr(column, "to_pylist"):
+        return column.to_pylist()
+    return column.to_numpy() if hasattr(column, "to_numpy") else column if hasattr(column, "__len__") else list(column)
+
+
+def _places(values: int | Categories, column: Any) -> NDArray[np.int64]:
+    """The place of each value, or -1."""
+    if not isinstance(values, int):
+        return values.positions(column)
+    array = np.asarray(column)
+    if array.dtype.kind == "O" or array.dtype.kind not in "biuf":
+        array = np.array([_whole(value) for value in column], dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        inside = (array >= 0) & (array < values)
+        inside &= array == np.floor(array) if array.dtype.kind == "f" else True
+    return np.where(inside, np.where(inside, array, 0).astype(np.int64), -1)
+
+
+def _whole(value: Any) -> float:
+    try:
+        return float(value) if not isinstance(value, str | bytes) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

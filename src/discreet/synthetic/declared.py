@@ -1,0 +1,127 @@
+"""What each column of a made-up table may hold: public choices, or numbers in public bounds cut into bins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.queries.intervals import Integers, Interval, present
+from discreet.queries.space import Categories
+from discreet.queries.workload import Domain
+from discreet.rational import check_count, exactly
+from discreet.synthetic.model import uniforms
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers from low to high in `bins` equally wide bins; whole numbers, when they are few, one by one."""
+
+    low: Any
+    high: Any
+    bins: int
+    whole: bool
+
+    def __post_init__(self) -> None:
+        Integers(self.low, self.high) if self.whole else Interval(self.low, self.high)  # refuse bad bounds
+        if self.whole:
+            object.__setattr__(self, "bins", min(self.bins, self._span))
+
+    @property
+    def _span(self) -> int:
+        return int(exactly(self.high) - exactly(self.low)) + 1
+
+    def codes(self, values: Any) -> NDArray[np.int64]:
+        """The bin of each number, those outside at the nearer end; -1 for what is no number."""
+        array = np.asarray(values)
+        known = present(array)
+        space: Any = Integers(self.low, self.high) if self.whole else Interval(self.low, self.high)
+        inside = np.asarray(space.clamp(array))
+        if self.whole:
+            places = [(int(v) - int(self.low)) * self.bins // self._span for v in inside.tolist()]
+            found = np.array(places, dtype=np.int64)
+        else:
+            scaled = (inside.astype(np.float64) - float(self.low)) / float(exactly(self.high) - exactly(self.low))
+            found = np.clip((scaled * self.bins).astype(np.int64), 0, self.bins - 1)
+        return np.where(known, found, -1)
+
+    def values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
+        """A number in the bin of each code, any of them equally likely."""
+        at = uniforms(len(codes))
+        if self.whole:
+            starts = np.array([-(-c * self._span // self.bins) for c in range(self.bins + 1)])
+            widths = np.diff(starts)
+            inside = np.minimum((at * widths[codes]).astype(np.int64), widths[codes] - 1)
+            return np.asarray(int(self.low) + starts[codes] + inside)
+        edges = np.array([float(_edge(self.low, self.high, c, self.bins)) for c in range(self.bins + 1)])
+        inside = edges[codes] + at * (edges[codes + 1] - edges[codes])
+        return np.asarray(np.clip(inside, float(self.low), float(self.high)))
+
+
+def _edge(low: Any, high: Any, place: int, bins: int) -> Fraction:
+    return exactly(low) + (exactly(high) - exactly(low)) * place / bins
+
+
+class Declared:
+    """The columns of a table in order: a pair (low, high) of numbers, a list of choices, or `Categories`.
+
+    Numbers are clamped into their bounds and put into at most `bins` bins; those of columns in `whole` stay whole (by
+    default the columns whose bounds are). A row with an undeclared choice or a missing value is left out.
+
+    >>> Declared({"age": (0, 120), "city": ["Haifa", "Bled"]}).domain.shape
+    (100, 2)
+    """
+
+    def __init__(self, columns: Mapping[str, Any], *, bins: int = 100, whole: Collection[str] | None = None) -> None:
+        if not isinstance(columns, Mapping) or not columns:
+            raise InvalidArgument("Declare at least one column, such as {'age': (0, 120), 'city': ['Haifa', 'Bled']}.")
+        count = check_count(bins, "bins")
+        self._columns: dict[str, Numbers | Categories] = {}
+        for name, what in columns.items():
+            if _is_range(what):
+                is_whole = all(isinstance(end, int) for end in what) if whole is None else name in whole
+                self._columns[name] = Numbers(what[0], what[1], count, is_whole)
+            else:
+                self._columns[name] = what if isinstance(what, Categories) else Categories(what)
+        sizes = {n: c.bins if isinstance(c, Numbers) else len(c) for n, c in self._columns.items()}
+        self.domain = Domain(sizes)
+        self.ordered = tuple(name for name, column in self._columns.items() if isinstance(column, Numbers))
+
+    def codes(self, data: Mapping[str, Any]) -> NDArray[np.int64]:
+        """The rows that are within what was declared, one line of codes for each."""
+        missing = [name for name in self._columns if name not in data]
+        if missing:
+            raise InvalidArgument(f"The data has no column {missing[0]!r}.")
+        found = [
+            column.codes(data[name]) if isinstance(column, Numbers) else column.positions(data[name])
+            for name, column in self._columns.items()
+        ]
+        if len({len(column) for column in found}) > 1:
+            raise InvalidArgument("The columns of the data must be equally long.")
+        table = np.stack(found, axis=1)
+        return table[(table >= 0).all(axis=1)]
+
+    def values(self, codes: NDArray[np.int64]) -> dict[str, Any]:
+        """The columns that codes stand for: arrays of numbers, lists of choices."""
+        made: dict[str, Any] = {}
+        for place, (name, column) in enumerate(self._columns.items()):
+            if isinstance(column, Numbers):
+                made[name] = column.values(codes[:, place])
+            else:
+                choices: Sequence[Hashable] = column.points()
+                made[name] = [choices[code] for code in codes[:, place].tolist()]
+        return made
+
+
+def _is_range(what: Any) -> bool:
+    if not isinstance(what, tuple) or len(what) != 2:
+        return False
+    return all(isinstance(end, int | float | Fraction) and not isinstance(end, bool) for end in what) and all(
+        math.isfinite(end) for end in what
+    )
