@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,6 +28,7 @@ from discreet.sql.finding import (
     groups_finding,
     share_of,
     wants_groups,
+    widest,
 )
 from discreet.sql.intervals import Columns
 from discreet.sql.measure import discovered, measured
@@ -100,6 +102,7 @@ class Database:
             terms["epsilon"] = self._least_epsilon(asked, within, confidence, terms)
         if not number:
             return self._priced(asked, terms)
+        understood(asked.text, widest(self.schema, wanted))  # refused now, if it would be once bounds are found
         each = check_epsilon(epsilon) * share_of(number)
         terms["epsilon"] = check_epsilon(epsilon) - number * each
         plan = self._priced(asked, terms)
@@ -138,8 +141,9 @@ class Database:
         """The plan once everything it rests on is found; each finding is a release of its own."""
         if not plan.first:
             return plan
-        costs = [finding.guarantee.stated_for(self.schema.unit) for finding in plan.first]
-        self.ledger.after(*costs, plan.price.guarantee)  # refused before anything is spent
+        new = [finding.guarantee for finding in plan.first if not self.ledger.knows(**self._request(finding, key))]
+        if new:
+            self.ledger.after(*new, plan.price.guarantee)  # refused before anything is spent
         schema, told, found = self.schema, [], None
         wanted = columns_to_find(plan.question)
         for (name, origin), finding in zip(wanted, plan.first, strict=False):
@@ -149,25 +153,29 @@ class Database:
         after = self._priced(understood(plan.question.text, schema), plan.terms)
         if len(plan.first) > len(wanted):
             each = plan.before / len(plan.first)
-            groups = self._found(self._groups_finding(after, each), key)
-            told.append(f"groups of one person: {groups}")
             assert after.bounds is not None
+            groups = min(self._found(self._groups_finding(after, each), key), after.bounds.groups)
+            told.append(f"groups of one person: {groups}")
             bounds = replace(after.bounds, groups=groups)
             price = self._price(after.question, bounds, after.cells, plan.terms)
             after = replace(after, bounds=bounds, price=self._chargeable(price))
         return replace(after, found=tuple(told), before=plan.before)
 
     def _found(self, finding: Finding, key: str | None) -> Any:
-        release = through(
-            lambda: finding.read(self.engine),
-            finding.mechanism,
-            finding.guarantee,
-            ledger=self.ledger,
-            asked=finding.what,
-            key=None if key is None else f"{key}: {finding.what}"[:200],
-            identity=self.identity(finding.what, finding.of),
-        )
-        return finding.value(release.value)
+        asked = self._request(finding, key)
+        asked["mechanism"] = finding.mechanism
+        return finding.value(through(lambda: finding.read(self.engine), ledger=self.ledger, **asked).value)
+
+    def _request(self, finding: Finding, key: str | None) -> dict[str, Any]:
+        """The request of a finding: its retry key follows from that of the question."""
+        own = None if key is None else hashlib.sha256(f"{key}\0{finding.what}".encode()).hexdigest()
+        return {
+            "guarantee": finding.guarantee,
+            "mechanism": repr(finding.mechanism),
+            "asked": finding.what,
+            "key": own,
+            "identity": self.identity(finding.what, finding.of),
+        }
 
     def _chargeable(self, price: Price) -> Price:
         """Stated as (ε,δ) where the ledger's rule adds nothing else: basic sums add no loss distributions."""

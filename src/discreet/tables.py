@@ -136,7 +136,8 @@ class PrivateTable:
             columns[name] = replace(columns[name], choices=None if listed is None else tuple(listed))
         engine = self._engine.typed(NAME, {name: column.type for name, column in columns.items()})
         schema = Schema(unit=self._ledger.protects, tables={NAME: replace(self._table, columns=columns)})
-        declared = repr([(c.name, c.between, c.choices, c.type) for _, c in sorted(columns.items())])
+        bounds = (self._table.rows_per_person, self._table.groups_per_person, self._table.rows_per_group)
+        declared = repr((bounds, [(c.name, c.between, c.choices, c.type) for _, c in sorted(columns.items())]))
         database = Database(schema, engine, self._ledger, policy=declared)
         return database, database.plan(text, epsilon=epsilon, delta=delta)
 

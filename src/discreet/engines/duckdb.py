@@ -29,6 +29,14 @@ _TYPES = (
 )
 
 
+_ODD = {
+    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "BIGINT"),
+    **dict.fromkeys(("DECIMAL", "FLOAT", "REAL"), "DOUBLE"),
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "TIMESTAMP"),
+    "ENUM": "VARCHAR",
+}
+"""Types that are read as others: what does not fit those is NULL."""
+
 # A repeated expression would be computed outside of the TRY that makes it total; a TRY_CAST that is pushed into the
 # reading of a text file would drop the row, or stop the question.
 _UNSAFE_OPTIMIZERS = ("common_subexpressions", "type_pushdown", "scalar_fn_pushdown")
@@ -66,6 +74,8 @@ class DuckDB:
             paths += path
         for name, text in self._texts.items():
             self.relations[name] = text.relation((types or {}).get(name, {}))
+        for name in sources.keys() - self._texts.keys():
+            self.relations[name] = self._plainly_typed(self.relations[name])
         self._lock_down(paths)
 
     def _source(self, name: str, source: Any, *, sniffed: bool) -> tuple[str, list[str]]:
@@ -94,6 +104,22 @@ class DuckDB:
                 f"The source of {name} must be a path, an Arrow table, a DataFrame or a DuckDB relation."
             ) from None
         return quoted(f"source {name}"), []
+
+    def _plainly_typed(self, relation: str) -> str:
+        """A source with one type of the engine for each of ours: values that meet are then compared as they are."""
+        try:
+            described = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        except (self._duckdb.Error, RuntimeError):
+            return relation  # said when its columns are asked for
+        odd = {
+            row[0]: _ODD[row[1].upper().partition("(")[0]]
+            for row in described
+            if "[" not in row[1] and row[1].upper().partition("(")[0] in _ODD
+        }
+        if not odd:
+            return relation
+        cast = ", ".join(f"TRY_CAST({quoted(name)} AS {kind}) AS {quoted(name)}" for name, kind in odd.items())
+        return f"(SELECT * REPLACE ({cast}) FROM {relation})"
 
     def _lock_down(self, paths: Sequence[str]) -> None:
         """Nothing outside of the sources can be read from here on, and no setting be changed back."""
@@ -464,5 +490,21 @@ def of_person(aggregate: str, value: str, kind: str) -> str:
     """An aggregate of one person's rows: it never fails, and is NULL where it does not fit its type."""
     if aggregate in ("count", "min", "max"):
         return f"{aggregate}({value})"
-    found = f"{aggregate}(TRY_CAST({value} AS DOUBLE))"
+    # in an order that these values have by themselves: that of the rows depends on the rows of others
+    number = f"TRY_CAST({value} AS DOUBLE)"
+    found = f"{aggregate}({number} ORDER BY {number})"
     return f"TRY_CAST(round({found}) AS BIGINT)" if kind in ("integer", "boolean") else found
+
+
+def group_key(value: str, kind: str) -> str:
+    """A key that is the same value here and in Python: what has no such value is NULL."""
+    match kind:
+        case "integer":
+            return f"TRY_CAST({value} AS BIGINT)"
+        case "number":
+            return f"CASE WHEN isfinite(TRY_CAST({value} AS DOUBLE)) THEN TRY_CAST({value} AS DOUBLE) END"
+        case "timestamp":
+            return f"CASE WHEN isfinite(TRY_CAST({value} AS TIMESTAMP)) THEN TRY_CAST({value} AS TIMESTAMP) END"
+        case "date":
+            return f"CASE WHEN isfinite({value}) THEN {value} END"
+    return value

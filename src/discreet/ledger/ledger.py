@@ -264,6 +264,14 @@ class Ledger:
         if self._checkpoint is not None:
             self._checkpoint.advance(opening.seen_of(self._store, self._terms.ledger, at))
 
+    def knows(
+        self, guarantee: Guarantee, *, asked: str, mechanism: str, key: str | None, identity: Identity | None
+    ) -> bool:
+        """Whether `charge` with the same words would find a reservation that was made before, at no cost."""
+        request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity)
+        with self._store.transaction(write=False) as execute:
+            return request.can_be_known and self._made_before(execute, request) is not None
+
     def after(self, *guarantees: Guarantee) -> Guarantee | None:
         """What would remain after these releases, if nothing else is charged before; BudgetExhausted when they do not
         fit. Charges nothing.

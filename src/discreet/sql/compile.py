@@ -44,7 +44,8 @@ class Statement:
     def _prepare(self) -> None:
         """Each row with its person, its keys, and what it adds to each measure; only rows of declared groups."""
         question, person = self.question, self.question.relation.person
-        columns = [f"{safe(key.expr)} AS {name}" for name, key in zip(self.keys, question.keys, strict=True)]
+        keys = zip(self.keys, question.keys, strict=True)
+        columns = [f"{engine.group_key(safe(key.expr), key.expr.type)} AS {name}" for name, key in keys]
         if person is not None:
             columns.append(f"{engine.quoted(person.id)} AS person")
         values = [self._value(measure) for measure in question.measures]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from discreet.sql.expressions import Call, Const, Expr, Field, Ref, range_of
+from discreet.sql.schema import Found, Type
 
 LARGEST_DOMAIN = 10_000
 """A group key may have so many declared values."""
@@ -21,6 +22,8 @@ def domain_of(expr: Expr) -> tuple[Any, ...] | None:
             return (value,)
         case Ref(field=Field(choices=tuple(choices))):
             return choices
+        case Ref(field=field) if field.choices is None and _is_found(expr):
+            return None
         case Ref(field=Field(type="integer", between=(low, high))) if high - low < LARGEST_DOMAIN:
             return tuple(range(math.ceil(low), math.floor(high) + 1))
         case Ref(field=Field(type="date", between=(low, high))) if (high - low).days < LARGEST_DOMAIN:
@@ -32,11 +35,29 @@ def domain_of(expr: Expr) -> tuple[Any, ...] | None:
             sure = isinstance(args[-1], Const) and args[-1].value is not None
             return tuple(value for value in found if value is not None) if found and sure else found
         case Call(op="part"):
-            ends = range_of(expr)
+            ends = None if _is_found(expr) else range_of(expr)
             return None if ends is None else tuple(range(int(ends[0]), int(ends[1]) + 1))
         case Expr(type="boolean"):
             return (False, True)
     return None
+
+
+def _is_found(expr: Expr) -> bool:
+    """Whether a range that is found privately decides what values there are: those are no declared groups."""
+    return any(field.found or isinstance(field.between, Found) for field in expr.fields())
+
+
+def typed(domain: tuple[Any, ...], kind: Type) -> tuple[Any, ...]:
+    """Values as the type of their key has them, each once."""
+    return tuple(dict.fromkeys(_of_type(value, kind) for value in domain))
+
+
+def _of_type(value: Any, kind: Type) -> Any:
+    if kind == "number" and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind == "timestamp" and isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return datetime.datetime(value.year, value.month, value.day)
+    return value
 
 
 def _union(domains: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
@@ -92,4 +113,7 @@ def _compared(op: str, first: Any, second: Any) -> Any:
     numbers = all(isinstance(one, int | float) for one in (first, second))
     if not numbers and type(first) is not type(second):
         return _UNKNOWN  # left to the engine
-    return _COMPARED[op](first, second)
+    try:
+        return _COMPARED[op](first, second)
+    except TypeError:  # moments with and without a zone
+        return _UNKNOWN

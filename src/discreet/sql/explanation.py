@@ -73,7 +73,7 @@ def explained_data(plan: Plan, *, ledger: Ledger | None = None, confidence: floa
         "measures": _measures(plan, confidence),
     }
     if plan.first:
-        facts["found_first"] = [finding.what.partition(" in SELECT")[0] for finding in plan.first]
+        facts["found_first"] = [finding.what.partition(" (of ")[0] for finding in plan.first]
     if ledger is None:
         return facts
     try:

@@ -144,6 +144,8 @@ def _first(args: tuple[Expr, ...]) -> Type:
     known = [arg.type for arg in args if not (isinstance(arg, Const) and arg.value is None)]
     if "number" in known and set(known) <= {"integer", "number"}:
         return "number"
+    if "timestamp" in known and set(known) <= {"date", "timestamp"}:
+        return "timestamp"
     return known[0] if known else "other"
 
 

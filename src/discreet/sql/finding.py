@@ -28,15 +28,15 @@ from discreet.rational import significant
 from discreet.sql.compile import Bounds, Statement
 from discreet.sql.expressions import Origin
 from discreet.sql.plan import Measure, Question
-from discreet.sql.relation import DEFAULTS, Few, Names, Relation
+from discreet.sql.relation import DEFAULTS, Few, Names, Relation, parts_of
 from discreet.sql.rows import rows_of
-from discreet.sql.schema import AUTO, Column, Schema
-from discreet.sql.stability import parts_of
+from discreet.sql.schema import AUTO, Column, Found, Schema
 
 SHARE, MOST_SHARE = Fraction(1, 10), Fraction(1, 2)
 """Every bound that is found takes this part of a question's ε; all of them together at most so much."""
-OCTAVES = {"integer": (0, 50), "number": (-16, 50)}
-"""Numbers are sorted by size: those under 2^first are 0, then one bin for each doubling, on either side of 0."""
+OCTAVES = {"integer": (0, 40), "number": (-16, 40)}
+"""Numbers are sorted by size: those under 2^first are 0, then one bin for each doubling, on either side of 0; the last
+one holds all that are larger."""
 YEARS = range(1900, 2101)
 SURE = 0.999
 MOST_GROUPS = 100
@@ -76,8 +76,19 @@ def columns_to_find(question: Question) -> list[tuple[str, Origin]]:
 def found_in(schema: Schema, name: str, origin: Origin, value: Any) -> Schema:
     """The schema with a bound of a column that was found."""
     table = schema.tables[origin[0]]
-    columns = {**table.columns, origin[1]: replace(table.columns[origin[1]], **{name: value})}
+    column = table.columns[origin[1]]
+    known = replace(column, between=Found(value)) if name == "between" else replace(column, frequency=value)
+    columns = {**table.columns, column.name: known}
     return replace(schema, tables={**schema.tables, table.name: replace(table, columns=columns)})
+
+
+def widest(schema: Schema, wanted: list[tuple[str, Origin]]) -> Schema:
+    """The schema with the widest bounds that could be found: what is answered with them is with all others."""
+    for name, origin in wanted:
+        column = schema.tables[origin[0]].columns[origin[1]]
+        bins = _bins(column) if name == "between" else range(0)
+        schema = found_in(schema, name, origin, _ends(column, [bins[0], bins[-1]]) if bins else 1)
+    return schema
 
 
 def column_finding(schema: Schema, name: str, origin: Origin, epsilon: Fraction) -> Finding:
@@ -152,7 +163,7 @@ def _edge(column: Column, bin: int, *, outer: bool) -> int | float:
     if bin == 0:
         return 0
     power = OCTAVES[column.type][0] + abs(bin) - (0 if outer else 1)
-    return int(math.copysign(min(2.0**power, 1e15), bin)) if power >= 0 else math.copysign(2.0**power, bin)
+    return int(math.copysign(2.0**power, bin)) if power >= 0 else math.copysign(2.0**power, bin)
 
 
 # --- frequencies --------------------------------------------------------------------------------------------
@@ -216,7 +227,8 @@ def groups_finding(
         seen = np.where(counts > least, counts, 0.0)  # noise alone would look like many people with many groups
         return _best(question, bounds, seen, total, cells or IMAGINED_GROUPS, noise_of)
 
-    return Finding(f"groups_per_person in {question.same}", question.relation, read, noise, [people, rows], value)
+    what = f"groups_per_person (of {bounds.rows} rows at most {most}) in {question.same}"
+    return Finding(what, question.relation, read, noise, [people, rows], value)
 
 
 class _Spread(Statement):

@@ -70,8 +70,14 @@ class Joins:
         """Two relations joined; refused when a row could be of two people, or of nobody."""
         pairs = tuple(pair for pair in _equalities(condition) if _joins(left, right, pair))
         pairs = tuple((a, b) if a in left.fields else (b, a) for a, b in pairs)
+        if self.schema.unit.column is None:
+            pairs = tuple((a, b) for a, b in pairs if a.type == b.type)  # a cast would make different keys the same
         if not pairs:
-            self.words.refuse(node, "A join needs an equality between the two sides.", "Write ON a.city = b.city.")
+            self.words.refuse(
+                node,
+                "A join needs an equality between columns of the two sides, of one type.",
+                "Write ON a.city = b.city.",
+            )
         if left.public and not right.public and outer:
             self.words.refuse(
                 node, "A LEFT JOIN that keeps public rows is not answered.", "Put the private table first."
@@ -85,8 +91,14 @@ class Joins:
             first, second = self._frequent(pairs, node)
             return Join(_few(left, first), _few(right, second), condition, kind, None, ((first, second),))
         people = left.person, right.person
+        if left.person.type != right.person.type:
+            self.words.refuse(
+                node,
+                "The person has another type on either side, and as one type two people could be the same.",
+                "Give both tables the same type.",
+            )
         if people not in pairs:
-            if not any(self._lead(*pair) for pair in pairs) or not fits("eq", tuple(map(Ref, people))):
+            if not any(self._lead(*pair) for pair in pairs):
                 self.words.refuse(
                     node,
                     "Two private tables are joined on the person, or on a key that leads to one (through in the "

@@ -28,7 +28,9 @@ def measured(question: Question, engine: DuckDB, bounds: Bounds | None, cells: C
     if additive:
         rows = engine.rows(statement().additive())
         cells.learn(row[:width] for row in rows)
+        rows = [row for row in rows if cells.has(row[:width])]
         places = [cells.place(row[:width]) for row in rows]
+        assert len(set(places)) == len(places)  # keys are printed so that each is one value here, too
         for column, number in enumerate(additive):
             vector = np.zeros(cells.count, dtype=object)
             vector[places] = [row[width + column] for row in rows]

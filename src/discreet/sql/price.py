@@ -60,7 +60,8 @@ class Price:
         largest = self.guarantee.largest_loss
         if largest is not None and not self.guarantee.infinite and not self.delta:
             return Pure(epsilon=tidy(significant(largest, up=True)))
-        return Approx(epsilon=self.guarantee.epsilon_at(delta=self.delta), delta=tidy(self.delta))
+        found = exactly(self.guarantee.epsilon_at(delta=self.delta))
+        return Approx(epsilon=tidy(min(found, self.epsilon) if self.epsilon else found), delta=tidy(self.delta))
 
     @property
     def selection(self) -> KeySelection | None:
@@ -155,12 +156,20 @@ def priced(
         )
     left = total * Fraction(len(question.aggregates), len(question.aggregates) + 1)
     offer = _least(question, unit, bounds, cells, left, slack / 2, shares)
-    rest = slack if offer.noise == "Laplace" else slack / 2
     groups = 1 if bounds is None else bounds.groups
-    chosen = KeySelection.for_guarantee(Approx(epsilon=total - left, delta=rest), keys_per_person=groups)
+    goal = _added_or_removed(total - left, slack - offer.delta, unit)
+    chosen = KeySelection.for_guarantee(goal, keys_per_person=groups)
     mechanism = SelectedGroups(selection=chosen, answers=offer.mechanism)
     guarantee = compose([chosen.guarantee().stated_for(unit), offer.guarantee])
     return replace(offer, mechanism=mechanism, guarantee=guarantee, delta=slack, epsilon=total)
+
+
+def _added_or_removed(epsilon: Fraction, delta: Fraction, unit: Unit) -> Approx:
+    """What must hold for one added or removed unit: a replaced one is both, one after the other."""
+    if unit.neighbors == "add_or_remove":
+        return Approx(epsilon=epsilon, delta=delta)
+    half = epsilon / 2
+    return Approx(epsilon=half, delta=delta / (1 + exactly(math.exp(half)) * (1 + Fraction(1, 10**9))))
 
 
 def _least(

@@ -194,6 +194,12 @@ class Both(_OfTwo):
     person: Field | None
 
 
+def parts_of(relation: Relation) -> list[Relation]:
+    """A relation and everything it is made from."""
+    inside = [part for source in relation.sources for part in parts_of(source)]
+    return [relation, *inside, *(parts_of(relation.owners) if isinstance(relation, Led) else [])]
+
+
 def rows_of_person(relation: Relation) -> int:
     """How many rows of a relation one person is meant to have: as declared of the tables it is made from."""
     match relation:

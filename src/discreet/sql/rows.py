@@ -60,20 +60,25 @@ def rows_of(relation: Relation, sources: dict[str, str]) -> str:
             return f"SELECT {', '.join(shown)} FROM ({rows_of(source, sources)})"
         case PerPerson(source=source, keys=keys, columns=columns, person=person) if source.person is not None:
             whose = engine.quoted(source.person.id)
-            shown = [
-                f"{safe(expr) if word == 'key' else engine.of_person(word, safe(expr), field.type)} "
-                f"AS {engine.quoted(field.id)}"
-                for field, word, expr in columns
-            ]
+            shown = [f"{_of_person(*column)} AS {engine.quoted(column[0].id)}" for column in columns]
             if person is not None and person not in relation.fields:
                 shown.append(f"{whose} AS {engine.quoted(person.id)}")
-            group = ", ".join(dict.fromkeys([whose, *map(safe, keys)]))
+            parted = [safe(key) for key in keys if not isinstance(key, Const)]  # a constant would be read as a place
+            group = ", ".join(dict.fromkeys([whose, *parted]))
             return f"SELECT {', '.join(shown)} FROM ({rows_of(source, sources)}) GROUP BY {group}"
         case Join(left=left, right=right, condition=condition, kind=kind):
             join = "LEFT JOIN" if kind == "left" else "JOIN"
             on = " AND ".join(map(_on, conjuncts(condition)))
             return f"SELECT * FROM ({rows_of(left, sources)}) {join} ({rows_of(right, sources)}) ON {on}"
     raise AssertionError(f"a relation that nobody listed: {type(relation).__name__}")
+
+
+def _of_person(field: Field, word: str, expr: Expr) -> str:
+    """A key, or an aggregate of one person's rows; as many of them are counted as one may have."""
+    if word == "key":
+        return safe(expr)
+    found = engine.of_person(word, safe(expr), field.type)
+    return f"least({found}, {field.between[1]})" if word == "count" and field.between is not None else found
 
 
 def _renamed(side: Relation, fields: tuple[Field, ...], person: Field | None, sources: dict[str, str]) -> str:
@@ -86,6 +91,11 @@ def _renamed(side: Relation, fields: tuple[Field, ...], person: Field | None, so
 
 
 def _on(condition: Expr) -> str:
-    """A plain equality as it is, for the engine to join by; anything else made total."""
-    plain = isinstance(condition, Call) and condition.op == "eq" and all(isinstance(a, Ref) for a in condition.args)
-    return printed(condition) if plain else safe(condition)
+    """An equality of columns for the engine to join by, as one type; anything else made total."""
+    match condition:
+        case Call(op="eq", args=(Ref(field=first), Ref(field=second))) if first.type == second.type:
+            return printed(condition)
+        case Call(op="eq", args=(Ref() as first, Ref() as second)):
+            kind = "DOUBLE" if "number" in (first.type, second.type) else "TIMESTAMP"
+            return f"(TRY_CAST({printed(first)} AS {kind}) = TRY_CAST({printed(second)} AS {kind}))"
+    return safe(condition)

@@ -20,6 +20,10 @@ AUTO = "auto"
 """A bound that is found privately, at a cost, before it is used."""
 
 
+class Found(tuple[Any, Any]):
+    """A range that was found privately."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Column:
     """One column: its type, and what is declared about its values. Values outside of what is declared are clamped
@@ -42,7 +46,8 @@ class Column:
             if self.type not in (*ORDERED, "other"):
                 raise InvalidArgument(f"{self.name} is {self.type} and has no range to find. Leave out between.")
         elif self.between is not None:
-            object.__setattr__(self, "between", checked_range(self.between, self.type, self.name))
+            ends = checked_range(self.between, self.type, self.name)
+            object.__setattr__(self, "between", Found(ends) if isinstance(self.between, Found) else ends)
         if self.choices is not None:
             listed = tuple(self.choices)
             if isinstance(self.choices, str) or not listed or len(set(listed)) != len(listed):
@@ -191,6 +196,10 @@ class Schema:
                 raise InvalidArgument(
                     f"through of {table.name} must name a column of its own and a key of another private table: "
                     f'"{own} -> {other}.{key}" does not.'
+                )
+            if table.columns[own].type != target.columns[key].type:
+                raise InvalidArgument(
+                    f"through of {table.name}: {own} and {other}.{key} are of different types. Give them the same one."
                 )
             if other in passed:
                 raise InvalidArgument(f"through of {table.name} leads back to {other}, and never to a person.")

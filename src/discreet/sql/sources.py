@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from sqlglot import exp
 
@@ -11,7 +13,7 @@ from discreet.sql.domains import domain_of, restricted
 from discreet.sql.expressions import Const, Expr, Field, Range, Ref, conjuncts, range_of
 from discreet.sql.joins import Joins
 from discreet.sql.parse import Text
-from discreet.sql.relation import Both, Filter, Names, PerPerson, Project, Relation, rows_of_person
+from discreet.sql.relation import Both, Filter, Join, Names, PerPerson, Project, Relation, parts_of, rows_of_person
 from discreet.sql.schema import Schema, Type
 from discreet.sql.scope import Scope
 
@@ -129,7 +131,7 @@ class Sources:
     def _per_person(self, scope: Scope, node: exp.Select) -> Relation:
         """GROUP BY in FROM, by the person or a key that leads to one: each of its rows is made of one person's own."""
         relation = scope.relation
-        keys = [(item, scope.translate(item)) for item in node.args["group"].expressions]
+        keys = [(item, scope.translate(item)) for item in map(partial(_at, node), node.args["group"].expressions)]
         led = [self.schema.leads(e.field.origin) if isinstance(e, Ref) else None for _, e in keys]
         if relation.person is None or not any(led) or _plain_group(node) is not None:
             self.words.refuse(
@@ -144,7 +146,8 @@ class Sources:
         self._check_names(node, [field for field, _, _ in shown])
         owner = [f for f, word, e in shown if word == "key" and isinstance(e, Ref) and e.field == relation.person]
         person = owner[0] if owner else self.names.fresh("", relation.person)
-        once = all(one == "person" for one in led)
+        outer = any(isinstance(part, Join) and part.kind == "left" for part in parts_of(relation))
+        once = all(one == "person" for one in led) and not outer  # an outer join has rows of nobody beside them
         return PerPerson(relation, tuple(expr for _, expr in keys), tuple(shown), person, once)
 
     def _of_person(
@@ -155,10 +158,10 @@ class Sources:
             expr = scope.translate(node)
             return self.names.fresh(name, expr.field if isinstance(expr, Ref) else _like(expr)), "key", expr
         rows = rows_of_person(relation)
-        if (isinstance(node, exp.Count) and not node.args.get("this")) or isinstance(node.this, exp.Star):
+        if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
             return self.names.fresh(name, Field("", "", "integer", (0, rows))), "count", Const(1, "integer")
         word = _PER_PERSON.get(type(node))
-        if word is None or isinstance(node.this, exp.Distinct) or not isinstance(node.this, exp.Expression):
+        if word is None or isinstance(node.this, exp.Distinct | exp.Star) or not isinstance(node.this, exp.Expression):
             self.words.refuse(
                 node,
                 "Of one person's rows, the keys and COUNT, SUM, AVG, MIN and MAX are taken in FROM.",
@@ -240,6 +243,15 @@ def _left(field: Field, expr: Expr, source: Relation) -> Field:
         return field
     left = restricted(expr, domain, conjuncts(source.condition))
     return replace(field, choices=left) if len(left) < len(domain) else field
+
+
+def _at(query: exp.Select, item: exp.Expression) -> Any:
+    """What an item of GROUP BY stands for: itself, or the column that its number names."""
+    written = item.this if isinstance(item, exp.Literal) and not item.is_string else ""
+    if not written.isdigit() or not 1 <= int(written) <= len(query.expressions):
+        return item
+    chosen = query.expressions[int(written) - 1]
+    return chosen.this if isinstance(chosen, exp.Alias) else chosen
 
 
 def _plain_group(node: exp.Select) -> str | None:

@@ -14,7 +14,7 @@ from discreet.rational import check_count
 from discreet.sql.compile import Bounds
 from discreet.sql.expressions import Field
 from discreet.sql.plan import Question
-from discreet.sql.relation import Both, Few, Join, Led, Relation, Scan, most_with, rows_of_person
+from discreet.sql.relation import Both, Few, Join, Relation, Scan, most_with, parts_of, rows_of_person
 
 Frequency = Callable[[Relation, tuple[Field, ...]], int]
 """How many rows of a public relation share the values of these fields, at most."""
@@ -97,9 +97,3 @@ def _met(side: Relation, other: Relation, keys: tuple[Field, ...], frequency: Fr
 
 def _times(counts: Counter[str], factor: int) -> Counter[str]:
     return Counter({name: count * factor for name, count in counts.items()})
-
-
-def parts_of(relation: Relation) -> list[Relation]:
-    """A relation and everything it is made from."""
-    inside = [part for source in relation.sources for part in parts_of(source)]
-    return [relation, *inside, *(parts_of(relation.owners) if isinstance(relation, Led) else [])]

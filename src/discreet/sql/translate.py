@@ -359,10 +359,9 @@ def _dated(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     found = []
     for arg in args:
         moment = _moment(arg.value) if isinstance(arg, Const) and isinstance(arg.value, str) else None
-        plain = moment is not None and (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
-        if moment is None:
+        if moment is None or moment.tzinfo is not None:
             found.append(arg)
-        elif plain and kinds == {"date"}:
+        elif kinds == {"date"}:
             found.append(Const(moment.date(), "date"))
         else:
             found.append(Const(moment, "timestamp"))

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from discreet.errors import QueryError
 from discreet.rational import power_of_two_below
-from discreet.sql.domains import domain_of, restricted
+from discreet.sql.domains import domain_of, restricted, typed
 from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, conjuncts, has_number, present, range_of
 from discreet.sql.parse import Text, parsed, span_of
 from discreet.sql.plan import Aggregate, AggregateKind, Key, Measure, Ordering, Output, Question
@@ -129,6 +129,8 @@ class _Reader:
             if list(node.find_all(exp.AggFunc)):
                 self.words.refuse(item, "An aggregate cannot be grouped by.", "Group by columns.")
             expr = self.scope.translate(node)
+            if expr.type == "other":
+                self.words.unknown(item, "Groups are made by numbers, text, dates and conditions, and this is none.")
             if node not in nodes:
                 keys.append(Key(name or node.sql(), expr, self._domain(expr)))
                 self.bounded |= set(expr.fields()) if keys[-1].domain is not None else set()
@@ -137,10 +139,11 @@ class _Reader:
 
     def _domain(self, key: Expr) -> tuple[Any, ...] | None:
         """The values of a key that are declared, and that WHERE leaves."""
-        domain, relation = domain_of(key), self.scope.relation
-        if domain is None or not isinstance(relation, Filter):
-            return domain
-        return restricted(key, domain, conjuncts(relation.condition))
+        found, relation = domain_of(key), self.scope.relation
+        if found is None:
+            return None
+        domain = typed(found, key.type)
+        return restricted(key, domain, conjuncts(relation.condition)) if isinstance(relation, Filter) else domain
 
     def _grouped(self, item: exp.Expression) -> tuple[exp.Expression, str]:
         """What a GROUP BY item stands for: itself, an alias of the SELECT list, or its number."""
