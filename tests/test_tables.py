@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dp
-from discreet import database, tables, testing
+from discreet import database, distributions, testing
 from discreet.engines.duckdb import DuckDB
 
 CITIES = ["Haifa", "Ljubljana", "Koper"]
@@ -53,6 +53,10 @@ METHODS = {
     "histogram": lambda t: t.histogram("city", choices=CITIES, epsilon=1),
     "undeclared": lambda t: t.histogram("city", epsilon=5, delta=1e-4),
     "most common": lambda t: t.most_common("city", choices=CITIES, epsilon=1),
+    "two most common": lambda t: t.most_common("city", choices=CITIES, k=2, epsilon=1),
+    "cdf": lambda t: t.cdf("age", between=(0, 120), step=1, epsilon=1),
+    "gaussian cdf": lambda t: t.cdf("age", between=(0, 120), step=5, epsilon=1, delta=1e-6),
+    "synthesize": lambda t: t.synthesize({"age": (0, 120), "city": CITIES}, epsilon=1, delta=1e-6, rounds=1),
     "where": lambda t: t.count(epsilon=1, where="age >= 18 AND day < DATE '2025-06-01'"),
 }
 EXACT = {
@@ -82,12 +86,13 @@ def test_every_method_charges_its_epsilon_once_and_says_how_wrong_it_is(name):
     table, ledger = open_table(limit=dp.Approx(epsilon=6, delta=1e-3))
     answer = METHODS[name](table)
     cost = 5 if name == "undeclared" else 1
-    if answer.guarantee.largest_loss is not None:
+    if answer.guarantee.largest_loss is not None and not name.startswith("gaussian"):
         assert cost * 0.9 <= float(answer.guarantee.largest_loss) <= cost
     else:
         assert answer.guarantee.epsilon_at(delta=1e-6) <= cost
     sure = (0.9, 0.95) if name in ("median", "quantiles") else (0.95, 0.99)
-    assert float(answer.error(sure[0])) <= float(answer.error(sure[1]))
+    if answer.error(0.95).amount is not None:
+        assert float(answer.error(sure[0])) <= float(answer.error(sure[1]))
     assert answer.receipt == ledger.entries()[0].receipt
     assert answer.guarantee.protects == dp.person("patient_id")
     assert str(answer)
@@ -114,7 +119,7 @@ class Watched:
 
         monkeypatch.setattr(DuckDB, "_run", watched_run)
         monkeypatch.setattr("discreet.sql.measure.random_integer", lambda bits: 12345)
-        for module in (database, tables):
+        for module in (database, distributions):
             monkeypatch.setattr(module, "measured", watched(module.measured))
 
 
@@ -129,12 +134,13 @@ def test_a_person_removed_changes_no_plan_and_moves_the_truth_within_bounds(name
             watched = Watched(monkeypatch)
             answer = METHODS[name](table)
         shape = sorted(answer.value) if isinstance(answer.value, dict) else np.shape(answer.value)
+        shape = answer.value.schema if name == "synthesize" else shape  # the number of rows is a noisy one
         [entry] = ledger.entries()
         seen.append((watched.statements, entry.mechanism, entry.cost, entry.guarantee, shape))
         seen[-1] += (watched.measures, answer)
     first, second = seen
     assert first[:5] == second[:5]
-    if name in ("median", "quantiles", "undeclared"):
+    if name in ("median", "quantiles", "undeclared", "cdf", "gaussian cdf"):
         return  # values to choose from, and groups that are found; tests/sql bounds these
     for (measure, before), (_, after) in zip(first[5], second[5], strict=True):
         moved = np.abs(np.asarray(before, dtype=float) - np.asarray(after, dtype=float)).sum()
@@ -210,7 +216,7 @@ def test_explain_tells_and_spends_nothing():
     for name, method in METHODS.items():
         told = method(table.explain)
         assert isinstance(told, str), name
-        assert "±" in told
+        assert "±" in told or "no bound known" in told
     assert ledger.count == 0
 
 

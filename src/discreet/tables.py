@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from discreet import distributions
 from discreet.database import Database
+from discreet.distributions import Drawing
 from discreet.door import through
 from discreet.engines.duckdb import DuckDB, quoted
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.guarantee import Pure
-from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
-from discreet.mechanisms.exponential import PermuteAndFlip
+from discreet.mechanisms.cumulative import Least
 from discreet.policy import check_type
-from discreet.queries.sensitivity import Sensitivity
+from discreet.rational import check_count, check_delta, check_epsilon, check_probability, exactly
 from discreet.releases import Release
-from discreet.sql.explanation import explained
-from discreet.sql.measure import measured
+from discreet.sql.explanation import IMAGINED, explained
 from discreet.sql.price import Plan
-from discreet.sql.schema import Column, Schema, Table, implied_type
+from discreet.sql.schema import Column, Schema, Table, Type, checked_range, implied_type
+from discreet.statistics.distribution import Distribution
+from discreet.synthetic.table import SyntheticTable
 
 NAME = "data"
+FEW = 3
+"""So many quantiles are best chosen one by one, each with its own narrow interval."""
+COUNTING = Fraction(1, 20)
+"""The part of ε that counts values before quantiles are asked for: how far out the ends of intervals are."""
 
 
 class PrivateTable:
@@ -72,20 +79,91 @@ class PrivateTable:
         return self._number(f"VAR_SAMP({quoted(column)})", {column: between}, epsilon, delta, where)
 
     def median(self, column: str, *, between: Any, epsilon: Any, where: str | None = None) -> Release:
-        """The median of a column, chosen from a public grid."""
-        return self._number(f"MEDIAN({quoted(column)})", {column: between}, epsilon, 0, where)
+        """The median of a column, chosen from a public grid; of dates, to the day."""
+        kind = self._kind(column)
+        text = f"MEDIAN({distributions.as_number(column, kind)})"
+        return self._number(text, {column: between}, epsilon, 0, where, lambda v: distributions.from_number(v, kind))
 
     def quantiles(
-        self, column: str, at: Sequence[Any], *, between: Any, epsilon: Any, where: str | None = None
+        self,
+        column: str,
+        at: Sequence[Any],
+        *,
+        between: Any,
+        epsilon: Any,
+        delta: Any = 0,
+        least: Least = "mean",
+        confidence: float = 0.95,
+        where: str | None = None,
     ) -> Release:
-        """Several quantiles of a column, as an array in the order asked."""
-        names = [f"q{number}" for number, _ in enumerate(at)]
-        shown = ", ".join(
-            f"QUANTILE_CONT({quoted(column)}, {float(share)!r}) AS {name}"
-            for name, share in zip(names, at, strict=True)
+        """Several quantiles of a column, as an array in the order asked, within intervals that hold together.
+
+        Up to three are chosen one by one. More are chosen one inside the other, or read off cumulative counts,
+        whichever is predicted to be less wrong on average (`least="mean"`) or at worst (`"largest"`); a twentieth of ε
+        counts the values first. Their noise hardly grows with their number, but what is promised of it is loose.
+        """
+        for q in at:
+            check_probability(q, "a quantile")
+        if len(at) <= FEW and not check_delta(delta):
+            return self._few_quantiles(column, at, between, epsilon, where)
+        whole = check_epsilon(epsilon)
+        rows = self._at_least(column, whole * COUNTING, where)
+        kind = self._kind(column)
+        text = f"SELECT MEDIAN({distributions.as_number(column, kind)}) AS value FROM {NAME}{_where(where)}"
+        database, plan = self._asked(text, {column: between}, {}, whole * (1 - COUNTING), delta)
+        known = self._settled(database, plan)
+        sure = check_confidence(confidence)
+        asked = distributions.quantiles(database, known, at, rows=rows, least=least, confidence=sure, kind=kind)
+        return self._drawn(asked)
+
+    def _few_quantiles(self, column: str, at: Sequence[Any], between: Any, epsilon: Any, where: str | None) -> Release:
+        kind = self._kind(column)
+        number = distributions.as_number(column, kind)
+        names = [f"q{place}" for place, _ in enumerate(at)]
+        shown = [f"QUANTILE_CONT({number}, {float(q)!r}) AS {name}" for name, q in zip(names, at, strict=True)]
+        if not shown:
+            raise InvalidArgument("Ask for at least one quantile, such as [0.5].")
+        text = f"SELECT {', '.join(shown)} FROM {NAME}{_where(where)}"
+        asked = self._asked(text, {column: between}, {}, epsilon, 0)
+        return self._answered(
+            *asked, lambda answer: np.array([distributions.from_number(answer[n][0], kind) for n in names]), _all
         )
-        asked = self._asked(f"SELECT {shown} FROM {NAME}{_where(where)}", {column: between}, {}, epsilon, 0)
-        return self._answered(*asked, lambda answer: np.array([answer[name][0] for name in names]), _all)
+
+    def cdf(
+        self, column: str, *, between: Any, step: Any = 1, epsilon: Any, delta: Any = 0, where: str | None = None
+    ) -> Distribution:
+        """The share of rows up to each point from one public end to the other, by a step: every threshold at once."""
+        if not isinstance(between, tuple | list) or len(between) != 2:
+            raise InvalidArgument("between must be two public ends, such as (0, 120): they are the grid.")
+        kind = self._kind(column)
+        points = distributions.Points(*checked_range(between, kind, column), step)
+        text = f"SELECT MEDIAN({points.places(column, kind)}) AS value FROM {NAME}{_where(where)}"
+        database, plan = self._asked(text, {column: between}, {}, epsilon, delta)
+        return self._drawn(distributions.cumulative(database, plan, points))  # type: ignore[return-value]
+
+    def synthesize(
+        self,
+        columns: Mapping[str, Any],
+        *,
+        epsilon: Any,
+        delta: Any,
+        where: str | None = None,
+        rows: int | None = None,
+        rounds: int | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> SyntheticTable:
+        """A table of made-up rows with these columns: a pair of public ends, or a list of choices, for each.
+
+        Every column, and the pairs of columns that matter most, have nearly the counts of the true rows. `rows` is how
+        many to make, by default about as many as there are. `progress` is told of every step.
+        """
+        ranges = {name: what for name, what in columns.items() if isinstance(what, tuple)}
+        listed = {name: what for name, what in columns.items() if name not in ranges}
+        text = f"SELECT COUNT(*) AS n FROM {NAME}{_where(where)}"
+        database, plan = self._asked(text, ranges, listed, epsilon, delta)
+        kinds = {name: database.schema.tables[NAME].columns[name].type for name in columns}
+        options = {"rows": rows, "rounds": rounds, "progress": progress or self._told}
+        return self._drawn(distributions.synthetic(database, plan, columns, kinds=kinds, **options))  # type: ignore[return-value]
 
     # --- answers by value ---------------------------------------------------------------------------------
 
@@ -104,20 +182,56 @@ class PrivateTable:
         asked = self._asked(_by_value(column, where), {}, {column: choices}, epsilon, delta)
         return self._answered(*asked, lambda answer: dict(zip(answer["value"], answer["n"], strict=True)), _counts)
 
-    def most_common(self, column: str, *, choices: Sequence[Any], epsilon: Any, where: str | None = None) -> Release:
-        """The value that most rows have, nearly: chosen by noisy votes among declared ones."""
-        database, plan = self._asked(_by_value(column, where), {}, {column: choices}, epsilon, 0)
-        return self._chosen(database, plan, epsilon)
+    def most_common(
+        self,
+        column: str,
+        *,
+        choices: Sequence[Any],
+        epsilon: Any,
+        delta: Any = 0,
+        k: int = 1,
+        where: str | None = None,
+    ) -> Release:
+        """The value that most rows have, nearly, chosen among declared ones; with `k`, so many of them, best first.
+
+        By permute-and-flip, or the exponential mechanism where the ledger's rule lets it choose more sharply.
+        """
+        database, plan = self._asked(_by_value(column, where), {}, {column: choices}, epsilon, delta)
+        return self._drawn(distributions.votes(database, plan, check_count(k, "k")))
 
     # --- the way ------------------------------------------------------------------------------------------
 
     def _number(
-        self, aggregate: str, between: Mapping[str, Any], epsilon: Any, delta: Any, where: str | None
+        self,
+        aggregate: str,
+        between: Mapping[str, Any],
+        epsilon: Any,
+        delta: Any,
+        where: str | None,
+        shown: Callable[[Any], Any] = lambda value: value,
     ) -> Release:
         text = f"SELECT {aggregate} AS value FROM {NAME}{_where(where)}"
         return self._answered(
-            *self._asked(text, between, {}, epsilon, delta), lambda answer: answer["value"][0], _first
+            *self._asked(text, between, {}, epsilon, delta), lambda answer: shown(answer["value"][0]), _first
         )
+
+    def _kind(self, column: str) -> Type:
+        if column not in self._table.columns:
+            raise InvalidArgument(f"There is no column {column}. Known: {', '.join(self._table.columns)}.")
+        return self._table.columns[column].type
+
+    def _at_least(self, column: str, epsilon: Any, where: str | None) -> float:
+        """About how many values a column has at least, found privately."""
+        counted = self._number(f"COUNT({quoted(column)})", {}, epsilon, 0, where)
+        return float(counted.value) - float(counted.error(0.99))
+
+    def _settled(self, database: Database, plan: Plan) -> Plan:
+        return database.settled(plan)
+
+    def _told(self, line: str) -> None:
+        """Progress, for a person who watches."""
+        if sys.stderr.isatty():
+            print(line, file=sys.stderr, flush=True)
 
     def _asked(
         self, text: str, between: Mapping[str, Any], choices: Mapping[str, Any], epsilon: Any, delta: Any
@@ -150,18 +264,18 @@ class PrivateTable:
         error = _Error(lambda confidence: error_of(answer, plan, confidence))
         return replace(answer.release, value=value_of(shown), _mechanism=error, _sizes={})
 
-    def _chosen(self, database: Database, plan: Plan, epsilon: Any) -> Release:
-        cells = plan.cells
-        assert cells is not None  # choices are declared
-        choose, bound = _votes(plan, self._ledger.protects, epsilon)
-        return through(
-            lambda: measured(plan.question, database.engine, plan.bounds, cells)[0],
-            choose,
-            choose.guarantee(bound),
+    def _drawn(self, one: Drawing) -> Release:
+        """Charge, read, draw, keep, hand out."""
+        question = one.plan.question
+        release = through(
+            one.read,
+            one.mechanism,
+            one.guarantee,
             ledger=self._ledger,
-            asked=f"most common of {' '.join(plan.question.text.split())}",
-            identity=database.identity(plan.question.same, plan.question.relation),
+            asked=one.what,
+            identity=one.database.identity(one.what, question.relation, found=list(one.plan.found)),
         )
+        return one.finish(release)
 
 
 class Explained(PrivateTable):
@@ -170,19 +284,15 @@ class Explained(PrivateTable):
     def _answered(self, database: Database, plan: Plan, *_: Any) -> Any:
         return explained(plan)
 
-    def _chosen(self, database: Database, plan: Plan, epsilon: Any) -> Any:
-        choose, bound = _votes(plan, self._ledger.protects, epsilon)
-        return f"{choose!r}: {choose.guarantee(bound)}; {choose.error(0.95)}"
+    def _at_least(self, column: str, epsilon: Any, where: str | None) -> float:
+        return IMAGINED[-1]
 
+    def _settled(self, database: Database, plan: Plan) -> Plan:
+        return plan
 
-def _votes(plan: Plan, unit: Unit, epsilon: Any) -> tuple[PermuteAndFlip, Sensitivity]:
-    """The choice of one value by the rows that have it, of which one person has a few."""
-    assert plan.cells is not None  # choices are declared
-    listed = tuple(key for (key,) in plan.cells.keys())  # noqa: SIM118 - not a dict
-    added = unit.neighbors == "add_or_remove"
-    votes = 1 if plan.bounds is None else plan.bounds.per_group
-    bound = Sensitivity(votes, "Linf", unit, len(listed), grain=1, monotone=added)
-    return PermuteAndFlip.for_guarantee(Pure(epsilon=epsilon), sensitivity=bound, choices=listed), bound
+    def _drawn(self, one: Drawing) -> Any:
+        cost = one.guarantee.epsilon_at(delta=float(exactly(one.plan.terms["delta"])))
+        return f"{one.what}\n{one.mechanism!r}\ncosts ε = {cost:.4g}; {one.mechanism.error(0.95)}"
 
 
 def _by_value(column: str, where: str | None) -> str:

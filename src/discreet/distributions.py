@@ -1,0 +1,309 @@
+"""What a table's methods draw beside sums: many quantiles, a CDF, common values, made-up rows; each one release.
+
+Rows are read as in SQL: no more of one person than may be, and values on a public grid.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from discreet.database import Database
+from discreet.engines.duckdb import few_of_each, quoted
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.mechanisms.cumulative import CumulativeCounts, Least
+from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.factorization import MOST_POINTS
+from discreet.mechanisms.top_k import Peel, TopK, chooser_for
+from discreet.queries.counts import Count
+from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.space import Integers
+from discreet.rational import check_delta, check_positive, exactly
+from discreet.releases import Release
+from discreet.sql.measure import measured
+from discreet.sql.plan import Measure
+from discreet.sql.price import Plan
+from discreet.sql.rows import rows_of
+from discreet.statistics.bands import Bands, bands_for
+from discreet.statistics.distribution import Distribution
+from discreet.synthetic import Declared, MadeUp, Synthesis
+from discreet.synthetic.table import SyntheticTable
+
+EPOCH = datetime.date(1970, 1, 1)
+"""Dates are numbers of days from here."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One release before it is made: what is read, what is drawn, what is charged, and what is made of it."""
+
+    what: str
+    database: Database
+    plan: Plan
+    mechanism: Any
+    guarantee: Guarantee
+    read: Callable[[], Any]
+    finish: Callable[[Release], Release]
+
+
+def drawing(database: Database, plan: Plan, mechanism: Any, sensitivity: Any, **parts: Any) -> Drawing:
+    """A release under the database's ledger: stated as (ε,δ) where its rule adds nothing else."""
+    guarantee, delta = mechanism.guarantee(sensitivity), check_delta(plan.terms["delta"])
+    if delta and database.ledger.rule.name == "basic":
+        guarantee = Approx(epsilon=plan.terms["epsilon"], delta=delta).stated_for(database.schema.unit)
+    return Drawing(database=database, plan=plan, mechanism=mechanism, guarantee=guarantee, **parts)
+
+
+def allowed(plan: Plan) -> Guarantee:
+    """What the release may cost."""
+    epsilon, delta = plan.terms["epsilon"], check_delta(plan.terms["delta"])
+    return Approx(epsilon=epsilon, delta=delta) if delta else Pure(epsilon=epsilon)
+
+
+def _rows_of_one(plan: Plan) -> int:
+    return 1 if plan.bounds is None else plan.bounds.rows
+
+
+def _values(database: Database, plan: Plan) -> Any:
+    """The values of the one measure, in steps of its grid."""
+    assert plan.cells is not None  # nothing is grouped
+    enforced = None if plan.question.relation.person is None else plan.bounds
+    return measured(plan.question, database.engine, enforced, plan.cells)[0][0]
+
+
+# --- columns ------------------------------------------------------------------------------------------------
+
+
+def as_number(column: str, kind: str) -> str:
+    """A column as a number in SQL: of a date, its days since 1970."""
+    name = quoted(column)
+    return f"({name} - DATE '{EPOCH}')" if kind in ("date", "timestamp") else name
+
+
+def from_number(value: Any, kind: str) -> Any:
+    """The number as the column has it."""
+    return EPOCH + datetime.timedelta(days=int(value)) if kind in ("date", "timestamp") else value
+
+
+# --- quantiles ----------------------------------------------------------------------------------------------
+
+
+def quantiles(
+    database: Database, plan: Plan, at: Sequence[Any], *, rows: float, least: Least, confidence: float, kind: str
+) -> Drawing:
+    """Quantiles of a column that has at least about so many values, each with the two beside it."""
+    [measure] = plan.question.measures
+    space, unit = Integers(measure.lowest, measure.highest), database.schema.unit
+    made = bands_for(
+        allowed(plan),
+        space=space,
+        quantiles=at,
+        rows=rows,
+        unit=unit,
+        rows_per_person=_rows_of_one(plan),
+        least=least,
+        confidence=confidence,
+    )
+    return drawing(
+        database,
+        plan,
+        made.mechanism,
+        made.mechanism.sensitivity(unit, _rows_of_one(plan)),
+        what=f"quantiles {', '.join(map(str, at))} of {' '.join(plan.question.text.split())}",
+        read=lambda: _values(database, plan),
+        finish=lambda release: _with_bands(release, made, measure, space, confidence, kind),
+    )
+
+
+def _with_bands(
+    release: Release, made: Bands, measure: Measure, space: Integers, confidence: float, kind: str
+) -> Release:
+    lines = float(measure.center) + float(measure.step) * made.read(release.value, space).astype(np.float64)
+    whole = measure.step == 1 and measure.center.denominator == 1
+    values = [from_number(int(v) if whole else float(v), kind) for v in lines[:, 1]]
+    halves = np.maximum(lines[:, 2] - lines[:, 1], lines[:, 1] - lines[:, 0])
+    error = _Known(float(halves.max()), confidence, made)
+    return replace(release, value=np.array(values), _mechanism=error, _sizes={})
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Half the widest interval, for the confidence it was asked for; the bound in ranks for any."""
+
+    amount: float
+    confidence: float
+    made: Bands
+
+    def error(self, confidence: Any) -> Accuracy:
+        sure = check_confidence(confidence)
+        ranks = self.made.mechanism.error(sure).amount
+        if sure > self.confidence:
+            why = f"the intervals are drawn with the answer, for {100 * self.confidence:g}%"
+            return Accuracy(amount=None, confidence=sure, of="every value", reason=why, ranks=ranks)
+        return Accuracy(amount=self.amount, confidence=sure, of="every value", ranks=ranks)
+
+
+# --- cumulative counts --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of a CDF: from low to high by a step, of days where they are dates."""
+
+    low: Any
+    high: Any
+    step: Any
+
+    def __post_init__(self) -> None:
+        step = check_positive(self.step, "step")
+        if isinstance(self.low, datetime.date) and step.denominator != 1:
+            raise InvalidArgument("step must be a whole number of days.")
+        if self._width > step * (MOST_POINTS - 2):
+            raise InvalidArgument(f"This grid has more than {MOST_POINTS:,} points. Take a larger step.")
+
+    @property
+    def _width(self) -> Any:
+        return (self.high - self.low).days if isinstance(self.low, datetime.date) else self.high - self.low
+
+    @property
+    def grid(self) -> Any:
+        """The points themselves; the last one is the high end, however far from the one before it."""
+        count = math.ceil(round(float(self._width / exactly(self.step)), 9))
+        if isinstance(self.low, datetime.date):
+            days = [min(int(self.step) * n, self._width) for n in range(count + 1)]
+            return np.array([self.low + datetime.timedelta(days=n) for n in days])
+        return np.minimum(self.low + self.step * np.arange(count + 1), self.high)
+
+    def places(self, column: str, kind: str) -> str:
+        """In SQL: the number of the first point that is not below a value."""
+        low = (self.low - EPOCH).days if isinstance(self.low, datetime.date) else self.low
+        steps = f"ROUND(({as_number(column, kind)} - {low!r}) / {self.step!r}, 9)"
+        return f"CAST(CEIL({steps}) AS INTEGER)"
+
+
+def cumulative(database: Database, plan: Plan, points: Points) -> Drawing:
+    """How many values lie up to each of the points."""
+    unit, grid = database.schema.unit, points.grid
+    made = CumulativeCounts.for_guarantee(
+        allowed(plan),
+        space=Integers(0, max(1, len(grid) - 1)),
+        unit=unit,
+        rows_per_person=_rows_of_one(plan),
+        bins=max(2, len(grid)),
+    )
+
+    def finish(release: Release) -> Release:
+        counts = np.asarray(release.value, dtype=np.float64)[: len(grid)]
+        monotone = made.read(release.value).monotone[: len(grid)]
+        shares = np.minimum(monotone / max(float(monotone[-1]), 1.0), 1.0)
+        known = {one.name: getattr(release, one.name) for one in fields(Release)} | {"value": shares}
+        return Distribution(**known, grid=grid, _counts=counts, _numbers=made)
+
+    what = f"cumulative counts of {' '.join(plan.question.text.split())}"
+    sensitivity = made.sensitivity(unit, _rows_of_one(plan))
+    return drawing(database, plan, made, sensitivity, what=what, read=lambda: _values(database, plan), finish=finish)
+
+
+# --- made-up rows -------------------------------------------------------------------------------------------
+
+
+def synthetic(
+    database: Database, plan: Plan, columns: Mapping[str, Any], *, kinds: Mapping[str, str], **options: Any
+) -> Drawing:
+    """Rows of nobody whose marginals are close to those of the true rows."""
+    if not check_delta(plan.terms["delta"]):
+        raise InvalidArgument("synthesize needs a delta, such as delta=1e-6.")
+    days = {name for name in columns if kinds[name] in ("date", "timestamp") and isinstance(columns[name], tuple)}
+    whole = days | {name for name in columns if kinds[name] == "integer"}
+    told = {name: _in_days(what) if name in days else what for name, what in columns.items()}
+    declared = Declared(told, whole=whole)
+    sensitivity = Count().sensitivity(database.schema.unit, _rows_of_one(plan))
+    made = Synthesis.for_guarantee(
+        allowed(plan), domain=declared.domain, sensitivity=sensitivity, ordered=declared.ordered, **options
+    )
+
+    def finish(release: Release) -> Release:
+        import pyarrow as pa
+
+        rows = MadeUp(release.value, declared)
+        shown = {n: [from_number(v, "date") for v in c] if n in days else c for n, c in rows.columns.items()}
+        known = {one.name: getattr(release, one.name) for one in fields(Release)} | {"value": pa.table(shown)}
+        return SyntheticTable(**known, _made=rows)
+
+    return drawing(
+        database,
+        plan,
+        made,
+        sensitivity,
+        what=f"made-up rows of {', '.join(columns)} from {' '.join(plan.question.text.split())}",
+        read=lambda: declared.codes(_columns(database, plan, list(columns), kinds)),
+        finish=finish,
+    )
+
+
+def _in_days(what: tuple[Any, Any]) -> tuple[int, int]:
+    if not all(isinstance(end, datetime.date) for end in what):
+        raise InvalidArgument("The range of a column of dates must be two dates.")
+    return (what[0] - EPOCH).days, (what[1] - EPOCH).days
+
+
+def _columns(database: Database, plan: Plan, names: list[str], kinds: Mapping[str, str]) -> dict[str, Any]:
+    """The columns of the rows that are asked of, no more rows of one person than may be."""
+    relation = plan.question.relation
+    known = {field.name: quoted(field.id) for field in relation.fields}
+    shown = ", ".join(f"{known[name]} AS {quoted(name)}" for name in names)
+    rows = f"({rows_of(relation, database.engine.relations)})"
+    if relation.person is None or plan.bounds is None:
+        text = f"SELECT {shown} FROM {rows}"
+    else:
+        person = quoted(relation.person.id)
+        own = f'SELECT {shown}, {person} AS "whose it is" FROM {rows} WHERE {person} IS NOT NULL'
+        text = few_of_each(own, quoted("whose it is"), plan.bounds.rows)
+    found = database.engine.table(text)
+    return {name: _as_numbers(found.column(name), kinds[name]) for name in names}
+
+
+def _as_numbers(column: Any, kind: str) -> Any:
+    if kind in ("date", "timestamp"):
+        days = column.cast("date32").cast("int32")
+        return days.to_numpy(zero_copy_only=False)
+    return column.to_numpy(zero_copy_only=False) if kind in ("integer", "number") else column.to_pylist()
+
+
+# --- choices ------------------------------------------------------------------------------------------------
+
+
+def votes(database: Database, plan: Plan, k: int) -> Drawing:
+    """The choice of values by the rows that have them, of which one person has a few."""
+    cells, unit = plan.cells, database.schema.unit
+    assert cells is not None  # choices are declared
+    listed = tuple(key for (key,) in cells.keys())  # noqa: SIM118 - not a dict
+    added = unit.neighbors == "add_or_remove"
+    votes = 1 if plan.bounds is None else plan.bounds.per_group
+    bound = Sensitivity(votes, "Linf", unit, len(listed), grain=1, monotone=added)
+    goal, rule = allowed(plan), database.ledger.rule
+    times = max(1, min(1000, int(exactly(getattr(rule.limit, "epsilon", 1)) / exactly(plan.terms["epsilon"]))))
+    sharper = chooser_for(rule, times=times)
+    choose: Any
+    if k == 1:
+        choose = sharper.for_guarantee(goal, sensitivity=bound, choices=listed)
+    else:
+        peel: Peel = "exponential" if sharper is Exponential else "permute and flip"
+        choose = TopK.for_guarantee(goal, k=k, sensitivity=bound, choices=listed, peel=peel)
+    enforced = None if plan.question.relation.person is None else plan.bounds
+    return drawing(
+        database,
+        plan,
+        choose,
+        bound,
+        what=f"{'most common' if k == 1 else f'{k} most common'} of {' '.join(plan.question.text.split())}",
+        read=lambda: measured(plan.question, database.engine, enforced, cells)[0],
+        finish=lambda release: release if k == 1 else replace(release, value=list(release.value)),
+    )

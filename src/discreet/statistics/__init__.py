@@ -1,0 +1,1 @@
+"""Distributions of one column: many quantiles with intervals, and cumulative counts."""

@@ -1,0 +1,85 @@
+"""Quantiles with intervals: each is asked for together with two others, so far out that they hold the true one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.unit import Unit
+from discreet.mechanisms.cumulative import Least, QuantilesFromCounts, best_quantiles
+from discreet.mechanisms.quantiles import Quantiles
+from discreet.queries.space import Integers
+from discreet.rational import check_probability
+
+FINEST = 10**6
+"""Quantiles are asked to so many parts of 1."""
+LOWEST, HIGHEST = -1, -2
+_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Bands:
+    """The mechanism for all that is asked, and where in its answer the ends and the middle of each quantile are; LOWEST
+    and HIGHEST stand for the ends of the range.
+
+    The interval of q holds the true quantile whenever no answer is off by more than `ranks` ranks and there are as many
+    rows as was said: the outer quantiles are `ranks` rows away.
+    """
+
+    mechanism: Quantiles | QuantilesFromCounts
+    places: tuple[tuple[int, int, int], ...]
+    ranks: float | None
+
+    def read(self, drawn: Any, space: Integers) -> NDArray[Any]:
+        """One line (low, middle, high) for each quantile, in the order asked."""
+        low, *_, high = space.points()
+        known = [*np.asarray(drawn).tolist(), high, low]  # the last two are HIGHEST and LOWEST
+        return np.array([[known[place] for place in line] for line in self.places])
+
+
+def bands_for(
+    guarantee: Guarantee,
+    *,
+    space: Integers,
+    quantiles: Sequence[Any],
+    rows: float,
+    unit: Unit,
+    rows_per_person: int = 1,
+    least: Least = "mean",
+    confidence: float = 0.95,
+) -> Bands:
+    """The best mechanism for some quantiles and the two beside each of them, for at least about `rows` rows."""
+    asked = [Fraction(round(check_probability(q, "a quantile") * FINEST), FINEST) for q in quantiles]
+    if not asked or any(not 0 < q < 1 for q in asked):
+        raise InvalidArgument("Ask for at least one quantile between 0 and 1, such as 0.5.")
+    count = max(rows, 1.0)
+    options: dict[str, Any] = {"unit": unit, "rows_per_person": rows_per_person, "least": least, "rows": int(count)}
+    best, wide = None, Fraction(1, 4)
+    for _ in range(_ROUNDS):
+        listed = _with_neighbors(asked, wide)
+        made = best_quantiles(guarantee, space=space, quantiles=listed, **options)
+        ranks = made.error(confidence).amount
+        needed = Fraction(1) if ranks is None else Fraction(min(FINEST, int(ranks / count * FINEST) + 1), FINEST)
+        if needed <= wide:
+            best = Bands(made, _places(asked, listed, wide), ranks)
+            if wide <= 2 * needed:
+                break
+        wide = min(Fraction(1), Fraction(int(needed * FINEST * 5 / 4) + 1, FINEST))
+    return best or Bands(made, _places(asked, listed, Fraction(1)), ranks)
+
+
+def _with_neighbors(asked: Sequence[Fraction], wide: Fraction) -> list[Fraction]:
+    near = {q for middle in asked for q in (middle - wide, middle, middle + wide)}
+    return sorted(q for q in near if 0 < q < 1)
+
+
+def _places(asked: Sequence[Fraction], listed: list[Fraction], wide: Fraction) -> tuple[tuple[int, int, int], ...]:
+    at = {q: place for place, q in enumerate(listed)}
+    return tuple((at.get(q - wide, LOWEST), at[q], at.get(q + wide, HIGHEST)) for q in asked)

@@ -1,0 +1,59 @@
+"""A synthetic table as it leaves: rows of nobody with the columns that were declared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.extras import need
+from discreet.guarantees.accuracy import Accuracy
+from discreet.releases import Release
+from discreet.synthetic.made_up import MadeUp
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticTable(Release):
+    """`value` is an Arrow table of made-up rows: it may be kept, copied and asked anything, at no further cost."""
+
+    _made: MadeUp | None = field(repr=False, default=None)
+
+    def __len__(self) -> int:
+        return int(self.value.num_rows)
+
+    def __getitem__(self, column: str) -> Any:
+        return self.value.column(column).to_numpy()
+
+    @property
+    def table(self) -> Any:
+        """The rows, as an Arrow table."""
+        return self.value
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        return self.value.to_pandas()
+
+    def to_polars(self) -> Any:
+        """The rows as a polars DataFrame."""
+        return need("polars", "polars", "synthetic tables in polars").from_arrow(self.value)
+
+    @property
+    def measured(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of columns whose counts were measured; others follow from the model."""
+        assert self._made is not None
+        return self._made.measured
+
+    def error(self, confidence: float = 0.95, *, of: Any = None) -> Accuracy:
+        """How far any count of a measured set of columns may be from the true one; by default of single columns."""
+        assert self._made is not None
+        if of is not None:
+            return self._made.error(confidence, of=(of,) if isinstance(of, str) else tuple(of))
+        single = [names for names in self.measured if len(names) == 1]
+        known = [self._made.error(1 - (1 - confidence) / len(single), of=names) for names in single]
+        amount = max(float(one) for one in known)
+        return Accuracy(amount=amount, confidence=confidence, of="every value")
+
+    def __str__(self) -> str:
+        told = [f"{len(self):,} made-up rows of {', '.join(self.value.column_names)}"]
+        told.append(f"counts of single columns within {float(self.error(0.95)):,.0f} (95%)")
+        told += [f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}"] if self.receipt else []
+        return "; ".join(told)
