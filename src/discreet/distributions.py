@@ -18,7 +18,7 @@ from discreet.engines.duckdb import few_of_each, quoted
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
-from discreet.mechanisms.cumulative import CumulativeCounts, Least
+from discreet.mechanisms.cumulative import CumulativeCounts
 from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.factorization import MOST_POINTS
 from discreet.mechanisms.top_k import Peel, TopK, chooser_for
@@ -31,7 +31,7 @@ from discreet.sql.measure import measured
 from discreet.sql.plan import Measure
 from discreet.sql.price import Plan
 from discreet.sql.rows import rows_of
-from discreet.statistics.bands import Bands, bands_for
+from discreet.statistics.bands import BandedQuantiles, Bands, Least, bands_for
 from discreet.statistics.distribution import Distribution
 from discreet.synthetic import Declared, MadeUp, Synthesis
 from discreet.synthetic.table import SyntheticTable
@@ -127,10 +127,11 @@ def _with_bands(
 ) -> Release:
     lines = float(measure.center) + float(measure.step) * made.read(release.value, space).astype(np.float64)
     whole = measure.step == 1 and measure.center.denominator == 1
-    values = [from_number(int(v) if whole else float(v), kind) for v in lines[:, 1]]
+    shown = np.array([[from_number(int(v) if whole else float(v), kind) for v in line] for line in lines])
     halves = np.maximum(lines[:, 2] - lines[:, 1], lines[:, 1] - lines[:, 0])
-    error = _Known(float(halves.max()), confidence, made)
-    return replace(release, value=np.array(values), _mechanism=error, _sizes={})
+    known = {one.name: getattr(release, one.name) for one in fields(Release)}
+    known |= {"value": shown[:, 1], "_mechanism": _Known(float(halves.max()), confidence, made), "_sizes": {}}
+    return BandedQuantiles(**known, intervals=shown[:, [0, 2]])
 
 
 @dataclass(frozen=True)

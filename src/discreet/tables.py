@@ -18,13 +18,13 @@ from discreet.engines.duckdb import DuckDB, quoted
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.ledger import Ledger
-from discreet.mechanisms.cumulative import Least
 from discreet.policy import check_type
 from discreet.rational import check_count, check_delta, check_epsilon, check_probability, exactly
 from discreet.releases import Release
 from discreet.sql.explanation import IMAGINED, explained
 from discreet.sql.price import Plan
 from discreet.sql.schema import Column, Schema, Table, Type, checked_range, implied_type
+from discreet.statistics.bands import Least
 from discreet.statistics.distribution import Distribution
 from discreet.synthetic.table import SyntheticTable
 
@@ -92,15 +92,15 @@ class PrivateTable:
         between: Any,
         epsilon: Any,
         delta: Any = 0,
-        least: Least = "mean",
+        least: Least = "bound",
         confidence: float = 0.95,
         where: str | None = None,
     ) -> Release:
         """Several quantiles of a column, as an array in the order asked, within intervals that hold together.
 
-        Up to three are chosen one by one. More are chosen one inside the other, or read off cumulative counts,
-        whichever is predicted to be less wrong on average (`least="mean"`) or at worst (`"largest"`); a twentieth of ε
-        counts the values first. Their noise hardly grows with their number, but what is promised of it is loose.
+        Up to three are chosen one by one. More are chosen one inside the other, or read off cumulative counts: by what
+        promises less error (`least="bound"`), or is expected to have less, on average (`"mean"`: most often several
+        times less, in much wider intervals) or at worst (`"largest"`). A twentieth of ε counts the values first.
         """
         for q in at:
             check_probability(q, "a quantile")

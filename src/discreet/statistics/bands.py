@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +14,32 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.mechanisms.cumulative import Least, QuantilesFromCounts, best_quantiles
+from discreet.mechanisms.cumulative import QuantilesFromCounts, best_quantiles
+from discreet.mechanisms.factorization import MOST_POINTS
 from discreet.mechanisms.quantiles import Quantiles
 from discreet.queries.space import Integers
 from discreet.rational import check_probability
+from discreet.releases import Release
 
 FINEST = 10**6
 """Quantiles are asked to so many parts of 1."""
 LOWEST, HIGHEST = -1, -2
+Least = Literal["bound", "mean", "largest"]
+"""Which error is to be least: the one that is promised, or the one to be expected on average or at worst."""
 _ROUNDS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class BandedQuantiles(Release):
+    """Released quantiles: `value` in the order asked, and the interval of each, which hold together."""
+
+    intervals: Any = None
+
+    def __str__(self) -> str:
+        """Every quantile with its interval, then the rest."""
+        lines = zip(self.value, *np.asarray(self.intervals).T, strict=True)
+        shown = ", ".join(f"{value} ({low} to {high})" for value, low, high in lines)
+        return "; ".join([shown, *super().__str__().split("; ")[1:]])
 
 
 @dataclass(frozen=True)
@@ -52,7 +70,7 @@ def bands_for(
     rows: float,
     unit: Unit,
     rows_per_person: int = 1,
-    least: Least = "mean",
+    least: Least = "bound",
     confidence: float = 0.95,
 ) -> Bands:
     """The best mechanism for some quantiles and the two beside each of them, for at least about `rows` rows."""
@@ -60,11 +78,11 @@ def bands_for(
     if not asked or any(not 0 < q < 1 for q in asked):
         raise InvalidArgument("Ask for at least one quantile between 0 and 1, such as 0.5.")
     count = max(rows, 1.0)
-    options: dict[str, Any] = {"unit": unit, "rows_per_person": rows_per_person, "least": least, "rows": int(count)}
+    options: dict[str, Any] = {"unit": unit, "rows_per_person": rows_per_person, "rows": int(count)}
     best, wide = None, Fraction(1, 4)
     for _ in range(_ROUNDS):
         listed = _with_neighbors(asked, wide)
-        made = best_quantiles(guarantee, space=space, quantiles=listed, **options)
+        made = _made(guarantee, least, space=space, quantiles=listed, **options)
         ranks = made.error(confidence).amount
         needed = Fraction(1) if ranks is None else Fraction(min(FINEST, int(ranks / count * FINEST) + 1), FINEST)
         if needed <= wide:
@@ -73,6 +91,17 @@ def bands_for(
                 break
         wide = min(Fraction(1), Fraction(int(needed * FINEST * 5 / 4) + 1, FINEST))
     return best or Bands(made, _places(asked, listed, Fraction(1)), ranks)
+
+
+def _made(guarantee: Guarantee, least: Least, *, rows: int, **asked: Any) -> Quantiles | QuantilesFromCounts:
+    """The method whose error, in the sense asked for, is least; by public facts."""
+    if least not in get_args(Least):
+        raise InvalidArgument("least must be 'bound', 'mean' or 'largest'.")
+    if least != "bound":
+        return best_quantiles(guarantee, least=least, rows=rows, **asked)
+    chosen: list[Quantiles | QuantilesFromCounts] = [Quantiles.for_guarantee(guarantee, **asked)]
+    chosen.append(QuantilesFromCounts.for_guarantee(guarantee, bins=MOST_POINTS, **asked))
+    return min(chosen, key=lambda mechanism: mechanism.error(0.95).amount or math.inf)
 
 
 def _with_neighbors(asked: Sequence[Fraction], wide: Fraction) -> list[Fraction]:
