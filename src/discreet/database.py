@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.door import through
-from discreet.engines.duckdb import DuckDB, quoted
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.ledger import Identity, Ledger, version_of
 from discreet.rational import check_epsilon
@@ -19,7 +20,7 @@ from discreet.sql.cells import MOST_CELLS, Cells
 from discreet.sql.compile import Bounds
 from discreet.sql.domains import LARGEST_DOMAIN
 from discreet.sql.explanation import Explanation, explained
-from discreet.sql.expressions import Field, Ref
+from discreet.sql.expressions import Field
 from discreet.sql.finding import (
     Finding,
     column_finding,
@@ -32,13 +33,15 @@ from discreet.sql.finding import (
 )
 from discreet.sql.intervals import Columns
 from discreet.sql.measure import discovered, measured
+from discreet.sql.notes import error_of, goals, notes_on, written
+from discreet.sql.offers import priced
 from discreet.sql.plan import Question
-from discreet.sql.price import Plan, Price, priced
+from discreet.sql.price import Plan, Price
 from discreet.sql.relation import Relation
 from discreet.sql.rows import rows_of
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.stability import bounds_of, checked_bounds
-from discreet.sql.understand import EXTREMES, understood
+from discreet.sql.understand import understood
 
 
 class Database:
@@ -149,7 +152,7 @@ class Database:
         for (name, origin), finding in zip(wanted, plan.first, strict=False):
             found = self._found(finding, key)
             schema = found_in(schema, name, origin, found)
-            told.append(f"{finding.what}: {_written(found)}")
+            told.append(f"{finding.what}: {written(found)}")
         after = self._priced(understood(plan.question.text, schema), plan.terms)
         if len(plan.first) > len(wanted):
             each = plan.before / len(plan.first)
@@ -192,11 +195,11 @@ class Database:
         self, question: Question, within: Mapping[str, Any], confidence: Any, terms: Mapping[str, Any]
     ) -> float:
         """The smallest ε, to three digits, whose errors stay inside what was asked for."""
-        goals = _goals(question, within)
+        wanted = goals(question, within)
 
         def keeps(epsilon: float) -> bool:
             price = self._priced(question, {**terms, "epsilon": epsilon}).price
-            return all(_error(question, price, part, confidence) <= float(amount) for part, amount in goals)
+            return all(error_of(question, price, part, confidence) <= float(amount) for part, amount in wanted)
 
         low, high = 1e-6, 1e-6
         while not keeps(high):
@@ -229,7 +232,7 @@ class Database:
             ),
         )
         keys, noisy = release.value if plan.cells is None else (plan.cells.keys(), release.value)
-        return Answer(question, Columns(question, price, noisy, keys), release, notes=_notes(plan), cost=plan.cost)
+        return Answer(question, Columns(question, price, noisy, keys), release, notes=notes_on(plan), cost=plan.cost)
 
     def _read(self, plan: Plan) -> Any:
         """The exact measures: the only place where data is read."""
@@ -249,56 +252,6 @@ class Database:
             else:
                 return None
         return Identity(question=asked, data_version="; ".join(versions), policy=self.policy, arguments=arguments)
-
-
-def _goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:
-    """The measures that must be accurate, and how accurate in steps of each."""
-    if not isinstance(within, Mapping) or not within:
-        raise InvalidArgument('within names columns and their errors, such as {"visits": 50}.')
-    outputs = {output.name.lower(): output for output in question.outputs}
-    goals: list[tuple[int, Any]] = []
-    for name, amount in within.items():
-        output = outputs.get(str(name).lower())
-        if output is None:
-            raise InvalidArgument(f"within names {name}, which is no column of the answer.")
-        aggregate = next((a for a in question.aggregates if output.expr == Ref(a.field)), None)
-        if aggregate is None or aggregate.kind not in ("count", "sum"):
-            raise NotAllowed(
-                f"The error of {name} depends on the data, so no ε promises it in advance. "
-                "Ask within= for counts and sums."
-            )
-        if not isinstance(amount, int | float) or not amount > 0:
-            raise InvalidArgument(f"within of {name} must be an error above 0.")
-        goals.append((aggregate.parts[0], amount))
-    return goals
-
-
-def _notes(plan: Plan) -> tuple[str, ...]:
-    """What the errors do not cover: said always, and never because it happened."""
-    notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
-    if plan.bounds is not None and plan.question.relation.person is None:
-        notes.append(f"One row takes part in at most {_counted(plan.bounds.rows, 'joined row')}.")
-    elif plan.bounds is not None:
-        at_most = _counted(plan.bounds.rows, "row")
-        if plan.question.keys:
-            at_most += f" and {_counted(plan.bounds.groups, 'group')}"
-        notes.append(f"Of one person at most {at_most} are used; what lies beyond is not in the ±.")
-    if any(measure.kind == "sum" for measure in plan.question.measures):
-        notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
-    if plan.price.selection is not None:
-        notes.append(f"Groups with fewer than about {plan.price.selection.threshold} people are not shown.")
-    extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
-    if extremes:
-        notes.append("MIN and MAX are answered as the quantiles 0.001 and 0.999.")
-    return tuple(notes)
-
-
-def _written(found: Any) -> str:
-    return " to ".join(map(str, found)) if isinstance(found, tuple) else str(found)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _with_public_values(schema: Schema, engine: DuckDB) -> Schema:
@@ -325,8 +278,3 @@ def _listed(column: Column, table: Table, engine: DuckDB) -> Column:
 def _size(cells: Cells | None) -> int:
     """How many groups there are to answer in; for groups that are not declared, as many as one could be in."""
     return MOST_CELLS if cells is None else cells.count
-
-
-def _error(question: Question, price: Price, part: int, confidence: Any) -> float:
-    amount = float(price.parts[part].error(confidence))
-    return amount * float(question.measures[part].step)

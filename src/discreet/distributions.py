@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet.database import Database
-from discreet.engines.duckdb import few_of_each, quoted
+from discreet.engines.words import few_of_each, quoted
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure

@@ -14,7 +14,8 @@ from discreet import distributions
 from discreet.database import Database
 from discreet.distributions import Drawing
 from discreet.door import through
-from discreet.engines.duckdb import DuckDB, quoted
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.ledger import Ledger

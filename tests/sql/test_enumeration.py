@@ -17,7 +17,7 @@ from discreet import database as databases
 from discreet import testing
 from discreet.database import Database
 from discreet.engines.duckdb import DuckDB
-from discreet.sql import price
+from discreet.sql import offers
 from discreet.sql.schema import Column, Schema, Table
 
 EPSILONS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.2, 1.5, 2.0, 3.0)
@@ -136,13 +136,13 @@ def killed(text, window, pairs, **bounds):
 
 
 def test_mutant_contribution_halved(monkeypatch):
-    original = price.contribution
+    original = offers.contribution
 
     def halved(*given):
         found = original(*given)
         return replace(found, l1=max(1, found.l1 // 2), squared=max(1, found.squared // 4))
 
-    monkeypatch.setattr(price, "contribution", halved)
+    monkeypatch.setattr(offers, "contribution", halved)
     killed(COUNT, 30, [("nobody", "many rows")], rows_per_person=4)
     killed(SUM, 40, [("nobody", "two rows")], rows_per_person=2)
     killed(MEAN, 10, [("nobody", "two rows")], rows_per_person=2)
@@ -179,9 +179,9 @@ def test_mutant_noise_halved(monkeypatch):
 
 
 def test_mutant_each_measure_gets_all_of_epsilon(monkeypatch):
-    original = price.shares_of
-    monkeypatch.setattr(price, "shares_of", lambda *given: tuple(1 for _ in original(*given)))
-    monkeypatch.setattr(price.Composed, "guarantee", lambda self, s: self.mechanisms[0].guarantee(s[0]))
+    original = offers.shares_of
+    monkeypatch.setattr(offers, "shares_of", lambda *given: tuple(1 for _ in original(*given)))
+    monkeypatch.setattr(offers.Composed, "guarantee", lambda self, s: self.mechanisms[0].guarantee(s[0]))
     killed(MEAN, 10, [("nobody", "two rows")], rows_per_person=2)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import testing
 from discreet.database import Database
-from discreet.engines import duckdb as words
+from discreet.engines import words
 from discreet.engines.duckdb import DuckDB
 from discreet.sql import finding
 from discreet.sql.schema import Column, Schema, Table

@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from discreet.engines.duckdb import TYPES, DuckDB, has_types
+from discreet.engines.duckdb import DuckDB, has_types
+from discreet.engines.words import TYPES
 from discreet.errors import InvalidArgument
 
 PEOPLE = ("patient", "person", "user", "customer", "client", "member", "employee", "student", "subject", "participant")

@@ -25,7 +25,8 @@ from rich.text import Text
 from discreet.cli.ledger_command import clean
 from discreet.database import Database
 from discreet.door import through
-from discreet.engines.duckdb import TYPES, DuckDB, literal, quoted, total
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.words import TYPES, literal, quoted, total
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.guarantees.guarantee import Pure
 from discreet.guarantees.least_error import least_error

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import copy
-import csv
-import datetime
-import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from discreet.engines.text_files import Csv, JsonLines, TextSource
+from discreet.engines.words import listed, quoted, quoted_text
 from discreet.errors import DiscreetError, InvalidArgument
 
 _JSON = (".json", ".jsonl", ".ndjson")
@@ -66,7 +63,7 @@ class DuckDB:
         self._lock = threading.Lock()
         self._connection = duckdb.connect(":memory:", config={"allow_unsigned_extensions": "false"})
         self.relations: dict[str, str] = {}
-        self._texts: dict[str, _TextSource] = {}
+        self._texts: dict[str, TextSource] = {}
         paths = []
         for name, source in sources.items():
             found, path = self._source(name, source, sniffed=name in sniffed)
@@ -93,7 +90,7 @@ class DuckDB:
             if sniffed:
                 return f"{reader}({quoted_text(files)}, sample_size = -1)", [str(path)]
             found = sorted(path.glob(f"**/*{inside}")) if path.is_dir() else [path]
-            self._texts[name] = _JsonLines.opened(name, found) if inside in _JSON else _Csv.opened(name, found)
+            self._texts[name] = JsonLines.opened(name, found) if inside in _JSON else Csv.opened(name, found)
             return "", [str(path)]
         if isinstance(source, self._duckdb.DuckDBPyRelation):
             source = source.to_arrow_table()
@@ -130,8 +127,8 @@ class DuckDB:
             "SET temp_directory = ''",
             "SET error_on_division_by_zero = false",
             f"SET disabled_optimizers = '{','.join(name for name in _UNSAFE_OPTIMIZERS if name in known)}'",
-            f"SET allowed_paths = {_listed(files)}",
-            f"SET allowed_directories = {_listed(folders)}",
+            f"SET allowed_paths = {listed(files)}",
+            f"SET allowed_directories = {listed(folders)}",
             "SET enable_external_access = false",
             "SET lock_configuration = true",
         ):
@@ -187,110 +184,6 @@ class DuckDB:
         self._connection.close()
 
 
-_LINES = (
-    "auto_detect = false, ignore_errors = true, null_padding = true, strict_mode = false, hive_partitioning = false"
-)
-"""Nothing is guessed from the rows, and none stops a question: fields that a line lacks are NULL, those it has too many
-are left out, and what cannot be read as a line at all is none.
-"""
-# In parallel, DuckDB 2.0 may take a line break inside quotes for the end of a row, and what follows it for rows of
-# other people; and with null_padding it fails there.
-_IN_ORDER = "parallel = false"
-
-
-class _TextSource(Protocol):
-    """Files whose values are text."""
-
-    def relation(self, types: Mapping[str, str]) -> str:
-        """How they are written in FROM, their columns of these types: what does not fit is NULL."""
-
-
-@dataclass(frozen=True)
-class _Csv:
-    """Files with the names of their columns in the first line."""
-
-    files: tuple[str, ...]
-    names: tuple[str, ...]
-    delimiter: str
-
-    @classmethod
-    def opened(cls, name: str, files: Sequence[Path]) -> _Csv:
-        found = {_header(file) for file in files}
-        if len(found) > 1:
-            raise InvalidArgument(f"The files of {name} begin with different lines of names. Give them the same one.")
-        [(names, delimiter)] = found
-        plain = {column.strip().lower() for column in names}
-        if len(plain) < len(names) or "" in plain or any(map(_is_number, plain)):
-            raise InvalidArgument(
-                f"The source of {name} must begin with the names of its columns: all different, and none a number."
-            )
-        return cls(tuple(map(str, files)), names, delimiter)
-
-    def relation(self, types: Mapping[str, str]) -> str:
-        dialect = f"""header = true, delim = {quoted_text(self.delimiter)}, quote = '"', escape = '"'"""
-        columns = [f"{_cast(quoted(name), types.get(name))} AS {quoted(name)}" for name in self.names]
-        return f"(SELECT {', '.join(columns)} FROM {_read_lines(self.files, self.names, dialect)})"
-
-
-@dataclass(frozen=True)
-class _JsonLines:
-    """Files with one object in each line. They have no names of their own: the columns are those that are typed."""
-
-    name: str
-    files: tuple[str, ...]
-
-    @classmethod
-    def opened(cls, name: str, files: Sequence[Path]) -> _JsonLines:
-        for file in files:
-            with file.open("rb") as opened:
-                if re.match(rb"[\xef\xbb\xbf\s]*\[\s*\{", opened.read(4096)):
-                    raise InvalidArgument(f"The source of {name} is one JSON list. Write one object in each line.")
-        return cls(name, tuple(map(str, files)))
-
-    def relation(self, types: Mapping[str, str]) -> str:
-        if not types:
-            raise InvalidArgument(
-                f"The source of {self.name} is JSON, whose columns are those that are declared. Say their types."
-            )
-        # the delimiter is a character that no JSON has as it is, so that every line is one field
-        lines = _read_lines(self.files, ["line"], "header = false, delim = '\x01', quote = '', escape = ''")
-        paths = _listed(["/" + name.replace("~", "~0").replace("/", "~1") for name in types])
-        found = total(f"json_extract_string(line, {paths})")
-        columns = [f"{_cast(f'found[{n}]', kind)} AS {quoted(name)}" for n, (name, kind) in enumerate(types.items(), 1)]
-        return f"(SELECT {', '.join(columns)} FROM (SELECT {found} AS found FROM {lines}))"
-
-
-def _read_lines(files: Sequence[str], names: Sequence[str], dialect: str) -> str:
-    columns = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in names)
-    return f"read_csv({_listed(files)}, columns = {{{columns}}}, {dialect}, {_LINES}, {_IN_ORDER})"
-
-
-def _header(file: Path) -> tuple[tuple[str, ...], str]:
-    """The names in the first line of a CSV file, and what stands between them."""
-    with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as opened:
-        first = opened.readline(100_000)
-        delimiter = "\t" if file.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)
-        opened.seek(0)
-        try:
-            names = tuple(next(csv.reader(opened, delimiter=delimiter), []))
-            "".join(names).encode()
-        except (csv.Error, UnicodeEncodeError):
-            names = ()
-    return names or ("",), delimiter
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _cast(value: str, kind: str | None) -> str:
-    return value if kind in (None, "text", "other") else WORDS["cast"].format(value, detail=TYPES[kind])
-
-
 def has_types(source: Any) -> bool:
     """Whether a source has types of its own, and is not text."""
     return not isinstance(source, str | Path) or FILES.get(_ending(Path(source).expanduser())) == "read_parquet"
@@ -318,193 +211,3 @@ def _as_arrow(source: Any) -> Any:
 def _type(name: str) -> str:
     plain = name.upper().partition("(")[0]
     return next((kind for kind, names in _TYPES if plain in names), "other") if "[" not in name else "other"
-
-
-def quoted(name: str) -> str:
-    """A name, whatever it is made of."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quoted_text(text: str) -> str:
-    """A text, whatever it is made of."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return f"[{', '.join(map(quoted_text, texts))}]"
-
-
-def literal(value: Any) -> str:
-    """A constant in the engine's words."""
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case int():
-            return f"({value})"
-        case float():
-            return f"({value!r}::DOUBLE)"
-        case str():
-            return quoted_text(value)
-        case datetime.datetime():
-            return f"TIMESTAMP {quoted_text(value.isoformat(' '))}"
-        case datetime.date():
-            return f"DATE {quoted_text(value.isoformat())}"
-    raise InvalidArgument(f"A {type(value).__name__} cannot be written into a question. Use numbers, text or dates.")
-
-
-WORDS = {
-    "add": "({0} + {1})",
-    "subtract": "({0} - {1})",
-    "multiply": "({0} * {1})",
-    "divide": "({0} / {1})",
-    "integer_divide": "({0} // {1})",
-    "modulo": "({0} % {1})",
-    "power": "power({0}, {1})",
-    "negate": "(-{0})",
-    "abs": "abs({0})",
-    "sign": "sign({0})",
-    "round": "round({all})",
-    "floor": "floor({0})",
-    "ceil": "ceil({0})",
-    "sqrt": "sqrt({0})",
-    "ln": "ln({0})",
-    "exp": "exp({0})",
-    "eq": "({0} = {1})",
-    "ne": "({0} <> {1})",
-    "lt": "({0} < {1})",
-    "le": "({0} <= {1})",
-    "gt": "({0} > {1})",
-    "ge": "({0} >= {1})",
-    "same": "({0} IS NOT DISTINCT FROM {1})",
-    "like": "({0} LIKE {1})",
-    "ilike": "({0} ILIKE {1})",
-    "not": "(NOT {0})",
-    "is_null": "({0} IS NULL)",
-    "is_number": "({0} IS NOT NULL AND NOT isnan(TRY_CAST({0} AS DOUBLE)))",
-    "coalesce": "coalesce({all})",
-    "least": "least({all})",
-    "greatest": "greatest({all})",
-    "nullif": "nullif({0}, {1})",
-    "lower": "lower({0})",
-    "upper": "upper({0})",
-    "trim": "trim({0})",
-    "length": "length({0})",
-    "substring": "substring({all})",
-    "concat": "concat({all})",
-    "joined": "({0} || {1})",
-    "part": "date_part('{detail}', {0})",
-    "truncate": "date_trunc('{detail}', {0})",
-    "days_between": "date_diff('day', {0}, {1})",
-    "cast": "TRY_CAST({0} AS {detail})",
-}
-"""How each operation on values is written here."""
-
-
-TYPES = {
-    "integer": "BIGINT",
-    "number": "DOUBLE",
-    "text": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-}
-
-
-def total(value: str) -> str:
-    """A value that is NULL where it cannot be computed: no row can stop a question."""
-    return f"TRY({value})"
-
-
-def exact_sum(value: str) -> str:
-    """A sum of whole numbers, in 128 bits."""
-    return f"sum({value})"
-
-
-def moved_sum(total: str, rows: str, shift: int) -> str:
-    """The exact sum of values that are all moved by so much."""
-    return f"{total} + CAST({shift} AS HUGEINT) * {rows}"
-
-
-def distance(value: str, center: Fraction) -> str:
-    """How far a number lies from the center; NULL where it is no number.
-
-    Promise: nothing is known of it in advance. An engine that believes the statistics of a file leaves out comparisons
-    that they decide, clamping among them; what is in a TRY has none.
-    """
-    number = f"TRY_CAST({value} AS DOUBLE)"
-    return total(f"{number} - ({float(center)!r}::DOUBLE)" if center else number)
-
-
-def clamped_steps(number: str, step: Fraction, lowest: int, highest: int) -> str:
-    """A DOUBLE, given by name, as whole steps within [lowest, highest]; NULL for NULL and NaN.
-
-    Promise: steps are powers of two and ends below 2^53, so that both are exact, and rounding what lies between the
-    ends does not lead beyond them.
-    """
-    low, high = (f"({float(end * step)!r}::DOUBLE)" for end in (lowest, highest))
-    whole = f"TRY_CAST({number} * ({float(1 / step)!r}::DOUBLE) AS BIGINT)"
-    # nearly all values need the first case only; NaN is taken for the largest number of all
-    return (
-        f"CASE WHEN {number} BETWEEN {low} AND {high} THEN {whole} WHEN {number} < {low} THEN ({lowest}) "
-        f"WHEN isnan({number}) THEN NULL WHEN {number} > {high} THEN ({highest}) END"
-    )
-
-
-def random_rank(person: str, by: Sequence[str], seed: int) -> str:
-    """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
-    order = f"hash({', '.join([*by, person, str(seed)])})"
-    return f"row_number() OVER (PARTITION BY {person} ORDER BY {order})"
-
-
-def few_of_each(rows: str, key: str, most: int) -> str:
-    """Rows, at most so many of them with the same key, chosen at random."""
-    drawn = f"WITH drawn AS MATERIALIZED (SELECT *, random() AS draw FROM ({rows}))"
-    rank = f"row_number() OVER (PARTITION BY {key} ORDER BY draw)"
-    return f"{drawn} SELECT * EXCLUDE (draw, place) FROM (SELECT *, {rank} AS place FROM drawn) WHERE place <= {most}"
-
-
-def one_of_each(rows: str, key: str, value: str) -> str:
-    """One value for each key, chosen at random."""
-    drawn = f"WITH drawn AS MATERIALIZED (SELECT *, random() AS draw FROM ({rows}))"
-    return f"{drawn} SELECT arg_min({value}, draw) AS {value} FROM drawn GROUP BY {key}"
-
-
-def octave_bin(value: str, first: int, last: int) -> str:
-    """Which doubling a number is in: 0 under 2^first, then 1, 2, … to last − first, with the sign of the number."""
-    number = f"TRY_CAST({value} AS DOUBLE)"
-    octave = f"least(floor(log2(abs({number}))) - ({first}) + 1, {last - first})"
-    sized = f"CASE WHEN abs({number}) < {2.0**first!r} THEN 0 ELSE CAST(sign({number}) * {octave} AS INTEGER) END"
-    return total(f"CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE {sized} END")
-
-
-def year_bin(value: str, first: int, last: int) -> str:
-    """The year of a date, or the nearest one of those listed."""
-    year = f"date_part('year', {value})"
-    inside = f"CAST(least(greatest({year}, {first}), {last}) AS INTEGER)"
-    return total(f"CASE WHEN {year} IS NULL THEN NULL ELSE {inside} END")
-
-
-def of_person(aggregate: str, value: str, kind: str) -> str:
-    """An aggregate of one person's rows: it never fails, and is NULL where it does not fit its type."""
-    if aggregate in ("count", "min", "max"):
-        return f"{aggregate}({value})"
-    # in an order that these values have by themselves: that of the rows depends on the rows of others
-    number = f"TRY_CAST({value} AS DOUBLE)"
-    found = f"{aggregate}({number} ORDER BY {number})"
-    return f"TRY_CAST(round({found}) AS BIGINT)" if kind in ("integer", "boolean") else found
-
-
-def group_key(value: str, kind: str) -> str:
-    """A key that is the same value here and in Python: what has no such value is NULL."""
-    match kind:
-        case "integer":
-            return f"TRY_CAST({value} AS BIGINT)"
-        case "number":
-            return f"CASE WHEN isfinite(TRY_CAST({value} AS DOUBLE)) THEN TRY_CAST({value} AS DOUBLE) END"
-        case "timestamp":
-            return f"CASE WHEN isfinite(TRY_CAST({value} AS TIMESTAMP)) THEN TRY_CAST({value} AS TIMESTAMP) END"
-        case "date":
-            return f"CASE WHEN isfinite({value}) THEN {value} END"
-    return value

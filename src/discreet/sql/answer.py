@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.engines.duckdb import DuckDB, quoted
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.words import quoted
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.rational import exactly
 from discreet.releases import Release

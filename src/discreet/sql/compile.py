@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.engines import duckdb as engine
+from discreet.engines import words as engine
 from discreet.sql.expressions import Expr, has_number
 from discreet.sql.plan import Measure, Question
 from discreet.sql.rows import rows_of, safe

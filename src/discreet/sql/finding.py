@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.engines import duckdb as words
+from discreet.engines import words
 from discreet.engines.duckdb import DuckDB
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit

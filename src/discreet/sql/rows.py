@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.engines import duckdb as engine
+from discreet.engines import words as engine
 from discreet.sql.expressions import Call, Const, Expr, Field, Ref, conjuncts
 from discreet.sql.relation import Both, Few, Filter, Join, Led, PerPerson, Project, Relation, Scan
 

@@ -1,0 +1,201 @@
+"""DuckDB's own words: every primitive that a plan is printed with. Nothing else reaches the engine."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import InvalidArgument
+
+
+def quoted(name: str) -> str:
+    """A name, whatever it is made of."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_text(text: str) -> str:
+    """A text, whatever it is made of."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Texts as a list."""
+    return f"[{', '.join(map(quoted_text, texts))}]"
+
+
+def literal(value: Any) -> str:
+    """A constant in the engine's words."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            return f"({value})"
+        case float():
+            return f"({value!r}::DOUBLE)"
+        case str():
+            return quoted_text(value)
+        case datetime.datetime():
+            return f"TIMESTAMP {quoted_text(value.isoformat(' '))}"
+        case datetime.date():
+            return f"DATE {quoted_text(value.isoformat())}"
+    raise InvalidArgument(f"A {type(value).__name__} cannot be written into a question. Use numbers, text or dates.")
+
+
+WORDS = {
+    "add": "({0} + {1})",
+    "subtract": "({0} - {1})",
+    "multiply": "({0} * {1})",
+    "divide": "({0} / {1})",
+    "integer_divide": "({0} // {1})",
+    "modulo": "({0} % {1})",
+    "power": "power({0}, {1})",
+    "negate": "(-{0})",
+    "abs": "abs({0})",
+    "sign": "sign({0})",
+    "round": "round({all})",
+    "floor": "floor({0})",
+    "ceil": "ceil({0})",
+    "sqrt": "sqrt({0})",
+    "ln": "ln({0})",
+    "exp": "exp({0})",
+    "eq": "({0} = {1})",
+    "ne": "({0} <> {1})",
+    "lt": "({0} < {1})",
+    "le": "({0} <= {1})",
+    "gt": "({0} > {1})",
+    "ge": "({0} >= {1})",
+    "same": "({0} IS NOT DISTINCT FROM {1})",
+    "like": "({0} LIKE {1})",
+    "ilike": "({0} ILIKE {1})",
+    "not": "(NOT {0})",
+    "is_null": "({0} IS NULL)",
+    "is_number": "({0} IS NOT NULL AND NOT isnan(TRY_CAST({0} AS DOUBLE)))",
+    "coalesce": "coalesce({all})",
+    "least": "least({all})",
+    "greatest": "greatest({all})",
+    "nullif": "nullif({0}, {1})",
+    "lower": "lower({0})",
+    "upper": "upper({0})",
+    "trim": "trim({0})",
+    "length": "length({0})",
+    "substring": "substring({all})",
+    "concat": "concat({all})",
+    "joined": "({0} || {1})",
+    "part": "date_part('{detail}', {0})",
+    "truncate": "date_trunc('{detail}', {0})",
+    "days_between": "date_diff('day', {0}, {1})",
+    "cast": "TRY_CAST({0} AS {detail})",
+}
+"""How each operation on values is written here."""
+
+
+TYPES = {
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "text": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+}
+
+
+def total(value: str) -> str:
+    """A value that is NULL where it cannot be computed: no row can stop a question."""
+    return f"TRY({value})"
+
+
+def exact_sum(value: str) -> str:
+    """A sum of whole numbers, in 128 bits."""
+    return f"sum({value})"
+
+
+def moved_sum(total: str, rows: str, shift: int) -> str:
+    """The exact sum of values that are all moved by so much."""
+    return f"{total} + CAST({shift} AS HUGEINT) * {rows}"
+
+
+def distance(value: str, center: Fraction) -> str:
+    """How far a number lies from the center; NULL where it is no number.
+
+    Promise: nothing is known of it in advance. An engine that believes the statistics of a file leaves out comparisons
+    that they decide, clamping among them; what is in a TRY has none.
+    """
+    number = f"TRY_CAST({value} AS DOUBLE)"
+    return total(f"{number} - ({float(center)!r}::DOUBLE)" if center else number)
+
+
+def clamped_steps(number: str, step: Fraction, lowest: int, highest: int) -> str:
+    """A DOUBLE, given by name, as whole steps within [lowest, highest]; NULL for NULL and NaN.
+
+    Promise: steps are powers of two and ends below 2^53, so that both are exact, and rounding what lies between the
+    ends does not lead beyond them.
+    """
+    low, high = (f"({float(end * step)!r}::DOUBLE)" for end in (lowest, highest))
+    whole = f"TRY_CAST({number} * ({float(1 / step)!r}::DOUBLE) AS BIGINT)"
+    # nearly all values need the first case only; NaN is taken for the largest number of all
+    return (
+        f"CASE WHEN {number} BETWEEN {low} AND {high} THEN {whole} WHEN {number} < {low} THEN ({lowest}) "
+        f"WHEN isnan({number}) THEN NULL WHEN {number} > {high} THEN ({highest}) END"
+    )
+
+
+def random_rank(person: str, by: Sequence[str], seed: int) -> str:
+    """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
+    order = f"hash({', '.join([*by, person, str(seed)])})"
+    return f"row_number() OVER (PARTITION BY {person} ORDER BY {order})"
+
+
+def few_of_each(rows: str, key: str, most: int) -> str:
+    """Rows, at most so many of them with the same key, chosen at random."""
+    drawn = f"WITH drawn AS MATERIALIZED (SELECT *, random() AS draw FROM ({rows}))"
+    rank = f"row_number() OVER (PARTITION BY {key} ORDER BY draw)"
+    return f"{drawn} SELECT * EXCLUDE (draw, place) FROM (SELECT *, {rank} AS place FROM drawn) WHERE place <= {most}"
+
+
+def one_of_each(rows: str, key: str, value: str) -> str:
+    """One value for each key, chosen at random."""
+    drawn = f"WITH drawn AS MATERIALIZED (SELECT *, random() AS draw FROM ({rows}))"
+    return f"{drawn} SELECT arg_min({value}, draw) AS {value} FROM drawn GROUP BY {key}"
+
+
+def octave_bin(value: str, first: int, last: int) -> str:
+    """Which doubling a number is in: 0 under 2^first, then 1, 2, … to last − first, with the sign of the number."""
+    number = f"TRY_CAST({value} AS DOUBLE)"
+    octave = f"least(floor(log2(abs({number}))) - ({first}) + 1, {last - first})"
+    sized = f"CASE WHEN abs({number}) < {2.0**first!r} THEN 0 ELSE CAST(sign({number}) * {octave} AS INTEGER) END"
+    return total(f"CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE {sized} END")
+
+
+def year_bin(value: str, first: int, last: int) -> str:
+    """The year of a date, or the nearest one of those listed."""
+    year = f"date_part('year', {value})"
+    inside = f"CAST(least(greatest({year}, {first}), {last}) AS INTEGER)"
+    return total(f"CASE WHEN {year} IS NULL THEN NULL ELSE {inside} END")
+
+
+def of_person(aggregate: str, value: str, kind: str) -> str:
+    """An aggregate of one person's rows: it never fails, and is NULL where it does not fit its type."""
+    if aggregate in ("count", "min", "max"):
+        return f"{aggregate}({value})"
+    # in an order that these values have by themselves: that of the rows depends on the rows of others
+    number = f"TRY_CAST({value} AS DOUBLE)"
+    found = f"{aggregate}({number} ORDER BY {number})"
+    return f"TRY_CAST(round({found}) AS BIGINT)" if kind in ("integer", "boolean") else found
+
+
+def group_key(value: str, kind: str) -> str:
+    """A key that is the same value here and in Python: what has no such value is NULL."""
+    match kind:
+        case "integer":
+            return f"TRY_CAST({value} AS BIGINT)"
+        case "number":
+            return f"CASE WHEN isfinite(TRY_CAST({value} AS DOUBLE)) THEN TRY_CAST({value} AS DOUBLE) END"
+        case "timestamp":
+            return f"CASE WHEN isfinite(TRY_CAST({value} AS TIMESTAMP)) THEN TRY_CAST({value} AS TIMESTAMP) END"
+        case "date":
+            return f"CASE WHEN isfinite({value}) THEN {value} END"
+    return value

@@ -1,0 +1,69 @@
+"""What is asked of an answer's errors, and what is said with every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.errors import InvalidArgument, NotAllowed
+from discreet.sql.expressions import Ref
+from discreet.sql.plan import Question
+from discreet.sql.price import Plan, Price
+from discreet.sql.understand import EXTREMES
+
+
+def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:
+    """The measures that must be accurate, and how accurate in steps of each."""
+    if not isinstance(within, Mapping) or not within:
+        raise InvalidArgument('within names columns and their errors, such as {"visits": 50}.')
+    outputs = {output.name.lower(): output for output in question.outputs}
+    goals: list[tuple[int, Any]] = []
+    for name, amount in within.items():
+        output = outputs.get(str(name).lower())
+        if output is None:
+            raise InvalidArgument(f"within names {name}, which is no column of the answer.")
+        aggregate = next((a for a in question.aggregates if output.expr == Ref(a.field)), None)
+        if aggregate is None or aggregate.kind not in ("count", "sum"):
+            raise NotAllowed(
+                f"The error of {name} depends on the data, so no ε promises it in advance. "
+                "Ask within= for counts and sums."
+            )
+        if not isinstance(amount, int | float) or not amount > 0:
+            raise InvalidArgument(f"within of {name} must be an error above 0.")
+        goals.append((aggregate.parts[0], amount))
+    return goals
+
+
+def error_of(question: Question, price: Price, part: int, confidence: Any) -> float:
+    """How wrong a measure may be, in the unit of its column."""
+    amount = float(price.parts[part].error(confidence))
+    return amount * float(question.measures[part].step)
+
+
+def notes_on(plan: Plan) -> tuple[str, ...]:
+    """What the errors do not cover: said always, and never because it happened."""
+    notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
+    if plan.bounds is not None and plan.question.relation.person is None:
+        notes.append(f"One row takes part in at most {_counted(plan.bounds.rows, 'joined row')}.")
+    elif plan.bounds is not None:
+        at_most = _counted(plan.bounds.rows, "row")
+        if plan.question.keys:
+            at_most += f" and {_counted(plan.bounds.groups, 'group')}"
+        notes.append(f"Of one person at most {at_most} are used; what lies beyond is not in the ±.")
+    if any(measure.kind == "sum" for measure in plan.question.measures):
+        notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
+    if plan.price.selection is not None:
+        notes.append(f"Groups with fewer than about {plan.price.selection.threshold} people are not shown.")
+    extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
+    if extremes:
+        notes.append("MIN and MAX are answered as the quantiles 0.001 and 0.999.")
+    return tuple(notes)
+
+
+def written(found: Any) -> str:
+    """A bound that was found, for people."""
+    return " to ".join(map(str, found)) if isinstance(found, tuple) else str(found)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
