@@ -21,11 +21,13 @@ from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.mechanisms.cumulative import CumulativeCounts
 from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.factorization import MOST_POINTS
+from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.mechanism import tidy
 from discreet.mechanisms.top_k import Peel, TopK, chooser_for
 from discreet.queries.counts import Count
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Integers
-from discreet.rational import check_delta, check_positive, exactly
+from discreet.rational import check_delta, check_epsilon, check_positive, exactly, significant
 from discreet.releases import Release
 from discreet.sql.measure import measured
 from discreet.sql.plan import Measure
@@ -92,6 +94,22 @@ def from_number(value: Any, kind: str) -> Any:
     return EPOCH + datetime.timedelta(days=int(value)) if kind in ("date", "timestamp") else value
 
 
+def counted(database: Database, plan: Plan, epsilon: Any, what: str) -> Drawing:
+    """How many values there are, as the quantiles see them, for a part of ε."""
+    unit, rows = database.schema.unit, _rows_of_one(plan)
+    bound = Sensitivity(rows, "L1", unit, grain=1)
+    noise = Laplace(scale=tidy(significant(bound.exact / check_epsilon(epsilon), up=True)), step=1)
+    return Drawing(
+        what=what,
+        database=database,
+        plan=plan,
+        mechanism=noise,
+        guarantee=noise.guarantee(bound),
+        read=lambda: np.array([len(_values(database, plan))]),
+        finish=lambda release: release,
+    )
+
+
 # --- quantiles ----------------------------------------------------------------------------------------------
 
 
@@ -126,7 +144,9 @@ def _with_bands(
     release: Release, made: Bands, measure: Measure, space: Integers, confidence: float, kind: str
 ) -> Release:
     lines = float(measure.center) + float(measure.step) * made.read(release.value, space).astype(np.float64)
-    whole = measure.step == 1 and measure.center.denominator == 1
+    whole = measure.value is not None and measure.value.type != "number"
+    if not whole:  # a value is within half a step of its point
+        lines[:, 0], lines[:, 2] = lines[:, 0] - float(measure.step) / 2, lines[:, 2] + float(measure.step) / 2
     shown = np.array([[from_number(int(v) if whole else float(v), kind) for v in line] for line in lines])
     halves = np.maximum(lines[:, 2] - lines[:, 1], lines[:, 1] - lines[:, 0])
     known = {one.name: getattr(release, one.name) for one in fields(Release)}
@@ -183,10 +203,20 @@ class Points:
         return np.minimum(self.low + self.step * np.arange(count + 1), self.high)
 
     def places(self, column: str, kind: str) -> str:
-        """In SQL: the number of the first point that is not below a value."""
-        low = (self.low - EPOCH).days if isinstance(self.low, datetime.date) else self.low
-        steps = f"ROUND(({as_number(column, kind)} - {low!r}) / {self.step!r}, 9)"
-        return f"CAST(CEIL({steps}) AS INTEGER)"
+        """In SQL: the number of the first point that is not below a value; of one beyond the ends, that of the end."""
+        days = isinstance(self.low, datetime.date)
+        low, high = ((end - EPOCH).days if days else _plainly(end) for end in (self.low, self.high))
+        value = as_number(column, kind)
+        steps = f"ROUND(({value} - {low!r}) / {_plainly(self.step)!r}, 9)"
+        # −x, because NaN is larger than all numbers, and stays NaN
+        ends = f"WHEN {value} <= {low!r} THEN 0 WHEN -{value} <= {-high!r} THEN {len(self.grid) - 1}"
+        return f"CASE {ends} ELSE CAST(CEIL({steps}) AS INTEGER) END"
+
+
+def _plainly(number: Any) -> Any:
+    """A number as SQL has it."""
+    plain = number.item() if isinstance(number, np.generic) else number
+    return plain if isinstance(plain, int | float) else float(plain)
 
 
 def cumulative(database: Database, plan: Plan, points: Points) -> Drawing:
@@ -222,6 +252,7 @@ def synthetic(
     if not check_delta(plan.terms["delta"]):
         raise InvalidArgument("synthesize needs a delta, such as delta=1e-6.")
     days = {name for name in columns if kinds[name] in ("date", "timestamp") and isinstance(columns[name], tuple)}
+    read_as = {name: kinds[name] if isinstance(columns[name], tuple) else "listed" for name in columns}
     whole = days | {name for name in columns if kinds[name] == "integer"}
     told = {name: _in_days(what) if name in days else what for name, what in columns.items()}
     declared = Declared(told, whole=whole)
@@ -235,7 +266,10 @@ def synthetic(
 
         rows = MadeUp(release.value, declared)
         shown = {n: [from_number(v, "date") for v in c] if n in days else c for n, c in rows.columns.items()}
-        known = {one.name: getattr(release, one.name) for one in fields(Release)} | {"value": pa.table(shown)}
+        arrow = {"integer": pa.int64(), "number": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
+        arrow |= {"date": pa.date32(), "timestamp": pa.timestamp("us")}
+        typed = {n: pa.array(c, pa.date32() if n in days else arrow.get(kinds[n])) for n, c in shown.items()}
+        known = {one.name: getattr(release, one.name) for one in fields(Release)} | {"value": pa.table(typed)}
         return SyntheticTable(**known, _made=rows)
 
     return drawing(
@@ -244,7 +278,7 @@ def synthetic(
         made,
         sensitivity,
         what=f"made-up rows of {', '.join(columns)} from {' '.join(plan.question.text.split())}",
-        read=lambda: declared.codes(_columns(database, plan, list(columns), kinds)),
+        read=lambda: declared.codes(_columns(database, plan, list(columns), read_as)),
         finish=finish,
     )
 
@@ -252,7 +286,13 @@ def synthetic(
 def _in_days(what: tuple[Any, Any]) -> tuple[int, int]:
     if not all(isinstance(end, datetime.date) for end in what):
         raise InvalidArgument("The range of a column of dates must be two dates.")
-    return (what[0] - EPOCH).days, (what[1] - EPOCH).days
+    low, high = map(day_of, what)
+    return (low - EPOCH).days, (high - EPOCH).days
+
+
+def day_of(moment: Any) -> Any:
+    """The day of a date or a moment; anything else as it is."""
+    return moment.date() if isinstance(moment, datetime.datetime) else moment
 
 
 def _columns(database: Database, plan: Plan, names: list[str], kinds: Mapping[str, str]) -> dict[str, Any]:
@@ -290,7 +330,8 @@ def votes(database: Database, plan: Plan, k: int) -> Drawing:
     votes = 1 if plan.bounds is None else plan.bounds.per_group
     bound = Sensitivity(votes, "Linf", unit, len(listed), grain=1, monotone=added)
     goal, rule = allowed(plan), database.ledger.rule
-    times = max(1, min(1000, int(exactly(getattr(rule.limit, "epsilon", 1)) / exactly(plan.terms["epsilon"]))))
+    limit = getattr(rule.limit, "epsilon", None)  # how often so much may be asked; often, where no ε is named
+    times = 100 if limit is None else max(1, min(1000, int(exactly(limit) / exactly(plan.terms["epsilon"]))))
     sharper = chooser_for(rule, times=times)
     choose: Any
     if k == 1:

@@ -18,14 +18,14 @@ from discreet.engines.duckdb import DuckDB
 from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.ledger import Ledger
+from discreet.ledger import Identity, Ledger
 from discreet.policy import check_type
-from discreet.rational import check_count, check_delta, check_epsilon, check_probability, exactly
+from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
 from discreet.sql.explanation import IMAGINED, explained
 from discreet.sql.price import Plan
 from discreet.sql.schema import Column, Schema, Table, Type, checked_range, implied_type
-from discreet.statistics.bands import Least
+from discreet.statistics.bands import Least, checked
 from discreet.statistics.distribution import Distribution
 from discreet.synthetic.table import SyntheticTable
 
@@ -103,19 +103,23 @@ class PrivateTable:
         promises less error (`least="bound"`), or is expected to have less, on average (`"mean"`: most often several
         times less, in much wider intervals) or at worst (`"largest"`). A twentieth of ε counts the values first.
         """
-        for q in at:
-            check_probability(q, "a quantile")
+        checked(at, least)
+        sure = check_confidence(confidence)
         if len(at) <= FEW and not check_delta(delta):
             return self._few_quantiles(column, at, between, epsilon, where)
-        whole = check_epsilon(epsilon)
-        rows = self._at_least(column, whole * COUNTING, where)
-        kind = self._kind(column)
+        whole, kind = check_epsilon(epsilon), self._kind(column)
         text = f"SELECT MEDIAN({distributions.as_number(column, kind)}) AS value FROM {NAME}{_where(where)}"
         database, plan = self._asked(text, {column: between}, {}, whole * (1 - COUNTING), delta)
+
+        def asked(known: Plan, rows: float) -> Drawing:
+            return distributions.quantiles(database, known, at, rows=rows, least=least, confidence=sure, kind=kind)
+
+        counting = distributions.counted(
+            database, plan, whole * COUNTING, f"how many values {column} has{_where(where)}"
+        )
+        self._check_fits(counting, plan, lambda: asked(plan, IMAGINED[-1]))
         known = self._settled(database, plan)
-        sure = check_confidence(confidence)
-        asked = distributions.quantiles(database, known, at, rows=rows, least=least, confidence=sure, kind=kind)
-        return self._drawn(asked)
+        return self._drawn(asked(known, self._at_least(replace(counting, plan=known))))
 
     def _few_quantiles(self, column: str, at: Sequence[Any], between: Any, epsilon: Any, where: str | None) -> Release:
         kind = self._kind(column)
@@ -137,7 +141,8 @@ class PrivateTable:
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise InvalidArgument("between must be two public ends, such as (0, 120): they are the grid.")
         kind = self._kind(column)
-        points = distributions.Points(*checked_range(between, kind, column), step)
+        low, high = map(distributions.day_of, checked_range(between, kind, column))
+        points = distributions.Points(low, high, step)
         text = f"SELECT MEDIAN({points.places(column, kind)}) AS value FROM {NAME}{_where(where)}"
         database, plan = self._asked(text, {column: between}, {}, epsilon, delta)
         return self._drawn(distributions.cumulative(database, plan, points))  # type: ignore[return-value]
@@ -153,11 +158,15 @@ class PrivateTable:
         rounds: int | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> SyntheticTable:
-        """A table of made-up rows with these columns: a pair of public ends, or a list of choices, for each.
+        """A table of made-up rows with these columns: for each a pair of public ends in parentheses, such as (0, 120),
+        or a list of all its choices in brackets. A row with another choice, or with no value, is left out.
 
         Every column, and the pairs of columns that matter most, have nearly the counts of the true rows. `rows` is how
         many to make, by default about as many as there are. `progress` is told of every step.
         """
+        for name, what in columns.items():
+            if isinstance(what, str) or not isinstance(what, Sequence):
+                raise InvalidArgument(f"{name} needs a pair of ends, such as (0, 120), or a list of choices.")
         ranges = {name: what for name, what in columns.items() if isinstance(what, tuple)}
         listed = {name: what for name, what in columns.items() if name not in ranges}
         text = f"SELECT COUNT(*) AS n FROM {NAME}{_where(where)}"
@@ -221,10 +230,21 @@ class PrivateTable:
             raise InvalidArgument(f"There is no column {column}. Known: {', '.join(self._table.columns)}.")
         return self._table.columns[column].type
 
-    def _at_least(self, column: str, epsilon: Any, where: str | None) -> float:
-        """About how many values a column has at least, found privately."""
-        counted = self._number(f"COUNT({quoted(column)})", {}, epsilon, 0, where)
-        return float(counted.value) - float(counted.error(0.99))
+    def _check_fits(self, counting: Drawing, plan: Plan, rest: Callable[[], Drawing]) -> None:
+        """Refuse before anything is spent what does not fit as a whole; what was counted before is free."""
+        known, drawn = self._identity(counting), repr(counting.mechanism)
+        if self._ledger.knows(counting.guarantee, asked=counting.what, mechanism=drawn, key=None, identity=known):
+            return
+        pure = not check_delta(plan.terms["delta"])
+        left = distributions.allowed(plan) if pure else rest().guarantee
+        self._ledger.after(*(finding.guarantee for finding in plan.first), counting.guarantee, left)
+
+    def _identity(self, one: Drawing) -> Identity | None:
+        return one.database.identity(one.what, one.plan.question.relation, found=list(one.plan.found))
+
+    def _at_least(self, counting: Drawing) -> float:
+        """About how many values a column has at least."""
+        return float(self._drawn(counting).value[0]) - float(counting.mechanism.error(0.995))
 
     def _settled(self, database: Database, plan: Plan) -> Plan:
         return database.settled(plan)
@@ -267,14 +287,13 @@ class PrivateTable:
 
     def _drawn(self, one: Drawing) -> Release:
         """Charge, read, draw, keep, hand out."""
-        question = one.plan.question
         release = through(
             one.read,
             one.mechanism,
             one.guarantee,
             ledger=self._ledger,
             asked=one.what,
-            identity=one.database.identity(one.what, question.relation, found=list(one.plan.found)),
+            identity=self._identity(one),
         )
         return one.finish(release)
 
@@ -285,7 +304,10 @@ class Explained(PrivateTable):
     def _answered(self, database: Database, plan: Plan, *_: Any) -> Any:
         return explained(plan)
 
-    def _at_least(self, column: str, epsilon: Any, where: str | None) -> float:
+    def _check_fits(self, counting: Drawing, plan: Plan, rest: Callable[[], Drawing]) -> None:
+        """Nothing is spent anyway."""
+
+    def _at_least(self, counting: Drawing) -> float:
         return IMAGINED[-1]
 
     def _settled(self, database: Database, plan: Plan) -> Plan:
@@ -293,6 +315,10 @@ class Explained(PrivateTable):
 
     def _drawn(self, one: Drawing) -> Any:
         cost = one.guarantee.epsilon_at(delta=float(exactly(one.plan.terms["delta"])))
+        if one.plan.first:
+            return (
+                f"{one.what}\nThe range is found first, and decides how wrong it may be; costs ε = {cost:.4g} beside it"
+            )
         return f"{one.what}\n{one.mechanism!r}\ncosts ε = {cost:.4g}; {one.mechanism.error(0.95)}"
 
 

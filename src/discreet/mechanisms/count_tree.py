@@ -145,7 +145,8 @@ class CountTree:
     @property
     def _variance(self) -> float:
         """Of one measurement: that of the discrete law, just below 2·scale²."""
-        return 1 / (2 * math.sinh(1 / (2 * float(exactly(self.scale)))) ** 2)
+        half = 1 / (2 * float(exactly(self.scale)))
+        return 0.0 if half > 300 else 1 / (2 * math.sinh(half) ** 2)
 
     def deviation(self, last: Any, first: int = 0) -> Any:
         """The standard deviation of the noise in counts number `first` (from 0) to `last` (exclusive), exactly."""
@@ -174,12 +175,27 @@ class CountTree:
         (V/2)·λ²/(1 − scale²·λ²) for a sum of variance V, discrete noise included.
         """
         sure = check_confidence(confidence)
+        variance = float(prefix_variances(self.points, self.branches).max())
+        amount = self._tail(variance, 1, math.log(2 * self.points / (1 - sure)))
+        return Accuracy(amount=amount, confidence=sure, of="every value")
+
+    def within(self, last: int, first: int, confidence: Any) -> float:
+        """How far the counts number `first` to `last` (exclusive) may be off: by Chernoff as above. A difference of two
+        sums moves by no more than twice a measurement.
+        """
+        if not self._variance:
+            return 0.0
+        variance = (float(self.deviation(last, first)) ** 2) / self._variance
+        return self._tail(variance, 2 if first else 1, math.log(2 / (1 - check_confidence(confidence))))
+
+    def _tail(self, variance: float, weight: int, miss: float) -> float:
+        """What a sum passes with probability exp(−miss): its variance is that of so many measurements, none of which it
+        has more than `weight` times.
+        """
         scale = float(exactly(self.scale))
-        variance = 2 * scale**2 * float(prefix_variances(self.points, self.branches).max())
-        miss = math.log(2 * self.points / (1 - sure))
-        rates = np.linspace(0, 1, 4001)[1:-1] / scale
-        bounds = (variance / 2 * rates**2 / (1 - (scale * rates) ** 2) + miss) / rates
-        return Accuracy(amount=float(bounds.min()), confidence=sure, of="every value")
+        rates = np.linspace(0, 1, 4001)[1:-1] / (weight * scale)
+        bounds = (variance * scale**2 * rates**2 / (1 - (weight * scale * rates) ** 2) + miss) / rates
+        return float(bounds.min())
 
     def _draw(self, value: Any) -> Floats:
         counts = whole_counts(value, self.points)

@@ -181,6 +181,13 @@ class PrefixSums:
         away = -float(ndtri((1 - sure) / (2 * self.points))) * (1 + 1e-9)
         return Accuracy(amount=away * float(self.deviation(self.points)), confidence=sure, of="every value")
 
+    def within(self, last: int, first: int, confidence: Any) -> float:
+        """How far the counts number `first` (from 0) to `last` (exclusive) may be off together."""
+        from scipy.special import ndtri
+
+        away = -float(ndtri((1 - check_confidence(confidence)) / 2)) * (1 + 1e-9)
+        return away * float(self.deviation(last, first))
+
     def _draw(self, value: Any) -> Floats:
         counts = whole_counts(value, self.points)
         noisy = measured(counts) + samplers.discrete_gaussian(self._noise._variance, self.points)

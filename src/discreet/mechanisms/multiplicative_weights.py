@@ -25,7 +25,7 @@ from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.mechanism import least_noise, meets, plain_sensitivity, tidy
 from discreet.queries.scores import Scores
 from discreet.queries.sensitivity import Sensitivity
-from discreet.queries.workload import Workload
+from discreet.queries.workload import Workload, check_size
 from discreet.rational import Number, check_count, exactly, significant
 
 MOST_CELLS = 10**7
@@ -97,7 +97,7 @@ class MultiplicativeWeights:
 
     def __post_init__(self) -> None:
         check_workload(self.workload)
-        check_count(self.size, "size")
+        check_size(self.size)
         check_count(self.rounds, "rounds")
         check_count(self.passes, "passes")
         check_confidence(self.confidence)

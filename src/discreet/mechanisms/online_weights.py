@@ -21,7 +21,7 @@ from discreet.mechanisms.mechanism import plain_sensitivity, tidy
 from discreet.mechanisms.multiplicative_weights import FINE, Weights, check_workload, one_count, row_error, two_sided
 from discreet.mechanisms.threshold import AboveThreshold
 from discreet.queries.sensitivity import Sensitivity
-from discreet.queries.workload import Workload
+from discreet.queries.workload import Workload, check_size
 from discreet.rational import Number, check_count, exactly, significant
 
 
@@ -53,7 +53,7 @@ class OnlineMultiplicativeWeights:
 
     def __post_init__(self) -> None:
         check_workload(self.workload)
-        check_count(self.size, "size")
+        check_size(self.size)
         check_count(self.updates, "updates")
         check_confidence(self.confidence)
         if not isinstance(self.test, AboveThreshold) or not isinstance(self.noise, Laplace):

@@ -21,7 +21,7 @@ from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, plain_sensitivity, tidy
 from discreet.mechanisms.monotone_paths import Paths, blocks
 from discreet.queries.sensitivity import Sensitivity
-from discreet.queries.workload import Workload
+from discreet.queries.workload import Workload, check_size
 from discreet.rational import Number, check_count, check_positive, exactly, significant
 
 MOST_LISTED = 10**7
@@ -54,8 +54,9 @@ class SmallDatabase:
     def __post_init__(self) -> None:
         if not isinstance(self.workload, Workload):
             raise InvalidArgument("workload must be a Workload of counting queries.")
-        check_count(self.size, "size")
-        check_count(self.rows, "rows")
+        check_size(self.size)
+        if check_count(self.rows, "rows") * self.size >= 2**61:
+            raise InvalidArgument("size times rows must be below 2^61.")
         check_positive(self.rate, "rate")
         if not _possible(self.workload, self.rows):
             raise InvalidArgument(_refusal(self.workload, self.rows))

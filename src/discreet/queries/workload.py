@@ -24,6 +24,8 @@ __all__ = ["Domain", "Workload"]
 
 Kind = Literal["cells", "prefixes", "conjunctions"]
 
+LARGEST_SIZE = 2**50
+
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
@@ -239,3 +241,10 @@ def _is_term(domain: Domain, term: Any) -> bool:
     if any(value not in domain.values(name) for name, value in term.items()):
         raise InvalidArgument("A conjunction names a value that its column does not have.")
     return True
+
+
+def check_size(size: Any) -> int:
+    """A public number of rows, small enough that sums of counts stay within 64 bits, or a typed error."""
+    if check_count(size, "size") > LARGEST_SIZE:
+        raise InvalidArgument("size must be at most 2^50 rows.")
+    return int(size)

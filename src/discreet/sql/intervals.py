@@ -127,8 +127,10 @@ def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -
         case "sum":
             return _scaled(bands[0], float(measures[0].step))
         case "quantile":
-            steps = _scaled(bands[0], float(measures[0].step))
-            return steps[0] + float(measures[0].center), steps[1] + float(measures[0].center)
+            steps, center = _scaled(bands[0], float(measures[0].step)), float(measures[0].center)
+            whole = measures[0].value is not None and measures[0].value.type != "number"
+            off = 0.0 if whole else float(measures[0].step) / 2  # a value is within half a step of its point
+            return steps[0] + center - off, steps[1] + center + off
     count = (np.maximum(bands[0][0], 1.0), np.maximum(bands[0][1], 1.0))
     low, high = _ends(measures[1])
     center = float(measures[1].center)

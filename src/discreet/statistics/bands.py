@@ -57,9 +57,24 @@ class Bands:
 
     def read(self, drawn: Any, space: Integers) -> NDArray[Any]:
         """One line (low, middle, high) for each quantile, in the order asked."""
-        low, *_, high = space.points()
-        known = [*np.asarray(drawn).tolist(), high, low]  # the last two are HIGHEST and LOWEST
+        known = [*np.asarray(drawn).tolist(), space.high, space.low]  # the last two are HIGHEST and LOWEST
         return np.array([[known[place] for place in line] for line in self.places])
+
+
+def checked(quantiles: Any, least: str) -> list[Fraction]:
+    """What is asked for, or what is wrong with it."""
+    if least not in get_args(Least):
+        raise InvalidArgument("least must be 'bound', 'mean' or 'largest'.")
+    if isinstance(quantiles, str) or not isinstance(quantiles, Sequence | np.ndarray) or not len(quantiles):
+        raise InvalidArgument("Ask for a list of at least one quantile between 0 and 1, such as [0.5].")
+    asked = [Fraction(round(check_probability(_plain(q), "a quantile") * FINEST), FINEST) for q in quantiles]
+    if any(not 0 < q < 1 for q in asked):
+        raise InvalidArgument(f"Quantiles are told apart to one part in {FINEST:,}: none may be nearer to 0 or 1.")
+    return asked
+
+
+def _plain(number: Any) -> Any:
+    return number.item() if isinstance(number, np.generic) else number
 
 
 def bands_for(
@@ -74,9 +89,7 @@ def bands_for(
     confidence: float = 0.95,
 ) -> Bands:
     """The best mechanism for some quantiles and the two beside each of them, for at least about `rows` rows."""
-    asked = [Fraction(round(check_probability(q, "a quantile") * FINEST), FINEST) for q in quantiles]
-    if not asked or any(not 0 < q < 1 for q in asked):
-        raise InvalidArgument("Ask for at least one quantile between 0 and 1, such as 0.5.")
+    asked = checked(quantiles, least)
     count = max(rows, 1.0)
     options: dict[str, Any] = {"unit": unit, "rows_per_person": rows_per_person, "rows": int(count)}
     best, wide = None, Fraction(1, 4)
@@ -95,8 +108,6 @@ def bands_for(
 
 def _made(guarantee: Guarantee, least: Least, *, rows: int, **asked: Any) -> Quantiles | QuantilesFromCounts:
     """The method whose error, in the sense asked for, is least; by public facts."""
-    if least not in get_args(Least):
-        raise InvalidArgument("least must be 'bound', 'mean' or 'largest'.")
     if least != "bound":
         return best_quantiles(guarantee, least=least, rows=rows, **asked)
     chosen: list[Quantiles | QuantilesFromCounts] = [Quantiles.for_guarantee(guarantee, **asked)]

@@ -46,14 +46,12 @@ class Distribution(Release):
 
     def between(self, low: Any, high: Any, *, confidence: float = 0.95) -> tuple[float, float]:
         """How many rows lie above one point of the grid and up to another, and how wrong that may be."""
-        from scipy.special import ndtri
-
+        assert self._numbers is not None
         first, last = self._place(low) + 1 if low >= self.grid[0] else 0, self._place(high)
         if last < first:
             return 0.0, 0.0
-        count, deviation = self._read.between(first, last)
-        # for the sum of many independent noises a normal law is near; 1/100 more for the difference
-        return count, 1.01 * float(ndtri((1 + check_confidence(confidence)) / 2)) * deviation
+        count, _ = self._read.between(first, last)
+        return count, self._numbers.sums.within(last + 1, first, confidence)
 
     def quantiles(self, at: Any) -> Any:
         """The first points of the grid up to which so large shares of the rows lie."""

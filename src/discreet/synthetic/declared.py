@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from discreet.errors import InvalidArgument
 from discreet.queries.intervals import Integers, Interval, present
 from discreet.queries.space import Categories
 from discreet.queries.workload import Domain
+from discreet.randomness import Keystream
 from discreet.rational import check_count, exactly
-from discreet.synthetic.model import uniforms
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Numbers:
         return np.where(known, found, -1)
 
     def values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
-        """A number in the bin of each code, any of them equally likely."""
-        at = uniforms(len(codes))
+        """A number in the bin of each code, any of them equally likely; of the same codes always the same."""
+        at = _spread_out(codes)
         if self.whole:
             starts = np.array([-(-c * self._span // self.bins) for c in range(self.bins + 1)])
             widths = np.diff(starts)
@@ -62,6 +63,12 @@ class Numbers:
         edges = np.array([float(_edge(self.low, self.high, c, self.bins)) for c in range(self.bins + 1)])
         inside = edges[codes] + at * (edges[codes + 1] - edges[codes])
         return np.asarray(np.clip(inside, float(self.low), float(self.high)))
+
+
+def _spread_out(codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Numbers in [0, 1) that look random and follow from the codes: what was stored is shown the same again."""
+    words = Keystream(hashlib.sha256(codes.tobytes()).digest(), bytes(16)).read(8 * len(codes))
+    return np.asarray((np.frombuffer(words, dtype=np.uint64) >> np.uint64(11)) * 2.0**-53)
 
 
 def _edge(low: Any, high: Any, place: int, bins: int) -> Fraction:

@@ -42,8 +42,16 @@ class SyntheticTable(Release):
         assert self._made is not None
         return self._made.measured
 
+    @property
+    def rows_estimated(self) -> float:
+        """How many true rows there are, about: made-up counts are scaled to that before they are compared."""
+        assert self._made is not None
+        return max(float(self._made.released["total"]), 0.0)
+
     def error(self, confidence: float = 0.95, *, of: Any = None) -> Accuracy:
-        """How far any count of a measured set of columns may be from the true one; by default of single columns."""
+        """How far any count of a measured set of columns may be from the true one, once made-up counts are scaled to
+        `rows_estimated`; by default of single columns. Numbers are counted in bins, of which there are at most 100.
+        """
         assert self._made is not None
         if of is not None:
             return self._made.error(confidence, of=(of,) if isinstance(of, str) else tuple(of))
@@ -54,6 +62,7 @@ class SyntheticTable(Release):
 
     def __str__(self) -> str:
         told = [f"{len(self):,} made-up rows of {', '.join(self.value.column_names)}"]
-        told.append(f"counts of single columns within {float(self.error(0.95)):,.0f} (95%)")
+        off = f"{float(self.error(0.95)):,.0f} (95%)"
+        told.append(f"counts of single columns, of about {self.rows_estimated:,.0f} true rows, within {off}")
         told += [f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}"] if self.receipt else []
         return "; ".join(told)
