@@ -90,6 +90,7 @@ PUBLIC = [
     "person",
     "release",
     "row",
+    "stream",
     "verify",
 ]
 

@@ -8,7 +8,7 @@ Laplace(scale=1)
 from typing import TYPE_CHECKING, Any
 
 from discreet._version import __version__
-from discreet.door import release
+from discreet.door import release, stream
 from discreet.errors import (
     BudgetExhausted,
     DiscreetError,
@@ -156,6 +156,7 @@ __all__ = [
     "Ledger",
     "Release",
     "release",
+    "stream",
     # what can go wrong
     "BudgetExhausted",
     "DiscreetError",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from discreet import samplers
-from discreet.errors import InvalidArgument
+from discreet.errors import DiscreetError, InvalidArgument
+from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Renyi, ZeroConcentrated
-from discreet.ledger import Identity, Ledger
+from discreet.ledger import Entry, Identity, Ledger
 from discreet.mechanisms.mechanism import Mechanism, meets
 from discreet.releases import Release
 from discreet.sealed import Sealed
@@ -104,6 +107,58 @@ def release(
         key=key,
         sizes=mechanism.sizes(value) if query is None and hasattr(mechanism, "sizes") else {},
     )
+
+
+class Session:
+    """A release that goes on: charged once, before its first word, for all that it will ever say.
+
+    What it was given stays sealed inside; it cannot be copied to another process or begun again.
+    """
+
+    def __init__(self, mechanism: Any, entry: Entry | None, guarantee: Guarantee) -> None:
+        self.mechanism, self.guarantee = mechanism, guarantee
+        self.receipt = None if entry is None else entry.receipt
+        self.not_private = not samplers.is_private()
+        self._running, self._process, self._lock = Sealed(mechanism._start()), os.getpid(), threading.Lock()
+
+    def add(self, value: Any) -> Any:
+        """What is said after more has come."""
+        if os.getpid() != self._process:
+            raise DiscreetError("A session cannot go on in two processes: the same step would have two noises.")
+        self.not_private = self.not_private or not samplers.is_private()
+        with self._lock:
+            return self._running.open_with(lambda running: running._draw(value))
+
+    def error(self, confidence: float = 0.95) -> Accuracy:
+        """How wrong anything it says may be, all of it at once."""
+        return self.mechanism.error(confidence)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"<Session of {self.mechanism!r}: {self.guarantee}; receipt {self.receipt}>"
+
+
+def stream(
+    mechanism: Any,
+    *,
+    sensitivity: Any,
+    ledger: Ledger | None = None,
+    stated: Guarantee | None = None,
+    asked: str | None = None,
+) -> Session:
+    """Begin a release that goes on, such as the running sums of `PrefixSums`, once its whole cost is charged.
+
+    `sensitivity` is how far one unit can move all that will ever come: for `PrefixSums` how many rows of the stream it
+    has, or `m.sensitivity(unit, rows_per_person)`.
+    """
+    if not hasattr(mechanism, "_start"):
+        raise InvalidArgument("This mechanism answers once: use dp.release. dp.stream takes dp.PrefixSums.")
+    guarantee = mechanism.guarantee(sensitivity)
+    if stated is not None:
+        guarantee = _restated(guarantee, stated)
+    entry = None
+    if ledger is not None:
+        entry = ledger.charge(guarantee, asked=asked or f"a stream for {mechanism!r}", mechanism=repr(mechanism))
+    return Session(mechanism, entry, guarantee)
 
 
 def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger | None, rows: int | None) -> Any:
