@@ -1,7 +1,9 @@
 """Made-up tables and marginals: error and seconds on Adult, side by side with MST through `mbi`.
 
-    python bench/synthetic.py [PATH OF adult.data AND adult.test]     everything
-    python bench/synthetic.py mbi [PATH]                              MST alone, inside the peer's environment
+    python bench/synthetic.py          everything
+    python bench/synthetic.py mbi      MST alone, inside the peer's environment
+
+The files adult.data and adult.test of UCI's Adult are read from $ADULT (default: shared/data beside the project).
 
 Errors are L1 distances between marginals of the true and the made-up table, each summing to 1, averaged over all sets
 of columns (60 of the triples).
@@ -23,7 +25,7 @@ from typing import Any
 import numpy as np
 import peers
 
-DATA = "/work/shared/data"
+DATA = Path(os.environ.get("ADULT") or Path(__file__).resolve().parents[2] / "shared" / "data")
 EPSILON, DELTA = 1, 1e-9
 RHO = 0.0149730  # of zCDP, for (ε, δ) above
 # name, its place in the file, number of codes; numbers start at a first value and go by a width
@@ -48,11 +50,11 @@ CHOICES = {
 SIZES = tuple([size for _, size, _, _ in NUMBERS.values()] + [size for _, size in CHOICES.values()])
 
 
-def adult(folder: str) -> Any:
+def adult(folder: Path) -> Any:
     """The codes of the usual discretization: 48,842 rows of 14 columns."""
     rows = []
     for name in ("adult.data", "adult.test"):
-        with open(Path(folder) / name, newline="") as file:
+        with open(folder / name, newline="") as file:
             rows += [[part.strip().rstrip(".") for part in row] for row in csv.reader(file) if len(row) == 15]
     columns = []
     for place, size, first, width in NUMBERS.values():
@@ -138,7 +140,7 @@ def mst(rows: Any, seed: int) -> Any:
     return np.stack(columns, axis=1)
 
 
-def peer(folder: str) -> Iterator[dict[str, Any]]:
+def peer(folder: Path) -> Iterator[dict[str, Any]]:
     rows = adult(folder)
     for seed in range(1):
         start = time.perf_counter()
@@ -199,7 +201,7 @@ def line(name: str, seconds: float, found: list[float]) -> str:
     return f"{name:24} {found[0]:8.4f} {found[1]:8.4f} {found[2]:8.4f} {seconds:9.1f}"
 
 
-def main(folder: str) -> None:
+def main(folder: Path) -> None:
     peers.one_core()
     rows = adult(folder)
     print(f"one core, load {os.getloadavg()[0]:.1f} at the start; Adult: {len(rows)} rows, {len(SIZES)} columns")
@@ -216,7 +218,9 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["mbi"]:
-        print(*map(json.dumps, peer((*sys.argv[2:], DATA)[0])), sep="\n")
+    if not (DATA / "adult.data").exists():
+        print(f"Adult is not in {DATA}: put adult.data and adult.test there, or set ADULT")
+    elif sys.argv[1:2] == ["mbi"]:
+        print(*map(json.dumps, peer(DATA)), sep="\n")
     else:
-        main((*sys.argv[1:], DATA)[0])
+        main(DATA)
