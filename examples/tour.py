@@ -4,6 +4,8 @@ import os
 import tempfile
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import discreet as dp
 
@@ -13,7 +15,41 @@ os.chdir(tempfile.mkdtemp())  # each run begins with a new ledger; yours stays w
 ledger = dp.Ledger.open(
     "clinic.ledger", protects=dp.person("patient_id"), limit=dp.Approx(epsilon=10, delta=1e-5)
 )  # created if missing; same terms or refused if present
-print(ledger.spent, ledger.remaining, ledger.entries())
+CITIES, CODES = ["Haifa", "Ljubljana"], ["flu", "injury", "checkup"]
+draw = np.random.default_rng(1)
+count = 200_000
+pq.write_table(
+    pa.table(
+        {
+            "patient_id": draw.integers(0, 40_000, count),
+            "age": draw.integers(0, 100, count),
+            "cost": np.round(draw.lognormal(5, 1, count), 2),
+            "city": draw.choice(CITIES, count),
+            "diagnosis": draw.choice(CODES, count, p=[0.5, 0.2, 0.3]),
+        }
+    ),
+    "visits.parquet",
+)
+visits = dp.table("visits.parquet", ledger=ledger, rows_per_person=20)  # CSV, Parquet, Arrow, pandas, polars, DuckDB
+
+age = visits.median("age", between=(0, 120), epsilon=0.2)
+print(age)
+print(age.value, age.error(0.95), age.guarantee, age.receipt)
+
+print(visits.count(epsilon=0.1), visits.count("people", epsilon=0.1))  # rows; people
+print(visits.sum("cost", between=(0, 5000), epsilon=0.1))
+print(visits.mean("cost", between=(0, 5000), epsilon=0.1))
+print(visits.variance("cost", between=(0, 5000), epsilon=0.1))
+print(visits.quantiles("cost", [0.1, 0.5, 0.9], between=(0, 5000), epsilon=0.2))
+print(visits.cdf("age", between=(0, 120), step=1, epsilon=0.2))  # every threshold at once; monotone
+print(visits.histogram("city", choices=CITIES, epsilon=0.1))  # declared keys
+print(visits.histogram("diagnosis", epsilon=0.1, delta=1e-8))  # undeclared keys: private selection
+print(visits.most_common("diagnosis", choices=CODES, epsilon=0.1))  # exponential mechanism / noisy argmax
+print(visits.mean("cost", between="auto", epsilon=0.2))  # the range is found privately, cost shown
+print(visits.explain.median("age", between=(0, 120), epsilon=0.2))  # spends nothing
+people = visits.synthesize({"age": (0, 120), "city": CITIES, "cost": (0, 5000)}, epsilon=1, delta=1e-6)  # a table
+print(people, people.table.slice(0, 2).to_pylist())
+print(ledger.spent, ledger.remaining, len(ledger.entries()))  # used, what still fits, the append-only record
 
 # Mechanisms, for people who build their own
 m = dp.Laplace.for_guarantee(dp.Pure(epsilon=1), sensitivity=1)  # or dp.Laplace(scale=2), dp.Gaussian(stddev=3)

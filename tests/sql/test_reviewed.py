@@ -312,3 +312,12 @@ def test_a_found_range_declares_no_groups():
     plan = database.plan("SELECT a, COUNT(*) AS n FROM v GROUP BY a", epsilon=1, delta=1e-6)
     assert plan.cells is None
     assert plan.first == ()
+
+
+def test_a_quantile_can_be_asked_within_ranks():
+    data = pa.table({"pid": list(range(500)), "x": [n % 100 for n in range(500)]})
+    database = connected({"v": (data, {"columns": {"x": {"between": [0, 99]}}})})
+    plan = database.plan("SELECT MEDIAN(x) AS m FROM v", within={"m": 200})
+    assert float(plan.price.parts[0].error(0.95)) <= 200
+    closer = database.plan("SELECT MEDIAN(x) AS m FROM v", within={"m": 100})
+    assert closer.cost.epsilon > plan.cost.epsilon

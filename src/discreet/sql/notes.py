@@ -23,10 +23,10 @@ def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]
         if output is None:
             raise InvalidArgument(f"within names {name}, which is no column of the answer.")
         aggregate = next((a for a in question.aggregates if output.expr == Ref(a.field)), None)
-        if aggregate is None or aggregate.kind not in ("count", "sum"):
+        if aggregate is None or aggregate.kind not in ("count", "sum", "quantile"):
             raise NotAllowed(
                 f"The error of {name} depends on the data, so no ε promises it in advance. "
-                "Ask within= for counts and sums."
+                "Ask within= for counts, sums, and quantiles in ranks."
             )
         if not isinstance(amount, int | float) or not amount > 0:
             raise InvalidArgument(f"within of {name} must be an error above 0.")
@@ -35,9 +35,9 @@ def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]
 
 
 def error_of(question: Question, price: Price, part: int, confidence: Any) -> float:
-    """How wrong a measure may be, in the unit of its column."""
-    amount = float(price.parts[part].error(confidence))
-    return amount * float(question.measures[part].step)
+    """How wrong a measure may be, in the unit of its column; of a quantile, in ranks."""
+    amount, measure = float(price.parts[part].error(confidence)), question.measures[part]
+    return amount if measure.kind == "quantile" else amount * float(measure.step)
 
 
 def notes_on(plan: Plan) -> tuple[str, ...]:
