@@ -49,7 +49,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
         at_most = _counted(plan.bounds.rows, "row")
         if plan.question.keys:
             at_most += f" and {_counted(plan.bounds.groups, 'group')}"
-        notes.append(f"Of one person at most {at_most} are used; what lies beyond is not in the ±.")
+        notes.append(f"The answer uses at most {at_most} of one person; what lies beyond is not in the ±.")
     if any(measure.kind == "sum" for measure in plan.question.measures):
         notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
     if plan.price.selection is not None:
