@@ -404,3 +404,30 @@ def test_a_made_up_table_has_its_types_without_rows_and_is_the_same_again():
 def test_sizes_whose_counts_would_wrap_are_refused(make):
     with pytest.raises(dp.InvalidArgument, match="size"):
         make(workload=dp.Workload.marginals(dp.Domain({"a": 2}), 1))
+
+
+def test_a_text_file_has_the_types_of_its_ranges(tmp_path):
+    """And columns may be called as the engine's own are."""
+    days = (START, START + datetime.timedelta(days=59))
+    lines = [
+        f"{n},{n % 100},{START + datetime.timedelta(days=n % 60)},{n % 7},{n % 5},{'HL'[n % 2]}" for n in range(2000)
+    ]
+    (tmp_path / "v.csv").write_text("\n".join(["pid,age,day,draw,place,person", *lines]))
+    ledger = dp.Ledger.open(":memory:", protects=dp.person("pid"), limit=dp.Approx(epsilon=100, delta=0.1))
+    table = dp.table(tmp_path / "v.csv", ledger=ledger, rows_per_person=1)
+    assert abs(table.cdf("age", between=(0, 120), epsilon=5).quantiles([0.5])[0] - 50) < 10
+    assert abs((table.median("day", between=days, epsilon=5).value - START).days - 30) < 10
+    assert isinstance(table.quantiles("day", [0.2, 0.4, 0.6, 0.8], between=days, epsilon=5).value[0], datetime.date)
+    assert table.cdf("day", between=days, step=7, epsilon=5).grid[0] == START
+    columns = {"draw": (0, 9), "place": (0, 9), "person": ["H", "L"], "day": days}
+    made = table.synthesize(columns, epsilon=5, delta=1e-6)
+    assert made.table.column_names == list(columns)
+    assert abs(len(made) - 2000) < 200
+
+
+def test_lists_are_not_made_up():
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=10, delta=0.1))
+    table = dp.table(pa.table({"tags": [["a"], ["b"]]}), ledger=ledger)
+    with pytest.raises(dp.InvalidArgument, match="Leave it out"):
+        table.synthesize({"tags": ["a", "b"]}, epsilon=1, delta=1e-6)
+    assert ledger.count == 0

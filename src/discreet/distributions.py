@@ -298,17 +298,17 @@ def day_of(moment: Any) -> Any:
 def _columns(database: Database, plan: Plan, names: list[str], kinds: Mapping[str, str]) -> dict[str, Any]:
     """The columns of the rows that are asked of, no more rows of one person than may be."""
     relation = plan.question.relation
-    known = {field.name: quoted(field.id) for field in relation.fields}
-    shown = ", ".join(f"{known[name]} AS {quoted(name)}" for name in names)
+    known = {field.name: field.id for field in relation.fields}  # ids: no name of a column can be one of the engine's
+    shown = ", ".join(quoted(known[name]) for name in names)
     rows = f"({rows_of(relation, database.engine.relations)})"
     if relation.person is None or plan.bounds is None:
         text = f"SELECT {shown} FROM {rows}"
     else:
         person = quoted(relation.person.id)
-        own = f'SELECT {shown}, {person} AS "whose it is" FROM {rows} WHERE {person} IS NOT NULL'
-        text = few_of_each(own, quoted("whose it is"), plan.bounds.rows)
+        own = f"SELECT {shown}, {person} AS person FROM {rows} WHERE {person} IS NOT NULL"
+        text = few_of_each(own, "person", plan.bounds.rows)
     found = database.engine.table(text)
-    return {name: _as_numbers(found.column(name), kinds[name]) for name in names}
+    return {name: _as_numbers(found.column(known[name]), kinds[name]) for name in names}
 
 
 def _as_numbers(column: Any, kind: str) -> Any:

@@ -81,7 +81,7 @@ class PrivateTable:
 
     def median(self, column: str, *, between: Any, epsilon: Any, where: str | None = None) -> Release:
         """The median of a column, chosen from a public grid; of dates, to the day."""
-        kind = self._kind(column)
+        kind = self._kind(column, between)
         text = f"MEDIAN({distributions.as_number(column, kind)})"
         return self._number(text, {column: between}, epsilon, 0, where, lambda v: distributions.from_number(v, kind))
 
@@ -107,7 +107,7 @@ class PrivateTable:
         sure = check_confidence(confidence)
         if len(at) <= FEW and not check_delta(delta):
             return self._few_quantiles(column, at, between, epsilon, where)
-        whole, kind = check_epsilon(epsilon), self._kind(column)
+        whole, kind = check_epsilon(epsilon), self._kind(column, between)
         text = f"SELECT MEDIAN({distributions.as_number(column, kind)}) AS value FROM {NAME}{_where(where)}"
         database, plan = self._asked(text, {column: between}, {}, whole * (1 - COUNTING), delta)
 
@@ -122,7 +122,7 @@ class PrivateTable:
         return self._drawn(asked(known, self._at_least(replace(counting, plan=known))))
 
     def _few_quantiles(self, column: str, at: Sequence[Any], between: Any, epsilon: Any, where: str | None) -> Release:
-        kind = self._kind(column)
+        kind = self._kind(column, between)
         number = distributions.as_number(column, kind)
         names = [f"q{place}" for place, _ in enumerate(at)]
         shown = [f"QUANTILE_CONT({number}, {float(q)!r}) AS {name}" for name, q in zip(names, at, strict=True)]
@@ -140,7 +140,7 @@ class PrivateTable:
         """The share of rows up to each point from one public end to the other, by a step: every threshold at once."""
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise InvalidArgument("between must be two public ends, such as (0, 120): they are the grid.")
-        kind = self._kind(column)
+        kind = self._kind(column, between)
         low, high = map(distributions.day_of, checked_range(between, kind, column))
         points = distributions.Points(low, high, step)
         text = f"SELECT MEDIAN({points.places(column, kind)}) AS value FROM {NAME}{_where(where)}"
@@ -171,7 +171,10 @@ class PrivateTable:
         listed = {name: what for name, what in columns.items() if name not in ranges}
         text = f"SELECT COUNT(*) AS n FROM {NAME}{_where(where)}"
         database, plan = self._asked(text, ranges, listed, epsilon, delta)
-        kinds = {name: database.schema.tables[NAME].columns[name].type for name in columns}
+        kinds: dict[str, Type] = {name: database.schema.tables[NAME].columns[name].type for name in columns}
+        for name, kind in kinds.items():
+            if kind == "other":
+                raise InvalidArgument(f"{name} is neither a number, text, a date nor a condition. Leave it out.")
         options = {"rows": rows, "rounds": rounds, "progress": progress or self._told}
         return self._drawn(distributions.synthetic(database, plan, columns, kinds=kinds, **options))  # type: ignore[return-value]
 
@@ -225,10 +228,17 @@ class PrivateTable:
             *self._asked(text, between, {}, epsilon, delta), lambda answer: shown(answer["value"][0]), _first
         )
 
-    def _kind(self, column: str) -> Type:
+    def _kind(self, column: str, between: Any) -> Type:
+        """The type of a column; of a text file, the one that follows from the range it is given."""
         if column not in self._table.columns:
             raise InvalidArgument(f"There is no column {column}. Known: {', '.join(self._table.columns)}.")
-        return self._table.columns[column].type
+        return self._typed(self._table.columns[column], between, None).type
+
+    def _typed(self, column: Column, between: Any, choices: Any) -> Column:
+        kind = implied_type(between, choices)
+        if kind == "other" or column.declared or not self._engine.reads_text(NAME):
+            return column
+        return replace(column, type=kind)
 
     def _check_fits(self, counting: Drawing, plan: Plan, rest: Callable[[], Drawing]) -> None:
         """Refuse before anything is spent what does not fit as a whole; what was counted before is free."""
@@ -262,9 +272,7 @@ class PrivateTable:
         for name in (*between, *choices):
             if name not in columns:
                 raise InvalidArgument(f"There is no column {name}. Known: {', '.join(columns)}.")
-            kind = implied_type(between.get(name), choices.get(name))
-            if self._engine.reads_text(NAME) and not columns[name].declared and kind != "other":
-                columns[name] = replace(columns[name], type=kind)
+            columns[name] = self._typed(columns[name], between.get(name), choices.get(name))
         for name, ends in between.items():
             columns[name] = replace(columns[name], between=ends)
         for name, listed in choices.items():
