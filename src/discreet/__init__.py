@@ -72,6 +72,7 @@ from discreet.queries import (
 from discreet.releases import Release
 
 if TYPE_CHECKING:
+    from discreet import learn
     from discreet.tables import table
 
 
@@ -80,6 +81,10 @@ def __getattr__(name: str) -> Any:
         from discreet.tables import table
 
         return table
+    if name == "learn":  # it brings scikit-learn
+        import discreet.learn
+
+        return discreet.learn
     raise AttributeError(f"module 'discreet' has no attribute {name!r}")
 
 
@@ -114,6 +119,7 @@ __all__ = [
     "VectorSum",
     "Workload",
     "connect",
+    "learn",
     "table",
     # how it is answered
     "AboveThreshold",

@@ -17,6 +17,7 @@ MEANINGS = {
     "threshold": "answers this far above or below the threshold are told apart",
     "norm": "the answer is within this of the true one in the L2 norm",
     "fraction wrong": "at most this fraction of the records is changed",
+    "excess risk": "the mean loss is within this of the least that is possible",
     "population": "the answer is within this of the population's",
 }
 

@@ -44,17 +44,18 @@ class Laplace(AdditiveNoise):
     def _steps(self) -> Fraction:
         return self._size / self._step
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: Any, *, times: int = 1) -> Guarantee:
+        """With `times`, of so many releases, each of an answer of this sensitivity and chosen after the last."""
         bound = plain_sensitivity(sensitivity)
+        # all of what moves, in one coordinate of one release, is the worst case
+        pair = LaplacePair(times * bound.to("L1").in_steps(self._step), self._steps)
         if bound.norm == "L2" and bound.dimension > 1:
             # coordinate i is ε_i-DP, hence ε_i²/2-zCDP, and Σε_i² ≤ Δ²/scale²
-            rho = Fraction(bound.squared_in_steps(self._step)) / (2 * self._steps**2)
-            either = EitherPair(self._pair(bound), ConcentratedPair(rho))
-            return LossDistribution(factors=((either, 1),), protects=bound.unit)
-        return LossDistribution(factors=((self._pair(bound), 1),), protects=bound.unit)
-
-    def _pair(self, bound: Sensitivity) -> LaplacePair:
-        return LaplacePair(bound.to("L1").in_steps(self._step), self._steps)
+            rho = times * Fraction(bound.squared_in_steps(self._step)) / (2 * self._steps**2)
+            return LossDistribution(factors=((EitherPair(pair, ConcentratedPair(rho)), 1),), protects=bound.unit)
+        if times > 1:
+            pair = LaplacePair(pair.distance // times, self._steps)
+        return LossDistribution(factors=((pair, times),), protects=bound.unit)
 
     @classmethod
     def for_guarantee(

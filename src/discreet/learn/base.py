@@ -1,0 +1,109 @@
+"""What every private estimator shares: who is protected, what is promised, and the way through the one door."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from discreet.door import through
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.unit import Unit, row
+from discreet.ledger import Ledger
+from discreet.queries.arrays import here, home
+from discreet.rational import check_count, check_delta, check_epsilon
+from discreet.releases import Release
+
+_sklearn = need("sklearn.base", "learn", "discreet.learn")
+BaseEstimator: Any = _sklearn.BaseEstimator
+
+
+class Private(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose `fit` is one release: charged to `ledger` before the data is read, and kept in `release_`.
+
+    `epsilon` and `delta` are what one call of `fit` may cost; each call is charged anew, also those of
+    cross-validation. Without a `ledger` the release still carries its guarantee, for one row added or removed. Under a
+    ledger that protects people, `rows_per_person` says how many rows one person may have: the caller's word.
+    """
+
+    release_: Release
+
+    def _unit(self) -> Unit:
+        """Who is protected, with the relation: the ledger's own, or one row, added or removed."""
+        if self.ledger is None:
+            return row()
+        if not isinstance(self.ledger, Ledger):
+            raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
+        if self.ledger.protects.column is not None and self.rows_per_person is None:
+            raise InvalidArgument(
+                "The ledger protects a person: say how many of the rows one person may have with rows_per_person=, "
+                "and see to it that nobody has more."
+            )
+        return self.ledger.protects
+
+    def _rows(self) -> int:
+        return 1 if self.rows_per_person is None else check_count(self.rows_per_person, "rows_per_person")
+
+    def _goal(self) -> Approx:
+        """(ε,δ) as asked for, pure when δ is 0."""
+        check_epsilon(self.epsilon)
+        exact = check_delta(self.delta)
+        return Approx(epsilon=self.epsilon, delta=self.delta) if exact else Pure(epsilon=self.epsilon)
+
+    def _release(self, read: Callable[[], Any], mechanism: Any, guarantee: Guarantee, asked: str) -> Release:
+        """Through the door: stated as (ε,δ) where the ledger's rule adds nothing else."""
+        stated = guarantee
+        if self.ledger is not None and self.delta and self.ledger.rule.name == "basic":
+            stated = self._goal().stated_for(guarantee.protects)
+        return through(read, mechanism, stated, ledger=self.ledger, asked=asked)
+
+
+def table_of(features: Any) -> tuple[Any, list[str] | None]:
+    """Features as an array where it lives, and the names of their columns where they have them.
+
+    What is refused is a matter of shape and type, never of a cell: a cell that is not a number counts as missing.
+    """
+    names = getattr(features, "columns", None)
+    listed = None if names is None else [str(name) for name in names]
+    if hasattr(features, "to_numpy") and names is not None:
+        features = features.to_numpy()
+    if hasattr(features, "tocsr"):
+        raise InvalidArgument("Sparse data is not supported: give a dense array, X.toarray().")
+    array = home(features)
+    if getattr(array, "ndim", 0) != 2:
+        raise InvalidArgument("Features must be rows and columns. Reshape your data, as with X.reshape(-1, 1).")
+    if array.shape[1] < 1:
+        raise InvalidArgument(f"0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.")
+    if here(array) and array.dtype.kind == "c":
+        raise InvalidArgument("Complex data not supported: give real numbers.")
+    return (array if not here(array) or array.dtype.kind in "fiub" else _numbers(array)), listed
+
+
+def column_of(targets: Any, who: str) -> Any:
+    """Targets in one dimension; a single column is flattened, with scikit-learn's own warning."""
+    if targets is None:
+        raise InvalidArgument(f"{who} requires y to be passed, but the target y is None.")
+    column = home(targets.to_numpy() if hasattr(targets, "to_numpy") else targets)
+    if getattr(column, "ndim", 1) == 2 and column.shape[1] == 1:
+        warned = need("sklearn.exceptions", "learn", "discreet.learn").DataConversionWarning
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected: it is flattened.", warned, stacklevel=3
+        )
+        column = column[:, 0]
+    if getattr(column, "ndim", 1) != 1:
+        raise InvalidArgument("y must have one dimension: one target for each row.")
+    return column
+
+
+def _numbers(array: Any) -> Any:
+    """Cells as numbers; what is not one counts as missing, so that no cell can stop a fit."""
+    if array.dtype.kind != "O":
+        raise InvalidArgument("Features must be numbers. Encode text with declared categories first.")
+    flat = np.empty(array.size)
+    for place, cell in enumerate(array.ravel()):
+        flat[place] = float(cell) if isinstance(cell, int | float | np.number) else np.nan
+    return flat.reshape(array.shape)

@@ -1,0 +1,152 @@
+"""Classifiers: logistic regression, binary or with several classes, and a support vector machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.learn.glm import Floats, Linear, check_is_fitted
+from discreet.queries.arrays import on_host
+from discreet.queries.losses import HuberHinge, Logistic, Loss, Softmax
+from discreet.rational import Number
+
+ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
+
+
+class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
+    """Chooses among declared `classes`; rows of any other class are left out."""
+
+    def _declared(self) -> list[Any]:
+        if self.classes is None or isinstance(self.classes, str) or not isinstance(self.classes, Sequence | np.ndarray):
+            raise InvalidArgument(
+                "classes must be declared, such as classes=[0, 1]: which classes occur in the data is private."
+            )
+        listed = list(self.classes)
+        if len(listed) < 2 or len(set(listed)) != len(listed):
+            raise InvalidArgument("classes must be at least two different labels.")
+        return listed
+
+    def _numbered(self, y: Any) -> Floats:
+        """The place of each label among the declared classes, NaN for any other."""
+        listed, labels = self._declared(), on_host(y)
+        places = np.full(labels.shape, np.nan)
+        for number, label in enumerate(listed):
+            places[labels == label] = number
+        return places
+
+    def _keep_weights(self, coefficients: Floats, constant: Floats) -> None:
+        self.classes_ = np.array(self._declared())
+        self.coef_, self.intercept_ = coefficients, constant
+
+    def decision_function(self, X: Any) -> Any:
+        """The score of each row, or of each row and class: the larger, the surer."""
+        scores = on_host(self._scores(X))
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Any:
+        """The likeliest class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+
+class LogisticRegression(_Classifier):
+    """Logistic regression on declared classes; with more than two, softmax.
+
+    >>> import numpy as np
+    >>> X = np.linspace(-1, 1, 2000)[:, None]
+    >>> model = LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1]).fit(X, (X[:, 0] > 0).astype(int))
+    >>> bool(model.score(X, X[:, 0] > 0) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number = 1.0,
+        delta: Number = 1e-6,
+        classes: Any = None,
+        feature_norm: Number = 1.0,
+        feature_ranges: Any = None,
+        fit_intercept: bool = True,
+        n_samples: int | None = None,
+        steps: int | None = None,
+        clip: Number | None = None,
+        learning_rate: Number | None = None,
+        radius: Any = None,
+        average: str = "last half",
+        momentum: Number | None = None,
+        sampling: Number | None = None,
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon, self.delta, self.classes = epsilon, delta, classes
+        self.feature_norm, self.feature_ranges, self.fit_intercept = feature_norm, feature_ranges, fit_intercept
+        self.n_samples, self.steps, self.clip, self.learning_rate = n_samples, steps, clip, learning_rate
+        self.radius, self.average, self.momentum, self.sampling = radius, average, momentum, sampling
+        self.rows_per_person, self.ledger, self.verbose = rows_per_person, ledger, verbose
+
+    def _loss(self) -> Loss | Softmax:
+        many = len(self._declared())
+        return Logistic() if many == 2 else Softmax(many)
+
+    def _targets(self, y: Any) -> Any:
+        return self._numbered(y)
+
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of each class for each row."""
+        check_is_fitted(self)
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            likely = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
+            return np.column_stack([1 - likely, likely])
+        grown = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return grown / grown.sum(axis=1, keepdims=True)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithms of `predict_proba`."""
+        return np.log(np.maximum(self.predict_proba(X), 1e-300))
+
+
+class LinearSVC(_Classifier):
+    """A linear support vector machine for two declared classes: the hinge, rounded off within `smoothing`."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number = 1.0,
+        delta: Number = 1e-6,
+        classes: Any = None,
+        smoothing: Number = 0.5,
+        feature_norm: Number = 1.0,
+        feature_ranges: Any = None,
+        fit_intercept: bool = True,
+        n_samples: int | None = None,
+        steps: int | None = None,
+        clip: Number | None = None,
+        learning_rate: Number | None = None,
+        radius: Any = None,
+        average: str = "last half",
+        momentum: Number | None = None,
+        sampling: Number | None = None,
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon, self.delta, self.classes, self.smoothing = epsilon, delta, classes, smoothing
+        self.feature_norm, self.feature_ranges, self.fit_intercept = feature_norm, feature_ranges, fit_intercept
+        self.n_samples, self.steps, self.clip, self.learning_rate = n_samples, steps, clip, learning_rate
+        self.radius, self.average, self.momentum, self.sampling = radius, average, momentum, sampling
+        self.rows_per_person, self.ledger, self.verbose = rows_per_person, ledger, verbose
+
+    def _loss(self) -> Loss:
+        if len(self._declared()) != 2:
+            raise InvalidArgument("LinearSVC takes two classes. Use LogisticRegression for more.")
+        return HuberHinge(self.smoothing)
+
+    def _targets(self, y: Any) -> Any:
+        return 2 * self._numbered(y) - 1

@@ -1,0 +1,212 @@
+"""Generalized linear models by noisy descent: what their estimators share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.guarantee import Guarantee
+from discreet.learn.base import Private, column_of, table_of
+from discreet.learn.defaults import Settings, settings_for
+from discreet.mechanisms.descent import Descent
+from discreet.queries.arrays import beside, doubles, on_host
+from discreet.queries.examples import Examples
+from discreet.queries.losses import Loss, Softmax
+from discreet.rational import check_count, exactly
+
+check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
+Floats = NDArray[np.float64]
+
+
+class Linear(Private):
+    """A model whose score is linear in the features, fitted by noisy projected descent.
+
+    `feature_norm` clips every row to that L2 norm; `feature_ranges`, a public (low, high) for each column, first brings
+    the columns to [−1, 1] and divides by √(number of columns), so that nothing inside the ranges is clipped. With
+    `n_samples` the number of rows is public; without it, it is counted privately, for about a hundredth of the noise's
+    share. `steps`, `clip`, `learning_rate`, `radius` (a number, or a region such as `Box`), `average` and `momentum`
+    are those of `Descent`; None takes the default, which is worked out from public numbers only. `sampling` is the
+    chance with which each row takes part in a step, for data that is read in samples.
+    """
+
+    coef_: Any
+    intercept_: Any
+
+    # --- what a subclass says of itself ---------------------------------------------------------------------
+
+    def _loss(self) -> Loss | Softmax:
+        raise NotImplementedError
+
+    def _targets(self, y: Any) -> Any:
+        """Targets as the loss wants them; NaN for those that are not declared, which leaves their rows out."""
+        raise NotImplementedError
+
+    def _spread(self) -> float:
+        """What a score of 1 means in the target's own unit."""
+        return 1.0
+
+    # --- before fitting -------------------------------------------------------------------------------------
+
+    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
+        """What one call of `fit` will promise; nothing is spent. The number of rows changes nothing but the steps."""
+        descent, unit = self._descent(n_features, n_samples), self._unit()
+        return descent.guarantee(descent.sensitivity(unit, self._rows()))
+
+    def error(self, n_samples: int | None = None, n_features: int = 1, confidence: float = 0.95) -> Accuracy:
+        """How far from the best model a fit may end, before it is paid for."""
+        return self._descent(n_features, n_samples).error(confidence)
+
+    def _descent(self, features: int, size: int | None = None) -> Descent:
+        declared = self.n_samples if size is None else size
+        chosen, loss = self._settings(features, declared), self._loss()
+        return Descent.for_guarantee(
+            self._goal(),
+            unit=self._unit(),
+            rows_per_person=self._rows(),
+            noise="gaussian" if exactly(self.delta) else "laplace",
+            dimension=self._weights(features),
+            size=None if declared is None else check_count(declared, "n_samples"),
+            loss=loss,
+            feature_norm=self.feature_norm,
+            intercept=self.fit_intercept,
+            clip=chosen.clip,
+            steps=chosen.steps,
+            learning_rate=chosen.learning_rate,
+            region=chosen.radius,
+            momentum=chosen.momentum,
+            average=self.average,
+            sampling=self.sampling,
+            progress=_told if self.verbose else None,
+        )
+
+    def _settings(self, features: int, size: int | None) -> Settings:
+        return settings_for(
+            self._loss(),
+            goal=self._goal(),
+            unit=self._unit(),
+            rows_per_person=self._rows(),
+            dimension=self._weights(features),
+            size=size,
+            feature_norm=self.feature_norm,
+            intercept=self.fit_intercept,
+            steps=self.steps,
+            clip=self.clip,
+            learning_rate=self.learning_rate,
+            radius=self.radius,
+            momentum=self.momentum,
+        )
+
+    def _weights(self, features: int) -> int:
+        loss = self._loss()
+        return (features + bool(self.fit_intercept)) * (loss.classes if isinstance(loss, Softmax) else 1)
+
+    # --- fitting --------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows of features and their targets: one release, charged before the rows are read."""
+        (table, names), column = table_of(X), column_of(y, type(self).__name__)
+        if len(column) != table.shape[0]:
+            raise InvalidArgument("X and y must have the same number of rows.")
+        return self._fitted(int(table.shape[1]), names, lambda: self._examples(table, column))
+
+    def _fitted(self, features: int, names: list[str] | None, read: Callable[[], Any]) -> Self:
+        offset, scale = self._scaling(features)
+        descent = self._descent(features)
+        guarantee = descent.guarantee(descent.sensitivity(self._unit(), self._rows()))
+        asked = f"{type(self).__name__} of {features} features in {descent.steps} steps"
+        release = self._release(read, descent, guarantee, asked)
+        known = replace(descent, size=release.value["size"], progress=None)  # its error depends on the released count
+        self.release_ = replace(release, _mechanism=known)
+        self._take(np.asarray(self.release_.value["weights"]), offset, scale)
+        self.n_iter_, self.n_features_in_ = descent.steps, features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return self
+
+    def _examples(self, table: Any, y: Any) -> Examples:
+        offset, scale = self._scaling(int(table.shape[1]))
+        return Examples(
+            table,
+            self._targets(y),
+            feature_norm=self.feature_norm,
+            intercept=bool(self.fit_intercept),
+            offset=offset,
+            scale=scale,
+        )
+
+    def _scaling(self, features: int) -> tuple[Floats | None, Floats | None]:
+        """How columns are shifted and scaled before they are clipped: by their declared ranges, or not at all."""
+        if self.feature_ranges is None:
+            return None, None
+        ranges = np.asarray(self.feature_ranges, dtype=np.float64)
+        if ranges.shape != (features, 2) or not np.isfinite(ranges).all() or (ranges[:, 0] >= ranges[:, 1]).any():
+            raise InvalidArgument(f"feature_ranges must be {features} pairs (low, high), one for each column.")
+        half = (ranges[:, 1] - ranges[:, 0]) / 2
+        return ranges.mean(axis=1), float(exactly(self.feature_norm)) / (half * np.sqrt(features))
+
+    def _take(self, weights: Floats, offset: Floats | None, scale: Floats | None) -> None:
+        """Weights of the scaled features as coefficients of the features themselves."""
+        matrix = np.atleast_2d(weights) * self._spread()
+        coefficients = matrix[:, :-1] if self.fit_intercept else matrix
+        constant = matrix[:, -1] if self.fit_intercept else np.zeros(len(matrix))
+        if offset is not None and scale is not None:
+            coefficients = coefficients * scale
+            constant = constant - coefficients @ offset
+        self._keep_weights(coefficients, constant)
+
+    def _keep_weights(self, coefficients: Floats, constant: Floats) -> None:
+        self.coef_, self.intercept_ = coefficients[0], float(constant[0])
+
+    def _scores(self, X: Any) -> Any:
+        """Scores where the features live: rows, or rows × classes."""
+        check_is_fitted(self)
+        table, _ = table_of(X)
+        if table.shape[1] != self.n_features_in_:
+            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            raise InvalidArgument(f"X has {table.shape[1]} features, but {expected}.")
+        coefficients = np.asarray(self.coef_)
+        return doubles(table) @ beside(coefficients.T, table) + beside(self.intercept_, table)
+
+    @property
+    def learning_curve_(self) -> Floats:
+        """How the mean loss fell, step by step, as far as the noisy gradients tell: made of released values only."""
+        check_is_fitted(self)
+        return np.asarray(self.release_.value["objective"])
+
+
+class LinearRegressor(Linear):
+    """Predicts a number within ±`target_bound`."""
+
+    _estimator_type = "regressor"
+
+    def _spread(self) -> float:
+        return float(exactly(self.target_bound))
+
+    def _targets(self, y: Any) -> Any:
+        bound = self._spread()
+        return np.clip(as_numbers(y), -bound, bound) / bound
+
+    def predict(self, X: Any) -> Any:
+        """The model's answer for each row."""
+        return on_host(self._scores(X))
+
+
+def as_numbers(y: Any) -> Floats:
+    """Targets as doubles on the host; what is not a number counts as missing."""
+    column = on_host(y)
+    if column.dtype.kind in "fiub":
+        return column.astype(np.float64)
+    return np.array([float(cell) if isinstance(cell, int | float | np.number) else np.nan for cell in column])
+
+
+def _told(step: int, steps: int) -> None:
+    end = "\n" if step == steps else "\r"
+    print(f"step {step} of {steps}", end=end, file=sys.stderr, flush=True)

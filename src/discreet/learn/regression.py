@@ -1,0 +1,134 @@
+"""Regressions by descent: robust (Huber), of a quantile, and of counts (Poisson)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.learn.glm import LinearRegressor, as_numbers
+from discreet.queries.losses import Huber, Loss, Pinball, Poisson
+from discreet.rational import Number, check_positive, exactly
+
+RegressorMixin: Any = need("sklearn.base", "learn", "discreet.learn").RegressorMixin
+
+
+class HuberRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
+    """Squared error up to `threshold` of the target's bound, absolute error beyond: an outlier cannot pull far."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number = 1.0,
+        delta: Number = 1e-6,
+        target_bound: Number = 1.0,
+        threshold: Number = 0.5,
+        feature_norm: Number = 1.0,
+        feature_ranges: Any = None,
+        fit_intercept: bool = True,
+        n_samples: int | None = None,
+        steps: int | None = None,
+        clip: Number | None = None,
+        learning_rate: Number | None = None,
+        radius: Any = None,
+        average: str = "last half",
+        momentum: Number | None = None,
+        sampling: Number | None = None,
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon, self.delta, self.target_bound, self.threshold = epsilon, delta, target_bound, threshold
+        self.feature_norm, self.feature_ranges, self.fit_intercept = feature_norm, feature_ranges, fit_intercept
+        self.n_samples, self.steps, self.clip, self.learning_rate = n_samples, steps, clip, learning_rate
+        self.radius, self.average, self.momentum, self.sampling = radius, average, momentum, sampling
+        self.rows_per_person, self.ledger, self.verbose = rows_per_person, ledger, verbose
+
+    def _loss(self) -> Loss:
+        return Huber(self.threshold)
+
+
+class QuantileRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
+    """The `quantile` of the target given the features; the corner of its loss is rounded off within `smoothing`."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number = 1.0,
+        delta: Number = 1e-6,
+        quantile: Number = 0.5,
+        target_bound: Number = 1.0,
+        smoothing: Number = 0.05,
+        feature_norm: Number = 1.0,
+        feature_ranges: Any = None,
+        fit_intercept: bool = True,
+        n_samples: int | None = None,
+        steps: int | None = None,
+        clip: Number | None = None,
+        learning_rate: Number | None = None,
+        radius: Any = None,
+        average: str = "last half",
+        momentum: Number | None = None,
+        sampling: Number | None = None,
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon, self.delta, self.target_bound = epsilon, delta, target_bound
+        self.quantile, self.smoothing = quantile, smoothing
+        self.feature_norm, self.feature_ranges, self.fit_intercept = feature_norm, feature_ranges, fit_intercept
+        self.n_samples, self.steps, self.clip, self.learning_rate = n_samples, steps, clip, learning_rate
+        self.radius, self.average, self.momentum, self.sampling = radius, average, momentum, sampling
+        self.rows_per_person, self.ledger, self.verbose = rows_per_person, ledger, verbose
+
+    def _loss(self) -> Loss:
+        return Pinball(self.quantile, self.smoothing)
+
+
+class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
+    """Counts from 0 to `target_bound`: the logarithm of the mean is linear in the features."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number = 1.0,
+        delta: Number = 1e-6,
+        target_bound: Number | None = None,
+        feature_norm: Number = 1.0,
+        feature_ranges: Any = None,
+        fit_intercept: bool = True,
+        n_samples: int | None = None,
+        steps: int | None = None,
+        clip: Number | None = None,
+        learning_rate: Number | None = None,
+        radius: Any = None,
+        average: str = "last half",
+        momentum: Number | None = None,
+        sampling: Number | None = None,
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon, self.delta, self.target_bound = epsilon, delta, target_bound
+        self.feature_norm, self.feature_ranges, self.fit_intercept = feature_norm, feature_ranges, fit_intercept
+        self.n_samples, self.steps, self.clip, self.learning_rate = n_samples, steps, clip, learning_rate
+        self.radius, self.average, self.momentum, self.sampling = radius, average, momentum, sampling
+        self.rows_per_person, self.ledger, self.verbose = rows_per_person, ledger, verbose
+
+    def _loss(self) -> Loss:
+        if self.target_bound is None:
+            raise InvalidArgument("target_bound, the largest count, must be declared: it is private in the data.")
+        return Poisson(self.target_bound)
+
+    def _spread(self) -> float:
+        return 1.0
+
+    def _targets(self, y: Any) -> Any:
+        return np.clip(as_numbers(y), 0, float(check_positive(self.target_bound, "target_bound")))
+
+    def predict(self, X: Any) -> Any:
+        """The mean count for each row, at most the bound."""
+        scores = np.clip(super().predict(X), -700, 700)
+        return np.clip(np.exp(scores), 0, float(exactly(self.target_bound)))

@@ -1,0 +1,386 @@
+"""Noisy projected gradient descent: ONE mechanism, charged once, before its first step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import samplers
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated, gaussian_delta
+from discreet.guarantees.loss import compose
+from discreet.guarantees.unit import Unit
+from discreet.mechanisms.combine import Subsampled
+from discreet.mechanisms.excess_risk import Descended
+from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.laplace import Laplace, taught_sum_scale
+from discreet.mechanisms.lattice import from_lattice
+from discreet.mechanisms.mechanism import TAUGHT, TIGHT, least_noise, meets, plain_sensitivity, tidy
+from discreet.queries.convex import Region, region_of
+from discreet.queries.examples import gradient_sensitivity, one_product_at_a_time, row_norm, unit_of
+from discreet.queries.losses import Loss, Softmax
+from discreet.queries.sensitivity import Sensitivity
+from discreet.rational import (
+    Number,
+    check_count,
+    check_positive,
+    check_probability,
+    exactly,
+    float_up,
+    significant,
+    sqrt_up,
+)
+
+Average = Literal["last half", "all", "last"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descent:
+    """Minimizes the mean loss of `size` rows: `steps` times, the sum of clipped gradients with noise, then one step.
+
+    w ← Π(w − learning_rate·(Σ clipped gradients + noise)/size), from the member of `region` nearest to 0; with
+    `momentum`, heavy-ball. `size` is the public number of rows; where it is not public, `counting` is the noise with
+    which they are counted first (both: `size` is what that count gave). With `sampling` each step looks at a Poisson
+    sample of the rows, every row with its own coin. `dimension` counts all weights. What is drawn is a dict: the
+    `weights` (the average asked for), the `size` used, and `objective`, how the mean loss fell from step to step as far
+    as the noisy gradients tell.
+
+    Promise: the composition of `steps` noisy sums, each of which one row moves by at most the clip, in whole units, and
+    of the count; all noise is fixed before the first. Under sampling, for one row added or removed, that of the
+    mixture.
+    Error: the excess of the mean loss over the least in the region, for at most `size` rows. When the clip binds it is
+    that of the clipped loss, whose slope is cut row by row, and which is convex again. None is known for several
+    classes with a clip that binds, for momentum, samples, the last weights, and regions without an end.
+    Source: [L10.ERM], [L10.PGD], [L10.T1], [L10.NPGD], [L10.T2], [L10.T3].
+    """
+
+    loss: Loss | Softmax
+    steps: int
+    noise: Gaussian | Laplace
+    clip: Number
+    learning_rate: Number
+    dimension: int
+    size: Number | None = None
+    counting: Gaussian | None = None
+    feature_norm: Number = 1
+    intercept: bool = True
+    region: Region | Number | Callable[[Any], Any] | None = None
+    average: Average = "last half"
+    momentum: Number = 0
+    sampling: Number | None = None
+    progress: Callable[[int, int], None] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_count(self.steps, "steps")
+        check_count(self.dimension, "dimension")
+        for name in ("clip", "learning_rate", "feature_norm"):
+            check_positive(getattr(self, name), name)
+        if self.size is None and self.counting is None:
+            raise InvalidArgument(
+                "Give the public number of rows as size=, or the noise to count them with, counting=."
+            )
+        if self.size is not None:
+            check_positive(self.size, "size")
+        if not isinstance(self.noise, Gaussian | Laplace) or exactly(self.noise.step) != unit_of(self.clip):
+            raise InvalidArgument("noise must be Gaussian or Laplace, with step=unit_of(clip). Use for_guarantee.")
+        if self.average not in ("last half", "all", "last"):
+            raise InvalidArgument('average must be "last half", "all" or "last".')
+        if not 0 <= exactly(self.momentum, "momentum") < 1:
+            raise InvalidArgument("momentum must be at least 0 and below 1, such as 0.9.")
+        if self.sampling is not None:
+            check_probability(self.sampling, "sampling")
+        object.__setattr__(self, "region", region_of(self.region))
+
+    # --- what it promises -----------------------------------------------------------------------------------
+
+    def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
+        """How far one unit can move the sum of one step."""
+        return gradient_sensitivity(self.clip, self.dimension, unit, rows_per_person)
+
+    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        bound = self.sensitivity() if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
+        rate = None if self.sampling is None else exactly(self.sampling)
+        return _Noise(bound, self.clip, self.steps, rate, self.size is None).guarantee(self.noise, self.counting)
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        clip: Number,
+        dimension: int,
+        steps: int,
+        unit: Unit | None = None,
+        rows_per_person: int = 1,
+        noise: Literal["gaussian", "laplace"] = "gaussian",
+        sampling: Number | None = None,
+        size: Number | None = None,
+        calibration: str = TIGHT,
+        **others: Any,
+    ) -> Self:
+        """The least noise for which all steps together keep `guarantee`; without `size` the rows are counted first.
+
+        `calibration="taught"` is for Laplace noise: "L10.NPGD" in the documents, C√(T·d·ln(1/δ))/ε for each coordinate;
+        `calibration="L10.T3"` is noise by the L2 norm, C√(T·ln(1/δ))/ε. Their constants are as printed: what they
+        promise is what `guarantee()` says.
+        """
+        bound = gradient_sensitivity(clip, dimension, unit, rows_per_person)
+        if noise not in ("gaussian", "laplace"):
+            raise InvalidArgument('noise must be "gaussian" or "laplace".')
+        counting = None
+        if calibration != TIGHT:
+            chosen: Gaussian | Laplace = _taught(guarantee, bound, steps, calibration, noise, unit_of(clip))
+        else:
+            drawn = _Noise(bound, clip, steps, None if sampling is None else exactly(sampling), size is None)
+            chosen = _calibrated(guarantee, drawn, noise)
+            counting = drawn.counting(chosen)
+        return cls(
+            noise=chosen,
+            counting=counting,
+            size=size,
+            clip=clip,
+            dimension=dimension,
+            steps=steps,
+            sampling=sampling,
+            **others,
+        )
+
+    # --- how good it is -------------------------------------------------------------------------------------
+
+    def error(self, confidence: Any) -> Accuracy:
+        sure = check_confidence(confidence)
+        if why := self._uncertified():
+            return Accuracy(amount=None, confidence=sure, of="excess risk", reason=why)
+        if self.counting is None:
+            return Accuracy(amount=self._descended().bound(1 - sure), confidence=sure, of="excess risk")
+        size, off = float(exactly(self.size or 0)), float(self.counting.error(1 - (1 - sure) / 10))
+        if off >= size:
+            return Accuracy(amount=None, confidence=sure, of="excess risk", reason="too few rows to be counted")
+        amount = self._descended(1 + off / size).bound(0.9 * (1 - sure)) * size / (size - off)
+        return Accuracy(amount=amount, confidence=sure, of="excess risk")
+
+    def _uncertified(self) -> str:
+        region: Any = self.region
+        if math.isinf(region.diameter(self.dimension)):
+            return "the weights are not kept in a bounded region"
+        if self.average == "last":
+            return "the last weights have no bound, an average has"
+        if exactly(self.momentum):
+            return "descent with momentum has none"
+        if self.size is None:
+            return "the number of rows is not known before it is counted"
+        if self.sampling is not None:
+            return "steps that look at samples have none"
+        if isinstance(self.loss, Softmax) and not self._unclipped():
+            return "the clip may bind, and clipped gradients of several classes are those of no convex loss"
+        return ""
+
+    def _unclipped(self) -> bool:
+        return float(exactly(self.clip)) >= self.loss.lipschitz * float(row_norm(self.feature_norm, self.intercept))
+
+    def _descended(self, more: float = 1.0) -> Descended:
+        """What the certificate is made of, where there may be `more` times the rows that `size` says."""
+        region: Any = self.region
+        longest = float_up(row_norm(self.feature_norm, self.intercept))
+        part = float(exactly(self.noise.stddev if isinstance(self.noise, Gaussian) else self.noise.scale))
+        whole = self.average == "all"
+        return Descended(
+            steps=self.steps if whole else self.steps - self.steps // 2,
+            rate=float(exactly(self.learning_rate)),
+            start=region.reach(self.dimension) if whole else region.diameter(self.dimension),
+            diameter=region.diameter(self.dimension),
+            slope=min(float_up(exactly(self.clip)), self.loss.lipschitz * longest) * more,
+            curvature=self.loss.smoothness * longest**2 * more,
+            stddev=part * (1 if isinstance(self.noise, Gaussian) else math.sqrt(2)) / float(exactly(self.size or 1)),
+            dimension=self.dimension,
+            laplace=isinstance(self.noise, Laplace),
+        )
+
+    # --- what it does ---------------------------------------------------------------------------------------
+
+    def _draw(self, value: Any) -> dict[str, Any]:
+        region: Any = self.region
+        shape = (self.loss.classes, value.dimension) if isinstance(self.loss, Softmax) else (value.dimension,)
+        if math.prod(shape) != self.dimension:
+            raise InvalidArgument(f"The rows need {math.prod(shape)} weights, not {self.dimension}.")
+        weights = np.asarray(region.project(np.zeros(self.dimension)))
+        velocity, kept = np.zeros(self.dimension), np.zeros(self.dimension)
+        first = {"all": 0, "last half": self.steps // 2, "last": self.steps - 1}[self.average]
+        rate, momentum = float(exactly(self.learning_rate)), float(exactly(self.momentum))
+        moves: list[NDArray[np.float64]] = []
+        slopes: list[NDArray[np.float64]] = []
+        size = self._counted(value)
+        with one_product_at_a_time(value):
+            for step in range(self.steps):
+                mean = self._noisy_sum(value, weights.reshape(shape)) / size
+                velocity = momentum * velocity + mean
+                moved = np.asarray(region.project(weights - rate * velocity))
+                moves.append(moved - weights)
+                slopes.append(mean)
+                weights = moved
+                if step >= first:
+                    kept = kept + weights
+                if self.progress is not None:
+                    self.progress(step + 1, self.steps)
+        return {
+            "weights": (kept / (self.steps - first)).reshape(shape),
+            "size": size / self._share(),
+            "objective": _objective(moves, slopes),
+        }
+
+    def _noisy_sum(self, value: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.sampling is not None:
+            value = value.sample(samplers.bernoulli(exactly(self.sampling), value.count))
+        sums = value.sums(weights, self.loss, self.clip).reshape(-1)
+        return from_lattice(sums + self.noise._noise(sums.size), unit_of(self.clip))
+
+    def _counted(self, value: Any) -> float:
+        """How many rows a step is about: a public number or a noisy one, never the true one."""
+        if self.size is not None:
+            return float(exactly(self.size)) * self._share()
+        counting: Any = self.counting
+        return max(float(counting._draw(value.count)), 1.0) * self._share()
+
+    def _share(self) -> float:
+        return 1.0 if self.sampling is None else float(exactly(self.sampling))
+
+
+def _objective(moves: list[NDArray[np.float64]], slopes: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """How the mean loss changed after each step but the last, by the trapezoids of the noisy gradients on the way."""
+    falls = [float(move @ (here + there)) / 2 for move, here, there in zip(moves, slopes, slopes[1:], strict=False)]
+    return np.cumsum([0.0, *falls])
+
+
+COUNTED = 10
+"""The rows are counted with so many times the noise, for what one row moves, of all the steps together."""
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """What the promise depends on: the noise of a step, how often it is drawn, of which sample, and who is counted."""
+
+    bound: Sensitivity
+    clip: Number
+    steps: int
+    sampling: Fraction | None
+    counted: bool
+
+    def guarantee(self, noise: Gaussian | Laplace, counting: Gaussian | None) -> Guarantee:
+        if self.sampling is not None:
+            parts = [Subsampled(mechanism=noise, rate=self.sampling).guarantee(self.bound)] * self.steps
+        elif isinstance(noise, Laplace):
+            parts = [noise.guarantee(self.bound, times=self.steps)]
+        else:
+            parts = [noise.guarantee(self.bound)] * self.steps
+        count = [] if counting is None else [counting.guarantee(Sensitivity(self._rows, unit=self.bound.unit, grain=1))]
+        return compose(parts + count)
+
+    @property
+    def _rows(self) -> int:
+        """Rows that a unit may add: one for each clip by which it moves the sum."""
+        return math.ceil(self.bound.exact / exactly(self.clip))
+
+    def counting(self, noise: Gaussian | Laplace) -> Gaussian | None:
+        if not self.counted:
+            return None
+        moved = noise._size / exactly(self.clip) / sqrt_up(Fraction(self.steps))
+        return Gaussian(stddev=tidy(significant(COUNTED * moved * (self.sampling or 1), up=True, digits=6)))
+
+
+@lru_cache(maxsize=256)
+def _calibrated(guarantee: Guarantee, drawn: _Noise, kind: str) -> Gaussian | Laplace:
+    """The least noise, found once: cross-validation asks for the same many times."""
+    family: Any = Gaussian if kind == "gaussian" else Laplace
+    if kind == "gaussian" and isinstance(guarantee, Approx) and not exactly(guarantee.delta):
+        raise InvalidArgument("Gaussian noise cannot keep a pure guarantee. Give a delta, or noise='laplace'.")
+
+    def make(size: Fraction) -> Any:
+        return family._make(size, drawn.bound.grain)
+
+    def keeps(noise: Any) -> bool:
+        return meets(drawn.guarantee(noise, drawn.counting(noise)), guarantee)
+
+    start = _first_guess(guarantee, drawn.bound, drawn.steps)
+    pure = isinstance(guarantee, Approx) and not exactly(guarantee.delta)
+    if drawn.sampling is None and (pure or kind == "gaussian"):
+        plain = start * (sqrt_up(1 + Fraction(1, COUNTED**2)) if drawn.counted else 1)
+        for more in (0, Fraction(1, 10**8), Fraction(1, 10**6), Fraction(1, 10**4)):
+            if keeps(made := make(significant(plain * (1 + more), up=True, digits=10))):
+                return made  # type: ignore[no-any-return]
+    if drawn.sampling is None:
+        return least_noise(make, keeps, significant(start, up=True))  # type: ignore[no-any-return]
+    low, high = start / 2, start * 2
+    while keeps(make(low)):
+        low, high = low / 2, low
+        if low < drawn.bound.exact / 8:  # very small samples might need no noise at all: they get some
+            return make(significant(high, up=True, digits=10))  # type: ignore[no-any-return]
+    while high / low > Fraction(1001, 1000):  # numerical composition is slow: to a thousandth, and checked
+        middle = Fraction(math.sqrt(low * high))
+        low, high = (low, middle) if keeps(make(middle)) else (middle, high)
+    return make(significant(high, up=True, digits=10))  # type: ignore[no-any-return]
+
+
+def _first_guess(guarantee: Guarantee, bound: Sensitivity, steps: int) -> Fraction:
+    """√T·Δ/μ, with μ the Gaussian trade-off that the guarantee allows."""
+    if isinstance(guarantee, ZeroConcentrated):
+        return sqrt_up(bound.exact**2 * steps / (2 * exactly(guarantee.rho)))
+    if not isinstance(guarantee, Approx):
+        raise InvalidArgument("Descent is calibrated for Approx, Pure and ZeroConcentrated.")
+    epsilon, delta = float(exactly(guarantee.epsilon)), float(exactly(guarantee.delta))
+    if not delta:
+        return bound.to("L1").exact * steps / exactly(guarantee.epsilon)
+    low, high = 1e-9, 1e4
+    while high / low > 1 + 1e-12:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if gaussian_delta(middle, epsilon) <= delta else (low, middle)
+    return sqrt_up(bound.exact**2 * steps) / Fraction(low)
+
+
+def _taught(
+    guarantee: Guarantee, bound: Sensitivity, steps: int, calibration: str, noise: str, unit: Fraction
+) -> Laplace:
+    if noise != "laplace" or calibration not in (TAUGHT, "L10.T3") or not isinstance(guarantee, Approx):
+        raise InvalidArgument('The documents\' noise is Laplace for Approx: noise="laplace", calibration="taught".')
+    if calibration == TAUGHT:
+        scale = taught_sum_scale("L10.A strong", bound.exact, steps * bound.dimension, guarantee)
+    else:
+        scale = taught_sum_scale("L10.T3", sqrt_up(bound.exact**2 * steps), bound.dimension, guarantee)
+    return Laplace._make(significant(scale, up=True), unit)
+
+
+def best_rate(m: Descent) -> float:
+    """The rate with the least expected excess risk by the slope alone: η* = D/√(k(G² + d·s²)) [L10.T2]."""
+    known = m._descended()
+    return known.start / math.sqrt(known.steps * (known.slope**2 + known.dimension * known.stddev**2))
+
+
+def plain_descent(
+    gradient: Callable[[NDArray[np.float64]], Any],
+    *,
+    dimension: int,
+    steps: int,
+    learning_rate: float,
+    region: Any = None,
+    average: Average = "all",
+) -> NDArray[np.float64]:
+    """Projected gradient descent without noise, as taught [L10.PGD]: not private, for public data and for tests.
+
+    Error: with η = R/(G√T) the average of all iterates is within RG/√T of the best [L10.T1].
+    """
+    place = region_of(region)
+    weights, kept = place.project(np.zeros(dimension)), np.zeros(dimension)
+    first = {"all": 0, "last half": steps // 2, "last": steps - 1}[average]
+    for step in range(steps):
+        weights = place.project(weights - learning_rate * np.asarray(gradient(weights)))
+        if step >= first:
+            kept = kept + weights
+    return kept / (steps - first)

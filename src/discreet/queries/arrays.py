@@ -1,0 +1,77 @@
+"""Arrays where they live: numpy, torch and cupy spell the few operations we need alike."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+
+
+def namespace(array: Any) -> Any:
+    """The module whose functions work on this array without moving it."""
+    package = type(array).__module__.partition(".")[0]
+    if package in ("numpy", "torch", "cupy"):
+        return sys.modules[package]
+    raise InvalidArgument(f"An array of numpy, torch or cupy is needed, not {type(array).__name__}.")
+
+
+def here(array: Any) -> bool:
+    """Whether the array is numpy's, in the memory of this machine."""
+    return type(array).__module__.partition(".")[0] == "numpy"
+
+
+def home(array: Any) -> Any:
+    """The array as it is, or as numpy: lists and tables are converted, and torch on the CPU is looked at in place."""
+    if type(array).__module__.partition(".")[0] == "torch":
+        return array if array.is_cuda else array.detach().float().numpy() if _is_half(array) else array.detach().numpy()
+    if type(array).__module__.partition(".")[0] == "cupy":
+        return array
+    return np.asarray(array)
+
+
+def _is_half(array: Any) -> bool:
+    return str(array.dtype) in ("torch.bfloat16", "torch.float16")
+
+
+def doubles(array: Any) -> Any:
+    """The array in double precision, on the same device."""
+    xp = namespace(array)
+    return array.to(xp.float64) if xp.__name__ == "torch" else array.astype(xp.float64)
+
+
+def beside(values: Any, array: Any) -> Any:
+    """Host numbers as doubles on the device of `array`."""
+    xp = namespace(array)
+    if xp.__name__ == "torch":
+        return xp.as_tensor(np.asarray(values, dtype=np.float64), device=array.device)
+    return xp.asarray(values, dtype=xp.float64)
+
+
+def whole_beside(values: NDArray[np.int64], array: Any) -> Any:
+    """Host indices on the device of `array`."""
+    xp = namespace(array)
+    return xp.as_tensor(values, device=array.device) if xp.__name__ == "torch" else xp.asarray(values)
+
+
+def integers(array: Any) -> Any:
+    """Whole doubles as 64-bit integers, on the same device."""
+    xp = namespace(array)
+    return array.to(xp.int64) if xp.__name__ == "torch" else array.astype(xp.int64)
+
+
+def on_host(array: Any) -> NDArray[Any]:
+    """The array as numpy."""
+    package = type(array).__module__.partition(".")[0]
+    if package == "torch":
+        return np.asarray(array.detach().cpu())
+    return np.asarray(array.get() if package == "cupy" else array)
+
+
+def doubles_of(flags: Any, like: Any) -> Any:
+    """True and False as 1 and 0, in the type of `like`."""
+    xp = namespace(like)
+    return flags.to(like.dtype) if xp.__name__ == "torch" else flags.astype(like.dtype)

@@ -1,0 +1,257 @@
+"""The rows a model learns from, and exact sums of their clipped gradients at the speed of plain products.
+
+Doubles are used as integers. Rows are clipped to a norm and rounded once to whole numbers of at most 20 bits; weights,
+which are public, and slopes are rounded to whole numbers too. Every product and partial sum then stays below 2^53, so
+that both matrix products are exact, in any order, on any number of threads and on any device: a row's part depends on
+that row alone, and one row more changes the sum by exactly its own part. A float sum is never noised.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.unit import Unit, row
+from discreet.queries.arrays import beside, doubles, doubles_of, here, home, integers, namespace, on_host, whole_beside
+from discreet.queries.losses import Loss, Softmax
+from discreet.queries.sensitivity import Sensitivity
+from discreet.rational import Number, check_count, check_positive, exactly, float_up, power_of_two_below, sqrt_up
+
+BLOCK = 2**13
+"""Rows whose parts, of at most 2^40 units each, a double still adds exactly."""
+_UNITS = 40
+_MANY = 512
+
+
+def unit_of(clip: Number) -> Fraction:
+    """What gradients are counted in: a power of two of which the clip has at most 2^40."""
+    return power_of_two_below(exactly(clip)) * Fraction(1, 2 ** (_UNITS - 1))
+
+
+def gradient_sensitivity(
+    clip: Number, dimension: int, unit: Unit | None = None, rows_per_person: int = 1
+) -> Sensitivity:
+    """How far one unit can move a sum of gradients that are clipped row by row, in L2.
+
+    Promise: a row added or removed moves it by its own part, which is at most the clip; a row replaced by two such
+    parts. Every part is a whole number of `unit_of(clip)` in each coordinate.
+    """
+    who = row() if unit is None else unit
+    parts = check_count(rows_per_person, "rows_per_person") * (2 if who.neighbors == "replace" else 1)
+    return Sensitivity(exactly(clip) * parts, "L2", unit=unit, dimension=dimension, grain=unit_of(clip))
+
+
+class Examples:
+    """Rows of features with their targets, clipped and rounded for exact sums.
+
+    A row of norm above `feature_norm` is shortened to it. With `intercept` there is a last feature that is 1 in every
+    row, and counts in its norm. Features are first shifted by `offset` and multiplied by `scale`, column by column. A
+    row with a value that is not a number, or is infinite, takes part with zeros only.
+    """
+
+    def __init__(
+        self,
+        features: Any,
+        targets: Any,
+        *,
+        feature_norm: Number = 1,
+        intercept: bool = True,
+        offset: Any = None,
+        scale: Any = None,
+    ) -> None:
+        rows = home(features)
+        if rows.ndim != 2 or rows.shape[1] < 1:
+            raise InvalidArgument("Features must be a table of rows and columns: an array of two dimensions.")
+        self.intercept, self.norm = bool(intercept), check_positive(feature_norm, "feature_norm")
+        self.columns = int(rows.shape[1])
+        self._bits = min(20, (52 - math.ceil(math.log2(self.columns))) // 2)
+        goal = beside(home(targets), rows) if not here(rows) else np.asarray(targets, np.float64)
+        if goal.shape != (rows.shape[0],):
+            raise InvalidArgument("There must be one target for each row.")
+        self.count = int(rows.shape[0])
+        self._fill(rows, goal, offset, scale)
+
+    def _fill(self, rows: Any, goal: Any, offset: Any, scale: Any) -> None:
+        xp, count = namespace(rows), self.count
+        # a device gets whole blocks, with at least one row past the end; such rows are 0 and left out
+        padded = count if here(rows) else (count // BLOCK + 1) * BLOCK
+        like = {"dtype": xp.float64} if xp.__name__ != "torch" else {"dtype": xp.float64, "device": rows.device}
+        self._rows = xp.zeros((padded, self.columns), **like)
+        self._worth, self._inverse, self._goal = (xp.zeros((padded,), **like) for _ in range(3))
+        for start in range(0, count, BLOCK):
+            part = slice(start, min(start + BLOCK, count))
+            self._rows[part], self._worth[part], self._inverse[part] = self._whole(
+                rows[part], goal[part], offset, scale
+            )
+            self._goal[part] = xp.where(xp.isfinite(goal[part]), goal[part], xp.zeros_like(goal[part]))
+
+    def _whole(self, rows: Any, goal: Any, offset: Any, scale: Any) -> tuple[Any, Any, Any]:
+        """Rows as whole numbers, what one of them is worth after clipping, and 1/norm of the row (0: left out)."""
+        xp, norm = namespace(rows), float_up(self.norm)
+        block = doubles(rows)
+        if offset is not None:
+            block = (block - beside(offset, rows)) * beside(scale, rows)
+        kept = xp.isfinite(block).all(1) & xp.isfinite(goal)
+        block = xp.clip(xp.where(kept[:, None], block, xp.zeros_like(block)), -(2.0**1000), 2.0**1000)
+        _, exponent = xp.frexp(xp.clip(xp.amax(xp.abs(block), 1), norm, None))
+        fine = xp.exp2(doubles(self._bits - exponent))
+        whole = xp.round(block * fine[:, None])
+        length = xp.sqrt((whole * whole).sum(1)) / fine  # squares of whole numbers: the sum is exact in any order
+        shorter = norm / xp.clip(length, norm, None)
+        size = xp.sqrt((length * shorter) ** 2 + (1.0 if self.intercept else 1e-300))
+        return whole, shorter / fine, doubles_of(kept, size) / size
+
+    def __reduce__(self) -> Any:
+        raise InvalidArgument("The rows of a model are not pickled: they are private.")
+
+    def __repr__(self) -> str:
+        return f"<Examples of {self.columns} features>"
+
+    @property
+    def dimension(self) -> int:
+        """How many weights a score has, the intercept's included."""
+        return self.columns + self.intercept
+
+    @property
+    def large(self) -> bool:
+        """Whether it pays to sum rows on several threads."""
+        return bool(self._rows.shape[0] * self.columns >= 2**20)
+
+    def sample(self, chosen: NDArray[np.bool_]) -> Examples:
+        """The chosen rows only."""
+        part = object.__new__(Examples)
+        part.intercept, part.norm, part.columns, part._bits = self.intercept, self.norm, self.columns, self._bits
+        index = np.flatnonzero(chosen)
+        part.count = len(index)
+        places: Any = index
+        if not here(self._rows):
+            places = whole_beside(np.append(index, np.full(BLOCK - len(index) % BLOCK, self.count)), self._rows)
+        for name in ("_rows", "_worth", "_inverse", "_goal"):
+            setattr(part, name, getattr(self, name)[places])
+        return part
+
+    def sums(self, weights: NDArray[np.float64], loss: Loss | Softmax, clip: Number) -> NDArray[Any]:
+        """Σ clipped gradients at these weights, as whole numbers of `unit_of(clip)`; the shape of the weights.
+
+        Promise: one row's part has an L2 norm of at most the clip and depends on the row and the weights alone.
+        """
+        matrix = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+        whole, shift = self._whole_weights(matrix[:, : self.columns])
+        constant = matrix[:, self.columns] if self.intercept else np.zeros(len(matrix))
+        step = _Step(loss, float(exactly(clip)), float(1 / unit_of(clip)), whole, shift, constant)
+        total = np.zeros(matrix.shape, dtype=object)
+        for part in self._parts(step):
+            total += part.astype(object)
+        return total.reshape(np.shape(weights))
+
+    def _whole_weights(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """Weights as whole numbers of 2^-p, so fine that a score is still below 2^53; and 2^-p."""
+        longest = float(np.sqrt((weights**2).sum(1).max(initial=0)))
+        if longest == 0:
+            return weights, 1.0
+        room = 51 - self._bits - math.ceil(math.log2(self.columns) / 2) - math.frexp(longest)[1]
+        return np.rint(np.ldexp(weights, room)), math.ldexp(1.0, -room)
+
+    def _parts(self, step: _Step) -> Iterator[NDArray[np.int64]]:
+        count, wide = int(self._rows.shape[0]), not here(self._rows)
+        many = BLOCK * (_MANY if wide else 1)
+        blocks = [slice(start, min(start + many, count)) for start in range(0, count, many)]
+        workers = min(os.cpu_count() or 1, len(blocks))
+        if wide or workers == 1 or not self.large:
+            yield from (self._block(part, step) for part in blocks)
+            return
+        spans = [blocks[i * len(blocks) // workers : (i + 1) * len(blocks) // workers] for i in range(workers)]
+        with ThreadPoolExecutor(workers) as pool:
+            for parts in pool.map(lambda span: list(self._span(span, step)), spans):
+                yield from parts
+
+    def _span(self, blocks: list[slice], step: _Step) -> Iterator[NDArray[np.int64]]:
+        for start in range(0, len(blocks), _MANY):  # 512 blocks of 2^53 still fit in 64 bits
+            together = blocks[start : start + _MANY]
+            total = self._block(together[0], step)
+            for part in together[1:]:
+                total += self._block(part, step)
+            yield total
+
+    def _block(self, part: slice, step: _Step) -> NDArray[np.int64]:
+        rows, worth, inverse, goal = self._rows[part], self._worth[part], self._inverse[part], self._goal[part]
+        xp = namespace(rows)
+        scores = _products(beside(step.weights, rows), rows) * (worth * step.shift)
+        scores = scores + beside(step.constant, rows)[:, None]
+        slopes = step.clipped(scores, goal, inverse)
+        sums = _exact_sums(xp.trunc(slopes * (worth * step.fine)), rows)
+        if not self.intercept:
+            return sums
+        constant = _exact_sums(xp.trunc(slopes * step.fine), None)
+        return np.concatenate([sums, constant[:, None]], axis=1)
+
+
+class _Step:
+    """What is the same for all rows in one pass: weights as whole numbers, the loss and the clip."""
+
+    def __init__(self, loss: Any, clip: float, units: float, weights: Any, shift: float, constant: Any) -> None:
+        self.loss, self.clip, self.weights, self.shift, self.constant = loss, clip, weights, shift, constant
+        self.fine = units * (1 - 2.0**-45)  # past any rounding of the few floating-point steps of a row
+
+    def clipped(self, scores: Any, goal: Any, inverse: Any) -> Any:
+        """Slopes of which, times the row's norm, none is above the clip: min(1, C/(|r|·‖x‖))·r."""
+        xp, most = namespace(scores), self.clip * inverse
+        if not isinstance(self.loss, Softmax):
+            slopes = self.loss.derivative(scores[0], goal)
+            return xp.where(slopes > most, most, xp.where(slopes < -most, -most, slopes))[None, :]
+        slopes = self.loss.residuals(scores, goal)
+        squared = slopes[0] * slopes[0]
+        for one in slopes[1:]:
+            squared = squared + one * one
+        long = xp.sqrt(squared)
+        return slopes * xp.where(long > most, most / xp.where(long > 0, long, xp.ones_like(long)), xp.ones_like(long))
+
+
+def row_norm(feature_norm: Number, intercept: bool) -> Fraction:
+    """The most that the norm of a row can be, rounded up: √(feature_norm² + 1) with an intercept."""
+    return sqrt_up(exactly(feature_norm) ** 2 + (1 if intercept else 0)) * (1 + Fraction(1, 2**40))
+
+
+def _products(weights: Any, rows: Any) -> Any:
+    """weights × rowsᵀ, classes × rows."""
+    return (rows @ weights[0])[None, :] if weights.shape[0] == 1 else weights @ rows.T
+
+
+def _exact_sums(whole: Any, rows: Any) -> NDArray[np.int64]:
+    """Σ over rows of whole × rows, or of whole alone, in blocks that doubles add exactly."""
+    xp = namespace(whole)
+    if whole.shape[1] <= BLOCK:
+        if rows is None:
+            return on_host(whole.sum(1)).astype(np.int64)
+        sums = (whole[0] @ rows)[None, :] if whole.shape[0] == 1 else whole @ rows
+        return on_host(sums).astype(np.int64)
+    blocks = whole.reshape(whole.shape[0], -1, BLOCK)  # the device's arrays are padded to whole blocks
+    if rows is None:
+        sums = blocks.sum(2)
+    else:
+        sums = xp.swapaxes(xp.matmul(xp.swapaxes(blocks, 0, 1), rows.reshape(-1, BLOCK, rows.shape[1])), 0, 1)
+    return on_host(integers(sums).sum(1))
+
+
+@contextmanager
+def one_product_at_a_time(value: Any) -> Iterator[None]:
+    """Leave the threads to us while many rows are summed: products are small, their own threads would only wait."""
+    if not getattr(value, "large", False):
+        yield
+        return
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
+    except ModuleNotFoundError:
+        yield
+        return
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
