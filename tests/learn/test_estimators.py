@@ -128,7 +128,7 @@ def test_people_need_a_bound_on_their_rows() -> None:
         model.fit(rows, labels)
     assert not book.entries()
     one, three = (clone(model).set_params(rows_per_person=k).fit(rows, labels).release_ for k in (1, 3))
-    assert three._mechanism.noise.stddev == pytest.approx(3 * one._mechanism.noise.stddev, rel=1e-6)
+    assert three._mechanism.descent.noise.stddev == pytest.approx(3 * one._mechanism.descent.noise.stddev, rel=1e-6)
     assert three.guarantee.protects == dp.person("who")
 
 
@@ -137,7 +137,9 @@ def test_replacement_costs_twice_the_noise() -> None:
     book = ledger(protects=dp.row(neighbors="replace"))
     mine = dp.learn.LogisticRegression(classes=[0, 1], ledger=book, n_samples=200, **GOAL).fit(rows, labels)
     plain = dp.learn.LogisticRegression(classes=[0, 1], n_samples=200, **GOAL).fit(rows, labels)
-    assert mine.release_._mechanism.noise.stddev == pytest.approx(2 * plain.release_._mechanism.noise.stddev, rel=1e-6)
+    assert mine.release_._mechanism.descent.noise.stddev == pytest.approx(
+        2 * plain.release_._mechanism.descent.noise.stddev, rel=1e-6
+    )
     assert plain.release_.guarantee.protects == dp.row()
 
 
@@ -173,7 +175,7 @@ def test_the_number_of_rows_changes_nothing_that_is_not_noisy() -> None:
             model = dp.learn.LogisticRegression(classes=[0, 1], n_samples=known, steps=6, **GOAL)
             with testing.frozen(4) as tape:
                 fitted = model.fit(rows[:count], labels[:count])
-            m = fitted.release_._mechanism
+            m = fitted.release_._mechanism.descent
             seen.append((tape.calls, m.steps, m.learning_rate, m.noise, m.counting, m.clip))
             assert fitted.release_.not_private
         assert seen[0] == seen[1]
@@ -237,7 +239,8 @@ def test_the_tour() -> None:
     assert model.score(rows, labels) > 0.85
     assert "excess" in str(error)
     assert model.guarantee(2000).epsilon_at(delta=1e-6) <= 1
-    assert float(model.error(2000, 3)) > 0
+    assert "momentum" in model.error(2000, 3).reason
+    assert float(model.set_params(momentum=0).error(2000, 3)) > 0
     assert "LogisticRegression" in book.entries()[0].asked
 
 
@@ -268,7 +271,7 @@ def test_without_noise_the_models_are_those_of_scikit_learn() -> None:
             target_bound=50, steps=2000, learning_rate=0.2, clip=100, radius=20, average="last", n_samples=1500, **GOAL
         ).fit(short, counts)
         middle = dp.learn.QuantileRegressor(
-            quantile=0.9, smoothing=0.01, steps=3000, learning_rate=0.1, n_samples=1500, **GOAL
+            quantile=0.9, smoothing=0.01, steps=3000, learning_rate=0.1, clip=2, momentum=0, n_samples=1500, **GOAL
         ).fit(short, np.linspace(0, 1, 1500))
     np.testing.assert_allclose(mine.coef_, plain.coef_, rtol=0.02)
     known = linear_model.PoissonRegressor(alpha=0, max_iter=1000).fit(short, counts)
@@ -302,3 +305,19 @@ def test_frames_keep_their_names() -> None:
     frame = pd.DataFrame(rows, columns=["a", "b", "c"])
     fitted = dp.learn.LogisticRegression(classes=[0, 1], steps=3, **GOAL).fit(frame, pd.Series(labels))
     assert list(fitted.feature_names_in_) == ["a", "b", "c"]
+
+
+def test_a_quantile_is_not_pulled_by_the_clip() -> None:
+    """The default clip binds nowhere for quantiles: nine tenths of the targets are below the 0.9-quantile."""
+    rng = np.random.default_rng(2)
+    rows, goal = rng.random((4000, 1)), rng.random(4000)
+    fitted = dp.learn.QuantileRegressor(quantile=0.9, epsilon=3, delta=1e-6).fit(rows, goal)
+    assert (goal <= fitted.predict(rows)).mean() == pytest.approx(0.9, abs=0.05)
+
+
+def test_probabilities_are_frequencies() -> None:
+    """Clipped slopes balance where σ(z) is not the frequency; `predict_proba` undoes that."""
+    rng = np.random.default_rng(3)
+    rows, labels = np.full((20_000, 1), 0.5), (rng.random(20_000) < 0.1).astype(int)
+    fitted = dp.learn.LogisticRegression(classes=[0, 1], **GOAL).fit(rows, labels)
+    assert fitted.predict_proba(rows[:1])[0, 1] == pytest.approx(labels.mean(), abs=0.01)

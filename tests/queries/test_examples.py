@@ -1,4 +1,4 @@
-"""Exact sums of clipped gradients: a row's part is its own, at most the clip, wherever and beside whatever it stands."""
+"""Exact sums of clipped gradients: a row's part is its own and at most the clip, wherever it stands."""
 
 from __future__ import annotations
 

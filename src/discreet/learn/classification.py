@@ -12,7 +12,7 @@ from discreet.extras import need
 from discreet.learn.glm import Floats, Linear, check_is_fitted
 from discreet.queries.arrays import on_host
 from discreet.queries.losses import HuberHinge, Logistic, Loss, Softmax
-from discreet.rational import Number
+from discreet.rational import Number, exactly
 
 ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
 
@@ -103,9 +103,17 @@ class LogisticRegression(_Classifier):
         scores = self.decision_function(X)
         if scores.ndim == 1:
             likely = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
-            return np.column_stack([1 - likely, likely])
+            cut = self._cut(X)  # clipped slopes have the frequency p, not σ(z), where they balance
+            high, low = np.minimum(likely, cut), np.minimum(1 - likely, cut)
+            return np.column_stack([low, high]) / (low + high)[:, None]
         grown = np.exp(scores - scores.max(axis=1, keepdims=True))
         return grown / grown.sum(axis=1, keepdims=True)
+
+    def _cut(self, X: Any) -> Floats:
+        """At which slope the gradient of each row was clipped: C over the norm of the row."""
+        squared = on_host((self._shortened(X) ** 2).sum(1)) + float(bool(self.fit_intercept))
+        clip = float(exactly(self.release_._mechanism.descent.clip))
+        return np.asarray(clip / np.maximum(np.sqrt(squared), 1e-12))
 
     def predict_log_proba(self, X: Any) -> Any:
         """The logarithms of `predict_proba`."""
@@ -121,7 +129,7 @@ class LinearSVC(_Classifier):
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
         classes: Any = None,
-        smoothing: Number = 0.5,
+        smoothing: Number = 1.0,
         feature_norm: Number = 1.0,
         feature_ranges: Any = None,
         fit_intercept: bool = True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,15 +15,29 @@ from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.base import Private, column_of, table_of
-from discreet.learn.defaults import Settings, settings_for
 from discreet.mechanisms.descent import Descent
-from discreet.queries.arrays import beside, doubles, on_host
-from discreet.queries.examples import Examples
+from discreet.queries.arrays import beside, doubles, namespace, on_host
+from discreet.queries.examples import row_norm
 from discreet.queries.losses import Loss, Softmax
+from discreet.queries.on_gpu import examples_of
 from discreet.rational import check_count, exactly
 
 check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
 Floats = NDArray[np.float64]
+
+
+STEPS, MOMENTUM = 200, 0.9
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """How far from the best a model may be, once it is drawn: by the released count and gradients too."""
+
+    descent: Descent
+    gap: float
+
+    def error(self, confidence: Any) -> Accuracy:
+        return self.descent.gap_error(confidence, self.gap)
 
 
 class Linear(Private):
@@ -65,44 +79,34 @@ class Linear(Private):
         return self._descent(n_features, n_samples).error(confidence)
 
     def _descent(self, features: int, size: int | None = None) -> Descent:
-        declared = self.n_samples if size is None else size
-        chosen, loss = self._settings(features, declared), self._loss()
+        declared, loss, weights = self.n_samples if size is None else size, self._loss(), self._weights(features)
+        longest = float(row_norm(self.feature_norm, bool(self.fit_intercept)))
+        clip = self._typical_slope() * longest / 2 if self.clip is None else self.clip
+        bounded = not isinstance(loss, Softmax)  # several classes have no certificate, and need no bounded region
+        radius = max(10.0, 3 * weights**0.5) if self.radius is None and bounded else self.radius
         return Descent.for_guarantee(
             self._goal(),
             unit=self._unit(),
             rows_per_person=self._rows(),
             noise="gaussian" if exactly(self.delta) else "laplace",
-            dimension=self._weights(features),
+            dimension=weights,
             size=None if declared is None else check_count(declared, "n_samples"),
             loss=loss,
             feature_norm=self.feature_norm,
-            intercept=self.fit_intercept,
-            clip=chosen.clip,
-            steps=chosen.steps,
-            learning_rate=chosen.learning_rate,
-            region=chosen.radius,
-            momentum=chosen.momentum,
+            intercept=bool(self.fit_intercept),
+            clip=clip,
+            steps=STEPS if self.steps is None else self.steps,
+            learning_rate=self.learning_rate,
+            region=radius,
+            momentum=MOMENTUM if self.momentum is None else self.momentum,
             average=self.average,
             sampling=self.sampling,
             progress=_told if self.verbose else None,
         )
 
-    def _settings(self, features: int, size: int | None) -> Settings:
-        return settings_for(
-            self._loss(),
-            goal=self._goal(),
-            unit=self._unit(),
-            rows_per_person=self._rows(),
-            dimension=self._weights(features),
-            size=size,
-            feature_norm=self.feature_norm,
-            intercept=self.fit_intercept,
-            steps=self.steps,
-            clip=self.clip,
-            learning_rate=self.learning_rate,
-            radius=self.radius,
-            momentum=self.momentum,
-        )
+    def _typical_slope(self) -> float:
+        """Twice the slope that rows are clipped at: by default the largest there is."""
+        return self._loss().lipschitz
 
     def _weights(self, features: int) -> int:
         loss = self._loss()
@@ -123,17 +127,17 @@ class Linear(Private):
         guarantee = descent.guarantee(descent.sensitivity(self._unit(), self._rows()))
         asked = f"{type(self).__name__} of {features} features in {descent.steps} steps"
         release = self._release(read, descent, guarantee, asked)
-        known = replace(descent, size=release.value["size"], progress=None)  # its error depends on the released count
-        self.release_ = replace(release, _mechanism=known)
+        known = replace(descent, size=release.value["size"], progress=None)
+        self.release_ = replace(release, _mechanism=Fitted(known, float(release.value["gap"])))
         self._take(np.asarray(self.release_.value["weights"]), offset, scale)
         self.n_iter_, self.n_features_in_ = descent.steps, features
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         return self
 
-    def _examples(self, table: Any, y: Any) -> Examples:
+    def _examples(self, table: Any, y: Any) -> Any:
         offset, scale = self._scaling(int(table.shape[1]))
-        return Examples(
+        return examples_of(
             table,
             self._targets(y),
             feature_norm=self.feature_norm,
@@ -166,14 +170,24 @@ class Linear(Private):
         self.coef_, self.intercept_ = coefficients[0], float(constant[0])
 
     def _scores(self, X: Any) -> Any:
-        """Scores where the features live: rows, or rows × classes."""
+        """Rows × classes where the features live, of rows scaled and shortened as in `fit`."""
+        rows = self._shortened(X)
+        matrix = np.atleast_2d(self.release_.value["weights"]) * self._spread()
+        scores = rows @ beside(matrix[:, : self.n_features_in_].T, rows)
+        return scores + beside(matrix[:, -1], rows) if self.fit_intercept else scores
+
+    def _shortened(self, X: Any) -> Any:
         check_is_fitted(self)
         table, _ = table_of(X)
         if table.shape[1] != self.n_features_in_:
             expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
             raise InvalidArgument(f"X has {table.shape[1]} features, but {expected}.")
-        coefficients = np.asarray(self.coef_)
-        return doubles(table) @ beside(coefficients.T, table) + beside(self.intercept_, table)
+        rows, xp = doubles(table), namespace(table)
+        offset, scale = self._scaling(self.n_features_in_)
+        if offset is not None:
+            rows = (rows - beside(offset, table)) * beside(scale, table)
+        norms = xp.sqrt((rows * rows).sum(1))
+        return rows / xp.clip(norms / float(exactly(self.feature_norm)), 1.0, None)[:, None]
 
     @property
     def learning_curve_(self) -> Floats:
@@ -196,7 +210,7 @@ class LinearRegressor(Linear):
 
     def predict(self, X: Any) -> Any:
         """The model's answer for each row."""
-        return on_host(self._scores(X))
+        return on_host(self._scores(X))[:, 0]
 
 
 def as_numbers(y: Any) -> Floats:

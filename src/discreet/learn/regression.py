@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,9 @@ class QuantileRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
     def _loss(self) -> Loss:
         return Pinball(self.quantile, self.smoothing)
 
+    def _typical_slope(self) -> float:  # slopes that are cut on one side only are those of another quantile
+        return 2.01 * self._loss().lipschitz
+
 
 class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
     """Counts from 0 to `target_bound`: the logarithm of the mean is linear in the features."""
@@ -124,6 +128,9 @@ class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
 
     def _spread(self) -> float:
         return 1.0
+
+    def _typical_slope(self) -> float:  # a count is seldom more than a few times its own deviation off
+        return 2 * math.sqrt(check_positive(self.target_bound, "target_bound"))
 
     def _targets(self, y: Any) -> Any:
         return np.clip(as_numbers(y), 0, float(check_positive(self.target_bound, "target_bound")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, Self
@@ -19,7 +19,7 @@ from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated, g
 from discreet.guarantees.loss import compose
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.combine import Subsampled
-from discreet.mechanisms.excess_risk import Descended
+from discreet.mechanisms.excess_risk import Descended, drift_term
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace, taught_sum_scale
 from discreet.mechanisms.lattice import from_lattice
@@ -40,6 +40,7 @@ from discreet.rational import (
 )
 
 Average = Literal["last half", "all", "last"]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,17 +49,20 @@ class Descent:
 
     w ← Π(w − learning_rate·(Σ clipped gradients + noise)/size), from the member of `region` nearest to 0; with
     `momentum`, heavy-ball. `size` is the public number of rows; where it is not public, `counting` is the noise with
-    which they are counted first (both: `size` is what that count gave). With `sampling` each step looks at a Poisson
-    sample of the rows, every row with its own coin. `dimension` counts all weights. What is drawn is a dict: the
-    `weights` (the average asked for), the `size` used, and `objective`, how the mean loss fell from step to step as far
-    as the noisy gradients tell.
+    which they are counted first (both: `size` is what that count gave). Without a `learning_rate` it is `rate(size)`,
+    and with "bound" the one of [L10.T2]. With `sampling` each step looks at a Poisson sample of the rows, every row
+    with its own coin. `dimension` counts all weights.
+
+    What is drawn is a dict: the `weights` (the average asked for), the `size` used, `objective`, how the mean loss fell
+    from step to step as far as the noisy gradients tell, and `gap`, which bounds the excess risk up to noise.
 
     Promise: the composition of `steps` noisy sums, each of which one row moves by at most the clip, in whole units, and
     of the count; all noise is fixed before the first. Under sampling, for one row added or removed, that of the
     mixture.
     Error: the excess of the mean loss over the least in the region, for at most `size` rows. When the clip binds it is
     that of the clipped loss, whose slope is cut row by row, and which is convex again. None is known for several
-    classes with a clip that binds, for momentum, samples, the last weights, and regions without an end.
+    classes with a clip that binds, for samples, the last weights, and regions without an end; with momentum, and in
+    most cases a better one, it is known once the weights are drawn: `gap_error`.
     Source: [L10.ERM], [L10.PGD], [L10.T1], [L10.NPGD], [L10.T2], [L10.T3].
     """
 
@@ -66,8 +70,8 @@ class Descent:
     steps: int
     noise: Gaussian | Laplace
     clip: Number
-    learning_rate: Number
     dimension: int
+    learning_rate: Number | Literal["bound"] | None = None
     size: Number | None = None
     counting: Gaussian | None = None
     feature_norm: Number = 1
@@ -81,8 +85,10 @@ class Descent:
     def __post_init__(self) -> None:
         check_count(self.steps, "steps")
         check_count(self.dimension, "dimension")
-        for name in ("clip", "learning_rate", "feature_norm"):
+        for name in ("clip", "feature_norm"):
             check_positive(getattr(self, name), name)
+        if self.learning_rate is not None and self.learning_rate != "bound":
+            check_positive(self.learning_rate, "learning_rate")
         if self.size is None and self.counting is None:
             raise InvalidArgument(
                 "Give the public number of rows as size=, or the noise to count them with, counting=."
@@ -154,6 +160,30 @@ class Descent:
             **others,
         )
 
+    # --- how fast it goes -----------------------------------------------------------------------------------
+
+    def rate(self, size: float) -> float:
+        """The learning rate for so many rows.
+
+        By default the largest that keeps both the noise of every weight at about `NOISE` in the end and the descent
+        stable: min(NOISE·n(1−β)ρ/(2Cσ√T), 2/L), with ρ the largest norm of a row and L the curvature. The noise that
+        T steps leave in a weight is about ησ√T/(n(1−β)), whatever T is, since σ grows as √T.
+        """
+        if self.learning_rate == "bound":
+            return best_rate(replace(self, size=size, learning_rate=1))
+        if self.learning_rate is not None:
+            return float(exactly(self.learning_rate))
+        longest, deviation = float_up(row_norm(self.feature_norm, self.intercept)), self._deviation()
+        kept = 1 - float(exactly(self.momentum))
+        quiet = NOISE * size * kept * longest / (2 * float(exactly(self.clip)) * deviation * math.sqrt(self.steps))
+        return min(quiet, 2 / (self.loss.smoothness * longest**2))
+
+    def _deviation(self) -> float:
+        """Of each coordinate of the noise of a sum."""
+        if isinstance(self.noise, Gaussian):
+            return float(exactly(self.noise.stddev))
+        return float(exactly(self.noise.scale)) * math.sqrt(2)
+
     # --- how good it is -------------------------------------------------------------------------------------
 
     def error(self, confidence: Any) -> Accuracy:
@@ -168,6 +198,27 @@ class Descent:
         amount = self._descended(1 + off / size).bound(0.9 * (1 - sure)) * size / (size - off)
         return Accuracy(amount=amount, confidence=sure, of="excess risk")
 
+    def gap_error(self, confidence: Any, gap: float) -> Accuracy:
+        """The better of `error` and of what the noisy gradients tell, once they are drawn; `gap` is among the drawn.
+
+        F(w̄) − F* is at most the mean of ⟨∇F(w_t), w_t − w*⟩ over the weights averaged, however they were come by. With
+        the noisy gradients it is at most `gap`, the largest over all w* of the region; their noise is independent of
+        w_t − w*, and of no more than the diameter.
+        """
+        sure = check_confidence(confidence)
+        if self._uncertified() not in ("", "descent with momentum has none before it is run"):
+            return self.error(confidence)
+        before = self.error(1 - (1 - sure) / 2)
+        size, more = float(exactly(self.size or 1)), 1.0
+        miss = (1 - sure) / 2
+        if self.counting is not None:
+            off, miss = float(self.counting.error(1 - miss / 10)), miss * 0.9
+            more = size / (size - off) if off < size else math.inf
+        known = self._descended()
+        amount = (gap + drift_term(known.steps, known.stddev, known.diameter, miss, known.laplace)) * more
+        amount = amount if before.amount is None else min(amount, before.amount)
+        return Accuracy(amount=amount, confidence=sure, of="excess risk")
+
     def _uncertified(self) -> str:
         region: Any = self.region
         if math.isinf(region.diameter(self.dimension)):
@@ -175,7 +226,7 @@ class Descent:
         if self.average == "last":
             return "the last weights have no bound, an average has"
         if exactly(self.momentum):
-            return "descent with momentum has none"
+            return "descent with momentum has none before it is run"
         if self.size is None:
             return "the number of rows is not known before it is counted"
         if self.sampling is not None:
@@ -191,50 +242,49 @@ class Descent:
         """What the certificate is made of, where there may be `more` times the rows that `size` says."""
         region: Any = self.region
         longest = float_up(row_norm(self.feature_norm, self.intercept))
-        part = float(exactly(self.noise.stddev if isinstance(self.noise, Gaussian) else self.noise.scale))
-        whole = self.average == "all"
+        whole, size = self.average == "all", float(exactly(self.size or 1))
         return Descended(
-            steps=self.steps if whole else self.steps - self.steps // 2,
-            rate=float(exactly(self.learning_rate)),
+            steps=self.steps - self._first() if self.steps > 1 else 1,
+            rate=self.rate(size),
             start=region.reach(self.dimension) if whole else region.diameter(self.dimension),
             diameter=region.diameter(self.dimension),
             slope=min(float_up(exactly(self.clip)), self.loss.lipschitz * longest) * more,
             curvature=self.loss.smoothness * longest**2 * more,
-            stddev=part * (1 if isinstance(self.noise, Gaussian) else math.sqrt(2)) / float(exactly(self.size or 1)),
+            stddev=self._deviation() / size,
             dimension=self.dimension,
             laplace=isinstance(self.noise, Laplace),
         )
 
     # --- what it does ---------------------------------------------------------------------------------------
 
+    def _first(self) -> int:
+        """The first of the weights that are averaged; the start itself never is."""
+        return max(1, {"all": 0, "last half": self.steps // 2, "last": self.steps}[self.average])
+
     def _draw(self, value: Any) -> dict[str, Any]:
         region: Any = self.region
         shape = (self.loss.classes, value.dimension) if isinstance(self.loss, Softmax) else (value.dimension,)
         if math.prod(shape) != self.dimension:
             raise InvalidArgument(f"The rows need {math.prod(shape)} weights, not {self.dimension}.")
-        weights = np.asarray(region.project(np.zeros(self.dimension)))
-        velocity, kept = np.zeros(self.dimension), np.zeros(self.dimension)
-        first = {"all": 0, "last half": self.steps // 2, "last": self.steps - 1}[self.average]
-        rate, momentum = float(exactly(self.learning_rate)), float(exactly(self.momentum))
-        moves: list[NDArray[np.float64]] = []
-        slopes: list[NDArray[np.float64]] = []
-        size = self._counted(value)
+        rows = self._counted(value)
+        rate, momentum, first = self.rate(rows), float(exactly(self.momentum)), self._first()
+        start = weights = np.asarray(region.project(np.zeros(self.dimension)))
+        velocity = np.zeros(self.dimension)
+        path, slopes = [weights], []
         with one_product_at_a_time(value):
             for step in range(self.steps):
-                mean = self._noisy_sum(value, weights.reshape(shape)) / size
-                velocity = momentum * velocity + mean
-                moved = np.asarray(region.project(weights - rate * velocity))
-                moves.append(moved - weights)
-                slopes.append(mean)
-                weights = moved
-                if step >= first:
-                    kept = kept + weights
+                slopes.append(self._noisy_sum(value, weights.reshape(shape)) / (rows * self._share()))
+                velocity = momentum * velocity + slopes[-1]
+                weights = np.asarray(region.project(weights - rate * velocity))
+                path.append(weights)
                 if self.progress is not None:
                     self.progress(step + 1, self.steps)
+        kept = np.mean(path[first:-1] or path[-1:], axis=0)
         return {
-            "weights": (kept / (self.steps - first)).reshape(shape),
-            "size": size / self._share(),
-            "objective": _objective(moves, slopes),
+            "weights": kept.reshape(shape),
+            "size": rows,
+            "objective": _objective(path, slopes),
+            "gap": _gap(path[first:-1], slopes[first:], start, region.reach(self.dimension)),
         }
 
     def _noisy_sum(self, value: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -244,22 +294,32 @@ class Descent:
         return from_lattice(sums + self.noise._noise(sums.size), unit_of(self.clip))
 
     def _counted(self, value: Any) -> float:
-        """How many rows a step is about: a public number or a noisy one, never the true one."""
+        """How many rows there are: a public number or a noisy one, never the true one."""
         if self.size is not None:
-            return float(exactly(self.size)) * self._share()
+            return float(exactly(self.size))
         counting: Any = self.counting
-        return max(float(counting._draw(value.count)), 1.0) * self._share()
+        return max(float(counting._draw(value.count)), 1.0)
 
     def _share(self) -> float:
         return 1.0 if self.sampling is None else float(exactly(self.sampling))
 
 
-def _objective(moves: list[NDArray[np.float64]], slopes: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _objective(path: list[Floats], slopes: list[Floats]) -> Floats:
     """How the mean loss changed after each step but the last, by the trapezoids of the noisy gradients on the way."""
-    falls = [float(move @ (here + there)) / 2 for move, here, there in zip(moves, slopes, slopes[1:], strict=False)]
-    return np.cumsum([0.0, *falls])
+    ends = zip(path, path[1:], slopes, slopes[1:], strict=False)
+    return np.cumsum([0.0, *(float((there - here) @ (one + two)) / 2 for here, there, one, two in ends)])
 
 
+def _gap(path: list[Floats], slopes: list[Floats], start: Floats, reach: float) -> float:
+    """The mean of ⟨noisy gradient, w_t − w⟩, at its largest over all w within `reach` of the start."""
+    if not path or math.isinf(reach):
+        return math.inf
+    own = float(np.mean([slope @ (weights - start) for weights, slope in zip(path, slopes, strict=True)]))
+    return own + reach * float(np.linalg.norm(np.mean(slopes, axis=0)))
+
+
+NOISE = 1.5
+"""How much noise a weight may end with, for rows of norm 1: accuracy is flat from 1 to 2 on what we measured."""
 COUNTED = 10
 """The rows are counted with so many times the noise, for what one row moves, of all the steps together."""
 
@@ -363,8 +423,13 @@ def best_rate(m: Descent) -> float:
     return known.start / math.sqrt(known.steps * (known.slope**2 + known.dimension * known.stddev**2))
 
 
+def enough_steps(mu: float, *, size: float, dimension: int, replaced: bool = False, most: int = 1000) -> int:
+    """Steps after which more hardly lower the bound of [L10.T2]: T ≥ n²μ²/(4d) under replacement, n²μ²/d else."""
+    return max(1, min(most, math.ceil((size * mu) ** 2 / ((4 if replaced else 1) * dimension))))
+
+
 def plain_descent(
-    gradient: Callable[[NDArray[np.float64]], Any],
+    gradient: Callable[[Floats], Any],
     *,
     dimension: int,
     steps: int,

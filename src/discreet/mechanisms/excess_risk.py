@@ -94,6 +94,15 @@ def laplace_term(steps: int, dimension: int, stddev: float, weight: float, lengt
     return (weight * squares + needed / theta + steps * theta * (stddev * length) ** 2) * (1 + 1e-9)
 
 
+def drift_term(steps: int, stddev: float, length: float, miss: float, laplace: bool) -> float:
+    """What the mean of ⟨ξ_t, u_t⟩ passes with probability at most `miss`, ‖u_t‖ ≤ `length` known before ξ_t."""
+    needed, spread = -math.log(miss), stddev * length
+    if not laplace:
+        return spread * math.sqrt(2 * needed / steps)
+    theta = min(1.0, math.sqrt(needed / steps))  # as in `laplace_term`
+    return spread * (needed / (theta * steps) + theta)
+
+
 def _least(at: Callable[[float], float]) -> float:
     """The least value of a function of a share between 0 and 1, by golden section on its logarithm."""
     low, high, golden = math.log(1e-12), math.log(0.999), (math.sqrt(5) - 1) / 2
