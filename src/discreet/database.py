@@ -191,6 +191,16 @@ class Database:
         confidence = options.get("confidence", 0.95)
         return explained(self.plan(question, **options), ledger=self.ledger, confidence=confidence)
 
+    def fit(self, estimator: Any, source: str, *, features: Any, target: str | None = None) -> Any:
+        """Fit a private estimator to columns of what stands after FROM: `"visits JOIN cities USING (city) WHERE …"`.
+
+        Ranges and choices of features are those of the policy, or said in `features`; see `PrivateTable.fit`.
+        """
+        from discreet.training import fitted
+
+        plan = self.plan(f"SELECT COUNT(*) AS n FROM {source}", epsilon=estimator.epsilon, delta=estimator.delta)
+        return fitted(estimator, self, plan, features, target)
+
     def _least_epsilon(
         self, question: Question, within: Mapping[str, Any], confidence: Any, terms: Mapping[str, Any]
     ) -> float:

@@ -69,7 +69,7 @@ def allowed(plan: Plan) -> Guarantee:
     return Approx(epsilon=epsilon, delta=delta) if delta else Pure(epsilon=epsilon)
 
 
-def _rows_of_one(plan: Plan) -> int:
+def rows_of_one(plan: Plan) -> int:
     return 1 if plan.bounds is None else plan.bounds.rows
 
 
@@ -96,7 +96,7 @@ def from_number(value: Any, kind: str) -> Any:
 
 def counted(database: Database, plan: Plan, epsilon: Any, what: str) -> Drawing:
     """How many values there are, as the quantiles see them, for a part of ε."""
-    unit, rows = database.schema.unit, _rows_of_one(plan)
+    unit, rows = database.schema.unit, rows_of_one(plan)
     bound = Sensitivity(rows, "L1", unit, grain=1)
     noise = Laplace(scale=tidy(significant(bound.exact / check_epsilon(epsilon), up=True)), step=1)
     return Drawing(
@@ -125,7 +125,7 @@ def quantiles(
         quantiles=at,
         rows=rows,
         unit=unit,
-        rows_per_person=_rows_of_one(plan),
+        rows_per_person=rows_of_one(plan),
         least=least,
         confidence=confidence,
     )
@@ -133,7 +133,7 @@ def quantiles(
         database,
         plan,
         made.mechanism,
-        made.mechanism.sensitivity(unit, _rows_of_one(plan)),
+        made.mechanism.sensitivity(unit, rows_of_one(plan)),
         what=f"quantiles {', '.join(map(str, at))} of {' '.join(plan.question.text.split())}",
         read=lambda: _values(database, plan),
         finish=lambda release: _with_bands(release, made, measure, space, confidence, kind),
@@ -226,7 +226,7 @@ def cumulative(database: Database, plan: Plan, points: Points) -> Drawing:
         allowed(plan),
         space=Integers(0, max(1, len(grid) - 1)),
         unit=unit,
-        rows_per_person=_rows_of_one(plan),
+        rows_per_person=rows_of_one(plan),
         bins=max(2, len(grid)),
     )
 
@@ -238,7 +238,7 @@ def cumulative(database: Database, plan: Plan, points: Points) -> Drawing:
         return Distribution(**known, grid=grid, _counts=counts, _numbers=made)
 
     what = f"cumulative counts of {' '.join(plan.question.text.split())}"
-    sensitivity = made.sensitivity(unit, _rows_of_one(plan))
+    sensitivity = made.sensitivity(unit, rows_of_one(plan))
     return drawing(database, plan, made, sensitivity, what=what, read=lambda: _values(database, plan), finish=finish)
 
 
@@ -256,7 +256,7 @@ def synthetic(
     whole = days | {name for name in columns if kinds[name] == "integer"}
     told = {name: _in_days(what) if name in days else what for name, what in columns.items()}
     declared = Declared(told, whole=whole)
-    sensitivity = Count().sensitivity(database.schema.unit, _rows_of_one(plan))
+    sensitivity = Count().sensitivity(database.schema.unit, rows_of_one(plan))
     made = Synthesis.for_guarantee(
         allowed(plan), domain=declared.domain, sensitivity=sensitivity, ordered=declared.ordered, **options
     )
@@ -278,7 +278,7 @@ def synthetic(
         made,
         sensitivity,
         what=f"made-up rows of {', '.join(columns)} from {' '.join(plan.question.text.split())}",
-        read=lambda: declared.codes(_columns(database, plan, list(columns), read_as)),
+        read=lambda: declared.codes(columns_of(database, plan, list(columns), read_as)),
         finish=finish,
     )
 
@@ -295,7 +295,7 @@ def day_of(moment: Any) -> Any:
     return moment.date() if isinstance(moment, datetime.datetime) else moment
 
 
-def _columns(database: Database, plan: Plan, names: list[str], kinds: Mapping[str, str]) -> dict[str, Any]:
+def columns_of(database: Database, plan: Plan, names: list[str], kinds: Mapping[str, str]) -> dict[str, Any]:
     """The columns of the rows that are asked of, no more rows of one person than may be."""
     relation = plan.question.relation
     known = {field.name: field.id for field in relation.fields}  # ids: no name of a column can be one of the engine's

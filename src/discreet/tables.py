@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet import distributions
+from discreet import distributions, training
 from discreet.database import Database
 from discreet.distributions import Drawing
 from discreet.door import through
@@ -178,6 +178,20 @@ class PrivateTable:
         options = {"rows": rows, "rounds": rounds, "progress": progress or self._told}
         return self._drawn(distributions.synthetic(database, plan, columns, kinds=kinds, **options))  # type: ignore[return-value]
 
+    # --- models -------------------------------------------------------------------------------------------
+
+    def fit(self, estimator: Any, *, features: Any, target: str | None = None, where: str | None = None) -> Any:
+        """Fit a private estimator, such as `dp.learn.LogisticRegression`, to columns of this table, and return it.
+
+        `features` lists columns of numbers, taken as they are and clipped by the estimator's `feature_norm`; or it is a
+        dict that says for each a pair of public ends in parentheses, such as (0, 120), or a list of all its choices in
+        brackets, which makes one column of each. The cost is the estimator's own epsilon and delta, and the ledger this
+        table's. Each fit is charged and drawn anew.
+        """
+        text = f"SELECT COUNT(*) AS n FROM {NAME}{_where(where)}"
+        database, plan = self._asked(text, {}, {}, estimator.epsilon, estimator.delta)
+        return self._fit(estimator, database, plan, features, target)
+
     # --- answers by value ---------------------------------------------------------------------------------
 
     def histogram(
@@ -259,6 +273,9 @@ class PrivateTable:
     def _settled(self, database: Database, plan: Plan) -> Plan:
         return database.settled(plan)
 
+    def _fit(self, *given: Any) -> Any:
+        return training.fitted(*given)
+
     def _told(self, line: str) -> None:
         """Progress, for a person who watches."""
         if sys.stderr.isatty():
@@ -320,6 +337,9 @@ class Explained(PrivateTable):
 
     def _settled(self, database: Database, plan: Plan) -> Plan:
         return plan
+
+    def _fit(self, *given: Any) -> Any:
+        return training.explained_fit(*given)
 
     def _drawn(self, one: Drawing) -> Any:
         cost = one.guarantee.epsilon_at(delta=float(exactly(one.plan.terms["delta"])))

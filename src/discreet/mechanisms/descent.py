@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
-from discreet.errors import InvalidArgument
+from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated, gaussian_delta
 from discreet.guarantees.loss import compose
@@ -336,6 +336,8 @@ class _Noise:
 
     def guarantee(self, noise: Gaussian | Laplace, counting: Gaussian | None) -> Guarantee:
         if self.sampling is not None:
+            if self._rows > 1:
+                raise IncompatibleGuarantee("Several rows of one unit have a coin each: samples protect one row only.")
             parts = [Subsampled(mechanism=noise, rate=self.sampling).guarantee(self.bound)] * self.steps
         elif isinstance(noise, Laplace):
             parts = [noise.guarantee(self.bound, times=self.steps)]

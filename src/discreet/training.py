@@ -1,0 +1,173 @@
+"""Models from the tables of a policy: rows are read as in SQL, no more of one person than may be, for one fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.database import Database
+from discreet.distributions import EPOCH, columns_of, day_of, rows_of_one
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.rational import exactly
+from discreet.sql.price import Plan
+from discreet.sql.schema import Column
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column as a model sees it: a number, within public ends where they are known, or one column for each choice."""
+
+    name: str
+    kind: str
+    between: tuple[float, float] | None = None
+    choices: tuple[Any, ...] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        return [self.name] if self.choices is None else [f"{self.name}={choice}" for choice in self.choices]
+
+    def columns(self, values: Any) -> NDArray[np.float64]:
+        """Rows × the columns made of this one; a value that is no number, or no choice, counts as missing."""
+        if self.choices is None:
+            return np.array([[_number(value)] for value in values]) if isinstance(values, list) else _column(values)
+        place = {choice: number for number, choice in enumerate(self.choices)}
+        listed = values if isinstance(values, list) else values.tolist()
+        found = np.array([place.get(value, -1) for value in listed], dtype=np.int64).reshape(-1, 1)
+        return np.asarray(found == np.arange(len(self.choices)), dtype=np.float64)
+
+    def ranges(self, share: float) -> list[tuple[float, float]]:
+        """What `feature_ranges` must be, so that every feature, of one column or more, has the same weight."""
+        if self.choices is not None:
+            return [(-share, share)] * len(self.choices)
+        low, high = self.between or (-1.0, 1.0)
+        middle, half = (low + high) / 2, (high - low) / 2 * share
+        return [(middle - half, middle + half)]
+
+
+def fitted(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> Any:
+    """Fit the estimator to the rows that the plan is about: one release, under the database's ledger.
+
+    Promise: for a person with at most the declared rows, which are enforced as in SQL; for a row that joins repeat, as
+    often as they may.
+    """
+    chosen = _prepared(estimator, database, plan, features, target)
+    if hasattr(estimator, "guarantee"):  # refused before any row is read, where the ledger has not enough left
+        database.ledger.after(estimator.guarantee(n_features=_width(chosen)))
+    kinds = {one.name: "listed" if one.choices is not None else one.kind for one in chosen}
+    if target is not None:
+        kinds[target] = _known(plan)[target]
+    found = columns_of(database, plan, list(kinds), kinds)
+    table = np.hstack([one.columns(found[one.name]) for one in chosen])
+    labels = [] if target is None else [np.asarray(found[target])]
+    done = estimator.fit(table, *labels)
+    done.feature_names_in_ = np.array([name for one in chosen for name in one.names], dtype=object)
+    return done
+
+
+def explained_fit(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> str:
+    """What a fit would do, cost and promise; nothing is spent and the estimator stays as it is."""
+    mine = need("sklearn.base", "learn", "fit").clone(estimator)
+    chosen = _prepared(mine, database, plan, features, target)
+    width = _width(chosen)
+    cost = mine.guarantee(n_features=width).epsilon_at(delta=float(exactly(mine.delta)))
+    lines = [
+        f"{type(mine).__name__} of {', '.join(one.name for one in chosen)} in {width} columns",
+        f"rows of one {'person' if plan.question.relation.person is not None else 'row'}: at most {rows_of_one(plan)}",
+        f"costs ε = {cost:.4g}, δ = {float(exactly(mine.delta)):.4g}",
+    ]
+    return "\n".join([*lines, f"excess risk: {mine.error(n_features=width)}"] if hasattr(mine, "error") else lines)
+
+
+def _prepared(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> list[Feature]:
+    """The features, once the estimator knows the ledger, the ranges and how many rows a unit has."""
+    if not hasattr(estimator, "rows_per_person") or not hasattr(estimator, "ledger"):
+        raise InvalidArgument("The first argument must be a private estimator, such as dp.learn.LogisticRegression(…).")
+    if estimator.ledger is not None and estimator.ledger is not database.ledger:
+        raise InvalidArgument("The estimator has a ledger of its own. Leave it out: the table's ledger is charged.")
+    chosen = _features(plan, features)
+    if target is not None and target not in _known(plan):
+        raise InvalidArgument(f"There is no column {target}. Known: {', '.join(_known(plan))}.")
+    ranges = _ranges(chosen, estimator)
+    settings = {"ledger": database.ledger, "rows_per_person": rows_of_one(plan)}
+    estimator.set_params(**settings, **({} if ranges is None else {"feature_ranges": ranges}))
+    return chosen
+
+
+def _width(features: list[Feature]) -> int:
+    return sum(len(one.names) for one in features)
+
+
+def _known(plan: Plan) -> dict[str, str]:
+    return {field.name: field.type for field in plan.question.relation.fields}
+
+
+def _features(plan: Plan, given: Any) -> list[Feature]:
+    if isinstance(given, str) or not isinstance(given, Sequence | Mapping) or not given:
+        raise InvalidArgument(
+            'features must be a list of columns, such as ["age", "cost"], or a dict with their ranges.'
+        )
+    declared = {c.name: c for table in plan.question.relation.tables() for c in table.columns.values()}
+    said = dict(given) if isinstance(given, Mapping) else {name: _declared(declared.get(name)) for name in given}
+    known = _known(plan)
+    for name in said:
+        if name not in known:
+            raise InvalidArgument(f"There is no column {name}. Known: {', '.join(known)}.")
+    return [_feature(name, known[name], what) for name, what in said.items()]
+
+
+def _declared(column: Column | None) -> Any:
+    """The range or the choices of a column in the policy, where it has them."""
+    if column is None:
+        return None
+    if column.choices is not None:
+        return list(column.choices)
+    return column.between if isinstance(column.between, tuple) else None
+
+
+def _feature(name: str, kind: str, what: Any) -> Feature:
+    if isinstance(what, list):
+        return Feature(name, kind, choices=tuple(what))
+    if kind not in ("integer", "number", "boolean", "date", "timestamp"):
+        raise InvalidArgument(f'{name} is text: list its choices, features={{"{name}": ["a", "b"], …}}.')
+    if what is None:
+        if kind in ("date", "timestamp"):
+            raise InvalidArgument(f'{name} needs a range of two dates: features={{"{name}": (first, last), …}}.')
+        return Feature(name, kind, between=(-1.0, 1.0) if kind == "boolean" else None)
+    if not isinstance(what, tuple) or len(what) != 2:
+        raise InvalidArgument(f"{name} needs a pair of ends in parentheses, (0, 120), or choices in brackets.")
+    low, high = (_number(end) for end in what)
+    if not low < high:
+        raise InvalidArgument(f"The range of {name} must be two numbers, or dates, the smaller one first.")
+    return Feature(name, kind, between=(low, high))
+
+
+def _ranges(features: list[Feature], estimator: Any) -> list[tuple[float, float]] | None:
+    """Ranges for the estimator, when it takes them, has none of its own, and all features have theirs."""
+    if getattr(estimator, "feature_ranges", ...) is not None:
+        return None
+    open_ended = [one.name for one in features if one.between is None and one.choices is None]
+    if len(open_ended) == len(features):
+        return None  # all as they are: rows are clipped by their norm alone
+    if open_ended:
+        raise InvalidArgument(f"{', '.join(open_ended)} needs a range, as the other features have one.")
+    share = (len(features) / _width(features)) ** 0.5
+    return [pair for one in features for pair in one.ranges(share)]
+
+
+def _number(value: Any) -> float:
+    """A cell or an end of a range as a number: dates are days since 1970."""
+    day = day_of(value)
+    if hasattr(day, "toordinal"):
+        return float((day - EPOCH).days)
+    return float(value) if isinstance(value, int | float | np.number) else float("nan")
+
+
+def _column(values: Any) -> NDArray[np.float64]:
+    if values.dtype.kind in "fiub":
+        return np.asarray(values.astype(np.float64)[:, None])
+    return np.array([[_number(value)] for value in values])
