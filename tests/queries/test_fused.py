@@ -233,7 +233,7 @@ def in_doubles(x: Any, y: Any, w: Any, b: float, loss: str, intercept: bool, cli
             "poisson": lambda: np.minimum(np.exp(z), first) - y,
         }[loss]()
     size = np.sqrt((t * length) ** 2 + intercept)
-    u = r * np.minimum(1, clip / np.maximum(np.abs(r) * size, 1e-30)) / clip * CLIP
+    u = r * np.minimum(1, clip / np.maximum(np.abs(r) * size, 1e-30)) / float(unit_for(Fraction(str(clip))))
     return np.column_stack([(u * t)[:, None] * x, u * intercept])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.learn.glm import Floats, Linear, check_is_fitted
-from discreet.queries.arrays import on_host
+from discreet.queries.arrays import doubles, here, namespace, on_host
 from discreet.queries.losses import HuberHinge, Logistic, Loss, Softmax
 from discreet.rational import Number, exactly
 
@@ -30,10 +30,15 @@ class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
             raise InvalidArgument("classes must be at least two different labels.")
         return listed
 
-    def _numbered(self, y: Any) -> Floats:
+    def _numbered(self, y: Any) -> Any:
         """The place of each label among the declared classes, NaN for any other."""
-        listed, labels = self._declared(), on_host(y)
-        places = np.full(labels.shape, np.nan)
+        listed = self._declared()
+        if not here(y) and all(isinstance(label, int | float | np.number) for label in listed):
+            labels = doubles(y)  # on the device that they are on
+            places = namespace(y).full_like(labels, float("nan"))
+        else:
+            labels = on_host(y)
+            places = np.full(labels.shape, np.nan)
         for number, label in enumerate(listed):
             places[labels == label] = number
         return places

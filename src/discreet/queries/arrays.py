@@ -44,8 +44,10 @@ def doubles(array: Any) -> Any:
 
 
 def beside(values: Any, array: Any) -> Any:
-    """Host numbers as doubles on the device of `array`."""
+    """Numbers as doubles on the device of `array`."""
     xp = namespace(array)
+    if type(values).__module__.partition(".")[0] in ("torch", "cupy"):
+        return doubles(values)
     if xp.__name__ == "torch":
         return xp.as_tensor(np.asarray(values, dtype=np.float64), device=array.device)
     return xp.asarray(values, dtype=xp.float64)
