@@ -15,11 +15,13 @@ from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.base import Private, column_of, table_of
+from discreet.learn.streams import opened, told
 from discreet.mechanisms.descent import Descent
 from discreet.queries.arrays import beside, doubles, namespace, on_host
 from discreet.queries.examples import row_norm
 from discreet.queries.losses import Loss, Softmax
 from discreet.queries.on_gpu import examples_of
+from discreet.queries.stream import Stream
 from discreet.rational import check_count, exactly
 
 check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
@@ -79,30 +81,30 @@ class Linear(Private):
         return self._descent(n_features, n_samples).error(confidence)
 
     def _descent(self, features: int, size: int | None = None) -> Descent:
+        given: dict[str, Any] = {"unit": self._unit(), "rows_per_person": self._rows()}
+        return Descent.for_guarantee(self._goal(), **given, **self._described(features, size))
+
+    def _described(self, features: int, size: int | None) -> dict[str, Any]:
+        """What a descent needs to know besides what it may cost, and for whom."""
         declared, loss, weights = self.n_samples if size is None else size, self._loss(), self._weights(features)
         longest = float(row_norm(self.feature_norm, bool(self.fit_intercept)))
-        clip = self._typical_slope() * longest / 2 if self.clip is None else self.clip
         bounded = not isinstance(loss, Softmax)  # several classes have no certificate, and need no bounded region
-        radius = max(10.0, 3 * weights**0.5) if self.radius is None and bounded else self.radius
-        return Descent.for_guarantee(
-            self._goal(),
-            unit=self._unit(),
-            rows_per_person=self._rows(),
-            noise="gaussian" if exactly(self.delta) else "laplace",
-            dimension=weights,
-            size=None if declared is None else check_count(declared, "n_samples"),
-            loss=loss,
-            feature_norm=self.feature_norm,
-            intercept=bool(self.fit_intercept),
-            clip=clip,
-            steps=STEPS if self.steps is None else self.steps,
-            learning_rate=self.learning_rate,
-            region=radius,
-            momentum=MOMENTUM if self.momentum is None else self.momentum,
-            average=self.average,
-            sampling=self.sampling,
-            progress=_told if self.verbose else None,
-        )
+        return {
+            "noise": "gaussian" if exactly(self.delta) else "laplace",
+            "dimension": weights,
+            "size": None if declared is None else check_count(declared, "n_samples"),
+            "loss": loss,
+            "feature_norm": self.feature_norm,
+            "intercept": bool(self.fit_intercept),
+            "clip": self._typical_slope() * longest / 2 if self.clip is None else self.clip,
+            "steps": STEPS if self.steps is None else self.steps,
+            "learning_rate": self.learning_rate,
+            "region": max(10.0, 3 * weights**0.5) if self.radius is None and bounded else self.radius,
+            "momentum": MOMENTUM if self.momentum is None else self.momentum,
+            "average": self.average,
+            "sampling": self.sampling,
+            "progress": _told if self.verbose else None,
+        }
 
     def _typical_slope(self) -> float:
         """Twice the slope that rows are clipped at: by default the largest there is."""
@@ -121,19 +123,49 @@ class Linear(Private):
             raise InvalidArgument("X and y must have the same number of rows.")
         return self._fitted(int(table.shape[1]), names, lambda: self._examples(table, column))
 
+    def fit_batches(self, batches: Any, *, features: Any = None, target: Any = None, held_rows: Any = None) -> Self:
+        """Learn from rows that do not fit in memory: one release, charged before the first batch is read.
+
+        `batches` is the path of Parquet files (a file, a folder, a pattern, or a list of them), a dataset of Arrow, or
+        a function without arguments that begins a pass each time it is called and returns an iterator of batches: pairs
+        (X, y), or record batches. `features` and `target` name the columns; for pairs `features` says how many there
+        are. Files and datasets must have numbers in these columns; elsewhere what is not a number counts as missing.
+
+        Without `sampling` every step reads all the rows. With it one pass collects the samples of many steps, in which
+        every row has its own coin: as many steps as let about `held_rows` rows be held, by the public number of rows.
+        """
+        known = opened(batches, features, target, self.feature_ranges)
+        offset, scale = self._scaling(known.features)
+        stream = Stream(
+            lambda: known.read(self._targets),
+            columns=known.features,
+            feature_norm=self.feature_norm,
+            intercept=bool(self.fit_intercept),
+            offset=offset,
+            scale=scale,
+            held_rows=held_rows,
+            count=known.count,
+            progress=told if self.verbose else None,
+        )
+        return self._fitted(known.features, known.names, lambda: stream)
+
     def _fitted(self, features: int, names: list[str] | None, read: Callable[[], Any]) -> Self:
-        offset, scale = self._scaling(features)
+        self._scaling(features)  # refuses bad ranges before anything is spent
         descent = self._descent(features)
         guarantee = descent.guarantee(descent.sensitivity(self._unit(), self._rows()))
         asked = f"{type(self).__name__} of {features} features in {descent.steps} steps"
         release = self._release(read, descent, guarantee, asked)
         known = replace(descent, size=release.value["size"], progress=None)
         self.release_ = replace(release, _mechanism=Fitted(known, float(release.value["gap"])))
-        self._take(np.asarray(self.release_.value["weights"]), offset, scale)
-        self.n_iter_, self.n_features_in_ = descent.steps, features
+        self._settle(descent.steps, features, names)
+        return self
+
+    def _settle(self, steps: int, features: int, names: list[str] | None) -> None:
+        """Take what was released as the model."""
+        self._take(np.asarray(self.release_.value["weights"]), *self._scaling(features))
+        self.n_iter_, self.n_features_in_ = steps, features
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
-        return self
 
     def _examples(self, table: Any, y: Any) -> Any:
         offset, scale = self._scaling(int(table.shape[1]))
@@ -207,6 +239,14 @@ class LinearRegressor(Linear):
     def _targets(self, y: Any) -> Any:
         bound = self._spread()
         return np.clip(as_numbers(y), -bound, bound) / bound
+
+    def _answers(self, scores: Any) -> Any:
+        """Predictions in the unit of `_targets`."""
+        return scores
+
+    def _widest(self) -> float:
+        """How far a prediction can be off, in the unit of `_targets`, to be of any use."""
+        return 2.0
 
     def predict(self, X: Any) -> Any:
         """The model's answer for each row."""

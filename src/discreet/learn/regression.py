@@ -10,6 +10,7 @@ import numpy as np
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.learn.glm import LinearRegressor, as_numbers
+from discreet.queries.arrays import namespace
 from discreet.queries.losses import Huber, Loss, Pinball, Poisson
 from discreet.rational import Number, check_positive, exactly
 
@@ -135,7 +136,13 @@ class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
     def _targets(self, y: Any) -> Any:
         return np.clip(as_numbers(y), 0, float(check_positive(self.target_bound, "target_bound")))
 
+    def _answers(self, scores: Any) -> Any:
+        xp = namespace(scores)
+        return xp.clip(xp.exp(xp.clip(scores, -700, 700)), 0, float(exactly(self.target_bound)))
+
+    def _widest(self) -> float:
+        return float(exactly(self.target_bound))
+
     def predict(self, X: Any) -> Any:
         """The mean count for each row, at most the bound."""
-        scores = np.clip(super().predict(X), -700, 700)
-        return np.clip(np.exp(scores), 0, float(exactly(self.target_bound)))
+        return self._answers(super().predict(X))

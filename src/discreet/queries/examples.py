@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fractions import Fraction
@@ -145,13 +145,28 @@ class Examples:
         Promise: one row's part has an L2 norm of at most the clip and depends on the row and the weights alone.
         """
         matrix = np.atleast_2d(np.asarray(weights, dtype=np.float64))
-        whole, shift = self._whole_weights(matrix[:, : self.columns])
-        constant = matrix[:, self.columns] if self.intercept else np.zeros(len(matrix))
-        step = _Step(loss, float(exactly(clip)), float(1 / unit_of(clip)), whole, shift, constant)
+        step = self._step(matrix, loss, clip)
         total = np.zeros(matrix.shape, dtype=object)
         for part in self._parts(step):
             total += part.astype(object)
         return total.reshape(np.shape(weights))
+
+    def judged(self, weights: NDArray[np.float64], judge: Callable[[Any, Any], Any]) -> int:
+        """Σ of whole numbers that `judge` gives each row by its scores (classes × rows) and target; 0 for one left out.
+
+        Scores are exact, so that what one row is given depends on no other.
+        """
+        step, total = self._step(np.atleast_2d(np.asarray(weights, dtype=np.float64)), None, 1), 0
+        for start in range(0, int(self._rows.shape[0]), BLOCK):
+            part = slice(start, start + BLOCK)
+            marks = judge(self._scores(part, step), self._goal[part])
+            total += int(integers(marks * doubles_of(self._inverse[part] > 0, self._goal[part])).sum())
+        return total
+
+    def _step(self, matrix: NDArray[np.float64], loss: Any, clip: Number) -> _Step:
+        whole, shift = self._whole_weights(matrix[:, : self.columns])
+        constant = matrix[:, self.columns] if self.intercept else np.zeros(len(matrix))
+        return _Step(loss, float(exactly(clip)), float(1 / unit_of(clip)), whole, shift, constant)
 
     def _whole_weights(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
         """Weights as whole numbers of 2^-p, so fine that a score is still below 2^53; and 2^-p."""
@@ -183,16 +198,18 @@ class Examples:
             yield total
 
     def _block(self, part: slice, step: _Step) -> NDArray[np.int64]:
-        rows, worth, inverse, goal = self._rows[part], self._worth[part], self._inverse[part], self._goal[part]
-        xp = namespace(rows)
-        scores = _products(beside(step.weights, rows), rows) * (worth * step.shift)
-        scores = scores + beside(step.constant, rows)[:, None]
-        slopes = step.clipped(scores, goal, inverse)
+        rows, worth, xp = self._rows[part], self._worth[part], namespace(self._rows)
+        slopes = step.clipped(self._scores(part, step), self._goal[part], self._inverse[part])
         sums = _exact_sums(xp.trunc(slopes * (worth * step.fine)), rows)
         if not self.intercept:
             return sums
         constant = _exact_sums(xp.trunc(slopes * step.fine), None)
         return np.concatenate([sums, constant[:, None]], axis=1)
+
+    def _scores(self, part: slice, step: _Step) -> Any:
+        rows = self._rows[part]
+        scores = _products(beside(step.weights, rows), rows) * (self._worth[part] * step.shift)
+        return scores + beside(step.constant, rows)[:, None]
 
 
 class _Step:

@@ -86,6 +86,10 @@ class OnGpu:
         whole = np.append(total, constant) if self.intercept else total
         return whole.astype(object) * int(fast.unit / unit_of(clip))
 
+    def judged(self, weights: NDArray[np.float64], judge: Any) -> int:
+        """As `Examples.judged`."""
+        return self._slow().judged(weights, judge)
+
     def sample(self, chosen: NDArray[np.bool_]) -> Examples:
         """The chosen rows only."""
         return self._slow().sample(chosen)
