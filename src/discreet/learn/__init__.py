@@ -2,23 +2,36 @@
 
 from discreet.learn.checks import expected_failed_checks
 from discreet.learn.classification import LinearSVC, LogisticRegression
+from discreet.learn.clustering import KMeans
+from discreet.learn.decomposition import PCA
+from discreet.learn.linear import LinearRegression, Ridge
+from discreet.learn.naive_bayes import GaussianNB
+from discreet.learn.preprocessing import OneHot, RangeScaler, StandardScaler
 from discreet.learn.regression import HuberRegressor, PoissonRegressor, QuantileRegressor
 from discreet.learn.search import PrivateSearch
 from discreet.mechanisms.descent import Descent, enough_steps, plain_descent
 from discreet.queries.convex import Affine, Box, Projection, Simplex, WithinRadius
 
 __all__ = [
+    "PCA",
     "Affine",
     "Box",
     "Descent",
+    "GaussianNB",
     "HuberRegressor",
+    "KMeans",
+    "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
+    "OneHot",
     "PoissonRegressor",
     "PrivateSearch",
     "Projection",
     "QuantileRegressor",
+    "RangeScaler",
+    "Ridge",
     "Simplex",
+    "StandardScaler",
     "WithinRadius",
     "enough_steps",
     "expected_failed_checks",

@@ -14,8 +14,8 @@ from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Ledger
-from discreet.queries.arrays import here, home
-from discreet.rational import check_count, check_delta, check_epsilon
+from discreet.queries.arrays import here, home, namespace
+from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
 
 _sklearn = need("sklearn.base", "learn", "discreet.learn")
@@ -57,7 +57,7 @@ class Private(BaseEstimator):  # type: ignore[misc]
     def _release(self, read: Callable[[], Any], mechanism: Any, guarantee: Guarantee, asked: str) -> Release:
         """Through the door: stated as (ε,δ) where the ledger's rule adds nothing else."""
         stated = guarantee
-        if self.ledger is not None and self.delta and self.ledger.rule.name == "basic":
+        if self.ledger is not None and self.delta and self.ledger.rule.name in ("basic", "advanced"):
             stated = self._goal().stated_for(guarantee.protects)
         return through(read, mechanism, stated, ledger=self.ledger, asked=asked)
 
@@ -81,6 +81,12 @@ def table_of(features: Any) -> tuple[Any, list[str] | None]:
     if here(array) and array.dtype.kind == "c":
         raise InvalidArgument("Complex data not supported: give real numbers.")
     return (array if not here(array) or array.dtype.kind in "fiub" else _numbers(array)), listed
+
+
+def shortened(rows: Any, norm: Any) -> Any:
+    """Rows brought to a norm of at most `norm`, for predictions: the model has seen no longer ones."""
+    xp = namespace(rows)
+    return rows / xp.clip(xp.sqrt((rows * rows).sum(1)) / float(exactly(norm)), 1.0, None)[:, None]
 
 
 def column_of(targets: Any, who: str) -> Any:

@@ -25,6 +25,7 @@ REASONS = {
     "check_fit2d_1sample": "the number of rows is private: one row is a fit to noise",
     "check_methods_sample_order_invariance": _FRESH_NOISE,
     "check_methods_subset_invariance": _FRESH_NOISE,
+    "check_pipeline_consistency": _FRESH_NOISE,
     "check_regressor_data_not_an_array": _FRESH_NOISE,
     "check_regressors_int": _FRESH_NOISE,
     "check_regressors_train": _FEW_ROWS,

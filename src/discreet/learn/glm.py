@@ -14,10 +14,10 @@ from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import Private, column_of, table_of
+from discreet.learn.base import Private, column_of, shortened, table_of
 from discreet.learn.streams import opened, told
 from discreet.mechanisms.descent import Descent
-from discreet.queries.arrays import beside, doubles, namespace, on_host
+from discreet.queries.arrays import beside, doubles, on_host
 from discreet.queries.examples import row_norm
 from discreet.queries.losses import Loss, Softmax
 from discreet.queries.on_gpu import examples_of
@@ -214,12 +214,11 @@ class Linear(Private):
         if table.shape[1] != self.n_features_in_:
             expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
             raise InvalidArgument(f"X has {table.shape[1]} features, but {expected}.")
-        rows, xp = doubles(table), namespace(table)
+        rows = doubles(table)
         offset, scale = self._scaling(self.n_features_in_)
         if offset is not None:
             rows = (rows - beside(offset, table)) * beside(scale, table)
-        norms = xp.sqrt((rows * rows).sum(1))
-        return rows / xp.clip(norms / float(exactly(self.feature_norm)), 1.0, None)[:, None]
+        return shortened(rows, self.feature_norm)
 
     @property
     def learning_curve_(self) -> Floats:

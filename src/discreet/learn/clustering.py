@@ -1,0 +1,105 @@
+"""Clusters from noisy rounds of Lloyd's algorithm."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.extras import need
+from discreet.guarantees.guarantee import Guarantee
+from discreet.learn.base import Private, table_of
+from discreet.learn.preprocessing import fitted_table
+from discreet.mechanisms.lloyd import Lloyd
+from discreet.queries.rounded_rows import RoundedRows, check_ranges
+from discreet.rational import Number, check_count
+
+_base = need("sklearn.base", "learn", "discreet.learn")
+ClusterMixin: Any = _base.ClusterMixin
+TransformerMixin: Any = _base.TransformerMixin
+Floats = NDArray[np.float64]
+ROUNDS = 7
+"""Enough for clusters to settle; more rounds mean more noise in each."""
+
+
+class KMeans(ClusterMixin, TransformerMixin, Private):  # type: ignore[misc]
+    """`n_clusters` centers, each about the mean of the rows nearest to it.
+
+    `feature_ranges`, a public (low, high) for each column, clamp the rows that are learned from and set what near
+    means: columns count by their share of their ranges. Without them rows are clipped to `feature_norm`. `rounds` is
+    public, 7 unless said otherwise, and so are the first centers. Neither the inertia nor the labels of the training
+    rows are kept: `predict` gives labels to whatever rows you have. `counts_` are the sizes of the clusters, noisy.
+    """
+
+    cluster_centers_: Floats
+    counts_: Floats
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        epsilon: Number = 1.0,
+        delta: Number = 1e-6,
+        feature_ranges: Any = None,
+        feature_norm: Number = 1.0,
+        rounds: int | None = None,
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+    ) -> None:
+        self.n_clusters, self.epsilon, self.delta = n_clusters, epsilon, delta
+        self.feature_ranges, self.feature_norm, self.rounds = feature_ranges, feature_norm, rounds
+        self.rows_per_person, self.ledger = rows_per_person, ledger
+
+    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
+        """What one call of `fit` will promise; nothing is spent, and the number of rows changes nothing."""
+        plan = self._plan(check_count(n_features, "n_features"))
+        return plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
+
+    def _plan(self, features: int) -> Lloyd:
+        return Lloyd.for_guarantee(
+            self._goal(),
+            clusters=check_count(self.n_clusters, "n_clusters"),
+            features=features,
+            rounds=ROUNDS if self.rounds is None else check_count(self.rounds, "rounds"),
+            feature_norm=self.feature_norm if self.feature_ranges is None else None,
+            unit=self._unit(),
+            rows_per_person=self._rows(),
+        )
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the centers: one release, charged before the rows are read."""
+        table, names = table_of(X)
+        features = int(table.shape[1])
+        ranges = None if self.feature_ranges is None else check_ranges(self.feature_ranges, features)
+        plan = self._plan(features)
+        rows = RoundedRows(table, feature_norm=plan.feature_norm, feature_ranges=ranges)
+        guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
+        asked = f"KMeans of {features} features in {plan.clusters} clusters and {plan.rounds} rounds"
+        self.release_ = self._release(lambda: rows, plan, guarantee, asked)
+        self._half = np.ones(features) if ranges is None else ranges[:, 1] / 2 - ranges[:, 0] / 2
+        middle = 0.0 if ranges is None else ranges[:, 0] / 2 + ranges[:, 1] / 2
+        self.cluster_centers_ = np.asarray(self.release_.value["centers"]) * self._half + middle
+        self.counts_ = np.maximum(self.release_.value["counts"], 0.0)
+        self.n_iter_, self.n_features_in_ = plan.rounds, features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """The distance of each row to each center, columns counted in halves of their declared ranges."""
+        table = fitted_table(self, X) / self._half
+        apart = [np.linalg.norm(table - center, axis=1) for center in self.cluster_centers_ / self._half]
+        return np.stack(apart, axis=1)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The nearest center of each row."""
+        return np.asarray(self.transform(X).argmin(axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+        """Learn the centers, then say which is nearest to each of the same rows: those labels are not private."""
+        return np.asarray(self.fit(X).predict(X))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Less the sum of squared distances of these rows to their centers. Computed on X as it is: not private."""
+        return -float((self.transform(X).min(axis=1) ** 2).sum())

@@ -1,0 +1,140 @@
+"""Principal components from noisy second moments."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.guarantees.guarantee import Guarantee
+from discreet.learn.base import Private, table_of
+from discreet.learn.noisy_equations import shrunk
+from discreet.learn.preprocessing import fitted_table
+from discreet.mechanisms.moments import Moments
+from discreet.queries.rounded_rows import RoundedRows, check_bound, check_ranges, cube_norm
+from discreet.rational import Number, check_count, exactly
+
+TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
+check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
+Floats = NDArray[np.float64]
+SHARES = {"square": 19, "count": 1}
+"""What Σ x xᵀ and the number of rows may cost of one release."""
+CENTERED = {"square": 15, "sum": 4, "count": 1}
+
+
+class PCA(TransformerMixin, Private):  # type: ignore[misc]
+    """The directions in which rows vary most, from Σ x xᵀ with symmetric noise.
+
+    Rows are clipped to `feature_norm`, or their columns clamped into `feature_ranges`, a public (low, high) for each.
+    `center` says what variance is about: "declared" for the middle of the ranges (0 where there are none), None for 0,
+    "private" for the mean, which is then released too. What noise alone would add to the spread of the variances is
+    taken out of `explained_variance_`.
+    """
+
+    components_: Floats
+    explained_variance_: Floats
+    explained_variance_ratio_: Floats
+    mean_: Floats
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        epsilon: Number = 1.0,
+        delta: Number = 1e-6,
+        feature_norm: Number = 1.0,
+        feature_ranges: Any = None,
+        center: str | None = "declared",
+        n_samples: int | None = None,
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+    ) -> None:
+        self.n_components, self.epsilon, self.delta = n_components, epsilon, delta
+        self.feature_norm, self.feature_ranges, self.center = feature_norm, feature_ranges, center
+        self.n_samples, self.rows_per_person, self.ledger = n_samples, rows_per_person, ledger
+
+    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
+        """What one call of `fit` will promise; nothing is spent, and the number of rows changes nothing."""
+        plan = self._plan(check_count(n_features, "n_features"))
+        return plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
+
+    def _plan(self, features: int) -> Moments:
+        if self.center not in ("declared", "private", None):
+            raise InvalidArgument('center must be "declared", "private" or None.')
+        shares = dict(CENTERED if self.center == "private" else SHARES)
+        if self.n_samples is not None:
+            check_count(self.n_samples, "n_samples")
+            del shares["count"]
+        ranged = self.feature_ranges is not None
+        return Moments.for_guarantee(
+            self._goal(),
+            features=features,
+            shares=shares,
+            feature_norm=cube_norm(features) if ranged else check_bound(self.feature_norm, "feature_norm"),
+            unit=self._unit(),
+            rows_per_person=self._rows(),
+        )
+
+    def _ranges(self, features: int) -> Floats | None:
+        if self.feature_ranges is None:
+            return None
+        ranges = check_ranges(self.feature_ranges, features)
+        most = np.abs(ranges).max(axis=1)
+        return ranges if self.center is not None else np.stack([-most, most], axis=1)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the components: one release, charged before the rows are read."""
+        table, names = table_of(X)
+        features = int(table.shape[1])
+        many = features if self.n_components is None else check_count(self.n_components, "n_components")
+        if many > features:
+            raise InvalidArgument(f"n_components must be at most the number of columns, {features}.")
+        ranges, plan = self._ranges(features), self._plan(features)
+        norm = plan.feature_norm if ranges is None else None
+        rows = RoundedRows(table, feature_norm=norm, feature_ranges=ranges)
+        guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
+        self.release_ = self._release(lambda: rows, plan, guarantee, f"PCA of {features} features")
+        self.n_features_in_, self.n_components_ = features, many
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self._take(plan, ranges)
+        return self
+
+    def _take(self, plan: Moments, ranges: Floats | None) -> None:
+        """Components from what was released, and from nothing else."""
+        given, d = self.release_.value, plan.features
+        size = max(float(given["count"] if self.n_samples is None else self.n_samples), 1.0)
+        square, center = np.asarray(given["square"]), np.zeros(d)
+        if "sum" in given:
+            center, norm = np.asarray(given["sum"]) / size, float(exactly(plan.feature_norm))
+            center = center * (norm / max(norm, float(np.linalg.norm(center))))
+            square = square - size * np.outer(center, center)
+        values, vectors, _ = shrunk(square, float(exactly(plan.square)))
+        half = np.ones(d) if ranges is None else ranges[:, 1] / 2 - ranges[:, 0] / 2
+        middle = np.zeros(d) if ranges is None else ranges[:, 0] / 2 + ranges[:, 1] / 2
+        covariance = (vectors * (values / size)) @ vectors.T * np.outer(half, half)
+        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1].T
+        signs = np.sign(vectors[np.arange(d), np.abs(vectors).argmax(axis=1)])
+        many = self.n_components_
+        self.components_ = (vectors * signs[:, None])[:many]
+        self.explained_variance_ = values[:many]
+        self.explained_variance_ratio_ = values[:many] / max(float(values.sum()), 1e-300)
+        self.mean_, self.n_samples_ = middle + center * half, size
+
+    def transform(self, X: Any) -> Floats:
+        """Rows in the coordinates of the components."""
+        return np.asarray((fitted_table(self, X) - self.mean_) @ self.components_.T)
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Rows in their own coordinates, as far as the components go."""
+        check_is_fitted(self)
+        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """pca0, pca1, …"""
+        check_is_fitted(self)
+        return np.array([f"pca{i}" for i in range(self.n_components_)], dtype=object)

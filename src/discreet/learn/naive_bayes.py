@@ -1,0 +1,140 @@
+"""Naive Bayes from noisy counts, sums and sums of squares of each class."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.guarantees.guarantee import Guarantee
+from discreet.learn.base import Private, column_of, table_of
+from discreet.learn.preprocessing import SHARES, declared_ranges, fitted_table, spreads
+from discreet.mechanisms.group_moments import GroupMoments
+from discreet.queries.rounded_rows import RoundedRows
+from discreet.rational import Number, check_count
+
+ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
+Floats = NDArray[np.float64]
+
+
+class GaussianNB(ClassifierMixin, Private):  # type: ignore[misc]
+    """Columns as independent normal numbers, with a mean and a variance in each of the declared `classes`.
+
+    `feature_ranges`, a public (low, high) for each column, clamp cells, in learning and in prediction. A row whose
+    target is not among the classes is left out. A class is in one group of rows only, so that all classes are measured
+    at the cost of one. Variances are floored as in `StandardScaler`.
+    """
+
+    classes_: NDArray[Any]
+    theta_: Floats
+    var_: Floats
+    class_prior_: Floats
+    class_count_: Floats
+
+    def __init__(
+        self,
+        *,
+        classes: Any = (0, 1),
+        feature_ranges: Any = None,
+        epsilon: Number = 1.0,
+        delta: Number = 1e-6,
+        priors: Any = None,
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+    ) -> None:
+        self.classes, self.feature_ranges, self.epsilon, self.delta = classes, feature_ranges, epsilon, delta
+        self.priors, self.rows_per_person, self.ledger = priors, rows_per_person, ledger
+
+    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
+        """What one call of `fit` will promise; nothing is spent, and the number of rows changes nothing."""
+        plan = self._plan(check_count(n_features, "n_features"))
+        return plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
+
+    def _plan(self, features: int) -> GroupMoments:
+        return GroupMoments.for_guarantee(
+            self._goal(),
+            features=features,
+            groups=len(self._declared()),
+            shares=SHARES,
+            unit=self._unit(),
+            rows_per_person=self._rows(),
+        )
+
+    def _declared(self) -> list[Any]:
+        listed = [] if isinstance(self.classes, str) else list(self.classes)
+        if len(listed) < 2 or len(set(listed)) != len(listed):
+            raise InvalidArgument("classes must be declared: at least two different labels, such as [0, 1].")
+        return listed
+
+    def _priors(self, many: int) -> Floats | None:
+        if self.priors is None:
+            return None
+        shares = np.asarray(self.priors, dtype=np.float64)
+        if shares.shape != (many,) or not (shares > 0).all() or abs(float(shares.sum()) - 1) > 1e-9:
+            raise InvalidArgument(f"priors must be {many} numbers above 0 that sum up to 1.")
+        return shares
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows and their classes: one release, charged before the rows are read."""
+        table, names = table_of(X)
+        ranges, declared = declared_ranges(self.feature_ranges, int(table.shape[1])), self._declared()
+        priors, plan = self._priors(len(declared)), self._plan(len(ranges))
+        labels = column_of(y, type(self).__name__)
+        if labels.shape[0] != table.shape[0]:
+            raise InvalidArgument("There must be one target for each row.")
+
+        def read() -> RoundedRows:
+            return RoundedRows(table, _codes(labels, declared), feature_ranges=ranges, groups=len(declared))
+
+        guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
+        asked = f"GaussianNB of {len(ranges)} features in {len(declared)} classes"
+        self.release_ = self._release(read, plan, guarantee, asked)
+        sizes, means, variances, _ = spreads(self.release_.value, plan)
+        half = ranges[:, 1] / 2 - ranges[:, 0] / 2
+        self.theta_ = ranges[:, 0] / 2 + ranges[:, 1] / 2 + means * half
+        self.var_, self.classes_ = variances * half**2, np.array(declared)
+        self.class_count_, self.class_prior_ = sizes, sizes / sizes.sum() if priors is None else priors
+        self.n_features_in_, self._ranges = len(ranges), ranges
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return self
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """The logarithm of each class's share times the density of the row in it."""
+        table = np.clip(fitted_table(self, X), self._ranges[:, 0], self._ranges[:, 1])
+        found = [
+            np.log(share) - ((np.log(2 * np.pi * var) + (table - mean) ** 2 / var) / 2).sum(1)
+            for share, mean, var in zip(self.class_prior_, self.theta_, self.var_, strict=True)
+        ]
+        return np.stack(found, axis=1)
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """The logarithm of the probability of each class."""
+        joint = self.predict_joint_log_proba(X)
+        top = joint.max(axis=1, keepdims=True)
+        return np.asarray(joint - top - np.log(np.exp(joint - top).sum(axis=1, keepdims=True)))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class of each row."""
+        places = self.predict_joint_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[places])
+
+
+def _codes(targets: Any, declared: list[Any]) -> Floats:
+    """The place of each target among the classes; −1, which leaves its row out, for any other."""
+    places = {label: place for place, label in enumerate(declared)}
+    cells = targets.tolist()
+    found = np.full(len(cells), -1.0)
+    for row, cell in enumerate(cells):
+        try:
+            found[row] = places.get(cell, -1)
+        except TypeError:  # a cell that cannot be a label, such as a list
+            continue
+    return found

@@ -1,0 +1,96 @@
+"""A·w = b when A and b were measured with noise: what is known of the noise is put to use.
+
+The expected loss (w − w*)ᵀA(w − w*) is least for w = E[A]⁻¹ E[b], the means given what was released. Both are taken
+from simple priors whose scales come from the release itself: A is a multiple of 1 plus something symmetric, with
+eigenvalues that cannot be negative, and the weights are about as long as targets over features. All of this is
+post-processing of released numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+TYPICAL = 1 / 3
+"""The length of weights to begin with: a third of the largest target, at the longest row."""
+UNSURE = 0.7
+"""How unsure that is, as a factor's logarithm: half of all problems should be within about twice either way."""
+_GRID = np.linspace(-18.0, 18.0, 181)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Weights, and what noise may have done to them: a covariance, as far as the priors are right."""
+
+    weights: Floats
+    covariance: Floats
+
+
+def above_zero(seen: Any, deviation: float) -> Any:
+    """The mean of a number above 0 that was seen with Gaussian noise, when nothing else is known of it."""
+    from scipy.special import log_ndtr
+
+    ratio = np.clip(np.asarray(seen) / max(deviation, 1e-150), -1e150, 40.0)
+    near = np.maximum(ratio, -100.0)
+    hazard = np.exp(-near * near / 2 - math.log(2 * math.pi) / 2 - log_ndtr(near))
+    return np.where(ratio < -100, deviation / np.maximum(-ratio, 1.0), seen + deviation * hazard)
+
+
+def shrunk(square: Floats, deviation: float) -> tuple[Floats, Floats, float]:
+    """Eigenvalues and eigenvectors of a symmetric matrix once its noise is taken out, and how much of it was signal.
+
+    `deviation` is that of the noise on the diagonal; off the diagonal it is over √2.
+    """
+    size = len(square)
+    mean = float(np.trace(square)) / size
+    rest = square - mean * np.eye(size)
+    noise = deviation**2 * (size * (size + 1) / 2 - 1)
+    kept = max(0.0, 1 - noise / max(float((rest**2).sum()), 1e-300)) if size > 1 else 1.0
+    values, vectors = np.linalg.eigh(kept * rest)
+    values = values + above_zero(mean, deviation / math.sqrt(size))
+    return above_zero(values, deviation * math.sqrt(kept / 2)), vectors, kept
+
+
+def solved(
+    square: Floats, product: Floats, square_noise: float, product_noise: float, scale: float, ridge: float = 0.0
+) -> Solution:
+    """The weights for noisy equations, with the deviations of the noise in A's diagonal and in b.
+
+    `scale` is the largest target over the longest row. The noise b − A·w of an equation has the variance
+    product_noise² + ‖w‖²·square_noise²/2; the prior variance of a weight is averaged over by how well it explains b.
+    """
+    values, vectors, _ = shrunk(square, square_noise)
+    values = values + ridge
+    seen = vectors.T @ product
+    prior = np.exp(_GRID + 2 * math.log(TYPICAL * scale))[:, None]
+    belief = -np.log1p((_GRID / UNSURE) ** 2)
+    noise = product_noise**2
+    weights = spread = np.zeros(len(seen))
+    for _ in range(3):
+        total = prior * values**2 + noise
+        evidence = belief - ((np.log(total) + seen**2 / total) / 2).sum(1)
+        chance = np.exp(evidence - evidence.max())[:, None]
+        chance = chance / chance.sum()
+        means = prior * values * seen / total
+        weights = (chance * means).sum(0)
+        spread = (chance * (means**2 + prior * noise / total)).sum(0)
+        noise = product_noise**2 + square_noise**2 / 2 * float(spread.sum())
+    return Solution(vectors @ weights, (vectors * (spread - weights**2)) @ vectors.T)
+
+
+def largest_eigenvalue(features: int, deviation: float, miss: float) -> float:
+    """A bound on ‖E‖ for symmetric noise of this deviation on the diagonal, but for the probability `miss`.
+
+    E‖E‖ ≤ s√(2d), and vᵀEv moves by at most s for a unit move of all its independent normal numbers.
+    """
+    return deviation * (math.sqrt(2 * features) + math.sqrt(2 * math.log(2 / miss))) * (1 + 1e-6)
+
+
+def longest_noise(features: int, deviation: float, miss: float) -> float:
+    """A bound on the length of a noise vector: √d + √(2 ln 1/miss) deviations."""
+    return deviation * (math.sqrt(features) + math.sqrt(2 * math.log(1 / miss))) * (1 + 1e-6)

@@ -1,0 +1,233 @@
+"""Preprocessing for pipelines: from public declarations, which costs nothing, or from a release of its own."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.guarantees.guarantee import Guarantee
+from discreet.learn.base import BaseEstimator, Private, table_of
+from discreet.mechanisms.group_moments import GroupMoments
+from discreet.queries.arrays import on_host
+from discreet.queries.rounded_rows import RoundedRows, check_ranges
+from discreet.rational import Number, check_count, exactly
+
+TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
+check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
+Floats = NDArray[np.float64]
+SHARES = {"count": 1, "sum": 5, "square": 4}
+"""What the number of rows, the sums and the sums of squares may cost of one release."""
+
+
+def spreads(
+    moments: dict[str, Floats], plan: GroupMoments, size: float | None = None
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Sizes, means and variances of columns in [−1, 1], group by group, and the deviation of a variance by the noise.
+
+    A size is at least 1, a mean within the range, and a variance at least what noise alone would make of it: rules that
+    look at released numbers only.
+    """
+    sizes = np.full(plan.groups, float(size)) if size is not None else np.asarray(moments["count"])
+    sizes = np.maximum(sizes, 1.0)
+    means = np.clip(moments["sum"] / sizes[:, None], -1.0, 1.0)
+    raw = moments["square"] / sizes[:, None] + 0.5 - means**2
+    count = 0.0 if plan.count is None else float(exactly(plan.count))
+    square, total = float(exactly(plan.square)), float(exactly(plan.sum))
+    noise = np.sqrt(square**2 + (2 * means * total) ** 2 + ((raw + means**2 - 0.5) * count) ** 2) / sizes[:, None]
+    return sizes, means, np.minimum(np.maximum(raw, np.minimum(noise, 1 / 3)), 1.0), noise
+
+
+class StandardScaler(TransformerMixin, Private):  # type: ignore[misc]
+    """Brings columns to mean 0 and variance 1, by means and variances that are released with noise.
+
+    `feature_ranges`, a public (low, high) for each column, clamp the cells that are learned from. A variance below what
+    noise alone may make of it is taken for that, and one that noise hides for that of numbers spread over the whole
+    range: a column is never blown up by a variance of almost 0. `n_samples_` is the number of rows, as declared by
+    `n_samples` or as counted with noise.
+    """
+
+    mean_: Floats
+    var_: Floats
+    scale_: Floats
+
+    def __init__(
+        self,
+        *,
+        feature_ranges: Any = None,
+        epsilon: Number = 1.0,
+        delta: Number = 1e-6,
+        with_mean: bool = True,
+        with_std: bool = True,
+        n_samples: int | None = None,
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+    ) -> None:
+        self.feature_ranges, self.epsilon, self.delta = feature_ranges, epsilon, delta
+        self.with_mean, self.with_std, self.n_samples = with_mean, with_std, n_samples
+        self.rows_per_person, self.ledger = rows_per_person, ledger
+
+    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
+        """What one call of `fit` will promise; nothing is spent, and the number of rows changes nothing."""
+        plan = self._plan(check_count(n_features, "n_features"))
+        return plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
+
+    def _plan(self, features: int) -> GroupMoments:
+        shares = dict(SHARES)
+        if self.n_samples is not None:
+            check_count(self.n_samples, "n_samples")
+            del shares["count"]
+        return GroupMoments.for_guarantee(
+            self._goal(), features=features, shares=shares, unit=self._unit(), rows_per_person=self._rows()
+        )
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn means and variances: one release, charged before the rows are read."""
+        table, names = table_of(X)
+        ranges = declared_ranges(self.feature_ranges, int(table.shape[1]))
+        plan, rows = self._plan(len(ranges)), RoundedRows(table, feature_ranges=ranges)
+        guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
+        self.release_ = self._release(lambda: rows, plan, guarantee, f"StandardScaler of {len(ranges)} features")
+        sizes, means, variances, _ = spreads(self.release_.value, plan, self.n_samples)
+        half = ranges[:, 1] / 2 - ranges[:, 0] / 2
+        self.mean_ = ranges[:, 0] / 2 + ranges[:, 1] / 2 + means[0] * half
+        self.var_, self.scale_ = variances[0] * half**2, np.sqrt(variances[0]) * half
+        self.n_samples_, self.n_features_in_ = float(sizes[0]), len(ranges)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Columns less their means, over their deviations; cells are not clamped."""
+        table = fitted_table(self, X)
+        return np.asarray((table - (self.mean_ if self.with_mean else 0.0)) / (self.scale_ if self.with_std else 1.0))
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """The columns as they were."""
+        table = fitted_table(self, X)
+        return np.asarray(table * (self.scale_ if self.with_std else 1.0) + (self.mean_ if self.with_mean else 0.0))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the columns, as given."""
+        return names_of(self, input_features)
+
+
+class RangeScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Brings columns from their public ranges to [−1, 1]; cells outside are clamped. Reads no data, and costs nothing.
+
+    NaN stays NaN, so that the estimator behind it leaves the row out.
+    """
+
+    def __init__(self, *, feature_ranges: Any = None) -> None:
+        self.feature_ranges = feature_ranges
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Take the declared ranges."""
+        table, names = table_of(X)
+        ranges = declared_ranges(self.feature_ranges, int(table.shape[1]))
+        self.center_ = ranges[:, 0] / 2 + ranges[:, 1] / 2
+        self.half_ = ranges[:, 1] / 2 - ranges[:, 0] / 2
+        self.n_features_in_ = len(ranges)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Columns within [−1, 1]."""
+        table = fitted_table(self, X)
+        low, high = self.center_ - self.half_, self.center_ + self.half_
+        return np.clip((np.clip(table, low, high) - self.center_) / self.half_, -1.0, 1.0)
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """The columns in their own units."""
+        return np.asarray(fitted_table(self, X) * self.half_ + self.center_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the columns, as given."""
+        return names_of(self, input_features)
+
+
+class OneHot(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A column of 0 and 1 for each of the declared `categories` of each column; anything else becomes zeros.
+
+    The categories are public: none is read off the data, so that nothing is spent and no rare value shows itself.
+    """
+
+    def __init__(self, *, categories: Any = None) -> None:
+        self.categories = categories
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Take the declared categories."""
+        listed = self.categories
+        if not isinstance(listed, list | tuple) or not listed or any(isinstance(one, str) for one in listed):
+            raise InvalidArgument('categories must be a list with one list for each column: [["a", "b"], [1, 2, 3]].')
+        self.categories_ = [list(one) for one in listed]
+        if any(len(set(one)) != len(one) or not one for one in self.categories_):
+            raise InvalidArgument("The categories of a column must be different, and at least one.")
+        names = getattr(X, "columns", None)
+        if names is not None:
+            self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        self.n_features_in_ = len(self.categories_)
+        self._cells(X)
+        return self
+
+    def _cells(self, X: Any) -> NDArray[Any]:
+        cells = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=object)
+        if cells.ndim != 2 or cells.shape[1] != self.n_features_in_:
+            raise InvalidArgument(f"X must be a table of {self.n_features_in_} columns, one for each list.")
+        return cells
+
+    def transform(self, X: Any) -> Floats:
+        """Zeros and ones, the columns of one feature after another."""
+        check_is_fitted(self)
+        cells = self._cells(X)
+        parts = []
+        for column, choices in zip(cells.T, self.categories_, strict=True):
+            places = {choice: place for place, choice in enumerate(choices)}
+            found = np.array([_place(places, cell) for cell in column], dtype=np.int64)
+            parts.append((found[:, None] == np.arange(len(choices))).astype(np.float64))
+        return np.concatenate(parts, axis=1)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """column_category for each column of zeros and ones."""
+        names = names_of(self, input_features)
+        return np.array([f"{n}_{c}" for n, part in zip(names, self.categories_, strict=True) for c in part], object)
+
+
+def _place(places: dict[Any, int], cell: Any) -> int:
+    try:
+        return places.get(cell, -1)
+    except TypeError:  # a cell that cannot be a category, such as a list
+        return -1
+
+
+def declared_ranges(ranges: Any, features: int) -> Floats:
+    """The declared ranges of so many columns, or a typed error that asks for them."""
+    if ranges is None:
+        raise InvalidArgument(
+            "feature_ranges, a public (low, high) for each column, must be declared: the data's extremes are private."
+        )
+    return check_ranges(ranges, features)
+
+
+def fitted_table(model: Any, X: Any) -> Floats:
+    """The rows as doubles, for a fitted model with as many columns."""
+    check_is_fitted(model)
+    table, _ = table_of(X)
+    if table.shape[1] != model.n_features_in_:
+        expected = f"{type(model).__name__} is expecting {model.n_features_in_} features as input"
+        raise InvalidArgument(f"X has {table.shape[1]} features, but {expected}.")
+    return np.asarray(on_host(table), dtype=np.float64)
+
+
+def names_of(model: Any, given: Any) -> NDArray[Any]:
+    """The names of a model's columns: those given, those it was fitted with, or x0, x1, …"""
+    check_is_fitted(model)
+    known = getattr(model, "feature_names_in_", None) if given is None else given
+    listed = [f"x{i}" for i in range(model.n_features_in_)] if known is None else list(known)
+    if len(listed) != model.n_features_in_:
+        raise InvalidArgument(f"input_features must be {model.n_features_in_} names.")
+    return np.array(listed, dtype=object)

@@ -1,0 +1,253 @@
+"""Clusters: public beginnings, exact sums in every round, and centers that find the clusters."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import KMeans as Plain
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import check_estimator
+
+import discreet as dp
+from discreet import testing
+from discreet.errors import InvalidArgument
+from discreet.learn.checks import expected_failed_checks
+from discreet.learn.clustering import KMeans
+from discreet.learn.decomposition import PCA
+from discreet.mechanisms.lloyd import Lloyd, exact_cluster_sums
+from discreet.queries.rounded_rows import RoundedRows
+from discreet.rational import exactly
+
+REPLACED = dp.row(neighbors="replace")
+ASKED = dp.Approx(epsilon=1, delta=1e-6)
+CENTERS = np.array([[0.6, 0.6], [-0.6, 0.5], [0.1, -0.7], [-0.5, -0.4]])
+RANGES = [(-1, 1), (-1, 1)]
+
+
+def data(n=4000, seed=0):
+    draw = np.random.default_rng(seed)
+    return np.clip(CENTERS[draw.integers(0, 4, n)] + 0.06 * draw.normal(size=(n, 2)), -1, 1)
+
+
+ODD = {
+    "nan": [math.nan, 0.1],
+    "infinite": [math.inf, 0.1],
+    "1e38": [1e38, -1e38],
+    "corner": [1, 1],
+    "other corner": [-1, -1],
+    "zero": [0, 0],
+}
+
+
+def inertia(X, centers):
+    return float(((X[:, None] - centers) ** 2).sum(2).min(1).mean())
+
+
+# --- the mechanism ----------------------------------------------------------------------------------------------
+
+
+def squared_distance(m, one, other, centers):
+    total = Fraction(0)
+    sums = [exact_cluster_sums(list(rows.blocks()), m.whole(centers)) for rows in (one, other)]
+    for part, a, b in zip(("count", "sum"), *sums, strict=True):
+        grain, _, variance = m._lattice(part)
+        total += sum(Fraction(int(x)) ** 2 for x in np.ravel(a - b)) * grain**2 / variance
+    return total
+
+
+@pytest.mark.parametrize("norm", [None, 1])
+@pytest.mark.parametrize("clusters", [1, 4])
+def test_no_neighbors_are_further_apart_than_declared_in_a_round(norm, clusters):
+    m = Lloyd.for_guarantee(ASKED, clusters=clusters, features=2, rounds=3, feature_norm=norm)
+    bound = {"feature_norm": norm} if norm else {"feature_ranges": RANGES}
+    added, replaced = (m.sensitivity(unit).exact ** 2 / 3 for unit in (None, REPLACED))
+    base, most, most_replaced = data(30).tolist(), Fraction(0), Fraction(0)
+    for centers in (m.first_centers(), m._inside(CENTERS[:clusters] * 3)):
+        for odd in ODD.values():
+            one = RoundedRows([*base, odd], **bound)
+            most = max(most, squared_distance(m, one, RoundedRows(base, **bound), centers))
+            for other in ODD.values():
+                most_replaced = max(
+                    most_replaced, squared_distance(m, one, RoundedRows([*base, other], **bound), centers)
+                )
+    assert added * Fraction(99, 100) <= most <= added
+    assert replaced * Fraction(49, 100) <= most_replaced <= replaced
+
+
+def test_the_nearest_center_is_decided_by_the_row_alone():
+    m = Lloyd(clusters=5, features=2, rounds=1, count=1, sum=1)
+    rows, centers = data(300), m.whole(m.first_centers())
+    together = exact_cluster_sums(list(RoundedRows(rows, feature_ranges=RANGES).blocks()), centers)
+    alone = [
+        exact_cluster_sums(list(RoundedRows(rows[i : i + 1], feature_ranges=RANGES).blocks()), centers)
+        for i in range(300)
+    ]
+    assert (together[0] == sum(one[0] for one in alone)).all()
+    assert (together[1] == sum(one[1] for one in alone)).all()
+    tied = exact_cluster_sums(
+        list(RoundedRows([[0, 0]], feature_ranges=RANGES).blocks()), np.array([[8.0, 0], [-8.0, 0]])
+    )
+    assert tied[0].tolist() == [1, 0]
+    left_out = RoundedRows([ODD["nan"], ODD["infinite"]], feature_ranges=RANGES)
+    assert exact_cluster_sums(list(left_out.blocks()), centers)[0].tolist() == [0] * 5
+
+
+@pytest.mark.parametrize("unit", [None, REPLACED, dp.person("id")])
+@pytest.mark.parametrize("rounds", [1, 7])
+def test_the_promise_is_tight(unit, rounds):
+    m = Lloyd.for_guarantee(ASKED, clusters=6, features=9, rounds=rounds, unit=unit, rows_per_person=2)
+    assert 0.999e-6 < m.guarantee(m.sensitivity(unit, 2)).delta_at(epsilon=1) <= 1e-6
+    assert m.guarantee(m.sensitivity(unit, 3)).delta_at(epsilon=1) > 1e-6
+    one_round = m.sensitivity(unit).exact ** 2 / rounds
+    assert float(
+        dp.compose([dp.GaussianTradeoff(mu=math.sqrt(one_round))] * rounds).delta_at(epsilon=3)
+    ) == pytest.approx(m.guarantee(m.sensitivity(unit)).delta_at(epsilon=3), rel=0.01)
+
+
+@pytest.mark.parametrize(("features", "norm"), [(1, None), (2, None), (12, None), (1, 3), (3, 0.1), (12, 1)])
+def test_first_centers_are_public_spread_and_inside(features, norm):
+    m = Lloyd(clusters=7, features=features, rounds=1, count=1, sum=1, feature_norm=norm)
+    first = m.first_centers()
+    assert (first == m.first_centers()).all()
+    apart = np.linalg.norm(first[:, None] - first, axis=2)[~np.eye(7, dtype=bool)]
+    if norm is None:
+        assert np.abs(first).max() <= 1
+        assert apart.min() > 0.2
+    else:
+        assert np.linalg.norm(first, axis=1).max() <= norm
+        assert apart.min() > 0.05 * norm
+    whole = m.whole(first * 100)
+    assert (whole**2).sum(1).max() <= (exactly(m._norm) / m._lattice("sum")[0]) ** 2
+
+
+def test_empty_clusters_are_put_where_rows_are():
+    m = Lloyd.for_guarantee(ASKED, clusters=4, features=2, rounds=7)
+    rows = RoundedRows(
+        np.full((5000, 2), 0.9) + 0.02 * np.random.default_rng(0).normal(size=(5000, 2)), feature_ranges=RANGES
+    )
+    with testing.frozen(0):
+        drawn = m._draw(rows)
+        alone = Lloyd.for_guarantee(ASKED, clusters=30, features=2, rounds=3)._draw(
+            RoundedRows([[0, 0]], feature_ranges=RANGES)
+        )
+    assert (np.linalg.norm(drawn["centers"] - 0.9, axis=1) < 0.7).all()
+    assert (drawn["counts"] > 100).sum() >= 2
+    assert np.abs(alone["centers"]).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda: Lloyd(clusters=0, features=1, rounds=1, count=1, sum=1), "clusters"),
+        (lambda: Lloyd(clusters=1, features=1, rounds=0, count=1, sum=1), "rounds"),
+        (lambda: Lloyd(clusters=1, features=1, rounds=1, count=0, sum=1), "count"),
+        (lambda: Lloyd(clusters=1, features=1, rounds=1, count=1, sum=1, feature_norm=0), "feature_norm"),
+        (lambda: Lloyd.for_guarantee(dp.Pure(epsilon=1), clusters=1, features=1, rounds=1), "delta"),
+        (
+            lambda: Lloyd(clusters=1, features=2, rounds=1, count=1, sum=1)._draw(
+                RoundedRows([[1, 2]], feature_norm=9)
+            ),
+            "bounds",
+        ),
+    ],
+)
+def test_a_bad_mechanism_has_a_remedy(make, word):
+    with pytest.raises(InvalidArgument, match=word):
+        make()
+
+
+# --- the estimator ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [KMeans(3, feature_ranges=RANGES), KMeans(3, feature_norm=2, rounds=2)])
+@pytest.mark.parametrize("odd", [*ODD, "a double", "removed", "nobody"])
+def test_neighbors_differ_in_numbers_only(model, odd):
+    X = data(50)
+    changed = {"removed": X[1:], "nobody": X[:0], "a double": np.r_[X, X[:1]]}.get(odd)
+    seen = []
+    for rows in (X, np.r_[X, [ODD[odd]]] if changed is None else changed):
+        with testing.frozen(6) as tape:
+            fitted = clone(model).fit(rows)
+        assert np.isfinite(fitted.cluster_centers_).all()
+        assert fitted.cluster_centers_.shape == (3, 2)
+        seen.append((tape.calls, fitted.release_.guarantee, sorted(vars(fitted))))
+    assert seen[0] == seen[1]
+
+
+def test_it_finds_the_clusters():
+    X = data()
+    best = Plain(4, n_init=5, random_state=0).fit(X)
+    with testing.no_noise():
+        exact = KMeans(4, feature_ranges=RANGES, epsilon=100).fit(X)
+    with testing.frozen(0):
+        ours = KMeans(4, feature_ranges=RANGES, epsilon=1).fit(X)
+        little = KMeans(4, feature_ranges=RANGES, epsilon=0.01).fit(X)
+    assert inertia(X, exact.cluster_centers_) < 1.01 * best.inertia_ / len(X)
+    assert inertia(X, ours.cluster_centers_) < 1.3 * best.inertia_ / len(X)
+    assert inertia(X, little.cluster_centers_) < 3
+    assert ours.counts_.sum() == pytest.approx(4000, rel=0.1)
+    labels = ours.predict(X)
+    assert labels.shape == (4000,)
+    assert (labels == ours.transform(X).argmin(1)).all()
+    assert ours.score(X) == pytest.approx(-4000 * inertia(X, ours.cluster_centers_))
+
+
+def test_ranges_are_the_measure_of_distance():
+    X = data() * [1000, 1] + [5000, 0]
+    with testing.frozen(0):
+        ours = KMeans(4, feature_ranges=[(4000, 6000), (-1, 1)], epsilon=1).fit(X)
+    assert inertia((X - [5000, 0]) / [1000, 1], (ours.cluster_centers_ - [5000, 0]) / [1000, 1]) < 0.02
+
+
+@pytest.mark.parametrize("rule", ["basic", "best"])
+def test_one_fit_is_one_charge_and_nothing_private_is_pickled(rule):
+    book = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=9, delta=1e-4), rule=rule)
+    X = data(200)
+    model = KMeans(3, feature_ranges=RANGES, ledger=book)
+    assert clone(model).ledger is book
+    model.fit_predict(X)
+    assert len(book.entries()) == 1
+    assert not hasattr(model, "labels_")
+    assert not hasattr(model, "inertia_")
+    kept = pickle.dumps(model)
+    assert not any(np.float64(x).tobytes() in kept for x in X.ravel())
+    assert (pickle.loads(kept).predict(X) == model.predict(X)).all()
+    assert 0.999e-6 < model.guarantee(n_features=2).delta_at(epsilon=1) <= 1e-6
+
+
+@pytest.mark.parametrize("model", [KMeans(3), PCA()])
+def test_scikit_learns_own_checks(model):
+    allowed = expected_failed_checks(model) | {"check_pipeline_consistency": "two fits differ: each draws fresh noise"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = check_estimator(model, expected_failed_checks=allowed, on_skip=None, on_fail=None)
+    assert [one["check_name"] for one in found if one["status"] == "failed"] == []
+    assert sum(one["status"] == "passed" for one in found) >= 33
+
+
+@pytest.mark.parametrize(
+    ("model", "word"),
+    [
+        (KMeans(0), "n_clusters"),
+        (KMeans(2, rounds=0), "rounds"),
+        (KMeans(2, epsilon=-1), "epsilon"),
+        (KMeans(2, delta=0), "delta"),
+        (KMeans(2, feature_norm=math.nan), "feature_norm"),
+        (KMeans(2, feature_ranges=[(0, 1)]), "2 pairs"),
+        (KMeans(2, ledger=3), "Ledger.open"),
+    ],
+)
+def test_bad_arguments_have_a_remedy(model, word):
+    with pytest.raises(InvalidArgument, match=word):
+        model.fit(data(10))
+
+
+def test_only_fitted_models_predict():
+    with pytest.raises(NotFittedError):
+        KMeans(2).predict([[1.0, 2.0]])
