@@ -321,3 +321,35 @@ def test_probabilities_are_frequencies() -> None:
     rows, labels = np.full((20_000, 1), 0.5), (rng.random(20_000) < 0.1).astype(int)
     fitted = dp.learn.LogisticRegression(classes=[0, 1], **GOAL).fit(rows, labels)
     assert fitted.predict_proba(rows[:1])[0, 1] == pytest.approx(labels.mean(), abs=0.01)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0])
+@pytest.mark.parametrize("kind", [dp.learn.LogisticRegression, dp.learn.LinearSVC])
+def test_objective_perturbation_needs_no_steps(kind: Any, delta: float) -> None:
+    rows, labels = data()
+    book = ledger(protects=dp.row())
+    model = kind(epsilon=1, delta=delta, classes=[0, 1], solver="objective", n_samples=2000, ledger=book)
+    model.fit(rows, labels)
+    assert model.score(rows, labels) > 0.85
+    assert model.release_.guarantee.epsilon_at(delta=delta) <= 1
+    assert float(model.release_.error(0.95)) > 0
+    assert len(book.entries()) == 1
+    assert pickle.loads(pickle.dumps(model)).predict(rows[:3]).tolist() == model.predict(rows[:3]).tolist()
+    with pytest.raises(dp.InvalidArgument, match="no steps"):
+        model.learning_curve_  # noqa: B018
+    with pytest.raises(dp.InvalidArgument, match="two classes"):
+        clone(model).set_params(classes=[0, 1, 2]).fit(rows, labels)
+
+
+def test_objective_perturbation_looks_at_rows_one_by_one() -> None:
+    """Grey-box: with a strange row, without it, and with fewer rows, the same draws and a finite model."""
+    rows, labels = data(60)
+    seen = []
+    for more in ([], [[np.nan, 1, 1]], [[1e38, -1e38, 0]]):
+        table = np.vstack([rows, *([more] if more else [])])
+        model = dp.learn.LogisticRegression(classes=[0, 1], solver="objective", **GOAL)
+        with testing.frozen(6) as tape:
+            model.fit(table, np.append(labels, [1] * len(more)))
+        seen.append(tape.calls)
+        assert np.isfinite(model.coef_).all()
+    assert seen[0] == seen[1] == seen[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,6 +62,9 @@ class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
 class LogisticRegression(_Classifier):
     """Logistic regression on declared classes; with more than two, softmax.
 
+    `solver="objective"` minimizes the loss with a random linear term instead, for two classes: no steps, no rate, and
+    pure ε with `delta=0`.
+
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 2000)[:, None]
     >>> model = LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1]).fit(X, (X[:, 0] > 0).astype(int))
@@ -84,6 +88,7 @@ class LogisticRegression(_Classifier):
         radius: Any = None,
         average: str = "last half",
         momentum: Number | None = None,
+        solver: str = "descent",
         sampling: Number | None = None,
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -93,7 +98,7 @@ class LogisticRegression(_Classifier):
         self.feature_norm, self.feature_ranges, self.fit_intercept = feature_norm, feature_ranges, fit_intercept
         self.n_samples, self.steps, self.clip, self.learning_rate = n_samples, steps, clip, learning_rate
         self.radius, self.average, self.momentum, self.sampling = radius, average, momentum, sampling
-        self.rows_per_person, self.ledger, self.verbose = rows_per_person, ledger, verbose
+        self.solver, self.rows_per_person, self.ledger, self.verbose = solver, rows_per_person, ledger, verbose
 
     def _loss(self) -> Loss | Softmax:
         many = len(self._declared())
@@ -117,7 +122,8 @@ class LogisticRegression(_Classifier):
     def _cut(self, X: Any) -> Floats:
         """At which slope the gradient of each row was clipped: C over the norm of the row."""
         squared = on_host((self._shortened(X) ** 2).sum(1)) + float(bool(self.fit_intercept))
-        clip = float(exactly(self.release_._mechanism.descent.clip))
+        clip = getattr(getattr(self.release_._mechanism, "descent", None), "clip", math.inf)
+        clip = clip if clip == math.inf else float(exactly(clip))
         return np.asarray(clip / np.maximum(np.sqrt(squared), 1e-12))
 
     def predict_log_proba(self, X: Any) -> Any:
@@ -145,6 +151,7 @@ class LinearSVC(_Classifier):
         radius: Any = None,
         average: str = "last half",
         momentum: Number | None = None,
+        solver: str = "descent",
         sampling: Number | None = None,
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -154,7 +161,7 @@ class LinearSVC(_Classifier):
         self.feature_norm, self.feature_ranges, self.fit_intercept = feature_norm, feature_ranges, fit_intercept
         self.n_samples, self.steps, self.clip, self.learning_rate = n_samples, steps, clip, learning_rate
         self.radius, self.average, self.momentum, self.sampling = radius, average, momentum, sampling
-        self.rows_per_person, self.ledger, self.verbose = rows_per_person, ledger, verbose
+        self.solver, self.rows_per_person, self.ledger, self.verbose = solver, rows_per_person, ledger, verbose
 
     def _loss(self) -> Loss:
         if len(self._declared()) != 2:

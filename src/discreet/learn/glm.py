@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -13,22 +14,35 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
-from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.unit import Unit
 from discreet.learn.base import Private, column_of, shortened, table_of
 from discreet.learn.streams import opened, told
 from discreet.mechanisms.descent import Descent
+from discreet.mechanisms.objective_perturbation import ObjectivePerturbation
 from discreet.queries.arrays import beside, doubles, on_host
 from discreet.queries.examples import row_norm
-from discreet.queries.losses import Loss, Softmax
+from discreet.queries.losses import HuberHinge, Loss, Softmax
 from discreet.queries.on_gpu import examples_of
 from discreet.queries.stream import Stream
-from discreet.rational import check_count, exactly
+from discreet.rational import check_count, exactly, float_up
 
 check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
 Floats = NDArray[np.float64]
 
 
 STEPS, MOMENTUM = 200, 0.9
+
+
+@dataclass(frozen=True)
+class Minimized:
+    """How far from the best a model by objective perturbation may be, for a public number of rows."""
+
+    perturbation: ObjectivePerturbation
+    size: int | None
+
+    def error(self, confidence: Any) -> Accuracy:
+        return self.perturbation.error(confidence, size=self.size)
 
 
 @dataclass(frozen=True)
@@ -73,12 +87,37 @@ class Linear(Private):
 
     def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
         """What one call of `fit` will promise; nothing is spent. The number of rows changes nothing but the steps."""
-        descent, unit = self._descent(n_features, n_samples), self._unit()
-        return descent.guarantee(descent.sensitivity(unit, self._rows()))
+        mechanism = self._mechanism(n_features, n_samples)
+        return mechanism.guarantee(mechanism.sensitivity(self._unit(), self._rows()))  # type: ignore[no-any-return]
 
     def error(self, n_samples: int | None = None, n_features: int = 1, confidence: float = 0.95) -> Accuracy:
         """How far from the best model a fit may end, before it is paid for."""
-        return self._descent(n_features, n_samples).error(confidence)
+        mechanism = self._mechanism(n_features, n_samples)
+        if isinstance(mechanism, Descent):
+            return mechanism.error(confidence)
+        return Minimized(mechanism, self.n_samples if n_samples is None else n_samples).error(confidence)
+
+    def _mechanism(self, features: int, size: int | None = None) -> Any:
+        solver = getattr(self, "solver", "descent")
+        if solver not in ("descent", "objective"):
+            raise InvalidArgument('solver must be "descent" or "objective".')
+        return self._descent(features, size) if solver == "descent" else self._perturbation(features)
+
+    def _perturbation(self, features: int) -> ObjectivePerturbation:
+        loss = self._loss()
+        if isinstance(loss, Softmax):
+            raise InvalidArgument('solver="objective" takes two classes. Use solver="descent" for more.')
+        if self.sampling is not None:
+            raise InvalidArgument('solver="objective" reads all rows: leave sampling out.')
+        return _perturbation(
+            self._goal(),
+            loss,  # type: ignore[arg-type]
+            self._weights(features),
+            float_up(row_norm(self.feature_norm, bool(self.fit_intercept))),
+            self._unit(),
+            self._rows(),
+            (-1, 1) if isinstance(loss, HuberHinge) else (0, 1),
+        )
 
     def _descent(self, features: int, size: int | None = None) -> Descent:
         given: dict[str, Any] = {"unit": self._unit(), "rows_per_person": self._rows()}
@@ -151,8 +190,16 @@ class Linear(Private):
 
     def _fitted(self, features: int, names: list[str] | None, read: Callable[[], Any]) -> Self:
         self._scaling(features)  # refuses bad ranges before anything is spent
-        descent = self._descent(features)
-        guarantee = descent.guarantee(descent.sensitivity(self._unit(), self._rows()))
+        mechanism = self._mechanism(features)
+        guarantee = mechanism.guarantee(mechanism.sensitivity(self._unit(), self._rows()))
+        if isinstance(mechanism, ObjectivePerturbation):
+            asked = f"{type(self).__name__} of {features} features by objective perturbation"
+            release = self._release(lambda: read().plain(), mechanism, guarantee, asked)
+            error = Minimized(mechanism, self.n_samples)
+            self.release_ = replace(release, value={"weights": release.value}, _mechanism=error)
+            self._settle(1, features, names)
+            return self
+        descent: Descent = mechanism
         asked = f"{type(self).__name__} of {features} features in {descent.steps} steps"
         release = self._release(read, descent, guarantee, asked)
         known = replace(descent, size=release.value["size"], progress=None)
@@ -224,6 +271,8 @@ class Linear(Private):
     def learning_curve_(self) -> Floats:
         """How the mean loss fell, step by step, as far as the noisy gradients tell: made of released values only."""
         check_is_fitted(self)
+        if "objective" not in self.release_.value:
+            raise InvalidArgument('There is no learning curve: solver="objective" takes no steps.')
         return np.asarray(self.release_.value["objective"])
 
 
@@ -258,6 +307,16 @@ def as_numbers(y: Any) -> Floats:
     if column.dtype.kind in "fiub":
         return column.astype(np.float64)
     return np.array([float(cell) if isinstance(cell, int | float | np.number) else np.nan for cell in column])
+
+
+@lru_cache(maxsize=64)
+def _perturbation(
+    goal: Approx, loss: Any, weights: int, longest: float, unit: Unit, rows: int, targets: tuple[int, int]
+) -> ObjectivePerturbation:
+    """Found once: cross-validation asks for the same many times."""
+    return ObjectivePerturbation.for_guarantee(
+        goal, loss=loss, dimension=weights, row_norm=longest, unit=unit, rows_per_person=rows, targets=targets
+    )
 
 
 def _told(step: int, steps: int) -> None:

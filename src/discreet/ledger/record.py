@@ -18,6 +18,7 @@ from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, P
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.mechanism import tidy
+from discreet.mechanisms.minimizer_pair import MinimizerPair
 from discreet.rational import exactly
 
 KINDS: dict[str, type] = {
@@ -41,6 +42,7 @@ KINDS: dict[str, type] = {
         derived_pairs.RenyiPair,
         derived_pairs.BoundedRangePair,
         derived_pairs.EitherPair,
+        MinimizerPair,
         rules.BestOf,
         filters.Basic,
         filters.ZeroConcentratedRule,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +121,13 @@ class Examples:
         """How many weights a score has, the intercept's included."""
         return self.columns + self.intercept
 
+    def plain(self) -> PlainRows:
+        """The clipped rows themselves, the intercept's column last; zeros for those left out."""
+        kept = on_host(self._inverse) > 0
+        rows = on_host(self._rows) * on_host(self._worth)[:, None]
+        columns = np.column_stack([rows, kept]) if self.intercept else rows
+        return PlainRows(columns.astype(np.float64), on_host(self._goal))
+
     @property
     def large(self) -> bool:
         """Whether it pays to sum rows on several threads."""
@@ -210,6 +217,13 @@ class Examples:
         rows = self._rows[part]
         scores = _products(beside(step.weights, rows), rows) * (self._worth[part] * step.shift)
         return scores + beside(step.constant, rows)[:, None]
+
+
+class PlainRows(NamedTuple):
+    """Clipped rows and targets, for mechanisms that minimize over them."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
 
 
 class _Step:
