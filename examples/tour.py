@@ -26,6 +26,7 @@ pq.write_table(
             "cost": np.round(draw.lognormal(5, 1, count), 2),
             "city": draw.choice(CITIES, count),
             "diagnosis": draw.choice(CODES, count, p=[0.5, 0.2, 0.3]),
+            "readmitted": draw.integers(0, 2, count),
         }
     ),
     "visits.parquet",
@@ -67,6 +68,15 @@ print(dp.Gaussian, dp.Exponential, dp.NoisyArgmax, dp.Each, dp.Composed, dp.Subs
 print(dp.verify(r).delta_at(epsilon=0.5))  # exact, by enumeration, for any finite mechanism
 space = dp.Interval(0, 120)
 print(dp.least_error(space, dp.Approx(epsilon=1, delta=1e-6)))  # least error any mechanism could have
+
+# Learning
+X = np.random.default_rng(1).normal(size=(3000, 4)) / 4
+y = (X[:, 0] > X[:, 1]).astype(int)
+model = dp.learn.LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1], ledger=ledger)  # ledger optional
+model.fit(X, y)  # numpy, or a torch tensor on the GPU
+print(model.release_.error(0.95))  # excess risk bound
+dp.learn.LinearRegression(epsilon=1, delta=1e-6, feature_norm=1.0, target_bound=1.0, fit_intercept=False).fit(X, y)
+print(visits.fit(model, features=["age", "cost"], target="readmitted").coef_)
 
 # What a person sees
 answer = dp.release(41, m, sensitivity=1, ledger=ledger)

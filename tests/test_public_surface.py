@@ -86,6 +86,7 @@ PUBLIC = [
     "compose",
     "connect",
     "table",
+    "learn",
     "least_error",
     "person",
     "release",

@@ -120,14 +120,11 @@ def test_any_rule_of_the_ledger_takes_it(rule: str) -> None:
     assert fitted.release_.guarantee.epsilon_at(delta=1e-6) <= 1
 
 
-def test_people_need_a_bound_on_their_rows() -> None:
+def test_people_have_one_row_each_unless_more_are_said() -> None:
     book = ledger(protects=dp.person("who"))
     rows, labels = data(200)
     model = dp.learn.LogisticRegression(classes=[0, 1], ledger=book, **GOAL)
-    with pytest.raises(dp.InvalidArgument, match="rows_per_person"):
-        model.fit(rows, labels)
-    assert not book.entries()
-    one, three = (clone(model).set_params(rows_per_person=k).fit(rows, labels).release_ for k in (1, 3))
+    one, three = (clone(model).set_params(rows_per_person=k).fit(rows, labels).release_ for k in (None, 3))
     assert three._mechanism.descent.noise.stddev == pytest.approx(3 * one._mechanism.descent.noise.stddev, rel=1e-6)
     assert three.guarantee.protects == dp.person("who")
 

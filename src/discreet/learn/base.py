@@ -27,7 +27,8 @@ class Private(BaseEstimator):  # type: ignore[misc]
 
     `epsilon` and `delta` are what one call of `fit` may cost; each call is charged anew, also those of
     cross-validation. Without a `ledger` the release still carries its guarantee, for one row added or removed. Under a
-    ledger that protects people, `rows_per_person` says how many rows one person may have: the caller's word.
+    ledger that protects people, every row is taken for another person's, unless `rows_per_person` says how many of them
+    one person may have: the caller's word, as arrays do not name people. Tables know better: `table.fit`.
     """
 
     release_: Release
@@ -38,11 +39,6 @@ class Private(BaseEstimator):  # type: ignore[misc]
             return row()
         if not isinstance(self.ledger, Ledger):
             raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
-        if self.ledger.protects.column is not None and self.rows_per_person is None:
-            raise InvalidArgument(
-                "The ledger protects a person: say how many of the rows one person may have with rows_per_person=, "
-                "and see to it that nobody has more."
-            )
         return self.ledger.protects
 
     def _rows(self) -> int:
