@@ -13,6 +13,7 @@ from discreet.database import Database
 from discreet.distributions import EPOCH, columns_of, day_of, rows_of_one
 from discreet.errors import InvalidArgument
 from discreet.extras import need
+from discreet.queries.arrays import number_of
 from discreet.rational import exactly
 from discreet.sql.price import Plan
 from discreet.sql.schema import Column
@@ -164,7 +165,7 @@ def _number(value: Any) -> float:
     day = day_of(value)
     if hasattr(day, "toordinal"):
         return float((day - EPOCH).days)
-    return float(value) if isinstance(value, int | float | np.number) else float("nan")
+    return number_of(value)
 
 
 def _column(values: Any) -> NDArray[np.float64]:

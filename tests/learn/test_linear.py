@@ -279,10 +279,10 @@ def test_bad_arguments_have_a_remedy(model, X, y, word):
         model.fit(X, y)
 
 
-def test_people_need_a_number_of_rows():
+def test_people_have_one_row_each_unless_more_are_said():
     book = dp.Ledger.open(":memory:", protects=dp.person("id"), limit=LIMIT)
-    with pytest.raises(InvalidArgument, match="rows_per_person"):
-        LinearRegression(ledger=book).fit(*data(10))
+    one, two = (LinearRegression(ledger=book, rows_per_person=k).fit(*data(10)).release_._mechanism for k in (None, 2))
+    assert two.square == pytest.approx(2 * one.square, rel=1e-6)
 
 
 def test_only_fitted_models_predict():

@@ -114,7 +114,11 @@ def test_samples_are_charged_as_samples() -> None:
     less = replace(few, noise=dp.Gaussian(stddev=float(few.noise.stddev) * 0.99, step=few.noise.step))
     assert less.guarantee().delta_at(epsilon=1) > 1e-6
     assert few.noise.stddev < made(steps=50).noise.stddev / 4
-    for unit, rows, why in ((dp.person("who"), 1, "Poisson"), (dp.row(), 2, "coin each"), (dp.row(neighbors="replace"), 1, "")):
+    for unit, rows, why in (
+        (dp.person("who"), 1, "Poisson"),
+        (dp.row(), 2, "coin each"),
+        (dp.row(neighbors="replace"), 1, "replaced|coin"),
+    ):
         with pytest.raises(IncompatibleGuarantee, match=why):
             few.guarantee(few.sensitivity(unit, rows))
 

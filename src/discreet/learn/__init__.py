@@ -6,6 +6,7 @@ from discreet.learn.clustering import KMeans
 from discreet.learn.decomposition import PCA
 from discreet.learn.linear import LinearRegression, Ridge
 from discreet.learn.naive_bayes import GaussianNB
+from discreet.learn.plots import plot_accuracy, plot_learning_curve
 from discreet.learn.preprocessing import OneHot, RangeScaler, StandardScaler
 from discreet.learn.regression import HuberRegressor, PoissonRegressor, QuantileRegressor
 from discreet.learn.search import PrivateSearch
@@ -36,4 +37,6 @@ __all__ = [
     "enough_steps",
     "expected_failed_checks",
     "plain_descent",
+    "plot_accuracy",
+    "plot_learning_curve",
 ]

@@ -14,7 +14,7 @@ from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Ledger
-from discreet.queries.arrays import here, home, namespace
+from discreet.queries.arrays import here, home, namespace, number_of
 from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
 
@@ -107,5 +107,5 @@ def _numbers(array: Any) -> Any:
         raise InvalidArgument("Features must be numbers. Encode text with declared categories first.")
     flat = np.empty(array.size)
     for place, cell in enumerate(array.ravel()):
-        flat[place] = float(cell) if isinstance(cell, int | float | np.number) else np.nan
+        flat[place] = number_of(cell)
     return flat.reshape(array.shape)

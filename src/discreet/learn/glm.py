@@ -20,7 +20,7 @@ from discreet.learn.base import Private, column_of, shortened, table_of
 from discreet.learn.streams import opened, told
 from discreet.mechanisms.descent import Descent
 from discreet.mechanisms.objective_perturbation import ObjectivePerturbation
-from discreet.queries.arrays import beside, doubles, on_host
+from discreet.queries.arrays import beside, doubles, number_of, on_host
 from discreet.queries.examples import row_norm
 from discreet.queries.losses import HuberHinge, Loss, Softmax
 from discreet.queries.on_gpu import examples_of
@@ -173,6 +173,8 @@ class Linear(Private):
         Without `sampling` every step reads all the rows. With it one pass collects the samples of many steps, in which
         every row has its own coin: as many steps as let about `held_rows` rows be held, by the public number of rows.
         """
+        if getattr(self, "solver", "descent") != "descent":
+            raise InvalidArgument('Batches are learned from step by step: use solver="descent".')
         known = opened(batches, features, target, self.feature_ranges)
         offset, scale = self._scaling(known.features)
         stream = Stream(
@@ -306,7 +308,7 @@ def as_numbers(y: Any) -> Floats:
     column = on_host(y)
     if column.dtype.kind in "fiub":
         return column.astype(np.float64)
-    return np.array([float(cell) if isinstance(cell, int | float | np.number) else np.nan for cell in column])
+    return np.array([number_of(cell) for cell in column])
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -73,7 +74,7 @@ class Descent:
     dimension: int
     learning_rate: Number | Literal["bound"] | None = None
     size: Number | None = None
-    counting: Gaussian | None = None
+    counting: Gaussian | Laplace | None = None
     feature_norm: Number = 1
     intercept: bool = True
     region: Region | Number | Callable[[Any], Any] | None = None
@@ -148,7 +149,7 @@ class Descent:
         else:
             drawn = _Noise(bound, clip, steps, None if sampling is None else exactly(sampling), size is None)
             chosen = _calibrated(guarantee, drawn, noise)
-            counting = drawn.counting(chosen)
+            counting = drawn.counting(chosen, isinstance(guarantee, Approx) and not exactly(guarantee.delta))
         return cls(
             noise=chosen,
             counting=counting,
@@ -271,9 +272,15 @@ class Descent:
         start = weights = np.asarray(region.project(np.zeros(self.dimension)))
         velocity = np.zeros(self.dimension)
         path, slopes = [weights], []
+        seen: Any = repeat(value)
+        if self.sampling is not None:
+            share = exactly(self.sampling)
+            coins = (samplers.bernoulli(share, value.count) for _ in range(self.steps))
+            streamed = hasattr(value, "samples")  # what does not fit in memory is read for many steps at once
+            seen = value.samples(share, self.steps, rows) if streamed else map(value.sample, coins)
         with one_product_at_a_time(value):
-            for step in range(self.steps):
-                slopes.append(self._noisy_sum(value, weights.reshape(shape)) / (rows * self._share()))
+            for step, part in zip(range(self.steps), seen, strict=False):
+                slopes.append(self._noisy_sum(part, weights.reshape(shape)) / (rows * self._share()))
                 velocity = momentum * velocity + slopes[-1]
                 weights = np.asarray(region.project(weights - rate * velocity))
                 path.append(weights)
@@ -288,8 +295,6 @@ class Descent:
         }
 
     def _noisy_sum(self, value: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.sampling is not None:
-            value = value.sample(samplers.bernoulli(exactly(self.sampling), value.count))
         sums = value.sums(weights, self.loss, self.clip).reshape(-1)
         return from_lattice(sums + self.noise._noise(sums.size), unit_of(self.clip))
 
@@ -334,7 +339,7 @@ class _Noise:
     sampling: Fraction | None
     counted: bool
 
-    def guarantee(self, noise: Gaussian | Laplace, counting: Gaussian | None) -> Guarantee:
+    def guarantee(self, noise: Gaussian | Laplace, counting: Gaussian | Laplace | None) -> Guarantee:
         if self.sampling is not None:
             if self._rows > 1:
                 raise IncompatibleGuarantee("Several rows of one unit have a coin each: samples protect one row only.")
@@ -351,11 +356,16 @@ class _Noise:
         """Rows that a unit may add: one for each clip by which it moves the sum."""
         return math.ceil(self.bound.exact / exactly(self.clip))
 
-    def counting(self, noise: Gaussian | Laplace) -> Gaussian | None:
+    def counting(self, noise: Gaussian | Laplace, pure: bool) -> Gaussian | Laplace | None:
+        """Noise for the number of rows: a hundredth of the variance that the steps have together, a twentieth of ε."""
         if not self.counted:
             return None
-        moved = noise._size / exactly(self.clip) / sqrt_up(Fraction(self.steps))
-        return Gaussian(stddev=tidy(significant(COUNTED * moved * (self.sampling or 1), up=True, digits=6)))
+        moved = noise._size / exactly(self.clip)
+        if pure:
+            shared = moved / (self.steps * sqrt_up(Fraction(self.bound.dimension)))
+            return Laplace(scale=tidy(significant(20 * shared, up=True, digits=6)))
+        shared = moved / (sqrt_up(Fraction(self.steps)) * (self.sampling or 1))
+        return Gaussian(stddev=tidy(significant(COUNTED * shared, up=True, digits=6)))
 
 
 @lru_cache(maxsize=256)
@@ -365,22 +375,26 @@ def _calibrated(guarantee: Guarantee, drawn: _Noise, kind: str) -> Gaussian | La
     if kind == "gaussian" and isinstance(guarantee, Approx) and not exactly(guarantee.delta):
         raise InvalidArgument("Gaussian noise cannot keep a pure guarantee. Give a delta, or noise='laplace'.")
 
+    pure = isinstance(guarantee, Approx) and not exactly(guarantee.delta)
+
     def make(size: Fraction) -> Any:
         return family._make(size, drawn.bound.grain)
 
     def keeps(noise: Any) -> bool:
-        return meets(drawn.guarantee(noise, drawn.counting(noise)), guarantee)
+        return meets(drawn.guarantee(noise, drawn.counting(noise, pure)), guarantee)
 
     start = _first_guess(guarantee, drawn.bound, drawn.steps)
-    pure = isinstance(guarantee, Approx) and not exactly(guarantee.delta)
     if drawn.sampling is None and (pure or kind == "gaussian"):
-        plain = start * (sqrt_up(1 + Fraction(1, COUNTED**2)) if drawn.counted else 1)
+        counted = Fraction(21, 20) if pure else sqrt_up(1 + Fraction(1, COUNTED**2))
+        plain = start * (counted if drawn.counted else 1)
         for more in (0, Fraction(1, 10**8), Fraction(1, 10**6), Fraction(1, 10**4)):
             if keeps(made := make(significant(plain * (1 + more), up=True, digits=10))):
                 return made  # type: ignore[no-any-return]
     if drawn.sampling is None:
         return least_noise(make, keeps, significant(start, up=True))  # type: ignore[no-any-return]
-    low, high = start / 2, start * 2
+    low, high = start / 2, start
+    while not keeps(make(high)):
+        low, high = high, high * 2
     while keeps(make(low)):
         low, high = low / 2, low
         if low < drawn.bound.exact / 8:  # very small samples might need no noise at all: they get some

@@ -19,7 +19,7 @@ from discreet.guarantees.pairs import LaplacePair
 from discreet.mechanisms.additive import AdditiveNoise
 from discreet.mechanisms.lattice import check_step, step_for
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, plain_sensitivity
-from discreet.queries.sensitivity import Norm, Sensitivity
+from discreet.queries.sensitivity import Norm
 from discreet.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
 
 

@@ -77,3 +77,13 @@ def doubles_of(flags: Any, like: Any) -> Any:
     """True and False as 1 and 0, in the type of `like`."""
     xp = namespace(like)
     return flags.to(like.dtype) if xp.__name__ == "torch" else flags.astype(like.dtype)
+
+
+def number_of(cell: Any) -> float:
+    """A cell as a double: NaN for what is no number, infinite for one beyond all doubles."""
+    if not isinstance(cell, int | float | np.number):
+        return np.nan
+    try:
+        return float(cell)
+    except (OverflowError, TypeError):
+        return np.inf

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.queries.arrays import namespace, whole_beside
+from discreet.queries.examples import BLOCK
 from discreet.queries.losses import Loss, Softmax
 from discreet.queries.on_gpu import examples_of
 from discreet.rational import Number, check_count
@@ -76,11 +77,11 @@ class Stream:
     def sums(self, weights: NDArray[np.float64], loss: Loss | Softmax, clip: Number) -> NDArray[Any]:
         """Σ clipped gradients in one pass, as whole numbers of `unit_of(clip)`: the promise of `Examples.sums`."""
         total = np.zeros(np.shape(weights), dtype=object)
-        for rows, goal in self._batches():
-            total = total + self._examples(rows, goal).sums(weights, loss, clip)
+        for rows, goal in _in_blocks(self._batches()):
+            total = total + examples_of(rows, goal, **self._kept).sums(weights, loss, clip)
         return total
 
-    def samples(self, rate: Fraction, steps: int, size: float) -> Iterator[Any]:
+    def samples(self, rate: Fraction, steps: int, size: float) -> Iterator[Stream]:
         """The Poisson samples of all steps, one after another; `size` is the public number of rows.
 
         One pass collects those of as many steps as may be held. Where not even one may be, each step is a pass of its
@@ -95,7 +96,7 @@ class Stream:
             self._tell(f"pass {number + 1} of {passes}")
             held = self._collected(rate, (number + 1) * steps // passes - number * steps // passes)
             while held:
-                yield self._joined(held.popleft())
+                yield self._held(held.popleft())
 
     def _batches(self) -> Iterator[Batch]:
         for rows, goal in self._read():
@@ -104,9 +105,6 @@ class Stream:
             if goal.shape != (rows.shape[0],):
                 raise InvalidArgument("Every batch must have one target for each row.")
             yield rows, goal
-
-    def _examples(self, rows: Any, goal: Any) -> Any:
-        return examples_of(rows, goal, **self._kept)
 
     def _collected(self, rate: Fraction, steps: int) -> deque[list[Batch]]:
         """The samples of the next steps, in pieces, by one pass."""
@@ -117,15 +115,17 @@ class Stream:
                     pieces.append(_taken(rows, goal, places))
         return held
 
-    def _joined(self, pieces: list[Batch]) -> Any:
-        """The pieces of one sample as one; of none, no rows: a step of noise alone."""
-        if not pieces:
-            return self._examples(np.zeros((0, self.columns)), np.zeros(0))
-        rows = namespace(pieces[0][0]).concatenate([rows for rows, _ in pieces])
-        return self._examples(rows, np.concatenate([goal for _, goal in pieces]))
+    def _held(self, pieces: list[Batch]) -> Stream:
+        """One sample that was collected, for one pass: it lets go of its rows. Of none, a step of noise alone."""
+
+        def read() -> Iterator[Batch]:
+            while pieces:
+                yield pieces.pop()
+
+        return Stream(read, columns=self.columns, **self._kept)
 
     def _thinned(self, rate: Fraction) -> Stream:
-        """One sample, drawn while it is read. For one pass: each has its own coins."""
+        """One sample, drawn while it is read, for one pass: another would have other coins."""
 
         def read() -> Iterator[Batch]:
             for rows, goal in self._batches():
@@ -151,3 +151,24 @@ def _chosen(rate: Fraction, steps: int, count: int) -> Iterator[NDArray[np.int64
 def _taken(rows: Any, goal: NDArray[np.float64], places: NDArray[np.int64]) -> Batch:
     """Copies of these rows: nothing keeps the batch they came in."""
     return rows[whole_beside(places, rows)], goal[places]
+
+
+def _in_blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """The same rows, small batches joined: a sum of a few rows takes as long as one of a block."""
+    some: list[Batch] = []
+    count = 0
+    for batch in batches:
+        some.append(batch)
+        count += len(batch[1])
+        if count >= BLOCK:
+            yield _joined(some)
+            some, count = [], 0
+    if some:
+        yield _joined(some)
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    if len(batches) == 1:
+        return batches[0]
+    rows = namespace(batches[0][0]).concatenate([rows for rows, _ in batches])
+    return rows, np.concatenate([goal for _, goal in batches])

@@ -1,0 +1,133 @@
+"""Pictures of learning, made of what was released: accuracy against ε, and how the loss fell step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.rational import check_epsilon, significant
+
+LINE, INK, QUIET = "#1f6fb2", "#1c1c1c", "#e6e8eb"
+
+
+def plot_accuracy(
+    scores: Mapping[Any, Any],
+    *,
+    not_private: float | None = None,
+    measure: str = "accuracy",
+    title: str | None = None,
+    path: str | Path | None = None,
+) -> Any:
+    """Scores against ε as a matplotlib figure, saved at `path` where one is given.
+
+    `scores` has for each ε the scores of several fits, as a list, or their mean and standard deviation, as a tuple.
+    `not_private` is the score of a model without noise, drawn as a line that says so. Scores are drawn as they are
+    given: those computed on private rows are not private, whatever the model promises.
+    """
+    figures = need("matplotlib.figure", "plot", "plot_accuracy")
+    if not isinstance(scores, Mapping) or not scores:
+        raise InvalidArgument("scores must have the scores of each ε: {0.1: [0.71, 0.69], 1: [0.84, 0.85]}.")
+    points = sorted((float(check_epsilon(epsilon)), *_mean_and_spread(given)) for epsilon, given in scores.items())
+    epsilons, means, spreads = map(np.array, zip(*points, strict=True))
+    figure = figures.Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.subplots()
+    label = "private: mean ± standard deviation" if spreads.any() else "private"
+    axes.errorbar(
+        epsilons, means, yerr=spreads if spreads.any() else None, color=LINE, ecolor=INK, elinewidth=1.1, capsize=4,
+        marker="o", markersize=6, linewidth=1.8, label=label,
+    )  # fmt: skip
+    if not_private is not None:
+        level = _number(not_private, "not_private")
+        axes.axhline(level, color=INK, linestyle="--", linewidth=1.2, label="without noise: not private")
+    axes.set_xscale("log")
+    ticks = _apart(epsilons)
+    axes.set_xticks(ticks, [f"{epsilon:.6g}" for epsilon in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("ε of one fit")
+    axes.set_ylabel(_escaped(measure))
+    return _finished(figure, axes, title or f"{measure[:1].upper()}{measure[1:]} against ε", path)
+
+
+def plot_learning_curve(model: Any, path: str | Path | None = None) -> Any:
+    """How the mean loss of a fitted model fell, as a matplotlib figure, saved at `path` where one is given.
+
+    It is `model.learning_curve_`, which is made of the noisy gradients that were released: nothing more is asked of the
+    rows, and nothing is charged.
+    """
+    figures = need("matplotlib.figure", "plot", "plot_learning_curve")
+    if not hasattr(type(model), "learning_curve_"):
+        raise InvalidArgument("The model has no learning curve. Give one that descends, such as LogisticRegression.")
+    curve = np.asarray(model.learning_curve_, dtype=np.float64)
+    figure = figures.Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.subplots()
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.plot(np.arange(len(curve)), curve, color=LINE, linewidth=1.8)
+    axes.set_xlim(0, max(len(curve) - 1, 1))
+    axes.locator_params(axis="x", integer=True)
+    axes.set_xlabel("step")
+    axes.set_ylabel("change of the mean loss since the start")
+    note = "\nNOT PRIVATE: made in test mode" if model.release_.not_private else ""
+    told = f"{type(model).__name__} with {_promise(model)}\nThe loss as the noisy gradients tell it{note}"
+    return _finished(figure, axes, told, path)
+
+
+def _promise(model: Any) -> str:
+    """What was released, to three digits, rounded up."""
+    epsilon = significant(Fraction(model.release_.guarantee.epsilon_at(delta=model.delta)), up=True, digits=3)
+    return f"ε = {float(epsilon):.6g}" + (f", δ = {float(model.delta):.6g}" if model.delta else "")
+
+
+def _apart(epsilons: Any) -> list[float]:
+    """Those whose names do not run into one another on a logarithmic axis."""
+    kept: list[float] = []
+    for epsilon in epsilons:
+        if not kept or epsilon / kept[-1] >= (epsilons[-1] / epsilons[0]) ** 0.06:
+            kept.append(float(epsilon))
+    return kept
+
+
+def _finished(figure: Any, axes: Any, title: str, path: str | Path | None) -> Any:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True, color=QUIET)
+    axes.set_axisbelow(True)
+    if axes.get_legend_handles_labels()[1]:
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.suptitle(_escaped(title), fontsize=11)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def _mean_and_spread(given: Any) -> tuple[float, float]:
+    """Of scores as a list, or as they are said to be in a tuple."""
+    if isinstance(given, tuple) and len(given) == 2:
+        mean, spread = _number(given[0], "A mean"), _number(given[1], "A standard deviation")
+        if spread < 0:
+            raise InvalidArgument("A standard deviation cannot be negative.")
+        return mean, spread
+    several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | tuple)
+    found = [_number(one, "A score") for one in (given if several else [given])]
+    if not found:
+        raise InvalidArgument("Every ε needs at least one score.")
+    return float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
+
+
+def _number(value: Any, what: str) -> float:
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise InvalidArgument(f"{what} must be a finite number.")
+    return found
+
+
+def _escaped(text: str) -> str:
+    return text.replace("$", r"\$")  # matplotlib would set what is between two dollars as a formula
