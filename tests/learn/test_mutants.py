@@ -14,6 +14,7 @@ import discreet as dp
 from discreet import samplers, testing
 from discreet.guarantees.loss import compose
 from discreet.mechanisms import descent as descending
+from discreet.mechanisms import descent_noise as noises
 from discreet.mechanisms.descent import Descent
 from discreet.queries import examples as summing
 from discreet.queries.examples import Examples, unit_of
@@ -180,15 +181,13 @@ def shuffled_batches(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_count_is_not_charged(patch: pytest.MonkeyPatch) -> None:
-    sound = descending._Noise.guarantee
-    patch.setattr(descending._Noise, "guarantee", lambda self, noise, counting: sound(self, noise, None))
+    sound = noises.StepNoise.guarantee
+    patch.setattr(noises.StepNoise, "guarantee", lambda self, noise, counting: sound(self, noise, None))
 
 
 def one_step_is_charged(patch: pytest.MonkeyPatch) -> None:
-    sound = descending._Noise.guarantee
-    patch.setattr(
-        descending._Noise, "guarantee", lambda self, noise, count: sound(replace(self, steps=1), noise, count)
-    )
+    sound = noises.StepNoise.guarantee
+    patch.setattr(noises.StepNoise, "guarantee", lambda self, noise, count: sound(replace(self, steps=1), noise, count))
 
 
 MUTANTS: list[tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], None]]] = [
@@ -210,8 +209,8 @@ MUTANTS: list[tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], None]]] =
 def test_a_mutant_is_killed(
     mutant: Callable[[pytest.MonkeyPatch], None], check: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    descending._calibrated.cache_clear()
+    noises.calibrated.cache_clear()
     mutant(monkeypatch)
     with pytest.raises(AssertionError):
         check()
-    descending._calibrated.cache_clear()
+    noises.calibrated.cache_clear()

@@ -196,12 +196,13 @@ def canary_score(m: Descent, present: bool) -> float:
 def test_an_audit_with_a_canary_finds_no_more_than_is_claimed_and_fires_without_noise() -> None:
     """False alarms below 1e-5; the attack is good enough to prove a tenth of the claim."""
     kept: dict[str, Any] = {"dimension": 3, "intercept": False, "steps": 1, "clip": 0.5, "size": 10, "average": "last"}
-    m = made(dp.Approx(epsilon=3, delta=1e-5), **kept)
-    found = audit(lambda present: canary_score(m, present), True, False, samples=2000, epsilon=3, delta=1e-5)
+    m = made(dp.Approx(epsilon=10, delta=1e-5), **kept)
+    found = audit(lambda present: canary_score(m, present), True, False, samples=1500, epsilon=10, delta=1e-5)
     assert found.passed, found
-    assert found.epsilon_lower > 0.3
+    assert found.epsilon_lower > 1
+    less = made(dp.Approx(epsilon=3, delta=1e-5), **kept)
     with testing.no_noise():
-        bare = audit(lambda present: canary_score(m, present), True, False, samples=2000, epsilon=3, delta=1e-5)
+        bare = audit(lambda present: canary_score(less, present), True, False, samples=1500, epsilon=3, delta=1e-5)
     assert not bare.passed
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from functools import lru_cache
 from itertools import repeat
 from typing import Any, Literal, Self
 
@@ -14,17 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
-from discreet.errors import IncompatibleGuarantee, InvalidArgument
+from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated, gaussian_delta
-from discreet.guarantees.loss import compose
+from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.mechanisms.combine import Subsampled
+from discreet.mechanisms.descent_noise import StepNoise, calibrated, taught
 from discreet.mechanisms.excess_risk import Descended, drift_term
 from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.laplace import Laplace, taught_sum_scale
+from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.lattice import from_lattice
-from discreet.mechanisms.mechanism import TAUGHT, TIGHT, least_noise, meets, plain_sensitivity, tidy
+from discreet.mechanisms.mechanism import TIGHT, plain_sensitivity
 from discreet.queries.convex import Region, region_of
 from discreet.queries.examples import gradient_sensitivity, one_product_at_a_time, row_norm, unit_of
 from discreet.queries.losses import Loss, Softmax
@@ -36,8 +33,6 @@ from discreet.rational import (
     check_probability,
     exactly,
     float_up,
-    significant,
-    sqrt_up,
 )
 
 Average = Literal["last half", "all", "last"]
@@ -116,7 +111,7 @@ class Descent:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity() if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
         rate = None if self.sampling is None else exactly(self.sampling)
-        return _Noise(bound, self.clip, self.steps, rate, self.size is None).guarantee(self.noise, self.counting)
+        return StepNoise(bound, self.clip, self.steps, rate, self.size is None).guarantee(self.noise, self.counting)
 
     @classmethod
     def for_guarantee(
@@ -145,10 +140,10 @@ class Descent:
             raise InvalidArgument('noise must be "gaussian" or "laplace".')
         counting = None
         if calibration != TIGHT:
-            chosen: Gaussian | Laplace = _taught(guarantee, bound, steps, calibration, noise, unit_of(clip))
+            chosen: Gaussian | Laplace = taught(guarantee, bound, steps, calibration, noise, unit_of(clip))
         else:
-            drawn = _Noise(bound, clip, steps, None if sampling is None else exactly(sampling), size is None)
-            chosen = _calibrated(guarantee, drawn, noise)
+            drawn = StepNoise(bound, clip, steps, None if sampling is None else exactly(sampling), size is None)
+            chosen = calibrated(guarantee, drawn, noise)
             counting = drawn.counting(chosen, isinstance(guarantee, Approx) and not exactly(guarantee.delta))
         return cls(
             noise=chosen,
@@ -325,112 +320,6 @@ def _gap(path: list[Floats], slopes: list[Floats], start: Floats, reach: float) 
 
 NOISE = 1.5
 """How much noise a weight may end with, for rows of norm 1: accuracy is flat from 1 to 2 on what we measured."""
-COUNTED = 10
-"""The rows are counted with so many times the noise, for what one row moves, of all the steps together."""
-
-
-@dataclass(frozen=True)
-class _Noise:
-    """What the promise depends on: the noise of a step, how often it is drawn, of which sample, and who is counted."""
-
-    bound: Sensitivity
-    clip: Number
-    steps: int
-    sampling: Fraction | None
-    counted: bool
-
-    def guarantee(self, noise: Gaussian | Laplace, counting: Gaussian | Laplace | None) -> Guarantee:
-        if self.sampling is not None:
-            if self._rows > 1:
-                raise IncompatibleGuarantee("Several rows of one unit have a coin each: samples protect one row only.")
-            parts = [Subsampled(mechanism=noise, rate=self.sampling).guarantee(self.bound)] * self.steps
-        elif isinstance(noise, Laplace):
-            parts = [noise.guarantee(self.bound, times=self.steps)]
-        else:
-            parts = [noise.guarantee(self.bound)] * self.steps
-        count = [] if counting is None else [counting.guarantee(Sensitivity(self._rows, unit=self.bound.unit, grain=1))]
-        return compose(parts + count)
-
-    @property
-    def _rows(self) -> int:
-        """Rows that a unit may add: one for each clip by which it moves the sum."""
-        return math.ceil(self.bound.exact / exactly(self.clip))
-
-    def counting(self, noise: Gaussian | Laplace, pure: bool) -> Gaussian | Laplace | None:
-        """Noise for the number of rows: a hundredth of the variance that the steps have together, a twentieth of ε."""
-        if not self.counted:
-            return None
-        moved = noise._size / exactly(self.clip)
-        if pure:
-            shared = moved / (self.steps * sqrt_up(Fraction(self.bound.dimension)))
-            return Laplace(scale=tidy(significant(20 * shared, up=True, digits=6)))
-        shared = moved / (sqrt_up(Fraction(self.steps)) * (self.sampling or 1))
-        return Gaussian(stddev=tidy(significant(COUNTED * shared, up=True, digits=6)))
-
-
-@lru_cache(maxsize=256)
-def _calibrated(guarantee: Guarantee, drawn: _Noise, kind: str) -> Gaussian | Laplace:
-    """The least noise, found once: cross-validation asks for the same many times."""
-    family: Any = Gaussian if kind == "gaussian" else Laplace
-    if kind == "gaussian" and isinstance(guarantee, Approx) and not exactly(guarantee.delta):
-        raise InvalidArgument("Gaussian noise cannot keep a pure guarantee. Give a delta, or noise='laplace'.")
-
-    pure = isinstance(guarantee, Approx) and not exactly(guarantee.delta)
-
-    def make(size: Fraction) -> Any:
-        return family._make(size, drawn.bound.grain)
-
-    def keeps(noise: Any) -> bool:
-        return meets(drawn.guarantee(noise, drawn.counting(noise, pure)), guarantee)
-
-    start = _first_guess(guarantee, drawn.bound, drawn.steps)
-    if drawn.sampling is None and (pure or kind == "gaussian"):
-        counted = Fraction(21, 20) if pure else sqrt_up(1 + Fraction(1, COUNTED**2))
-        plain = start * (counted if drawn.counted else 1)
-        for more in (0, Fraction(1, 10**8), Fraction(1, 10**6), Fraction(1, 10**4)):
-            if keeps(made := make(significant(plain * (1 + more), up=True, digits=10))):
-                return made  # type: ignore[no-any-return]
-    if drawn.sampling is None:
-        return least_noise(make, keeps, significant(start, up=True))  # type: ignore[no-any-return]
-    low, high = start / 2, start
-    while not keeps(make(high)):
-        low, high = high, high * 2
-    while keeps(make(low)):
-        low, high = low / 2, low
-        if low < drawn.bound.exact / 8:  # very small samples might need no noise at all: they get some
-            return make(significant(high, up=True, digits=10))  # type: ignore[no-any-return]
-    while high / low > Fraction(1001, 1000):  # numerical composition is slow: to a thousandth, and checked
-        middle = Fraction(math.sqrt(low * high))
-        low, high = (low, middle) if keeps(make(middle)) else (middle, high)
-    return make(significant(high, up=True, digits=10))  # type: ignore[no-any-return]
-
-
-def _first_guess(guarantee: Guarantee, bound: Sensitivity, steps: int) -> Fraction:
-    """√T·Δ/μ, with μ the Gaussian trade-off that the guarantee allows."""
-    if isinstance(guarantee, ZeroConcentrated):
-        return sqrt_up(bound.exact**2 * steps / (2 * exactly(guarantee.rho)))
-    if not isinstance(guarantee, Approx):
-        raise InvalidArgument("Descent is calibrated for Approx, Pure and ZeroConcentrated.")
-    epsilon, delta = float(exactly(guarantee.epsilon)), float(exactly(guarantee.delta))
-    if not delta:
-        return bound.to("L1").exact * steps / exactly(guarantee.epsilon)
-    low, high = 1e-9, 1e4
-    while high / low > 1 + 1e-12:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if gaussian_delta(middle, epsilon) <= delta else (low, middle)
-    return sqrt_up(bound.exact**2 * steps) / Fraction(low)
-
-
-def _taught(
-    guarantee: Guarantee, bound: Sensitivity, steps: int, calibration: str, noise: str, unit: Fraction
-) -> Laplace:
-    if noise != "laplace" or calibration not in (TAUGHT, "L10.T3") or not isinstance(guarantee, Approx):
-        raise InvalidArgument('The documents\' noise is Laplace for Approx: noise="laplace", calibration="taught".')
-    if calibration == TAUGHT:
-        scale = taught_sum_scale("L10.A strong", bound.exact, steps * bound.dimension, guarantee)
-    else:
-        scale = taught_sum_scale("L10.T3", sqrt_up(bound.exact**2 * steps), bound.dimension, guarantee)
-    return Laplace._make(significant(scale, up=True), unit)
 
 
 def best_rate(m: Descent) -> float:
