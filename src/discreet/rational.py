@@ -73,6 +73,14 @@ def check_positive(value: Any, name: str) -> Fraction:
     return exact
 
 
+def check_bound(bound: Number, name: str) -> Fraction:
+    """A public bound on a norm or a target, not so far from 1 that its square is no double; or a typed error."""
+    exact = check_positive(bound, name)
+    if not Fraction(1, 10**100) <= exact <= 10**100:
+        raise InvalidArgument(f"{name} must be between 1e-100 and 1e100.")
+    return exact
+
+
 def check_probability(value: Any, name: str = "probability") -> Fraction:
     """A rational strictly between 0 and 1, or a typed error."""
     exact = exactly(value, name)

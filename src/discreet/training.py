@@ -29,14 +29,22 @@ class Feature:
     choices: tuple[Any, ...] | None = None
 
     @property
+    def listed(self) -> bool:
+        """Whether cells are read one by one; days are numbers, as some are beyond any calendar."""
+        return self.choices is not None and self.kind not in ("date", "timestamp")
+
+    @property
     def names(self) -> list[str]:
         return [self.name] if self.choices is None else [f"{self.name}={choice}" for choice in self.choices]
 
     def columns(self, values: Any) -> NDArray[np.float64]:
         """Rows × the columns made of this one; a value that is no number, or no choice, counts as missing."""
         if self.choices is None:
-            return np.array([[_number(value)] for value in values]) if isinstance(values, list) else _column(values)
-        place = {choice: number for number, choice in enumerate(self.choices)}
+            return (
+                np.array([[number_of_day(value)] for value in values]) if isinstance(values, list) else _column(values)
+            )
+        known = self.choices if self.listed else [number_of_day(choice) for choice in self.choices]
+        place = {choice: number for number, choice in enumerate(known)}
         listed = values if isinstance(values, list) else values.tolist()
         found = np.array([place.get(value, -1) for value in listed], dtype=np.int64).reshape(-1, 1)
         return np.asarray(found == np.arange(len(self.choices)), dtype=np.float64)
@@ -58,13 +66,14 @@ def fitted(estimator: Any, database: Database, plan: Plan, features: Any, target
     """
     chosen = _prepared(estimator, database, plan, features, target)
     if hasattr(estimator, "guarantee"):  # refused before any row is read, where the ledger has not enough left
-        database.ledger.after(estimator.guarantee(n_features=_width(chosen)))
-    kinds = {one.name: "listed" if one.choices is not None else one.kind for one in chosen}
-    if target is not None:
-        kinds[target] = _known(plan)[target]
+        database.ledger.after(estimator._stated(estimator.guarantee(n_features=_width(chosen))))
+    kinds = {one.name: "listed" if one.listed else one.kind for one in chosen}
+    if target is not None and target not in kinds:
+        # whole numbers and text one by one: a missing one must not change how the others are read
+        kinds[target] = "number" if _known(plan)[target] == "number" else "listed"
     found = columns_of(database, plan, list(kinds), kinds)
     table = np.hstack([one.columns(found[one.name]) for one in chosen])
-    labels = [] if target is None else [np.asarray(found[target])]
+    labels = [] if target is None else [_as_column(found[target])]
     done = estimator.fit(table, *labels)
     done.feature_names_in_ = np.array([name for one in chosen for name in one.names], dtype=object)
     return done
@@ -93,9 +102,12 @@ def _prepared(estimator: Any, database: Database, plan: Plan, features: Any, tar
     chosen = _features(plan, features)
     if target is not None and target not in _known(plan):
         raise InvalidArgument(f"There is no column {target}. Known: {', '.join(_known(plan))}.")
-    ranges = _ranges(chosen, estimator)
+    if target is not None and _known(plan)[target] not in ("integer", "number", "boolean", "text"):
+        raise InvalidArgument(f"{target} is neither a number, text nor a condition: it cannot be the target.")
+    inner = "estimator__" if hasattr(estimator, "estimator") else ""  # a search tunes the estimator inside it
+    ranges = _ranges(chosen, getattr(estimator, "estimator", estimator))
     settings = {"ledger": database.ledger, "rows_per_person": rows_of_one(plan)}
-    estimator.set_params(**settings, **({} if ranges is None else {"feature_ranges": ranges}))
+    estimator.set_params(**settings, **({} if ranges is None else {f"{inner}feature_ranges": ranges}))
     return chosen
 
 
@@ -131,6 +143,8 @@ def _declared(column: Column | None) -> Any:
 
 
 def _feature(name: str, kind: str, what: Any) -> Feature:
+    if kind == "other":
+        raise InvalidArgument(f"{name} is neither a number, text, a day nor a condition. Leave it out, or cast it.")
     if isinstance(what, list):
         return Feature(name, kind, choices=tuple(what))
     if kind not in ("integer", "number", "boolean", "date", "timestamp"):
@@ -141,7 +155,7 @@ def _feature(name: str, kind: str, what: Any) -> Feature:
         return Feature(name, kind, between=(-1.0, 1.0) if kind == "boolean" else None)
     if not isinstance(what, tuple) or len(what) != 2:
         raise InvalidArgument(f"{name} needs a pair of ends in parentheses, (0, 120), or choices in brackets.")
-    low, high = (_number(end) for end in what)
+    low, high = (number_of_day(end) for end in what)
     if not low < high:
         raise InvalidArgument(f"The range of {name} must be two numbers, or dates, the smaller one first.")
     return Feature(name, kind, between=(low, high))
@@ -160,7 +174,7 @@ def _ranges(features: list[Feature], estimator: Any) -> list[tuple[float, float]
     return [pair for one in features for pair in one.ranges(share)]
 
 
-def _number(value: Any) -> float:
+def number_of_day(value: Any) -> float:
     """A cell or an end of a range as a number: dates are days since 1970."""
     day = day_of(value)
     if hasattr(day, "toordinal"):
@@ -168,7 +182,16 @@ def _number(value: Any) -> float:
     return number_of(value)
 
 
+def _as_column(values: Any) -> Any:
+    """Targets as an array; cells as they are, where they are listed."""
+    if not isinstance(values, list):
+        return values
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
 def _column(values: Any) -> NDArray[np.float64]:
     if values.dtype.kind in "fiub":
         return np.asarray(values.astype(np.float64)[:, None])
-    return np.array([[_number(value)] for value in values])
+    return np.array([[number_of_day(value)] for value in values])

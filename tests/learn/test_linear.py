@@ -269,8 +269,8 @@ def test_it_works_in_a_pipeline_and_with_tables():
         (LinearRegression(), [1.0], [1.0], "rows and columns"),
         (LinearRegression(), [[1.0]], [1.0, 2.0], "one target"),
         (LinearRegression(), [[1.0]], [[1.0, 2.0]], "one dimension"),
-        (LinearRegression(), [["a"]], [1.0], "numbers"),
-        (LinearRegression(), [[1.0]], ["a"], "numbers"),
+        (LinearRegression(), np.array([["a"]]), [1.0], "numbers"),
+        (LinearRegression(), [[1.0]], np.array(["a"]), "numbers"),
         (Ridge(alpha=-1), [[1.0]], [1.0], "alpha"),
     ],
 )

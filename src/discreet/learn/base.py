@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from discreet.door import through
-from discreet.errors import InvalidArgument
+from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Ledger
+from discreet.mechanisms.mechanism import meets
 from discreet.queries.arrays import here, home, namespace, number_of
 from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
@@ -51,11 +52,16 @@ class Private(BaseEstimator):  # type: ignore[misc]
         return Approx(epsilon=self.epsilon, delta=self.delta) if exact else Pure(epsilon=self.epsilon)
 
     def _release(self, read: Callable[[], Any], mechanism: Any, guarantee: Guarantee, asked: str) -> Release:
-        """Through the door: stated as (ε,δ) where the ledger's rule adds nothing else."""
-        stated = guarantee
-        if self.ledger is not None and self.delta and self.ledger.rule.name in ("basic", "advanced"):
-            stated = self._goal().stated_for(guarantee.protects)
-        return through(read, mechanism, stated, ledger=self.ledger, asked=asked)
+        """Through the one door."""
+        return through(read, mechanism, self._stated(guarantee), ledger=self.ledger, asked=asked)
+
+    def _stated(self, guarantee: Guarantee) -> Guarantee:
+        """What is charged: (ε,δ) as asked for, once it is known to hold, where the ledger's rule adds nothing else."""
+        if self.ledger is None or not self.delta or self.ledger.rule.name not in ("basic", "advanced"):
+            return guarantee
+        if not meets(guarantee, self._goal()):
+            raise IncompatibleGuarantee("The noise does not keep the (ε,δ) that is asked for. This is a bug: tell us.")
+        return self._goal().stated_for(guarantee.protects)
 
 
 def table_of(features: Any) -> tuple[Any, list[str] | None]:
@@ -63,13 +69,12 @@ def table_of(features: Any) -> tuple[Any, list[str] | None]:
 
     What is refused is a matter of shape and type, never of a cell: a cell that is not a number counts as missing.
     """
-    names = getattr(features, "columns", None)
-    listed = None if names is None else [str(name) for name in names]
-    if hasattr(features, "to_numpy") and names is not None:
+    listed = column_names_of(features)
+    if listed is not None and hasattr(features, "to_numpy"):
         features = features.to_numpy()
     if hasattr(features, "tocsr"):
         raise InvalidArgument("Sparse data is not supported: give a dense array, X.toarray().")
-    array = home(features)
+    array = home(_cells(features) if isinstance(features, list | tuple) else features)
     if getattr(array, "ndim", 0) != 2:
         raise InvalidArgument("Features must be rows and columns. Reshape your data, as with X.reshape(-1, 1).")
     if array.shape[1] < 1:
@@ -77,6 +82,32 @@ def table_of(features: Any) -> tuple[Any, list[str] | None]:
     if here(array) and array.dtype.kind == "c":
         raise InvalidArgument("Complex data not supported: give real numbers.")
     return (array if not here(array) or array.dtype.kind in "fiub" else _numbers(array)), listed
+
+
+def column_names_of(table: Any) -> list[str] | None:
+    """The names of the columns of a data frame or an Arrow table; None for anything else."""
+    names = getattr(table, "column_names", None)  # in Arrow `columns` are the columns themselves
+    names = getattr(table, "columns", None) if names is None else names
+    if names is None or not all(isinstance(name, str | int | np.integer) for name in names):
+        return None
+    return [str(name) for name in names]
+
+
+def _cells(rows: Any) -> Any:
+    """Lists as an array: of numbers, or of any cells as they are, so that one of them changes no other's type."""
+    try:
+        array = np.asarray(rows)
+    except ValueError:  # a cell that is itself a list
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind in "fiub":
+        return array
+    lengths = {len(one) if isinstance(one, list | tuple | np.ndarray) else -1 for one in rows}
+    if len(lengths) != 1 or -1 in lengths:
+        raise InvalidArgument("Features must be rows and columns: lists of one length.")
+    array = np.empty((len(rows), lengths.pop()), dtype=object)
+    for place, one in enumerate(rows):
+        array[place, :] = [cell if np.ndim(cell) == 0 else None for cell in one]
+    return array
 
 
 def shortened(rows: Any, norm: Any) -> Any:
@@ -89,7 +120,14 @@ def column_of(targets: Any, who: str) -> Any:
     """Targets in one dimension; a single column is flattened, with scikit-learn's own warning."""
     if targets is None:
         raise InvalidArgument(f"{who} requires y to be passed, but the target y is None.")
-    column = home(targets.to_numpy() if hasattr(targets, "to_numpy") else targets)
+    column: Any
+    if isinstance(targets, list | tuple) and len(targets) and all(np.ndim(cell) == 1 for cell in targets):
+        column = _cells(targets)
+    elif isinstance(targets, list | tuple):
+        column = np.empty(len(targets), dtype=object)
+        column[:] = [cell if np.ndim(cell) == 0 else None for cell in targets]  # one cell changes no other's type
+    else:
+        column = home(targets.to_numpy() if hasattr(targets, "to_numpy") else targets)
     if getattr(column, "ndim", 1) == 2 and column.shape[1] == 1:
         warned = need("sklearn.exceptions", "learn", "discreet.learn").DataConversionWarning
         warnings.warn(

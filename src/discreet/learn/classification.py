@@ -39,6 +39,8 @@ class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
             places = namespace(y).full_like(labels, float("nan"))
         else:
             labels = on_host(y)
+            if labels.dtype.kind not in "fiubUS":
+                return np.array([_place(cell, listed) for cell in labels], dtype=np.float64)
             places = np.full(labels.shape, np.nan)
         for number, label in enumerate(listed):
             places[labels == label] = number
@@ -57,6 +59,14 @@ class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
         """The likeliest class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+
+def _place(cell: Any, listed: list[Any]) -> float:
+    """The place of a label among the classes, NaN for anything else: no cell can stop a fit."""
+    try:
+        return {label: float(number) for number, label in enumerate(listed)}.get(cell, math.nan)
+    except TypeError:
+        return math.nan
 
 
 class LogisticRegression(_Classifier):

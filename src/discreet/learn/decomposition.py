@@ -14,8 +14,8 @@ from discreet.learn.base import Private, table_of
 from discreet.learn.noisy_equations import shrunk
 from discreet.learn.preprocessing import fitted_table
 from discreet.mechanisms.moments import Moments
-from discreet.queries.rounded_rows import RoundedRows, check_bound, check_ranges, cube_norm
-from discreet.rational import Number, check_count, exactly
+from discreet.queries.rounded_rows import RoundedRows, check_ranges, cube_norm
+from discreet.rational import Number, check_bound, check_count, exactly
 
 TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
 check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted

@@ -16,8 +16,8 @@ from discreet.learn.base import Private, column_of, shortened, table_of
 from discreet.learn.noisy_equations import largest_eigenvalue, longest_noise, solved
 from discreet.mechanisms.moments import Moments
 from discreet.queries.arrays import beside, doubles, on_host
-from discreet.queries.rounded_rows import RoundedRows, check_bound, check_ranges, cube_norm
-from discreet.rational import Number, check_count, exactly
+from discreet.queries.rounded_rows import RoundedRows, check_ranges, cube_norm
+from discreet.rational import Number, check_bound, check_count, exactly
 
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.learn").RegressorMixin
 check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted

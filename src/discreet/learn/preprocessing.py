@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import BaseEstimator, Private, table_of
+from discreet.learn.base import BaseEstimator, Private, column_names_of, table_of
 from discreet.mechanisms.group_moments import GroupMoments
 from discreet.queries.arrays import on_host
 from discreet.queries.rounded_rows import RoundedRows, check_ranges
@@ -167,7 +167,7 @@ class OneHot(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.categories_ = [list(one) for one in listed]
         if any(len(set(one)) != len(one) or not one for one in self.categories_):
             raise InvalidArgument("The categories of a column must be different, and at least one.")
-        names = getattr(X, "columns", None)
+        names = column_names_of(X)
         if names is not None:
             self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
         self.n_features_in_ = len(self.categories_)

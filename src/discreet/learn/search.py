@@ -50,20 +50,23 @@ class PrivateSearch(Private):
         if not given or not all(isinstance(one, dict) for one in given):
             raise InvalidArgument('candidates must be a grid such as {"clip": [0.5, 1]}, or a list of settings.')
         fixed = {"epsilon", "delta", "ledger", "rows_per_person", "classes", "target_bound", "feature_norm"}
-        if wrong := sorted(set().union(*given) & (fixed | {"feature_ranges", "fit_intercept", "sampling"})):
+        if wrong := sorted(set().union(*given) & (fixed | {"feature_ranges", "fit_intercept", "sampling", "solver"})):
             raise InvalidArgument(f"{', '.join(wrong)} cannot be searched for: it decides what the promise is about.")
         return list(given)
 
     def _models(self) -> list[Linear]:
         if not isinstance(self.estimator, Linear):
             raise InvalidArgument("PrivateSearch tunes the linear estimators, such as LogisticRegression(…).")
+        if self.estimator.sampling is not None or getattr(self.estimator, "solver", "descent") != "descent":
+            raise InvalidArgument("PrivateSearch tunes descents over all rows: leave sampling= and solver= out.")
         shared = {"epsilon": self.epsilon, "delta": self.delta, "rows_per_person": self.rows_per_person, "ledger": None}
         return [clone(self.estimator).set_params(**one, **shared) for one in self._settings()]
 
     def _tuned(self, features: int, models: list[Linear]) -> TunedDescent:
         return TunedDescent.for_guarantee(
             self._goal(),
-            candidates=[model._described(features, None) for model in models],
+            # the number of tries must not leave: nothing is told on the way
+            candidates=[model._described(features, None) | {"progress": None} for model in models],
             tries=NegativeBinomialTries.for_mean(self.tries),
             unit=self._unit(),
             rows_per_person=self._rows(),

@@ -28,6 +28,7 @@ from discreet.queries.losses import Loss, Softmax
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import (
     Number,
+    check_bound,
     check_count,
     check_positive,
     check_probability,
@@ -82,7 +83,7 @@ class Descent:
         check_count(self.steps, "steps")
         check_count(self.dimension, "dimension")
         for name in ("clip", "feature_norm"):
-            check_positive(getattr(self, name), name)
+            check_bound(getattr(self, name), name)
         if self.learning_rate is not None and self.learning_rate != "bound":
             check_positive(self.learning_rate, "learning_rate")
         if self.size is None and self.counting is None:
@@ -202,7 +203,7 @@ class Descent:
         w_t − w*, and of no more than the diameter.
         """
         sure = check_confidence(confidence)
-        if self._uncertified() not in ("", "descent with momentum has none before it is run"):
+        if self._uncertified() not in ("", MOMENTUM_LATER):
             return self.error(confidence)
         before = self.error(1 - (1 - sure) / 2)
         size, more = float(exactly(self.size or 1)), 1.0
@@ -221,15 +222,13 @@ class Descent:
             return "the weights are not kept in a bounded region"
         if self.average == "last":
             return "the last weights have no bound, an average has"
-        if exactly(self.momentum):
-            return "descent with momentum has none before it is run"
         if self.size is None:
             return "the number of rows is not known before it is counted"
         if self.sampling is not None:
             return "steps that look at samples have none"
         if isinstance(self.loss, Softmax) and not self._unclipped():
             return "the clip may bind, and clipped gradients of several classes are those of no convex loss"
-        return ""
+        return MOMENTUM_LATER if exactly(self.momentum) else ""
 
     def _unclipped(self) -> bool:
         return float(exactly(self.clip)) >= self.loss.lipschitz * float(row_norm(self.feature_norm, self.intercept))
@@ -276,8 +275,8 @@ class Descent:
         with one_product_at_a_time(value):
             for step, part in zip(range(self.steps), seen, strict=False):
                 slopes.append(self._noisy_sum(part, weights.reshape(shape)) / (rows * self._share()))
-                velocity = momentum * velocity + slopes[-1]
-                weights = np.asarray(region.project(weights - rate * velocity))
+                velocity = _held(momentum * velocity + slopes[-1])
+                weights = _held(region.project(_held(weights - rate * velocity)))
                 path.append(weights)
                 if self.progress is not None:
                     self.progress(step + 1, self.steps)
@@ -304,6 +303,11 @@ class Descent:
         return 1.0 if self.sampling is None else float(exactly(self.sampling))
 
 
+def _held(numbers: Any) -> Floats:
+    """Public numbers kept far from infinity, whatever rates were asked for."""
+    return np.clip(np.nan_to_num(np.asarray(numbers, dtype=np.float64)), -(2.0**400), 2.0**400)
+
+
 def _objective(path: list[Floats], slopes: list[Floats]) -> Floats:
     """How the mean loss changed after each step but the last, by the trapezoids of the noisy gradients on the way."""
     ends = zip(path, path[1:], slopes, slopes[1:], strict=False)
@@ -318,6 +322,7 @@ def _gap(path: list[Floats], slopes: list[Floats], start: Floats, reach: float) 
     return own + reach * float(np.linalg.norm(np.mean(slopes, axis=0)))
 
 
+MOMENTUM_LATER = "descent with momentum has none before it is run"
 NOISE = 1.5
 """How much noise a weight may end with, for rows of norm 1: accuracy is flat from 1 to 2 on what we measured."""
 

@@ -88,6 +88,8 @@ def calibrated(guarantee: Guarantee, drawn: StepNoise, kind: str) -> Gaussian | 
     low, high = start / 2, start
     while not keeps(make(high)):
         low, high = high, high * 2
+        if high > start * 2**60:
+            raise InvalidArgument("No amount of this noise keeps the promise asked for. Ask for a weaker one.")
     while keeps(make(low)):
         low, high = low / 2, low
         if low < drawn.bound.exact / 8:  # very small samples might need no noise at all: they get some

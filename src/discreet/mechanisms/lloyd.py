@@ -16,9 +16,9 @@ from discreet.guarantees.unit import Unit
 from discreet.mechanisms.lattice import step_for
 from discreet.mechanisms.mechanism import plain_sensitivity, tidy
 from discreet.mechanisms.moments import calibrated, noisy_units, within_deviations
-from discreet.queries.rounded_rows import Block, Floats, RoundedRows, check_bound, cube_norm, exact_sums, unit_of
+from discreet.queries.rounded_rows import Block, Floats, RoundedRows, cube_norm, exact_sums, unit_of
 from discreet.queries.sensitivity import Sensitivity
-from discreet.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
+from discreet.rational import Number, check_bound, check_count, check_positive, exactly, significant, sqrt_up
 
 _PUBLIC_POINTS = 2**12
 _LEAST = 3.0  # deviations of a count: a cluster with fewer rows may as well be empty

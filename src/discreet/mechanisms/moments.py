@@ -22,9 +22,9 @@ from discreet.guarantees.unit import Unit
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.lattice import from_lattice, step_for
 from discreet.mechanisms.mechanism import least_noise, meets, plain_sensitivity, tidy
-from discreet.queries.rounded_rows import Block, Floats, RoundedRows, check_bound, exact_sums, unit_of
+from discreet.queries.rounded_rows import Block, Floats, RoundedRows, exact_sums, unit_of
 from discreet.queries.sensitivity import Sensitivity
-from discreet.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
+from discreet.rational import Number, check_bound, check_count, check_positive, exactly, significant, sqrt_up
 
 PARTS = ("square", "product", "sum", "target", "count")
 """What may be released: Σ x xᵀ, Σ x·y, Σ x, Σ y and the number of rows."""

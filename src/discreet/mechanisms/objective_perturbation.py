@@ -233,7 +233,7 @@ class ObjectivePerturbation:
             float(check_positive(size, "size")),
             float(check_positive(self.radius if norm is None else norm, "norm")),
         )
-        if longest > exactly(self.radius):
+        if norm is not None and exactly(norm) > exactly(self.radius):
             raise InvalidArgument("norm must be at most the radius within which weights are held.")
         linear = _length(self.noise, self.dimension, (1 - sure) / 2)
         if linear > 7 * self.most_rows * float(self._slope):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -81,9 +82,9 @@ def doubles_of(flags: Any, like: Any) -> Any:
 
 def number_of(cell: Any) -> float:
     """A cell as a double: NaN for what is no number, infinite for one beyond all doubles."""
-    if not isinstance(cell, int | float | np.number):
+    if not isinstance(cell, int | float | Decimal | np.number | np.bool_) or isinstance(cell, np.complexfloating):
         return np.nan
     try:
         return float(cell)
-    except (OverflowError, TypeError):
+    except (ArithmeticError, TypeError, ValueError):
         return np.inf

@@ -57,8 +57,12 @@ class WithinRadius:
         check_positive(self.radius, "radius")
 
     def project(self, point: Floats) -> Floats:
-        radius, size = float(exactly(self.radius)), float(np.linalg.norm(point))
-        return point if size <= radius else point * (radius / size)
+        radius, largest = float(exactly(self.radius)), float(np.abs(point).max(initial=0.0))
+        if largest == 0:
+            return point
+        scaled = point / largest  # its norm cannot overflow
+        size = float(np.linalg.norm(scaled))
+        return point if size * largest <= radius else scaled * (radius / size)
 
     def reach(self, dimension: int) -> float:
         return float(exactly(self.radius)) * (1 + 1e-12)

@@ -24,7 +24,7 @@ from discreet.guarantees.unit import Unit, row
 from discreet.queries.arrays import beside, doubles, doubles_of, here, home, integers, namespace, on_host, whole_beside
 from discreet.queries.losses import Loss, Softmax
 from discreet.queries.sensitivity import Sensitivity
-from discreet.rational import Number, check_count, check_positive, exactly, float_up, power_of_two_below, sqrt_up
+from discreet.rational import Number, check_bound, check_count, exactly, float_up, power_of_two_below, sqrt_up
 
 BLOCK = 2**13
 """Rows whose parts, of at most 2^40 units each, a double still adds exactly."""
@@ -71,7 +71,7 @@ class Examples:
         rows = home(features)
         if rows.ndim != 2 or rows.shape[1] < 1:
             raise InvalidArgument("Features must be a table of rows and columns: an array of two dimensions.")
-        self.intercept, self.norm = bool(intercept), check_positive(feature_norm, "feature_norm")
+        self.intercept, self.norm = bool(intercept), check_bound(feature_norm, "feature_norm")
         self.columns = int(rows.shape[1])
         self._bits = min(20, (52 - math.ceil(math.log2(self.columns))) // 2)
         goal = beside(home(targets), rows) if not here(rows) else np.asarray(targets, np.float64)
@@ -89,9 +89,9 @@ class Examples:
         self._worth, self._inverse, self._goal = (xp.zeros((padded,), **like) for _ in range(3))
         for start in range(0, count, BLOCK):
             part = slice(start, min(start + BLOCK, count))
-            self._rows[part], self._worth[part], self._inverse[part] = self._whole(
-                rows[part], goal[part], offset, scale
-            )
+            with np.errstate(all="ignore"):  # a warning would tell of a cell
+                found = self._whole(rows[part], goal[part], offset, scale)
+            self._rows[part], self._worth[part], self._inverse[part] = found
             self._goal[part] = xp.where(xp.isfinite(goal[part]), goal[part], xp.zeros_like(goal[part]))
 
     def _whole(self, rows: Any, goal: Any, offset: Any, scale: Any) -> tuple[Any, Any, Any]:
@@ -167,6 +167,7 @@ class Examples:
         for start in range(0, int(self._rows.shape[0]), BLOCK):
             part = slice(start, start + BLOCK)
             marks = judge(self._scores(part, step), self._goal[part])
+            marks = namespace(marks).where(marks == marks, marks, namespace(marks).zeros_like(marks))
             total += int(integers(marks * doubles_of(self._inverse[part] > 0, self._goal[part])).sum())
         return total
 
@@ -177,10 +178,12 @@ class Examples:
 
     def _whole_weights(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
         """Weights as whole numbers of 2^-p, so fine that a score is still below 2^53; and 2^-p."""
-        longest = float(np.sqrt((weights**2).sum(1).max(initial=0)))
-        if longest == 0:
-            return weights, 1.0
-        room = 51 - self._bits - math.ceil(math.log2(self.columns) / 2) - math.frexp(longest)[1]
+        largest = float(np.abs(weights).max(initial=0))
+        if not 0 < largest < 2.0**500:  # public numbers; weights are held far below by descent
+            return np.zeros_like(weights), 1.0
+        _, exponent = math.frexp(largest)
+        longest = float(np.sqrt((np.ldexp(weights, -exponent) ** 2).sum(1).max()))
+        room = 51 - self._bits - math.ceil(math.log2(self.columns) / 2) - math.frexp(longest)[1] - exponent
         return np.rint(np.ldexp(weights, room)), math.ldexp(1.0, -room)
 
     def _parts(self, step: _Step) -> Iterator[NDArray[np.int64]]:
@@ -238,8 +241,10 @@ class _Step:
         xp, most = namespace(scores), self.clip * inverse
         if not isinstance(self.loss, Softmax):
             slopes = self.loss.derivative(scores[0], goal)
+            slopes = xp.where(slopes == slopes, slopes, xp.zeros_like(slopes))
             return xp.where(slopes > most, most, xp.where(slopes < -most, -most, slopes))[None, :]
         slopes = self.loss.residuals(scores, goal)
+        slopes = xp.where(slopes == slopes, slopes, xp.zeros_like(slopes))
         squared = slopes[0] * slopes[0]
         for one in slopes[1:]:
             squared = squared + one * one

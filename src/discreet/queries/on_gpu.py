@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.queries.arrays import beside, namespace
-from discreet.queries.examples import Examples, unit_of
+from discreet.queries.examples import Examples, PlainRows, unit_of
 from discreet.queries.fused import MOST_COLUMNS, FusedPass
 from discreet.queries.losses import Huber, HuberHinge, Logistic, Loss, Pinball, Poisson, Softmax
-from discreet.rational import Number
+from discreet.rational import Number, exactly
 
 
 def examples_of(features: Any, targets: Any, **kept: Any) -> Examples | OnGpu:
@@ -69,7 +70,9 @@ class OnGpu:
 
     def sums(self, weights: NDArray[np.float64], loss: Loss | Softmax, clip: Number) -> NDArray[Any]:
         """Σ clipped gradients, as whole numbers of `unit_of(clip)`: the promise of `Examples.sums`."""
-        if isinstance(loss, Softmax):
+        if isinstance(loss, Softmax) or not _moderate(clip, self.norm, *_described(loss).values()):
+            return self._slow().sums(weights, loss, clip)
+        if np.abs(weights).max(initial=0) > 2.0**100:
             return self._slow().sums(weights, loss, clip)
         if self._fast is None or self._fast[0] != (loss, clip):
             fast = FusedPass(
@@ -90,6 +93,10 @@ class OnGpu:
         """As `Examples.judged`."""
         return self._slow().judged(weights, judge)
 
+    def plain(self) -> PlainRows:
+        """As `Examples.plain`."""
+        return self._slow().plain()
+
     def sample(self, chosen: NDArray[np.bool_]) -> Examples:
         """The chosen rows only."""
         return self._slow().sample(chosen)
@@ -98,6 +105,11 @@ class OnGpu:
         if self._plain is None:
             self._plain = Examples(self._rows, self._goal, feature_norm=self.norm, intercept=self.intercept)
         return self._plain
+
+
+def _moderate(*values: Any) -> bool:
+    """Whether all numbers are such as the fused pass takes, and weights with them stay within its floats."""
+    return all(isinstance(value, str) or Fraction(1, 2**40) <= exactly(value) <= 2**40 for value in values)
 
 
 def _described(loss: Any) -> dict[str, Any]:

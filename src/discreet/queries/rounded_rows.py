@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.queries.arrays import home, on_host
-from discreet.rational import Number, check_positive, exactly, power_of_two_below, sqrt_up
+from discreet.queries.arrays import home, number_of, on_host
+from discreet.rational import Number, check_bound, exactly, power_of_two_below, sqrt_up
 
 Floats = NDArray[np.float64]
 Block = tuple[Floats, Floats]
@@ -35,14 +35,6 @@ def unit_of(bound: Number) -> Fraction:
 def cube_norm(features: int) -> Fraction:
     """The longest that a row of so many columns within [−1, 1] can be: √features, rounded up."""
     return sqrt_up(Fraction(features))
-
-
-def check_bound(bound: Number, name: str) -> Fraction:
-    """A public bound on a norm or a target, not so far from 1 that its square is no double; or a typed error."""
-    exact = check_positive(bound, name)
-    if not Fraction(1, 10**100) <= exact <= 10**100:
-        raise InvalidArgument(f"{name} must be between 1e-100 and 1e100.")
-    return exact
 
 
 def check_ranges(ranges: Any, features: int | None = None) -> Floats:
@@ -155,7 +147,7 @@ def _doubles(targets: NDArray[Any]) -> Floats:
     """Targets as numbers; what is not one counts as missing, so that no target can stop a fit."""
     if targets.dtype.kind != "O":
         return targets.astype(np.float64)
-    return np.array([float(t) if isinstance(t, int | float | np.number) else np.nan for t in targets], np.float64)
+    return np.array([number_of(target) for target in targets], np.float64)
 
 
 def exact_sums(blocks: Iterable[Block], parts: Callable[[Block], list[Floats]]) -> list[NDArray[Any]]:
