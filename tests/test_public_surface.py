@@ -35,6 +35,7 @@ PUBLIC = [
     "Exponential",
     "Functions",
     "Gaussian",
+    "GaussianProcess",
     "GaussianTradeoff",
     "Grid",
     "Guarantee",

@@ -36,6 +36,7 @@ from discreet.mechanisms.cumulative import CumulativeCounts, QuantilesFromCounts
 from discreet.mechanisms.exponential import Exponential, PermuteAndFlip
 from discreet.mechanisms.factorization import PrefixSums
 from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.gaussian_process import GaussianProcess
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.multiplicative_weights import MultiplicativeWeights
 from discreet.mechanisms.noisy_argmax import NoisyArgmax
@@ -130,6 +131,7 @@ __all__ = [
     "Each",
     "Exponential",
     "Gaussian",
+    "GaussianProcess",
     "KeySelection",
     "Laplace",
     "MultiplicativeWeights",

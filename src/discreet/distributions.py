@@ -9,6 +9,7 @@ import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from discreet.database import Database
 from discreet.engines.words import few_of_each, quoted
 from discreet.errors import InvalidArgument
+from discreet.functions.density import Density, process_for
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.mechanisms.cumulative import CumulativeCounts
@@ -38,6 +40,7 @@ from discreet.statistics.distribution import Distribution
 from discreet.synthetic import Declared, MadeUp, Synthesis
 from discreet.synthetic.table import SyntheticTable
 
+DAYS = ("date", "timestamp")
 EPOCH = datetime.date(1970, 1, 1)
 """Dates are numbers of days from here."""
 
@@ -279,6 +282,37 @@ def synthetic(
         sensitivity,
         what=f"made-up rows of {', '.join(columns)} from {' '.join(plan.question.text.split())}",
         read=lambda: declared.codes(columns_of(database, plan, list(columns), read_as)),
+        finish=finish,
+    )
+
+
+def density(
+    database: Database, plan: Plan, columns: Sequence[str], ranges: Sequence[Any], bandwidth: Any, kinds: Sequence[str]
+) -> Drawing:
+    """The density of up to three columns, as one function; without a bandwidth, one by rule, found in the release."""
+    unit, rows = database.schema.unit, rows_of_one(plan)
+    ends = [_in_days(pair) if kind in DAYS else pair for pair, kind in zip(ranges, kinds, strict=True)]
+    if bandwidth is None and len(columns) > 1:
+        raise InvalidArgument("Say the bandwidth, one for each column: only one column has a rule for it.")
+    width = Fraction(exactly(ends[0][1]) - exactly(ends[0][0])) / 100 if bandwidth is None else bandwidth
+    process = process_for(allowed(plan), between=ends, bandwidth=width, unit=unit, rows_per_person=rows)
+
+    def read() -> Any:
+        found = columns_of(database, plan, list(columns), dict(zip(columns, kinds, strict=True)))
+        return process.features.counts(np.stack([np.asarray(found[name], np.float64) for name in columns], axis=1))
+
+    def finish(release: Release) -> Any:
+        drawn = release.value
+        made = Density(process, np.asarray(drawn["coefficients"]), float(drawn["size"]), release)
+        return made.smooth_by_rule() if bandwidth is None else made
+
+    return drawing(
+        database,
+        plan,
+        process,
+        process.sensitivity(unit, rows),
+        what=f"density of {', '.join(columns)} from {' '.join(plan.question.text.split())}",
+        read=read,
         finish=finish,
     )
 

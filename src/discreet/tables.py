@@ -17,6 +17,7 @@ from discreet.door import through
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
+from discreet.functions.density import Density
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.ledger import Identity, Ledger
 from discreet.policy import check_type
@@ -177,6 +178,35 @@ class PrivateTable:
                 raise InvalidArgument(f"{name} is neither a number, text, a date nor a condition. Leave it out.")
         options = {"rows": rows, "rounds": rounds, "progress": progress or self._told}
         return self._drawn(distributions.synthetic(database, plan, columns, kinds=kinds, **options))  # type: ignore[return-value]
+
+    def density(
+        self,
+        column: str | Sequence[str],
+        *,
+        between: Any,
+        bandwidth: Any = None,
+        epsilon: Any,
+        delta: Any = 0,
+        where: str | None = None,
+    ) -> Density:
+        """The density of a column, or of up to three, as one function: a release that answers at every point.
+
+        `between` is a pair of public ends, or a list of pairs; values beyond are moved to the ends. `bandwidth` is the
+        width of the kernel, one or one for each column; of one column it is found by rule in the release itself, free,
+        when it is not given. With `delta=0` noise is Laplace.
+        """
+        columns = [column] if isinstance(column, str) else list(column)
+        ranges = [between] if isinstance(column, str) else list(between)
+        if not 1 <= len(columns) <= 3 or len(ranges) != len(columns):
+            raise InvalidArgument("A density has one to three columns, with one pair of ends for each.")
+        text = f"SELECT COUNT(*) AS n FROM {NAME}{_where(where)}"
+        given = dict(zip(columns, ranges, strict=True))
+        database, plan = self._asked(text, given, {}, epsilon, delta)
+        kinds = [database.schema.tables[NAME].columns[name].type for name in columns]
+        for name, kind in zip(columns, kinds, strict=True):
+            if kind not in ("integer", "number", "date", "timestamp"):
+                raise InvalidArgument(f"{name} is {kind}: a density is of numbers or dates.")
+        return self._drawn(distributions.density(database, plan, columns, ranges, bandwidth, kinds))  # type: ignore[return-value]
 
     # --- models -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""Answers that are functions: densities, regression curves, and rows that are curves."""

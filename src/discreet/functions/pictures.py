@@ -1,0 +1,43 @@
+"""Functions as pictures: a curve with its band, or a map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.rational import exactly
+
+_INK, _BAND = "#1f4e79", "#9ec3e6"
+
+
+def density_plot(density: Any, path: str | None, title: str | None) -> Any:
+    """The curve of one column with the band that holds everywhere at once (95%), or a map of two."""
+    plt = need("matplotlib.pyplot", "plot", "density.plot")
+    axes = density.features.axes
+    if len(axes) > 2:
+        raise InvalidArgument("A picture shows one column or two.")
+    figure, panel = plt.subplots(figsize=(7, 4) if len(axes) == 1 else (6, 5), layout="constrained")
+    if len(axes) == 1:
+        places, heights = density.grid(1024)
+        panel.plot(places, heights, color=_INK, linewidth=1.8, label="private density")
+        band = density.error(0.95)
+        if band.amount is not None:
+            label = f"± {band.amount:.3g} everywhere (95%)"
+            panel.fill_between(
+                places, heights - band.amount, heights + band.amount, color=_BAND, alpha=0.5, label=label
+            )
+        panel.axhline(0, color="0.6", linewidth=0.8)
+        panel.set_xlim(float(exactly(axes[0].low)), float(exactly(axes[0].high)))
+        panel.set_ylabel("density")
+        panel.legend(frameon=False)
+        panel.spines[["top", "right"]].set_visible(False)
+    else:
+        (x, y), heights = density.grid(128)
+        shown = panel.pcolormesh(x, y, heights.T, cmap="Blues", shading="nearest")
+        figure.colorbar(shown, ax=panel, label="density")
+    panel.set_title(title or f"{density.release.guarantee}", fontsize=10)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+        plt.close(figure)
+    return figure
