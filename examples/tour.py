@@ -64,7 +64,7 @@ r = dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=1), choices=["a", "b"])
 print(r.guarantee())
 g = m.guarantee(sensitivity=1)
 print(dp.compose([g] * 100).epsilon_at(delta=1e-6))  # numerically tight, parameters fixed in advance
-print(dp.Gaussian, dp.Exponential, dp.NoisyArgmax, dp.Each, dp.Composed, dp.Subsampled)
+print(dp.Gaussian, dp.Exponential, dp.NoisyArgmax, dp.GaussianProcess, dp.Each, dp.Composed, dp.Subsampled)
 print(dp.verify(r).delta_at(epsilon=0.5))  # exact, by enumeration, for any finite mechanism
 space = dp.Interval(0, 120)
 print(dp.least_error(space, dp.Approx(epsilon=1, delta=1e-6)))  # least error any mechanism could have
@@ -77,6 +77,11 @@ model.fit(X, y)  # numpy, or a torch tensor on the GPU
 print(model.release_.error(0.95))  # excess risk bound
 dp.learn.LinearRegression(epsilon=1, delta=1e-6, feature_norm=1.0, target_bound=1.0, fit_intercept=False).fit(X, y)
 print(visits.fit(model, features=["age", "cost"], target="readmitted").coef_)
+
+density = visits.density("cost", bandwidth=200, between=(0, 5000), epsilon=1, delta=1e-6)
+print(
+    density(1200.0), density.error(0.95), density.sample(1000)[:3], density.plot("cost.png")
+)  # same point, same answer
 
 # What a person sees
 answer = dp.release(41, m, sensitivity=1, ledger=ledger)
