@@ -172,26 +172,26 @@ class Examples:
         return total
 
     def _step(self, matrix: NDArray[np.float64], loss: Any, clip: Number) -> _Step:
-        whole, shift = self._whole_weights(matrix[:, : self.columns])
+        coarse = self._coarse(matrix[:, : self.columns])
         constant = matrix[:, self.columns] if self.intercept else np.zeros(len(matrix))
-        return _Step(loss, float(exactly(clip)), float(1 / unit_of(clip)), whole, shift, constant)
+        return _Step(loss, float(exactly(clip)), float(1 / unit_of(clip)), coarse, constant)
 
-    def _whole_weights(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """Weights as whole numbers of 2^-p, so fine that a score is still below 2^53; and 2^-p."""
+    def _coarse(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights rounded to multiples of a 2^-p, so fine that a score is still below 2^53 of them."""
         largest = float(np.abs(weights).max(initial=0))
         if not 0 < largest < 2.0**500:  # public numbers; weights are held far below by descent
-            return np.zeros_like(weights), 1.0
+            return np.zeros_like(weights)
         _, exponent = math.frexp(largest)
         longest = float(np.sqrt((np.ldexp(weights, -exponent) ** 2).sum(1).max()))
         room = 51 - self._bits - math.ceil(math.log2(self.columns) / 2) - math.frexp(longest)[1] - exponent
-        return np.rint(np.ldexp(weights, room)), math.ldexp(1.0, -room)
+        return np.ldexp(np.rint(np.ldexp(weights, room)), -room)
 
     def _parts(self, step: _Step) -> Iterator[NDArray[np.int64]]:
         count, wide = int(self._rows.shape[0]), not here(self._rows)
-        many = BLOCK * (_MANY if wide else 1)
+        workers = 1 if wide or not self.large else min(os.cpu_count() or 1, -(-count // BLOCK))
+        many = BLOCK * _MANY if wide else -(-count // (workers * -(-count // (workers * BLOCK)))) if count else 1
         blocks = [slice(start, min(start + many, count)) for start in range(0, count, many)]
-        workers = min(os.cpu_count() or 1, len(blocks))
-        if wide or workers == 1 or not self.large:
+        if workers == 1:
             yield from (self._block(part, step) for part in blocks)
             return
         spans = [blocks[i * len(blocks) // workers : (i + 1) * len(blocks) // workers] for i in range(workers)]
@@ -209,17 +209,19 @@ class Examples:
 
     def _block(self, part: slice, step: _Step) -> NDArray[np.int64]:
         rows, worth, xp = self._rows[part], self._worth[part], namespace(self._rows)
-        slopes = step.clipped(self._scores(part, step), self._goal[part], self._inverse[part])
-        sums = _exact_sums(xp.trunc(slopes * (worth * step.fine)), rows)
+        slopes = step.clipped(self._scores(part, step), self._goal[part], self._inverse[part]) * step.fine
+        sums = _exact_sums(xp.trunc(slopes * worth), rows)
         if not self.intercept:
             return sums
-        constant = _exact_sums(xp.trunc(slopes * step.fine), None)
+        constant = _exact_sums(xp.trunc(slopes), None)
         return np.concatenate([sums, constant[:, None]], axis=1)
 
     def _scores(self, part: slice, step: _Step) -> Any:
         rows = self._rows[part]
-        scores = _products(beside(step.weights, rows), rows) * (self._worth[part] * step.shift)
-        return scores + beside(step.constant, rows)[:, None]
+        scores = _products(beside(step.weights, rows), rows)
+        scores *= self._worth[part]
+        scores += beside(step.constant, rows)[:, None]
+        return scores
 
 
 class PlainRows(NamedTuple):
@@ -232,8 +234,8 @@ class PlainRows(NamedTuple):
 class _Step:
     """What is the same for all rows in one pass: weights as whole numbers, the loss and the clip."""
 
-    def __init__(self, loss: Any, clip: float, units: float, weights: Any, shift: float, constant: Any) -> None:
-        self.loss, self.clip, self.weights, self.shift, self.constant = loss, clip, weights, shift, constant
+    def __init__(self, loss: Any, clip: float, units: float, weights: Any, constant: Any) -> None:
+        self.loss, self.clip, self.weights, self.constant = loss, clip, weights, constant
         self.fine = units * (1 - 2.0**-45)  # past any rounding of the few floating-point steps of a row
 
     def clipped(self, scores: Any, goal: Any, inverse: Any) -> Any:
@@ -242,7 +244,7 @@ class _Step:
         if not isinstance(self.loss, Softmax):
             slopes = self.loss.derivative(scores[0], goal)
             slopes = xp.where(slopes == slopes, slopes, xp.zeros_like(slopes))
-            return xp.where(slopes > most, most, xp.where(slopes < -most, -most, slopes))[None, :]
+            return xp.minimum(xp.maximum(slopes, -most), most)[None, :]
         slopes = self.loss.residuals(scores, goal)
         slopes = xp.where(slopes == slopes, slopes, xp.zeros_like(slopes))
         squared = slopes[0] * slopes[0]
@@ -268,6 +270,8 @@ def _exact_sums(whole: Any, rows: Any) -> NDArray[np.int64]:
     if whole.shape[1] <= BLOCK:
         if rows is None:
             return on_host(whole.sum(1)).astype(np.int64)
+        if here(rows):  # `@` holds up the other threads when its result is short, `dot` never does
+            return np.atleast_2d(np.dot(whole[0] if len(whole) == 1 else whole, rows)).astype(np.int64)
         sums = (whole[0] @ rows)[None, :] if whole.shape[0] == 1 else whole @ rows
         return on_host(sums).astype(np.int64)
     blocks = whole.reshape(whole.shape[0], -1, BLOCK)  # the device's arrays are padded to whole blocks
