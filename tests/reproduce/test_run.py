@@ -21,6 +21,7 @@ NAMES = (
     "table-5",
     "table-6",
     "table-7",
+    "figures-1-3",
     "repetition",
     "remark-7.3",
     "nineteen-or-twenty",

@@ -15,6 +15,7 @@ from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.unit import Unit
 from discreet.mechanisms.gaussian_process import GaussianProcess
 from discreet.queries.rkhs import FourierFeatures
 from discreet.rational import Number, check_count, check_positive, exactly
@@ -31,7 +32,7 @@ class Density:
     Call it at points: any number of them, at no further cost; the same point has the same answer for ever, also after
     pickling. It may be a little below 0 or of a mass that is not quite 1 on the range, as noise and kernels reach
     beyond; `projected` is the nearest true density on a grid, which `cdf`, `quantile` and `sample` use. `smooth` widens
-    the bandwidth, free.
+    the bandwidth, free. Values beyond the range were moved to its ends, where they pile up: declare one that holds them.
 
     >>> import discreet as dp
     >>> rows = np.random.default_rng(1).normal(3, 1, 5000)
@@ -273,23 +274,27 @@ def density_of(
     bandwidth: Any,
     guarantee: Guarantee,
     size: Number | None = None,
+    unit: Unit | None = None,
     ledger: Any = None,
     rows_per_person: int = 1,
     calibration: str = "tight",
 ) -> Density:
-    """The private density of an array: a column, or rows of up to three. `table.density` is for tables."""
+    """The private density of an array: a column, or rows of up to three. `table.density` is for tables.
+
+    `unit` is whom to protect without a ledger, by default one row, added or removed; `size` the public number of rows.
+    """
     from discreet.door import through
 
+    unit = unit if ledger is None else ledger.protects
     process = process_for(
         guarantee,
         between=between,
         bandwidth=bandwidth,
         size=size,
-        unit=None if ledger is None else ledger.protects,
+        unit=unit,
         rows_per_person=rows_per_person,
         calibration=calibration,
     )
-    unit = None if ledger is None else ledger.protects
     promised = process.guarantee(process.sensitivity(unit, rows_per_person))
     asked = f"a density of {len(process.features.axes)} columns"  # type: ignore[union-attr]
     release = through(lambda: process.features.counts(rows), process, promised, ledger=ledger, asked=asked)

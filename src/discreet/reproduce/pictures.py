@@ -157,6 +157,33 @@ def _wrong(figure: Any, experiment: Experiment) -> None:
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 
+def _density(figure: Any, experiment: Experiment) -> None:
+    panels = figure.subplots(1, 3)
+    points, estimate = experiment.series["points"], experiment.series["estimate"]
+    for axes, row, curves in zip(panels, experiment.rows, experiment.series["curves"], strict=True):
+        axes.plot(points, experiment.series["truth"], color=QUIET, linewidth=5, label="the true density")
+        axes.plot(points, estimate, "--", color=OBSERVED, linewidth=1.5, label="estimate without noise", zorder=4)
+        axes.plot(points, curves.as_printed, color=PRINTED, linewidth=1.6, label="as printed: NOT PRIVATE")
+        axes.plot(points[0], estimate[0], "o", color=PRINTED, markersize=8, markerfacecolor="white", zorder=5,
+                  clip_on=False, linestyle="none", label="published without noise")  # fmt: skip
+        axes.plot(points, curves.taught, color=TAUGHT, linewidth=1.6, label="taught, corrected")
+        axes.plot(points, curves.tight, color=TIGHT, linewidth=2.2, label="tight")
+        low, high = axes.get_ylim()
+        axes.set(ylim=(low, high + 0.42 * (high - low)), xlim=(points[0], points[-1]), xlabel="x")
+        axes.set_xticks(range(-1, 8, 2))
+        axes.set_title(f"(ε, δ) = {row['promise']} claimed")
+        kept = (
+            (PRINTED, "δ = 1 as printed"),
+            (PRINTED, f"δ = {round(row['delta_printed'], 4):g} its half noise alone"),
+            (TAUGHT, f"δ = {round(row['delta_taught'], 4):g} taught, corrected"),
+            (TIGHT, f"δ = {round(row['delta_tight'], 4):g} tight"),
+        )
+        for line, (color, words) in enumerate(kept):
+            axes.text(0.04, 0.98 - 0.068 * line, words, transform=axes.transAxes, va="top", color=color, fontsize=9.5)
+    panels[0].set_ylabel("density")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+
+
 def _repetition(figure: Any, experiment: Experiment) -> None:
     axes = figure.subplots()
     times, once = experiment.series["times"], experiment.series["once"]
@@ -240,6 +267,7 @@ PICTURES: dict[str, Callable[[Any, Experiment], None]] = {
     "table-5": _truth,
     "table-6": _most_frequent,
     "table-7": _wrong,
+    "figures-1-3": _density,
     "repetition": _repetition,
     "remark-7.3": _remark,
     "nineteen-or-twenty": _distinguishing,

@@ -14,6 +14,7 @@ from discreet.reproduce import (
     distinguishing,
     numeric,
     pictures,
+    private_density,
     repeated_values,
     repetition,
     scaled_metric,
@@ -24,6 +25,7 @@ from discreet.reproduce.people import People, generate
 EXPERIMENTS: tuple[tuple[str, Callable[[People], tuple[Experiment, ...]]], ...] = (
     ("salaries with Laplace noise", numeric.run),
     ("states by randomized response", categorical.run),
+    ("a private density", private_density.run),
     ("private once, not twice", repetition.run),
     ("the false Remark 7.3", scaled_metric.run),
     ("19 or 20?", distinguishing.run),
