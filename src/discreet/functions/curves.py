@@ -9,9 +9,7 @@ last. Source: [T.3.4], [T.4.3]; Mirshani-Reimherr-Slavković 2019.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
+from discreet.functions.cosines import ALL, Cosines, CurveRows, cosines_for
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
@@ -28,158 +27,18 @@ from discreet.learn.linear import LeastSquares
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.moments import Moments
 from discreet.queries.arrays import on_host
-from discreet.queries.rounded_rows import BLOCK, Block, RoundedRows
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_bound, check_count, exactly, sqrt_up
 
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.functions.curves").RegressorMixin
 check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.functions.curves").check_is_fitted
 Floats = NDArray[np.float64]
-ALL = "all"
-_FINE = 16  # places that are looked at from one point to the next
 _UP = 1.01  # for what a function of so low a degree may do between those places
 _DECAYS = np.arange(0.0, 3.25, 0.5)
 _SIZES = np.linspace(-18.0, 4.0, 45)
 
 
 # --- curves as vectors ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Cosines:
-    """`size` functions 1, √2·cos(πu), √2·cos(2πu), … that are orthonormal for the mean over the points.
-
-    u runs from 1/2m at the first of the m points to 1 − 1/2m at the last, by equal steps from point to point and
-    linearly between: at the points themselves this is the discrete cosine transform, however they lie.
-    """
-
-    points: tuple[float, ...]
-    size: int
-
-    def __call__(self, where: Any) -> Floats:
-        """The functions at these places, a row for each."""
-        places = np.asarray(where, dtype=np.float64)
-        ends = self.points[0], self.points[-1]
-        if not (np.isfinite(places).all() and (places >= ends[0]).all() and (places <= ends[1]).all()):
-            raise InvalidArgument(f"A curve is known from its first point to its last: {ends[0]:g} to {ends[1]:g}.")
-        many = len(self.points)
-        return self._at(np.interp(places.ravel(), self.points, (np.arange(many) + 0.5) / many))
-
-    def _at(self, u: Floats) -> Floats:
-        return np.cos(np.pi * np.outer(u, np.arange(self.size))) * np.where(np.arange(self.size), math.sqrt(2), 1.0)
-
-    @cached_property
-    def values(self) -> Floats:
-        """The functions at the points, a row for each."""
-        many = len(self.points)
-        return self._at((np.arange(many) + 0.5) / many)
-
-    def coefficients(self, curves: Any) -> Floats:
-        """The mean over the points of each curve times each function; NaN for a curve with a value that is none.
-
-        Promise: a curve's numbers depend on that curve alone, to the last bit: values and functions are rounded so that
-        all products and sums are whole numbers below 2^53, which no order of adding changes.
-        """
-        cells = np.ascontiguousarray(curves, dtype=np.float64)
-        many = len(self.points)
-        kept = np.asarray(np.isfinite(cells).all(1))
-        cells = np.where(kept[:, None], cells, 0.0)
-        total = 52 - math.ceil(math.log2(many) / 2)
-        bits = total // 2
-        whole = np.rint(np.ldexp(self.values / math.sqrt(many), bits))
-        _, exponent = np.frexp(np.abs(cells).max(1))
-        rounded = np.rint(np.ldexp(cells, (total - bits - exponent)[:, None]))
-        # a curve beyond all norms keeps its direction, and no number is too large for a double
-        scale = np.minimum(exponent, 900) - total
-        found = np.ldexp(rounded @ whole, scale[:, None]) / math.sqrt(many)
-        return np.where(kept[:, None], found, np.nan)
-
-    # --- how large a random function of these is ------------------------------------------------------------
-
-    @cached_property
-    def fine(self) -> Floats:
-        """Places all over, close enough for functions of this degree."""
-        many = len(self.points)
-        return np.interp(np.linspace(0, many - 1, _FINE * (many - 1) + 1), np.arange(many), self.points)
-
-    def length(self, where: Floats) -> Floats:
-        """The deviation of a function with independent coefficients of deviation 1, at each place."""
-        return np.asarray(np.sqrt((self(where) ** 2).sum(1)))
-
-    def deviations(self, miss: float, *, everywhere: bool, faster: float = 1.0) -> float:
-        """How many of its own deviations a Gaussian function stays within, at one place or everywhere at once.
-
-        Everywhere: it starts outside with the chance of one place, and by Rice's formula leaves on either side
-        turns/2π·exp(−c²/2) times on average; so P[it is ever outside] ≤ 2Φ(−c) + turns/π·exp(−c²/2). A linear map of
-        the coefficients, the largest stretch of which is `faster` times the least, makes it turn by so much more.
-        """
-        from scipy.special import erfc
-
-        low, high = 0.0, 60.0
-        while high - low > 1e-9:
-            middle = (low + high) / 2
-            leaves = (
-                faster * _turns(len(self.points), self.size) / math.pi * math.exp(-(middle**2) / 2)
-                if everywhere
-                else 0.0
-            )
-            low, high = (low, middle) if erfc(middle / math.sqrt(2)) + leaves <= miss else (middle, high)
-        return high * (1 + 1e-6)
-
-
-@lru_cache(maxsize=64)
-def _turns(many: int, size: int) -> float:
-    """How far ψ(x)/‖ψ(x)‖ travels on the sphere from the first of so many points to the last, rounded up."""
-    u, order = np.linspace(0.5, many - 0.5, _FINE * (many - 1) + 1) / many, np.pi * np.arange(size)
-    basis, speeds = Cosines((0.0,) * many, size), []
-    for part in np.array_split(u, 1 + len(u) * size // 2**22):  # not all at once: there may be many points
-        here, slope = basis._at(part), -math.sqrt(2) * order * np.sin(np.outer(part, order))
-        square, mixed = (here**2).sum(1), (here * slope).sum(1)
-        speeds.append(np.sqrt(np.maximum((slope**2).sum(1) * square - mixed**2, 0.0)) / square)
-    return float(np.trapezoid(np.concatenate(speeds), u)) * _UP
-
-
-def cosines_for(points: Any, basis: Any, columns: int | None) -> Cosines:
-    """The functions for declared points (evenly from 0 to 1 where there are none), or a typed error."""
-    if points is None:
-        if columns is None:
-            raise InvalidArgument("How many points the curves have must be known: give points=, or n_features=.")
-        places = np.linspace(0.0, 1.0, columns) if columns > 1 else np.zeros(1)
-    else:
-        try:
-            places = np.asarray(points, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidArgument("points must be numbers, in increasing order.") from None
-        if places.ndim != 1 or not len(places) or not np.isfinite(places).all() or (np.diff(places) <= 0).any():
-            raise InvalidArgument("points must be finite numbers, in increasing order.")
-        if columns not in (None, len(places)):
-            raise InvalidArgument(f"Curves must have {len(places)} values, one at each of the points, not {columns}.")
-    many = len(places)
-    size = many if isinstance(basis, str) and basis == ALL else check_count(basis, "basis")
-    if size > many:
-        raise InvalidArgument(f'basis must be at most the number of points, {many}, or "all".')
-    return Cosines(tuple(places.tolist()), size)
-
-
-class CurveRows(RoundedRows):
-    """Curves, with targets where there are any, as coefficients in whole numbers; of norm at most `curve_norm`.
-
-    A curve with a value or a target that is not a finite number takes part with zeros and is not counted.
-    """
-
-    def __init__(
-        self, curves: Any, targets: Any = None, *, basis: Cosines, curve_norm: Number, target_bound: Number | None
-    ) -> None:
-        super().__init__(curves, targets, feature_norm=curve_norm, target_bound=target_bound)
-        self.basis, self.columns = basis, basis.size
-
-    def blocks(self) -> Iterator[Block]:
-        """Coefficients as whole numbers of `unit`, block by block; each row's depend on that row alone."""
-        for start in range(0, max(int(self._features.shape[0]), 1), BLOCK):
-            part = slice(start, start + BLOCK)
-            goals = None if self._targets is None else on_host(self._targets[part])
-            found = self.basis.coefficients(on_host(self._features[part]))
-            yield from RoundedRows(found, goals, feature_norm=self.norm, target_bound=self.bound).blocks()
 
 
 class _OfCurves(Private):
@@ -327,7 +186,7 @@ class MeanCurve(_OfCurves):
         return low.reshape(where.shape), high.reshape(where.shape)
 
     def error(self, confidence: float = 0.95, of: str = "every value") -> Accuracy:
-        """How far the curve may be from the mean of the same clipped curves, whatever that is.
+        """How far it may be from the mean of the curves as they were clipped and, with fewer cosines, smoothed.
 
         "every value" bounds it everywhere at once, "value" at one place that is chosen beforehand, "norm" the root mean
         square over the points.
