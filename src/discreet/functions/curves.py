@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
-from discreet.functions.cosines import ALL, Cosines, CurveRows, cosines_for
+from discreet.functions.cosines import ALL, UP, Cosines, CurveRows, cosines_for
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
@@ -33,12 +33,8 @@ from discreet.rational import Number, check_bound, check_count, exactly, sqrt_up
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.functions.curves").RegressorMixin
 check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.functions.curves").check_is_fitted
 Floats = NDArray[np.float64]
-_UP = 1.01  # for what a function of so low a degree may do between those places
 _DECAYS = np.arange(0.0, 3.25, 0.5)
 _SIZES = np.linspace(-18.0, 4.0, 45)
-
-
-# --- curves as vectors ----------------------------------------------------------------------------------------
 
 
 class _OfCurves(Private):
@@ -198,7 +194,7 @@ class MeanCurve(_OfCurves):
         else:
             middle, width = self._reach(self.basis_.fine, 1 - sure, of == "every value")
             moved = np.abs(self._values(self._curves, self.basis_.fine) - middle)
-            amount = float((moved + width).max()) * _UP
+            amount = float((moved + width).max()) * UP
         if not math.isfinite(amount):
             why = "the noise is as large as the number of curves: more of them, or a larger epsilon"
             return Accuracy(amount=None, confidence=sure, of=of, reason=why)
@@ -449,7 +445,7 @@ class SanitizedCurves(_OfCurves):
         if _check_kind(of) == "norm":
             return Accuracy(amount=self.noise_ * _longest(self.basis_.size, 1 - sure), confidence=sure, of=of)
         wide = self.basis_.deviations(1 - sure, everywhere=of == "every value")
-        most = float(self.basis_.length(self.basis_.fine).max()) * _UP
+        most = float(self.basis_.length(self.basis_.fine).max()) * UP
         return Accuracy(amount=self.noise_ * wide * most, confidence=sure, of=of)
 
 

@@ -32,7 +32,8 @@ class Density:
     Call it at points: any number of them, at no further cost; the same point has the same answer for ever, also after
     pickling. It may be a little below 0 or of a mass that is not quite 1 on the range, as noise and kernels reach
     beyond; `projected` is the nearest true density on a grid, which `cdf`, `quantile` and `sample` use. `smooth` widens
-    the bandwidth, free. Values beyond the range were moved to its ends, where they pile up: declare one that holds them.
+    the bandwidth, free. Values beyond the range were moved to its ends, where they pile up: declare one that holds
+    them.
 
     >>> import discreet as dp
     >>> rows = np.random.default_rng(1).normal(3, 1, 5000)
