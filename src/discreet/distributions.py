@@ -295,7 +295,8 @@ def density(
     if bandwidth is None and len(columns) > 1:
         raise InvalidArgument("Say the bandwidth, one for each column: only one column has a rule for it.")
     width = Fraction(exactly(ends[0][1]) - exactly(ends[0][0])) / 100 if bandwidth is None else bandwidth
-    process = process_for(allowed(plan), between=ends, bandwidth=width, unit=unit, rows_per_person=rows)
+    widest = 25 * width if bandwidth is None else None
+    process = process_for(allowed(plan), between=ends, bandwidth=width, widest=widest, unit=unit, rows_per_person=rows)
 
     def read() -> Any:
         found = columns_of(database, plan, list(columns), dict(zip(columns, kinds, strict=True)))

@@ -17,6 +17,7 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.gaussian_process import GaussianProcess
+from discreet.queries.arrays import numbers_of
 from discreet.queries.rkhs import FourierFeatures
 from discreet.rational import Number, check_count, check_positive, exactly
 from discreet.releases import Release
@@ -70,6 +71,10 @@ class Density:
         table, shape = self._points(points)
         weights = self._weights
         found = np.empty(len(table))
+        lows = np.array([float(exactly(axis.low)) for axis in self.features.axes])
+        highs = np.array([float(exactly(axis.high)) for axis in self.features.axes])
+        room = np.array([axis.period - axis.length for axis in self.features.axes]) / 2
+        beyond = ((table < lows - room) | (table > highs + room)).any(axis=1)  # the circle's other side
         for start in range(0, len(table), _CHUNK):
             part = slice(start, start + _CHUNK)
             found[part] = (
@@ -77,6 +82,7 @@ class Density:
                 if len(self.features.axes) == 1
                 else (self.features.features(table[part]) @ weights)
             )
+        found[beyond] = 0.0
         return float(found[0]) if shape == () else found.reshape(shape)
 
     def _series(self, table: Floats) -> Floats:
@@ -110,16 +116,21 @@ class Density:
     def grid(self, points: int | Sequence[int] = 512) -> tuple[Any, Floats]:
         """Evenly spaced points of the range and the density there; of several columns, one axis of points each."""
         axes = self.features.axes
-        sizes = [check_count(points, "points")] * len(axes) if isinstance(points, int) else list(points)
+        sizes = [check_count(points, "points")] * len(axes) if isinstance(points, int | np.integer) else list(points)
         places = [
             np.linspace(float(exactly(a.low)), float(exactly(a.high)), n) for a, n in zip(axes, sizes, strict=True)
         ]
         if len(axes) == 1:
             return places[0], np.asarray(self(places[0]))
+        return places, self._on_axes(places)
+
+    def _on_axes(self, places: Sequence[Floats]) -> Floats:
+        """The density at all combinations of the axes' points."""
+        axes = self.features.axes
         total = self._weights.reshape([axis.size for axis in axes])
         for axis, place in zip(axes, places, strict=True):  # the first axis is summed out and becomes the last
             total = np.tensordot(total, axis.features(place), axes=([0], [1]))
-        return places, np.asarray(total)
+        return np.asarray(total)
 
     def score_samples(self, points: Any) -> Floats:
         """The logarithm of the density at each row, as `KernelDensity` has it; very low where it is not above 0."""
@@ -145,7 +156,7 @@ class Density:
 
     @property
     def noise_stddev(self) -> float:
-        """The standard deviation of the noise at every point."""
+        """The deviation of the sum's noise at every point; a noisy count adds to it, as `error` knows."""
         return self.process.deviation * self.features.height / self.size * self.process.spread(self.damping)
 
     def error(self, confidence: Any = 0.95, *, uniform: bool = True) -> Accuracy:
@@ -176,6 +187,9 @@ class Density:
         wide = float(check_positive(bandwidth, "bandwidth"))
         if wide < axis.width:
             raise InvalidArgument(f"A release can be made smoother, not sharper: at least {axis.width:g}.")
+        widest = axis.width if axis.widest is None else float(exactly(axis.widest))
+        if wide > widest * (1 + 1e-9):
+            raise InvalidArgument(f"This release has room up to a bandwidth of {widest:g}: release with widest=.")
         # the kernel stays as high as it was: a convolution with the Gaussian of what is missing
         damping = np.exp(-(axis.frequencies() ** 2) * (wide**2 - axis.width**2) / 2)
         return replace(self, damping=damping, smoothed=wide)
@@ -190,7 +204,8 @@ class Density:
         quartiles = float(self.quantile(0.75) - self.quantile(0.25)) / 1.34
         rule = 0.9 * min(spread, quartiles or spread) * self.size**-0.2
         floor = least_bandwidth(self.process.deviation, self.size, axis.length)
-        return self.smooth(min(max(axis.width, rule, floor), axis.length))
+        widest = axis.width if axis.widest is None else float(exactly(axis.widest))
+        return self.smooth(min(max(axis.width, rule, floor), widest))
 
     @cached_property
     def projected(self) -> tuple[Floats, Floats]:
@@ -198,15 +213,13 @@ class Density:
         [axis] = self._one_axis("projected")
         low, width = float(exactly(axis.low)), axis.length / _CELLS
         middles = low + (np.arange(_CELLS) + 0.5) * width
-        heights = np.asarray(self(middles))
-        falling = np.sort(heights)[::-1]
-        excess = (np.cumsum(falling) * width - 1) / (np.arange(1, _CELLS + 1) * width)
-        last = int(np.flatnonzero(falling > excess)[-1])
-        return middles, np.maximum(heights - excess[last], 0.0)
+        return middles, nearest_density(np.asarray(self(middles)), width)
 
     def integrate(self, low: float, high: float) -> float:
         """The mass between two points, of the series as released."""
         [axis] = self._one_axis("integrate")
+        room = (axis.period - axis.length) / 2
+        low, high = np.clip([low, high], float(exactly(axis.low)) - room, float(exactly(axis.high)) + room).tolist()
         ends = (np.array([low, high]) - float(exactly(axis.low))) * (2 * math.pi / axis.period)
         roots, weights, orders = np.sqrt(axis.weights), self._weights, np.arange(1, axis.orders + 1)
         scale = axis.period / (2 * math.pi) / orders
@@ -244,13 +257,19 @@ class Density:
         uniform = samplers.uniform_below(2**53, number).astype(float) * 2.0**-53
         if len(self.features.axes) == 1:
             return np.asarray(self.quantile(uniform))
-        places, heights = self.grid(64)
-        shares = np.cumsum(np.maximum(heights, 0.0).reshape(-1))
+        axes, sides = self.features.axes, 64
+        widths = [axis.length / sides for axis in axes]
+        middles: list[Floats] = [
+            np.asarray(float(exactly(a.low)) + (np.arange(sides) + 0.5) * w, dtype=np.float64)
+            for a, w in zip(axes, widths, strict=True)
+        ]
+        heights = nearest_density(self._on_axes(middles).reshape(-1), math.prod(widths))
+        shares = np.cumsum(heights)
         cells = np.searchsorted(shares / shares[-1], uniform, side="right").clip(0, len(shares) - 1)
         columns = []
-        for place, index in zip(places, np.unravel_index(cells, heights.shape), strict=True):
+        for middle, width, index in zip(middles, widths, np.unravel_index(cells, [sides] * len(axes)), strict=True):
             within = samplers.uniform_below(2**53, number).astype(float) * 2.0**-53 - 0.5
-            columns.append(np.clip(place[index] + within * (place[1] - place[0]), place[0], place[-1]))
+            columns.append(middle[index] + within * width)
         return np.stack(columns, axis=1)
 
     def _one_axis(self, what: str) -> tuple[Any, ...]:
@@ -268,6 +287,14 @@ class Density:
 _CELLS = 4096
 
 
+def nearest_density(heights: Floats, volume: float) -> Floats:
+    """The nearest heights of cells that are not below 0 and of mass 1: less the same everywhere, and cut at 0."""
+    falling = np.sort(heights)[::-1]
+    excess = (np.cumsum(falling) * volume - 1) / (np.arange(1, len(heights) + 1) * volume)
+    last = int(np.flatnonzero(falling > excess)[-1])
+    return np.asarray(np.maximum(heights - excess[last], 0.0))
+
+
 def density_of(
     rows: Any,
     *,
@@ -279,6 +306,7 @@ def density_of(
     ledger: Any = None,
     rows_per_person: int = 1,
     calibration: str = "tight",
+    widest: Number | None = None,
 ) -> Density:
     """The private density of an array: a column, or rows of up to three. `table.density` is for tables.
 
@@ -295,22 +323,34 @@ def density_of(
         unit=unit,
         rows_per_person=rows_per_person,
         calibration=calibration,
+        widest=widest,
     )
+    table = numbers_of(rows, len(process.features.axes))  # type: ignore[union-attr]
     promised = process.guarantee(process.sensitivity(unit, rows_per_person))
     asked = f"a density of {len(process.features.axes)} columns"  # type: ignore[union-attr]
-    release = through(lambda: process.features.counts(rows), process, promised, ledger=ledger, asked=asked)
+    release = through(lambda: process.features.counts(table), process, promised, ledger=ledger, asked=asked)
     return Density(process, np.asarray(release.value["coefficients"]), float(release.value["size"]), release)
 
 
 def process_for(
-    guarantee: Guarantee, *, between: Any, bandwidth: Any, size: Number | None = None, **others: Any
+    guarantee: Guarantee,
+    *,
+    between: Any,
+    bandwidth: Any,
+    size: Number | None = None,
+    widest: Number | None = None,
+    **others: Any,
 ) -> GaussianProcess:
-    """The mechanism for a density on these ranges: one pair of ends, or a list of pairs."""
+    """The mechanism for a density on these ranges: one pair of ends, or a list of pairs.
+
+    One column has room to be smoothed, up to `widest` (by default four bandwidths).
+    """
     pairs = [between] if np.ndim(between) == 1 else list(between)
     widths = list(bandwidth) if np.ndim(bandwidth) else [bandwidth] * len(pairs)
     if len(widths) != len(pairs) or any(len(pair) != 2 for pair in pairs):
         raise InvalidArgument("Give one pair of ends, and one bandwidth, for each column.")
-    features = FourierFeatures.over([tuple(pair) for pair in pairs], widths)
+    room = (4 * exactly(widths[0]) if widest is None else widest) if len(pairs) == 1 else None
+    features = FourierFeatures.over([tuple(pair) for pair in pairs], widths, widest=room)
     return GaussianProcess.for_guarantee(guarantee, features=features, size=size, **others)
 
 

@@ -16,6 +16,7 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.gaussian_process import GaussianProcess
 from discreet.mechanisms.private_minimizer import PrivateMinimizer
+from discreet.queries.arrays import numbers_of
 from discreet.queries.examples import PlainRows
 from discreet.queries.losses import Huber, HuberHinge
 from discreet.queries.rkhs import FourierFeatures
@@ -102,9 +103,12 @@ def regression_curve(
     pull = float(_best_ridge(guarantee, loss, size, norm, shared)) if ridge is None else ridge
     mechanism = PrivateMinimizer.for_guarantee(guarantee, ridge=pull, step=features.unit, **shared)
     bound = float(check_positive(target_bound, "target_bound")) if kind == "numbers" else 1.0
+    table, goal = numbers_of(rows, len(pairs)), numbers_of(targets, 1)[:, 0]
+    if len(table) != len(goal):
+        raise InvalidArgument("There must be one target for each row.")
 
     def read() -> PlainRows:
-        return _featured(features, rows, targets, bound)
+        return _featured(features, table, goal, bound)
 
     promised = mechanism.guarantee(mechanism.sensitivity(unit, rows_per_person))
     release = through(read, mechanism, promised, ledger=ledger, asked=f"a curve of {len(pairs)} columns")
@@ -121,13 +125,12 @@ def _best_ridge(guarantee: Guarantee, loss: Any, size: Number, norm: Number, sha
 
 def _featured(features: FourierFeatures, rows: Any, targets: Any, bound: float) -> PlainRows:
     """Each row as the features of its cell, from the public tables; zeros for one with a NaN."""
-    table = np.asarray(rows, dtype=np.float64)
-    table = table[:, None] if table.ndim == 1 else table
-    goal = np.clip(np.asarray(targets, dtype=np.float64) / bound, -1, 1)
+    table = numbers_of(rows, len(features.axes))
+    goal = np.clip(numbers_of(targets, 1)[:, 0], -bound, bound) / bound
     kept = ~(np.isnan(table).any(axis=1) | np.isnan(goal))
     grown = np.ones((len(table), 1))
     for number, axis in enumerate(features.axes):
         places = axis.place(np.where(kept, table[:, number], float(exactly(axis.low))))
         part = axis.table[places] * math.ldexp(1.0, -axis.bits)
-        grown = (grown[:, :, None] * part[:, None, :]).reshape(len(table), -1)
+        grown = (grown[:, :, None] * part[:, None, :]).reshape(len(table), grown.shape[1] * axis.size)
     return PlainRows(grown * kept[:, None], np.where(kept, goal, 0.0))

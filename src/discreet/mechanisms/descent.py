@@ -15,7 +15,7 @@ from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.descent_noise import StepNoise, calibrated, taught
 from discreet.mechanisms.excess_risk import Descended, drift_term
 from discreet.mechanisms.gaussian import Gaussian
@@ -110,7 +110,7 @@ class Descent:
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
-        bound = self.sensitivity() if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
         rate = None if self.sampling is None else exactly(self.sampling)
         return StepNoise(bound, self.clip, self.steps, rate, self.size is None).guarantee(self.noise, self.counting)
 

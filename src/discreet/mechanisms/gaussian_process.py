@@ -65,7 +65,7 @@ class GaussianProcess:
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
-        bound = self.sensitivity() if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
         return self.noise.guarantee(bound)
 
     @classmethod
@@ -151,6 +151,8 @@ class GaussianProcess:
 
         [axis] = self.features.axes  # type: ignore[union-attr]
         shares = self._spectrum(damping)
+        if not shares.sum() > 0:
+            return 0.0
         turning = math.sqrt(float((shares * axis.frequencies() ** 2).sum() / shares.sum()))
         crossing = turning * axis.length / (2 * math.pi)
         low, high = 0.0, 60.0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.lattice import step_for
 from discreet.mechanisms.mechanism import plain_sensitivity, tidy
@@ -86,7 +86,7 @@ class GroupMoments:
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
-        bound = self.sensitivity() if sensitivity is None else plain_sensitivity(sensitivity, "L2")
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
         coarsest = min((self._deviation(part) / self._step(part)) ** 2 for part in self._released)
         return within_deviations(bound.exact**2, coarsest, self._every, bound.unit)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.lattice import step_for
 from discreet.mechanisms.mechanism import plain_sensitivity, tidy
 from discreet.mechanisms.moments import calibrated, noisy_units, within_deviations
@@ -84,7 +84,7 @@ class Lloyd:
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
-        bound = self.sensitivity() if sensitivity is None else plain_sensitivity(sensitivity, "L2")
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
         lattices = (self._lattice("count"), self._lattice("sum"))
         coarsest = min(variance / step**2 for _, step, variance in lattices)
         return within_deviations(bound.exact**2, coarsest, self._every, bound.unit)

@@ -18,7 +18,7 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.derived_pairs import ConcentratedPair, near_gaussian
 from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated, gaussian_delta
 from discreet.guarantees.loss import LossDistribution
-from discreet.guarantees.unit import Unit
+from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.lattice import from_lattice, step_for
 from discreet.mechanisms.mechanism import least_noise, meets, plain_sensitivity, tidy
@@ -111,7 +111,7 @@ class Moments:
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
-        bound = self.sensitivity() if sensitivity is None else plain_sensitivity(sensitivity, "L2")
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
         coarsest = min((self._deviation(part) / self._step(part)) ** 2 for part in self._released)
         coordinates = sum(map(self._coordinates, self._released))
         return within_deviations(bound.exact**2, coarsest / (1 if self.square is None else 2), coordinates, bound.unit)

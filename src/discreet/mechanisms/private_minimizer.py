@@ -68,7 +68,7 @@ class PrivateMinimizer:
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
-        bound = self.sensitivity() if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
         return self.noise.guarantee(bound)
 
     @classmethod

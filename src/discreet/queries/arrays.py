@@ -88,3 +88,13 @@ def number_of(cell: Any) -> float:
         return float(cell)
     except (ArithmeticError, TypeError, ValueError):
         return np.inf
+
+
+def numbers_of(rows: Any, columns: int) -> NDArray[np.float64]:
+    """Rows as doubles, so many columns each; a cell that is no number counts as missing, and none is ever quoted."""
+    array = np.asarray(rows) if hasattr(rows, "dtype") else np.array(list(rows), dtype=object)
+    if array.ndim not in (1, 2) or (array.size and array.size != len(array) * columns):
+        raise InvalidArgument(f"Rows of {columns} numbers are needed.")
+    if array.dtype.kind not in "fiub":
+        array = np.array([number_of(cell) for cell in array.reshape(-1).tolist()], dtype=np.float64)
+    return np.asarray(array.reshape(-1, columns), dtype=np.float64)

@@ -23,6 +23,7 @@ from discreet.rational import Number, check_count, check_positive, exactly, floa
 Floats = NDArray[np.float64]
 MOST_FEATURES = 50_000
 MOST_CELLS = 2**24
+MOST_NUMBERS = 2**26
 _FINENESS = {1: 32, 2: 32, 3: 12}  # cells in a bandwidth: rounding to 12 of them is as a bandwidth wider by a 3,000th
 
 
@@ -40,18 +41,21 @@ class Axis:
     tolerance: float = 1e-10
     bits: int = 30
     fineness: int = 32
+    widest: Number | None = None
 
     def __post_init__(self) -> None:
         check_positive(self.bandwidth, "bandwidth")
+        if self.widest is not None and check_positive(self.widest, "widest") < exactly(self.bandwidth):
+            raise InvalidArgument("widest must be at least the bandwidth.")
         if not exactly(self.low, "between") < exactly(self.high, "between"):
             raise InvalidArgument("between must be two ends, the smaller one first, such as (0, 120).")
         if not 1e-15 <= self.tolerance <= 0.1:
             raise InvalidArgument("tolerance must lie between 1e-15 and 0.1.")
-        if self.orders > MOST_FEATURES // 2:
+        if self.orders > MOST_FEATURES // 2 or self.cells * self.size > MOST_NUMBERS:
             raise InvalidArgument("The bandwidth is too small for so long a range: widen it, or narrow the range.")
 
     def __reduce__(self) -> Any:  # tables are made anew
-        return Axis, (self.low, self.high, self.bandwidth, self.tolerance, self.bits, self.fineness)
+        return Axis, (self.low, self.high, self.bandwidth, self.tolerance, self.bits, self.fineness, self.widest)
 
     @property
     def length(self) -> float:
@@ -64,8 +68,9 @@ class Axis:
 
     @cached_property
     def period(self) -> float:
-        """The length of the circle."""
-        return self.length + self.width * math.sqrt(2 * math.log(1 / self.tolerance))
+        """The length of the circle: the range, and room for the widest kernel that it may be smoothed to."""
+        widest = self.width if self.widest is None else float(exactly(self.widest))
+        return self.length + widest * math.sqrt(2 * math.log(1 / self.tolerance))
 
     @cached_property
     def orders(self) -> int:
@@ -146,12 +151,18 @@ class FourierFeatures:
             raise InvalidArgument("The bandwidth is too small for so many dimensions: widen it, or narrow the ranges.")
 
     @classmethod
-    def over(cls, between: Sequence[Any], bandwidth: Sequence[Any], tolerance: float | None = None) -> FourierFeatures:
-        """Features on these ranges, with these bandwidths."""
+    def over(
+        cls,
+        between: Sequence[Any],
+        bandwidth: Sequence[Any],
+        tolerance: float | None = None,
+        widest: Number | None = None,
+    ) -> FourierFeatures:
+        """Features on these ranges, with these bandwidths; of one axis, with room to be smoothed to the `widest`."""
         bits, fine = {1: 30, 2: 18, 3: 12}.get(len(between), 12), {1: 1e-10, 2: 1e-7, 3: 1e-4}.get(len(between), 1e-4)
         kept, cells = fine if tolerance is None else tolerance, _FINENESS.get(len(between), 12)
         ends = zip(between, bandwidth, strict=True)
-        return cls(tuple(Axis(low, high, h, kept, bits, cells) for (low, high), h in ends))
+        return cls(tuple(Axis(low, high, h, kept, bits, cells, widest) for (low, high), h in ends))
 
     @property
     def size(self) -> int:
@@ -203,7 +214,9 @@ class FourierFeatures:
         table = np.asarray(points, dtype=np.float64).reshape(-1, len(self.axes))
         grown = self.axes[0].features(table[:, 0])
         for number, axis in enumerate(self.axes[1:], start=1):
-            grown = (grown[:, :, None] * axis.features(table[:, number])[:, None, :]).reshape(len(table), -1)
+            grown = (grown[:, :, None] * axis.features(table[:, number])[:, None, :]).reshape(
+                len(table), grown.shape[1] * axis.size
+            )
         return grown
 
     def distance(self) -> Fraction:
@@ -284,4 +297,4 @@ class RandomFeatures:
         return total
 
     def distance(self) -> Fraction:
-        return sqrt_up(Fraction(2)) * Fraction(10**6 + 1, 10**6)
+        return Fraction(2)  # cosines of random frequencies may all be −1
