@@ -190,23 +190,18 @@ def here(estimator: str = "LogisticRegression", counted: bool = False, **setting
     from discreet import learn
 
     def fit(x: Any, y: Any, epsilon: float, delta: float, seed: int) -> Any:
-        model = getattr(learn, estimator)(
-            epsilon=epsilon,
-            delta=delta,
-            classes=list(range(y.max() + 1)),
-            n_samples=None if counted else len(x),
-            **settings,
-        )
+        given = {"epsilon": epsilon, "delta": delta, "n_samples": None if counted else len(x)} | settings
+        model = getattr(learn, estimator)(classes=list(range(y.max() + 1)), **given)
         model.guarantee(n_features=x.shape[1])  # the noise is found before the clock starts
         return model.fit(x, y).predict
 
     return fit
 
 
-def not_private(**settings: Any) -> Fit:
+def not_private(most: int = 1000) -> Fit:
     from sklearn.linear_model import LogisticRegression
 
-    return lambda x, y, epsilon, delta, seed: LogisticRegression(C=100, max_iter=1000, **settings).fit(x, y).predict
+    return lambda x, y, epsilon, delta, seed: LogisticRegression(C=100, max_iter=most).fit(x, y).predict
 
 
 def objective_perturbation(c: float) -> Fit:
@@ -288,7 +283,7 @@ def diffprivlib(section: str, seeds: int) -> Iterator[dict[str, Any]]:
 # epochs, batch, rate: one setting for each set of rows, chosen once, the same for all ε
 SGD = {"adult": (10, 512, 4.0), "mnist": (10, 512, 4.0)}
 SGD |= {"breast_cancer": (30, 64, 4.0), "digits": (30, 128, 4.0), "synthetic": (4, 2048, 8.0)}
-SGD_TRIED = [(10, 512, 1.0), (10, 512, 4.0), (30, 2048, 1.0), (30, 2048, 4.0), (40, 8192, 4.0)]
+SGD_TRIED = [(10, 512, 1.0), (10, 512, 4.0), (10, 512, 16.0), (30, 2048, 4.0), (30, 2048, 16.0)]
 
 
 def opacus(section: str, seeds: int) -> Iterator[dict[str, Any]]:
@@ -365,6 +360,8 @@ def adult_table(seeds: int) -> None:
         ("here, rows counted privately", here(counted=True), True),
         ("here, LinearSVC", here("LinearSVC"), True),
         ("here, gains without logarithm", here(), False),
+        ('here, solver="objective"', here(solver="objective"), True),
+        ('here, solver="objective", δ = 0', here(solver="objective", delta=0), True),
     ]
     for system, fit, logarithm in ours:
         table.add(measured(system, fit, "adult", epsilon, seeds, logarithm) for epsilon in epsilons)
@@ -433,7 +430,7 @@ def mnist_table(seeds: int) -> None:
     table.add(theirs("mnist", "opacus"))
     table.known("published: DP-GD", {1.0: 88.6})
     table.known("published: DP-SGD", {1.0: 87.5})
-    table.add([measured("scikit-learn", not_private(tol=1e-3), "mnist", math.inf, 1)])
+    table.add([measured("scikit-learn", not_private(300), "mnist", math.inf, 1)])
     table.known("published", {math.inf: 91.9})
 
 
@@ -449,7 +446,8 @@ def t5(seeds: int) -> None:
     epsilons = EPSILONS["t5"]
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in SMALL}
     for name in SMALL:
-        found[name] += [measured("here", here(), name, epsilon, seeds) for epsilon in epsilons]
+        for system, fit in (("here", here()), ('here, solver="objective", δ = 0', here(solver="objective", delta=0))):
+            found[name] += [measured(system, fit, name, epsilon, seeds) for epsilon in epsilons]
         found[name].append(measured("scikit-learn", not_private(), name, math.inf, seeds))
     for row in theirs("t5", "opacus", "diffprivlib"):
         found[row["set"]].append(row)
@@ -465,142 +463,147 @@ def t5(seeds: int) -> None:
 # --- speed ------------------------------------------------------------------------------------------------
 
 MANY, WIDE, BATCH, ROUNDS = 1_000_000, 104, 6000, 3
+OPACUS = {
+    "gradients": "gradient of each example",
+    "clipped": "the same, clipped and summed",
+    "training": "training loop",
+}
 
 
-def rows_for_speed(dtype: str) -> tuple[Any, Any, Any]:
+def rows_for_speed(dtype: str, rows: int = MANY) -> tuple[Any, Any, Any]:
     """Zeros and ones like those of categories, targets and weights."""
     rng = np.random.default_rng(0)
-    x = np.empty((MANY, WIDE), dtype)
-    for part in np.split(x, 20):
+    x = np.empty((rows, WIDE), dtype)
+    for part in np.array_split(x, 20):
         part[:] = rng.random(part.shape, dtype=np.float32) < 0.12
-    return x, (rng.random(MANY) < 0.25).astype(dtype), (rng.normal(size=WIDE) * 0.3).astype(dtype)
+    return x, (rng.random(rows) < 0.25).astype(dtype), (rng.normal(size=WIDE) * 0.3).astype(dtype)
 
 
-def shortest(works: dict[str, Callable[[], Any]], times: dict[str, list[float]], repeat: int) -> None:
-    """Timings of all the works in turn, after one of each to warm up."""
-    for i in range(repeat + 1):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            if i:
-                times.setdefault(name, []).append(time.perf_counter() - start)
+def clock(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def per_example(repeat: int = 3) -> Iterator[dict[str, Any]]:
-    """Opacus: gradients of each example of a linear model, their clipped sum, and its training loop."""
+    """Seconds Opacus takes for so many rows; twenty batches stand for all of the small ones."""
     import torch
-    from opacus import GradSampleModule, PrivacyEngine
+    from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
 
     x, y, _ = (torch.tensor(array) for array in rows_for_speed("float32"))
     loss = torch.nn.BCEWithLogitsLoss()
     for batch in (BATCH, MANY):
         model = GradSampleModule(torch.nn.Linear(WIDE, 1))
-        optimizer = DPOptimizer(
-            torch.optim.SGD(model.parameters(), lr=1.0),
-            noise_multiplier=1.0,
-            max_grad_norm=0.5,
-            expected_batch_size=batch,
-        )
+        inner = torch.optim.SGD(model.parameters(), lr=1.0)
+        optimizer = DPOptimizer(inner, noise_multiplier=1.0, max_grad_norm=0.5, expected_batch_size=batch)
+        starts = range(0, min(MANY, 20 * batch), batch)
 
-        def gradients(model: Any = model, optimizer: Any = optimizer, batch: int = batch) -> None:
-            for start in range(0, MANY - batch + 1, batch) if batch == MANY else range(0, 20 * batch, batch):
+        def work(clip: bool, model: Any = model, optimizer: Any = optimizer, starts: Any = starts) -> None:
+            for start in starts:
+                some = slice(start, start + starts.step)
                 optimizer.zero_grad()
-                loss(model(x[start : start + batch])[:, 0], y[start : start + batch]).backward()
+                loss(model(x[some])[:, 0], y[some]).backward()
+                if clip:
+                    optimizer.clip_and_accumulate()
 
-        def clipped(model: Any = model, optimizer: Any = optimizer, batch: int = batch) -> None:
-            for start in range(0, MANY - batch + 1, batch) if batch == MANY else range(0, 20 * batch, batch):
-                optimizer.zero_grad()
-                loss(model(x[start : start + batch])[:, 0], y[start : start + batch]).backward()
-                optimizer.clip_and_accumulate()
+        for what, clip in (("gradients", False), ("clipped", True)):
+            spent = [clock(lambda work=work, clip=clip: work(clip)) for _ in range(1 + repeat)][1:]
+            scale = MANY / (len(starts) * batch)
+            yield {"what": what, "batch": batch, "seconds": [each * scale for each in spent]}
+    yield {"what": "training", "batch": BATCH, "seconds": [training(x, y, loss)]}
 
-        times: dict[str, list[float]] = {}
-        shortest({"gradients": gradients, "clipped": clipped}, times, repeat)
-        for name, spent in times.items():
-            done = MANY if batch == MANY else 20 * batch
-            yield {"what": name, "batch": batch, "seconds": [s * MANY / done for s in spent]}
+
+def training(x: Any, y: Any, loss: Any, batches: int = 60) -> float:
+    """As its examples have it: a loader of Poisson batches, gradients, clip, noise, step."""
+    import torch
+    from opacus import PrivacyEngine
+
     model = torch.nn.Linear(WIDE, 1)
-    loader: Any = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=BATCH)
     model, optimizer, loader = PrivacyEngine().make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
-        data_loader=loader,
+        data_loader=torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=BATCH),
         noise_multiplier=1.0,
         max_grad_norm=0.5,
     )
-    spent, done = [], 0
-    start = time.perf_counter()
-    for some, goal in loader:
+    start, done = time.perf_counter(), 0
+    for _, (some, goal) in zip(range(batches), loader, strict=False):
         optimizer.zero_grad()
         loss(model(some)[:, 0], goal).backward()
         optimizer.step()
         done += len(some)
-        if done >= 60 * BATCH:
-            break
-    spent.append((time.perf_counter() - start) * MANY / done)
-    yield {"what": "training", "batch": BATCH, "seconds": spent}
+    return (time.perf_counter() - start) * MANY / done
+
+
+class Gradients:
+    """The same gradient, private and not, timed in turn."""
+
+    def __init__(self, dtype: str, rows: int) -> None:
+        from discreet.queries.examples import Examples
+
+        self.dtype, self.rows = dtype, rows
+        self.x, self.y, self.w = rows_for_speed(dtype, rows)
+        start = time.perf_counter()
+        self.examples = Examples(self.x, self.y)
+        self.preparation = time.perf_counter() - start
+        self.ours: list[float] = []
+        self.theirs: list[float] = []
+
+    def plain(self) -> Any:
+        slopes = 1 / (1 + np.exp(-(self.x @ self.w + self.w[0]))) - self.y
+        return self.x.T @ slopes, slopes.sum()
+
+    def time(self, repeat: int) -> None:
+        from discreet.queries.examples import one_product_at_a_time
+        from discreet.queries.losses import Logistic
+
+        weights = np.append(self.w, self.w[0]).astype(float)
+
+        def sums() -> Any:
+            return self.examples.sums(weights, Logistic(), CLIP)
+
+        for _ in range(repeat):
+            self.plain()
+            self.theirs.append(clock(self.plain))
+            with one_product_at_a_time(self.examples):
+                sums()  # the other's threads wait busily for a while
+                sums()
+                self.ours.append(clock(sums))
 
 
 def speed() -> None:
     from discreet.learn import LogisticRegression
-    from discreet.queries.examples import Examples, one_product_at_a_time
-    from discreet.queries.losses import Logistic
 
-    print(
-        f"\none clipped gradient of all of {MANY:,} rows × {WIDE}, on the {os.cpu_count()} cores; load "
-        f"{os.getloadavg()[0]:.1f} at the start"
-    )
-    print("goals: at most 1.3 times the gradient that is not private, at least 50 times Opacus")
-    works: dict[str, dict[str, Callable[[], Any]]] = {}
-    ready, times = {}, {}
-    for dtype in ("float32", "float64"):
-        x, y, w = rows_for_speed(dtype)
-        start = time.perf_counter()
-        examples = Examples(x, y)
-        ready[dtype] = time.perf_counter() - start
-
-        def ours(examples: Any = examples, w: Any = np.append(w, 0.1).astype(float)) -> Any:  # noqa: B008  # as bound here
-            return examples.sums(w, Logistic(), 0.7)
-
-        def limited(ours: Any = ours, examples: Any = examples) -> Any:
-            with one_product_at_a_time(examples):
-                return [ours() for _ in range(2)]
-
-        def plain(x: Any = x, y: Any = y, w: Any = w) -> Any:
-            slopes = 1 / (1 + np.exp(-(x @ w + w[0]))) - y
-            return x.T @ slopes, slopes.sum()
-
-        works[dtype], times[dtype] = {"ours": limited, "plain": plain}, {}
+    print(f"\none clipped gradient of all rows × {WIDE}, on {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    print("goals: at most 1.3 times the time of the gradient that is not private, at least 50 times as fast as Opacus")
+    all_rows = [Gradients(dtype, rows) for dtype in ("float32", "float64") for rows in (40_000, MANY)]
     found: dict[tuple[str, int], list[float]] = {}
     for turn in range(ROUNDS):
         print(f"speed, round {turn + 1} of {ROUNDS}", end="   \r", file=sys.stderr, flush=True)
-        for dtype, some in works.items():
-            shortest(some, times[dtype], 5)
+        for each in all_rows:
+            each.time(5 if each.rows == MANY else 20)
         for row in theirs("speed", "opacus"):
             found.setdefault((row["what"], row["batch"]), []).extend(row["seconds"])
-    speed_table(ready, times, found)
-    x, y, _ = rows_for_speed("float32")
-    start = time.perf_counter()
-    LogisticRegression(epsilon=1, delta=1e-12, classes=[0, 1], n_samples=MANY).fit(x, y.astype(int))
-    print(f"\nLogisticRegression, float32, 200 steps, preparation included: {time.perf_counter() - start:.1f} s")
-
-
-def speed_table(ready: Any, times: Any, found: Any) -> None:
-    print(f"{'':46}  shortest   median   Mrows/s   here is   preparation, once")
-    base = {}
-    for dtype, both in times.items():
-        ours, plain = ([t / (2 if name == "ours" else 1) for t in both[name]] for name in ("ours", "plain"))
-        base[dtype] = ours
-        print(timed(f"here, {dtype} given", ours) + f"{'':24}{ready[dtype]:.2f} s")
-        print(timed(f"not private: X·w, σ, Xᵀ·r, {dtype}", plain) + f"{min(ours) / min(plain):8.2f} × its time")
-    names = {"gradients": "per-example gradients", "clipped": "gradients, clipped", "training": "training loop"}
+    print("                        here: preparation   shortest     median   Mrows/s   X·w, σ, Xᵀ·r   here takes")
+    for each in all_rows:
+        least, plain = min(each.ours), min(each.theirs)
+        print(
+            f"{each.rows:9,} × {each.dtype:12} {each.preparation:12.2f} s {least * 1e3:10.1f} ms "
+            f"{np.median(each.ours) * 1e3:7.1f} ms {each.rows / least / 1e6:9.2f} {plain * 1e3:11.1f} ms "
+            f"{least / plain:10.2f} ×"
+        )
+    print("\nOpacus 1.6.0, float32                                      shortest     median   Mrows/s   here is")
+    ours = min(next(each.ours for each in all_rows if each.rows == MANY))
     for (what, batch), spent in found.items():
-        ratio = min(spent) / min(base["float32"])
-        print(timed(f"Opacus 1.6.0, {names[what]}, batches of {batch:,}", spent) + f"{ratio:8.1f} × as fast")
-
-
-def timed(name: str, spent: list[float]) -> str:
-    return f"{name:46} {min(spent) * 1e3:7.0f} ms {np.median(spent) * 1e3:5.0f} ms {MANY / min(spent) / 1e6:9.2f}"
+        print(
+            f"{OPACUS[what] + f', batches of {batch:,}':54} {min(spent) * 1e3:10.0f} ms {np.median(spent) * 1e3:7.0f} "
+            f"ms {MANY / min(spent) / 1e6:9.2f} {min(spent) / ours:7.1f} × as fast"
+        )
+    x, y, _ = rows_for_speed("float32")
+    model = LogisticRegression(epsilon=1, delta=1e-12, classes=[0, 1], n_samples=MANY)
+    model.guarantee(n_features=WIDE)
+    print(f"\nLogisticRegression of {MANY:,} × {WIDE}, float32, 200 steps: {clock(lambda: model.fit(x, y)):.1f} s")
 
 
 def main(sections: list[str], seeds: int) -> None:
