@@ -93,7 +93,7 @@ def test_smoothing_does_not_run_around_the_circle() -> None:
     assert wide.quantile(0.9) == pytest.approx(direct.quantile(0.9), rel=0.02)
     with pytest.raises(dp.InvalidArgument, match="widest"):
         density.smooth(300)
-    few = dp.table({"x": rows[:300]}, ledger=book()).density("x", between=(0, 1000), epsilon=0.5, delta=1e-6)
+    few = dp.table({"x": rows[:3000]}, ledger=book()).density("x", between=(0, 1000), epsilon=1, delta=1e-6)
     assert abs(few(1000.0)) < 3 * float(few.error(0.99))
 
 
