@@ -434,7 +434,7 @@ def mnist_table(seeds: int) -> None:
     table.known("published", {math.inf: 91.9})
 
 
-MEASURED = {  # by /work/shared/bench/peers, on another day
+MEASURED = {  # by scripts of the same task, on another day
     "jax-privacy 2.0.0, measured earlier": ("92.3 93.9 95.6", "85.7 87.9 88.9", "84.7 84.7 84.7", "0.75 0.67 0.75"),
     "Opacus 1.6.0, measured earlier": ("91.1 94.2 96.1", "84.2 87.4 88.8", "84.6 84.6 84.6", "1.1 1.5 7.7"),
     "diffprivlib, C=100, measured earlier": ("71.4 78.9 85.3", "65.3 70.1 78.0", "84.5 84.6 84.6", "0.003 0.004 0.44"),
