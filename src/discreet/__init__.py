@@ -73,7 +73,7 @@ from discreet.queries import (
 from discreet.releases import Release
 
 if TYPE_CHECKING:
-    from discreet import learn
+    from discreet import adaptive, learn
     from discreet.tables import table
 
 
@@ -82,6 +82,10 @@ def __getattr__(name: str) -> Any:
         from discreet.tables import table
 
         return table
+    if name == "adaptive":
+        import discreet.adaptive
+
+        return discreet.adaptive
     if name == "learn":  # it brings scikit-learn
         import discreet.learn
 
@@ -119,6 +123,7 @@ __all__ = [
     "Sum",
     "VectorSum",
     "Workload",
+    "adaptive",
     "connect",
     "learn",
     "table",

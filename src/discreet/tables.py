@@ -222,6 +222,24 @@ class PrivateTable:
         database, plan = self._asked(text, {}, {}, estimator.epsilon, estimator.delta)
         return self._fit(estimator, database, plan, features, target)
 
+    # --- studies: dp.adaptive.study(table, …) -------------------------------------------------------------------
+
+    def _ledger_of_study(self) -> Ledger:
+        return self._ledger
+
+    def _rows_of_study(self) -> int:
+        """How many independent rows there are: one for each person. Not public, unless rows are replaced."""
+        return training.independent_rows(*self._alone())
+
+    def _columns_of_study(self) -> dict[str, Any]:
+        """All columns that can be compared, of one row for each person: numbers with NaN, text, and true or false."""
+        return training.compared(*self._alone())
+
+    def _alone(self) -> tuple[Database, Plan]:
+        """Every row, or one of each person."""
+        alone = PrivateTable(self._ledger, replace(self._table, rows_per_person=1), self._engine)
+        return alone._asked(f"SELECT COUNT(*) AS n FROM {NAME}", {}, {}, 1, 0)
+
     # --- answers by value ---------------------------------------------------------------------------------
 
     def histogram(

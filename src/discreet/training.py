@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from discreet.database import Database
 from discreet.distributions import EPOCH, columns_of, day_of, rows_of_one
+from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.queries.arrays import number_of
 from discreet.rational import exactly
 from discreet.sql.price import Plan
+from discreet.sql.rows import rows_of
 from discreet.sql.schema import Column
 
 
@@ -109,6 +111,27 @@ def _prepared(estimator: Any, database: Database, plan: Plan, features: Any, tar
     settings = {"ledger": database.ledger, "rows_per_person": rows_of_one(plan)}
     estimator.set_params(**settings, **({} if ranges is None else {f"{inner}feature_ranges": ranges}))
     return chosen
+
+
+def compared(database: Database, plan: Plan) -> dict[str, NDArray[Any]]:
+    """The columns that can be compared, of the rows that the plan is about, for a study: each cell read by itself."""
+    kinds = {name: kind for name, kind in _known(plan).items() if kind != "other"}
+    found = columns_of(database, plan, list(kinds), kinds)
+    return {name: _comparable(found[name], kind) for name, kind in kinds.items()}
+
+
+def independent_rows(database: Database, plan: Plan) -> int:
+    """How many rows there are, or people who have one."""
+    relation = plan.question.relation
+    counted = "*" if relation.person is None else f"DISTINCT {quoted(relation.person.id)}"
+    text = f"SELECT COUNT({counted}) AS n FROM ({rows_of(relation, database.engine.relations)})"
+    return int(database.engine.table(text).column("n")[0].as_py())
+
+
+def _comparable(values: Any, kind: str) -> NDArray[Any]:
+    if kind == "boolean":
+        return np.array([value is True for value in values], dtype=np.bool_)
+    return np.asarray(_as_column(values)) if kind == "text" else _column(np.asarray(values))[:, 0]
 
 
 def _width(features: list[Feature]) -> int:

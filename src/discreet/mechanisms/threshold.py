@@ -240,11 +240,20 @@ class AboveThreshold:
         return Accuracy(amount=float(first) + float(second), confidence=sure, of="threshold")
 
     def _draw(self, value: Iterable[Any]) -> int | None:
-        step = exactly(self.step)
-        bar = int(to_lattice(as_numbers(exactly(self.threshold)).reshape(-1), step)[0])
-        bar += int(samplers.discrete_laplace(exactly(self.threshold_scale) / step, 1)[0])
+        bar = self._bar()
         for index, answer in enumerate(value):
-            place = int(to_lattice(as_numbers(answer).reshape(-1), step)[0])
-            if place + int(samplers.discrete_laplace(exactly(self.answer_scale) / step, 1)[0]) >= bar:
+            if self._reaches(bar, answer):
                 return index
         return None
+
+    def _bar(self) -> int:
+        """The noisy threshold, in steps: one for all answers up to the first that reaches it."""
+        step = exactly(self.step)
+        bar = int(to_lattice(as_numbers(exactly(self.threshold)).reshape(-1), step)[0])
+        return bar + int(samplers.discrete_laplace(exactly(self.threshold_scale) / step, 1)[0])
+
+    def _reaches(self, bar: int, answer: Any) -> bool:
+        """Whether a noisy answer reaches the bar."""
+        step = exactly(self.step)
+        place = int(to_lattice(as_numbers(answer).reshape(-1), step)[0])
+        return place + int(samplers.discrete_laplace(exactly(self.answer_scale) / step, 1)[0]) >= bar

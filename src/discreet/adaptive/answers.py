@@ -1,0 +1,68 @@
+"""What a study says: a value, and how far it may be from the population's, for all its answers together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Guarantee
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A value with an interval that holds on the population, together with those of all other answers of its study.
+
+    `agrees` is False where a holdout corrected the guess of the training set, and `score` where it is a submission's.
+    `guarantee` and `receipt` are those of the whole study; an answer that is `not_private` is a function of the sample.
+    """
+
+    value: float
+    confidence: float
+    remaining: int
+    agrees: bool = True
+    guarantee: Guarantee | None = None
+    receipt: str | None = None
+    not_private: bool = False
+    _interval: Callable[[float], Interval] = field(repr=False)
+    _on_sample: Callable[[float], float] | None = field(repr=False, default=None)
+
+    @property
+    def interval(self) -> Interval:
+        """Where the population's value is, with the study's confidence."""
+        return self._interval(self.confidence)
+
+    @property
+    def width(self) -> float:
+        """How far the value may be from the population's."""
+        return float(self.error(self.confidence))
+
+    def error(self, confidence: Any = None, of: str = "population") -> Accuracy:
+        """How wrong the value may be: on the "population", or, where it has noise, on the "sample"."""
+        sure = self.confidence if confidence is None else check_confidence(confidence)
+        if of == "population":
+            low, high = self._interval(sure)
+            return Accuracy(amount=max(high - self.value, self.value - low), confidence=sure, of=of)
+        if of != "sample":
+            raise InvalidArgument('of must be "population" or "sample".')
+        if self._on_sample is None:
+            return Accuracy(amount=None, confidence=sure, reason="nothing is known but the interval on the population")
+        return Accuracy(amount=self._on_sample(sure), confidence=sure, of="every value")
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        (low, high), left = self.interval, f"{self.remaining} question{'' if self.remaining == 1 else 's'} left"
+        shown = [f"{self.value:.4g}, in [{low:.4g}, {high:.4g}] on the population ({100 * self.confidence:.6g}%)", left]
+        if not self.agrees:
+            shown.append("the training set was off")
+        if self.guarantee is not None:
+            shown.append(str(self.guarantee))
+        if self.not_private:
+            shown.append("NOT PRIVATE")
+        return "; ".join(shown)

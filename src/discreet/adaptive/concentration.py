@@ -1,0 +1,85 @@
+"""How far the mean over a sample may be from the population's, for one of many questions that might have been asked."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+_CELLS = 4096
+
+
+@lru_cache(maxsize=4096)
+def deviation(size: int, log_misses: float) -> float:
+    """The t for which P[|mean − truth| ≥ t] ≤ e^{−log_misses}, whatever the law of the independent values in [0,1].
+
+    The better of two bounds for each side, with half of the probability: Chernoff-Hoeffding, e^{−n·KL}, for the truth
+    with the least KL; and Bentkus 2004, e times the tail of the binomial law, of which the tail is bounded by a
+    geometric series and Stirling's formula. 1 where neither says anything.
+    """
+    each = log_misses + math.log(2)
+    low, high = 0.0, 1.0
+    for _ in range(48):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (low, middle) if _log_tail(size, middle) <= -each else (middle, high)
+    return min(1.0, high * (1 + 1e-9))
+
+
+def _log_tail(size: int, t: float) -> float:
+    """The logarithm of a bound on P[mean − truth ≥ t], the worst over all truths."""
+    chernoff = float(-size * _divergence(_likeliest(t), t))
+    return min(chernoff, 1 + _log_binomial(size, t - 1 / size)) if t > 1 / size else chernoff
+
+
+def _likeliest(t: float) -> float:
+    """The a at which KL(a‖a−t) is least: it is convex in a, and its slope rises through 0."""
+    low, high = t, 1.0
+    for _ in range(100):
+        a = (low + high) / 2
+        p = a - t
+        if a in (low, high) or p <= 0 or a >= 1:
+            break
+        slope = math.log(a / p) + math.log((1 - p) / (1 - a)) - t / (p * (1 - p))
+        low, high = (a, high) if slope < 0 else (low, a)
+    return high
+
+
+def _log_binomial(size: int, t: float) -> float:
+    """The logarithm of a bound on max over a of P[Bin(n, a−t) ≥ a·n], the worst over cells of a.
+
+    P ≤ e^{−n·KL(a‖p)}·(1−p)·√(a/(1−a))/(t·√(2πn)) with p = a−t, and always ≤ e^{−n·KL}. In a cell each factor is taken
+    where it is largest.
+    """
+    edges = np.linspace(t, 1, _CELLS + 1)
+    low, high = edges[:-1], edges[1:]
+    energy = size * _divergence(np.clip(_likeliest(t), low, high), t)
+    with np.errstate(divide="ignore"):
+        factor = np.log(1 - low + t) + (np.log(high) - np.log1p(-high)) / 2
+    factor -= math.log(t) + math.log(2 * math.pi * size) / 2
+    return float((np.minimum(factor, 0.0) - energy).max())
+
+
+def _divergence(a: Any, t: float) -> Any:
+    """KL of coins with chance a against chance a − t."""
+    p = a - t
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(p <= 0, np.inf, xlogy(a, a / p) + xlogy(1 - a, (1 - a) / (1 - p))) * (1 - 1e-12)
+
+
+def log_choices(of: int, chosen: int) -> float:
+    """ln of the number of ways to choose so many of so many."""
+    return float(gammaln(of + 1) - gammaln(chosen + 1) - gammaln(of - chosen + 1)) if chosen <= of else -math.inf
+
+
+def log_asked(queries: int, told: int, cells: int) -> float:
+    """ln of how many questions might be asked when `told` earlier ones were answered by one of `cells` values.
+
+    A question is determined by its place, the places of those answers before it, and their values:
+    Σ_i C(i−1, told)·cells^told = C(queries, told+1)·cells^told. All other answers were known in advance.
+    """
+    return log_choices(queries, told + 1) + told * math.log(cells)

@@ -1,0 +1,190 @@
+"""Rows under a ledger: a question can make of them what concerns each row alone, and sees none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument, NotAllowed
+from discreet.sealed import Sealed
+
+_SAME = (np.equal, np.not_equal)
+_REDUCED: dict[str, Any] = {"sum": np.sum, "mean": np.mean, "min": np.min, "max": np.max, "any": np.any, "all": np.all}
+ROW_BY_ROW = (
+    "Under a ledger a question concerns each row alone: use operators, numpy's elementwise functions, np.where, "
+    "column.isin([…]), [:, j], @ and sums along axis 1; or rows.apply(function, 'column') with your word that "
+    "the function treats each row alone."
+)
+
+
+class Column(NDArrayOperatorsMixin):
+    """One column of rows that nobody sees. What is made of it concerns each row alone.
+
+    Promise: every operation maps row i of its columns, and public constants, to row i of its result: so one row moves
+    one value. Nothing inside is shown, and what is refused depends on shapes and types, never on a cell.
+    """
+
+    __array_priority__ = 1000
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self._sealed = Sealed(values)
+        self.ndim, self.kind = values.ndim, values.dtype.kind
+
+    def _opened(self) -> NDArray[Any]:
+        return self._sealed.open_with(lambda values: values)
+
+    def __repr__(self) -> str:
+        return "Column(…)"
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if ufunc is np.matmul and method == "__call__" and not options:
+            return _product(*inputs)
+        if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or options:
+            raise NotAllowed(ROW_BY_ROW)
+        texts = [one for one in inputs if isinstance(one, Column) and one.kind not in "biuf"]
+        if texts and ufunc not in _SAME:
+            raise InvalidArgument("Text can be compared by == and != or with column.isin([…]), and nothing else.")
+        return _row_by_row(ufunc, *inputs)
+
+    def __array_function__(self, function: Any, types: Any, given: Any, options: Any) -> Any:
+        if function is np.where and len(given) == 3 and not options:
+            return _row_by_row(np.where, *given)
+        if function is np.clip and len(given) == 3 and not options:
+            return _row_by_row(np.clip, *given)
+        if function is np.isin and len(given) == 2 and not options and isinstance(given[0], Column):
+            return given[0].isin(given[1])
+        for name, reduced in _REDUCED.items():
+            if function is reduced and len(given) <= 2 and isinstance(given[0], Column):
+                return getattr(given[0], name)(*given[1:], **options)
+        raise NotAllowed(ROW_BY_ROW)
+
+    def __getitem__(self, key: Any) -> Column:
+        if not isinstance(key, tuple) or len(key) < 2 or key[0] != slice(None) or self.ndim != len(key):
+            raise NotAllowed(ROW_BY_ROW)
+        if not all(isinstance(one, int | np.integer | slice) for one in key[1:]):
+            raise NotAllowed(ROW_BY_ROW)
+        return _computed(lambda values: values[key], self)
+
+    def isin(self, values: Iterable[Any]) -> Column:
+        """Whether a row's value is one of these."""
+        listed = set(values)
+        return _computed(lambda cells: np.array([_hashed(cell) in listed for cell in cells.tolist()], dtype=bool), self)
+
+    def astype(self, kind: Any) -> Column:
+        """As numbers, whole numbers, or true and false."""
+        if np.dtype(kind).kind not in "biuf" or self.kind not in "biuf":
+            raise InvalidArgument("Columns can become float, int or bool, and text nothing else than text.")
+        return _computed(lambda values: values.astype(kind), self)
+
+    def clip(self, low: Any, high: Any) -> Column:
+        """Within two public ends."""
+        return _row_by_row(np.clip, self, low, high)
+
+    def _reduced(self, name: str, axis: Any = None) -> Column:
+        if self.ndim != 2 or axis not in (1, -1) or self.kind not in "biuf":
+            raise NotAllowed(ROW_BY_ROW)
+        return _computed(lambda values: _REDUCED[name](values, axis=1), self)
+
+    def sum(self, axis: Any = None) -> Column:
+        """Over the numbers of each row: axis 1."""
+        return self._reduced("sum", axis)
+
+    def mean(self, axis: Any = None) -> Column:
+        """Over the numbers of each row: axis 1."""
+        return self._reduced("mean", axis)
+
+    def min(self, axis: Any = None) -> Column:
+        """Over the numbers of each row: axis 1."""
+        return self._reduced("min", axis)
+
+    def max(self, axis: Any = None) -> Column:
+        """Over the numbers of each row: axis 1."""
+        return self._reduced("max", axis)
+
+    def any(self, axis: Any = None) -> Column:
+        """Over the numbers of each row: axis 1."""
+        return self._reduced("any", axis)
+
+    def all(self, axis: Any = None) -> Column:
+        """Over the numbers of each row: axis 1."""
+        return self._reduced("all", axis)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotAllowed(ROW_BY_ROW)
+
+    __array__ = __bool__ = __len__ = __iter__ = __float__ = __int__ = __index__ = __setitem__ = _refuse
+    __reduce_ex__ = __copy__ = __deepcopy__ = __format__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _hashed(cell: Any) -> Any:
+    """A cell that can be looked up; a list in a cell is nothing that could be listed."""
+    return cell if isinstance(cell, str | int | float | bool) else None
+
+
+def _opened(one: Any) -> Any:
+    return one._opened() if isinstance(one, Column) else one
+
+
+def _computed(make: Callable[..., Any], *given: Any) -> Column:
+    """What `make` says, as a column; its error, if it has one, is a matter of types, and is said without a cell."""
+    try:
+        with np.errstate(all="ignore"):
+            return Column(np.asarray(make(*map(_opened, given))))
+    except Exception:
+        raise InvalidArgument("This cannot be computed of columns with these types and shapes.") from None
+
+
+def _row_by_row(function: Callable[..., Any], *given: Any) -> Column:
+    """An elementwise function of columns with equally many axes, and of constants that are the same for every row."""
+    axes = {one.ndim for one in given if isinstance(one, Column)}
+    constants = [np.asarray(one) for one in given if not isinstance(one, Column)]
+    if len(axes) != 1:
+        raise InvalidArgument("Columns in one expression must have equally many axes: write rows['X'][:, j].")
+    if any(one.ndim >= min(axes) and one.shape[:1] != (1,) for one in constants if one.ndim):
+        raise InvalidArgument("A constant must be the same for every row: a number, or one for each number of a row.")
+    return _computed(function, *given)
+
+
+def _product(left: Any, right: Any) -> Column:
+    """Rows times public weights; each row's sum in its own order, the same wherever the row stands."""
+    weights = None if isinstance(right, Column) else np.asarray(right)
+    if not isinstance(left, Column) or left.ndim != 2 or weights is None or weights.ndim not in (1, 2):
+        raise NotAllowed(ROW_BY_ROW)
+    if weights.ndim == 1:
+        return _computed(lambda rows: (rows * weights).sum(axis=1), left)
+    return _computed(lambda rows: np.stack([(rows * w).sum(axis=1) for w in weights.T], axis=1), left)
+
+
+class GuardedRows(Mapping[str, Column]):
+    """The columns of rows that nobody sees."""
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        self._columns = {name: Column(values) for name, values in columns.items()}
+
+    def __getitem__(self, name: str) -> Column:
+        if name not in self._columns:
+            raise InvalidArgument(f"There is no column {name}. Known: {', '.join(self._columns)}.")
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def apply(self, function: Callable[..., Any], *names: str) -> Column:
+        """What a function says of these columns, such as `rows.apply(model.predict, "X")`.
+
+        Promise: the caller's, that row i of the result depends on row i of the columns alone.
+        """
+        given = [self[name] for name in names]
+        rows = {len(one._opened()) for one in given}
+        made = _computed(function, *given)
+        if not given or made.ndim < 1 or {len(made._opened())} != rows:
+            raise InvalidArgument("The function must say as many rows as the columns have.")
+        return made

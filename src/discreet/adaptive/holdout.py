@@ -1,0 +1,210 @@
+"""The reusable holdout: what a training set says is checked on rows that stay fresh, with a few corrections allowed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from scipy.special import ndtri
+
+from discreet import samplers
+from discreet.adaptive.answers import Answer, Interval
+from discreet.adaptive.methods import FewTold, nearest_cell
+from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
+from discreet.adaptive.sample import Question, Sample, checked_range, columns_of
+from discreet.door import Session
+from discreet.errors import BudgetExhausted, InvalidArgument
+from discreet.guarantees.accuracy import check_confidence
+from discreet.guarantees.guarantee import Guarantee
+from discreet.mechanisms.adaptive_means import QUANTUM, AdaptiveMeans, Kind
+from discreet.mechanisms.thresholdout import Thresholdout
+from discreet.rational import check_count, check_positive, exactly
+
+METHODS = {"thresholdout": True, "gaussian": True, "guess and check": False}
+"""Each method, and whether it is private."""
+
+
+@dataclass(frozen=True)
+class GuessAndCheck:
+    """A guess is confirmed while it is within `tolerance` of the holdout's mean, and otherwise corrected, roughly.
+
+    Width: that of `FewTold`, as only `overfits` corrections, each one of `cells` values, are ever told; and the
+    tolerance for a confirmation, half a cell for a correction. Source: Rogers et al. 2020, with a sharper count.
+    """
+
+    size: int
+    queries: int
+    overfits: int
+    tolerance: float
+    cells: int
+    private: ClassVar[bool] = False
+
+    @classmethod
+    def narrowest(cls, *, size: int, queries: int, overfits: int, tolerance: float, confidence: float) -> Self:
+        """With as many cells as serve best: corrections are about as accurate as confirmations."""
+        few = {math.ceil(0.5 / tolerance * 1.1**power) for power in range(-12, 5)}
+        made = [cls(size, queries, overfits, tolerance, max(2, cells)) for cells in few]
+        return min(made, key=lambda one: one.width(confidence))
+
+    def width(self, confidence: float, told: int | None = None) -> float:
+        """Of all that is said after so many corrections, and of the next of them; None: of everything."""
+        off = FewTold(self.size, self.queries, self.cells, self.overfits).deviation(confidence, told)
+        return min(1.0, off + max(self.tolerance, 0.5 / self.cells) + float(QUANTUM))
+
+
+def honest_tolerance(train: int, test: int, queries: int, failures: float) -> float:
+    """How far means over two samples may be apart so that about so many of `queries` honest guesses fail."""
+    spread = math.sqrt((1 / train + 1 / test) / 4)
+    return float(-ndtri(min(0.5, failures / queries) / 2)) * spread
+
+
+class Holdout:
+    """Rows that are asked only whether a training set is right about the population. Made by `dp.adaptive.holdout`."""
+
+    _session: Session | None
+
+    def __init__(
+        self,
+        train: Sample,
+        source: Source,
+        mechanism: Thresholdout | AdaptiveMeans | GuessAndCheck,
+        method: str,
+        tolerance: float,
+        overfits: int,
+        confidence: float,
+        lost: float,
+    ) -> None:
+        self.method, self.mechanism, self.confidence, self.tolerance = method, mechanism, confidence, tolerance
+        self.overfits, self.asked, self.corrected, self._lost = overfits, 0, 0, lost
+        self._train, self._session, self._ended = train, None, False
+        if not isinstance(mechanism, GuessAndCheck):
+            asked = f"a holdout for {mechanism.queries} questions, each within {self.width:.3g}"
+            self._session = source.session(mechanism, asked)
+        self._test = source.opened(mechanism.size)
+
+    def __repr__(self) -> str:
+        left = f"{self.remaining} questions and {self.overfits - self.corrected} overfits left, ± {self.width:.3g}"
+        private = "NOT PRIVATE" if self._session is None else "private"
+        return f"<Holdout of {self.mechanism.size} rows: {left}, {self.method}, {private}>"
+
+    @property
+    def remaining(self) -> int:
+        """How many questions may still be asked."""
+        return 0 if self._ended else self.mechanism.queries - self.asked
+
+    @property
+    def width(self) -> float:
+        """How far anything that will ever be said may be from the population's means, all together."""
+        return self._width(self.confidence, None)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What is promised to everyone in the holdout; None when it is not private."""
+        return None if self._session is None else self._session.guarantee
+
+    def _width(self, confidence: float, told: int | None) -> float:
+        if confidence + self._lost >= 1:
+            return 1.0
+        if isinstance(self.mechanism, GuessAndCheck):
+            return self.mechanism.width(confidence + self._lost, told)
+        return self.mechanism.width(confidence + self._lost)
+
+    def check(self, statistic: Question, *, between: Any = (0, 1)) -> Answer:
+        """Compare the mean of `statistic` over the training set with the holdout's.
+
+        While they agree, the answer is the training set's own value, and costs none of the allowed overfits; otherwise
+        `agrees` is False and the value is the holdout's.
+        """
+        low, high = checked_range(between)
+        if self.remaining < 1:
+            raise BudgetExhausted("Nothing more can be checked: all questions, or all allowed overfits, are used up.")
+        guess = self._train.total(statistic, (low, high)) * float(QUANTUM) / self._train.size
+        total, told = self._test.total(statistic, (low, high)), self.corrected
+        self.asked += 1
+        agrees, value = self._checked(guess, total)
+        self.corrected += not agrees
+        mechanism = self.mechanism
+
+        def interval(sure: float) -> Interval:
+            width = self._width(sure, told)
+            return low + max(0.0, value - width) * (high - low), low + min(1.0, value + width) * (high - low)
+
+        return Answer(
+            value=low + value * (high - low),
+            confidence=self.confidence,
+            remaining=self.remaining,
+            agrees=agrees,
+            guarantee=self.guarantee,
+            receipt=None if self._session is None else self._session.receipt,
+            not_private=isinstance(mechanism, GuessAndCheck) or not samplers.is_private(),
+            _interval=interval,
+        )
+
+    def _checked(self, guess: float, total: int) -> tuple[bool, float]:
+        if isinstance(self.mechanism, GuessAndCheck):
+            mean = total * float(QUANTUM) / self.mechanism.size
+            if abs(guess - mean) <= self.tolerance:
+                return True, guess
+            if self.corrected >= self.overfits:
+                self._ended = True
+                raise BudgetExhausted("This is one overfit more than are allowed: nothing more can be checked.")
+            return False, nearest_cell(mean, self.mechanism.cells)
+        assert self._session is not None
+        if isinstance(self.mechanism, AdaptiveMeans):  # every answer is told, and tells by itself whether it agrees
+            value = float(self._session.add(total))
+            off = self.tolerance + float(self.mechanism.error(self.confidence, of="sample"))
+            return abs(guess - value) <= off, value
+        try:
+            said = self._session.add((guess, total))
+        except BudgetExhausted:
+            self._ended = True
+            raise
+        return bool(said["confirmed"]), float(said["value"])
+
+
+def holdout(
+    train: Any,
+    test: Any,
+    *,
+    queries: Any,
+    overfits: Any = 10,
+    accuracy: Any = None,
+    confidence: Any = 0.95,
+    tolerance: Any = None,
+    method: str = "auto",
+    ledger: Any = None,
+    size: Any = None,
+    unprotected: bool = False,
+) -> Holdout:
+    """Keep `test` fresh: up to `queries` statistics of `train` are checked on it, and up to `overfits` corrected.
+
+    The training set is the analyst's own: what is said of it is not hidden. `tolerance` is how far the two means may be
+    apart while they agree; by default about three tenths of the overfits are used up by honest guesses. The holdout is
+    protected, and answered with noise, unless `unprotected=True` says that its rows belong to nobody: then guess and
+    check, which is not private, is used. `ledger`, `size`, `accuracy` and `confidence` are as in `dp.adaptive.study`.
+    """
+    source = source_of(test, ledger, unprotected)
+    if hasattr(train, "_ledger_of_study"):
+        raise InvalidArgument("The training set is shown to the analyst: it cannot be a table under a ledger.")
+    known = Sample(columns_of(train))
+    k, f, sure = check_count(queries, "queries"), check_count(overfits, "overfits"), check_confidence(confidence)
+    names = chosen_method(method, METHODS, source.protected)
+    kind: Kind = "laplace" if source.pure() else "gaussian"
+    rows, lost = source.size(size, (1 - sure) / 100)
+    if tolerance is None:
+        within = honest_tolerance(known.size, rows, k, 0.3 * f)
+    else:
+        within = float(check_positive(tolerance, "tolerance"))
+    given: dict[str, Any] = {"size": rows, "queries": k, "confidence": sure + lost}
+    makers: dict[str, Any] = {
+        "thresholdout": lambda: Thresholdout.narrowest(**given, overfits=f, tolerance=within, kind=kind),
+        "gaussian": lambda: AdaptiveMeans.narrowest(**given, noise=kind),
+        "guess and check": lambda: GuessAndCheck.narrowest(**given, overfits=f, tolerance=within),
+    }
+    made = {name: makers[name]() for name in names}
+    best = min(names, key=lambda name: made[name].width(sure + lost))
+    check_accuracy(accuracy, made[best].width(sure + lost), rows, k)
+    if best == "gaussian":
+        f = k  # every answer is told anyway
+    return Holdout(known, source, made[best], best, float(exactly(within)), f, sure, lost)

@@ -1,0 +1,155 @@
+"""A leaderboard that cannot be climbed by chance: the Ladder, without a parameter (Blum-Hardt 2015)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.adaptive.answers import Answer, Interval
+from discreet.adaptive.methods import FewTold, nearest_cell
+from discreet.adaptive.sample import exact_total
+from discreet.adaptive.study import Study, study
+from discreet.errors import BudgetExhausted, InvalidArgument
+from discreet.guarantees.accuracy import check_confidence
+from discreet.mechanisms.adaptive_means import QUANTUM
+from discreet.rational import check_count
+
+Loss = Callable[[Any, Any], Any]
+
+
+def zero_one(labels: Any, predictions: Any) -> Any:
+    """1 where a prediction is wrong."""
+    return labels != predictions
+
+
+LOSSES: dict[str, Loss] = {
+    "zero_one": zero_one,
+    "absolute": lambda labels, predictions: np.abs(labels - predictions),
+    "squared": lambda labels, predictions: (labels - predictions) ** 2,
+}
+
+
+class Ladder:
+    """What a leaderboard says of a submission: its loss when it is clearly the best so far, and else the best so far.
+
+    A submission is better when its mean loss is below the best one's by more than the standard error of their
+    difference; losses are told to one of about √n values. As little is told, a score holds on the population:
+    after j new bests the width is that of `FewTold`, which grows with j.
+    """
+
+    def __init__(self, labels: NDArray[Any], loss: Loss, submissions: int, confidence: float) -> None:
+        self._labels, self._loss, self._best = labels, loss, math.inf
+        self._losses: NDArray[np.float64] | None = None
+        cells = max(2, math.isqrt(len(labels)))
+        self._told, self._asked = 0, 0
+        self._union = FewTold(len(labels), submissions, cells, submissions)
+        self.submissions, self.confidence = submissions, confidence
+
+    def submitted(self, predictions: Any) -> Answer:
+        """Compare a submission with the best so far."""
+        losses = _losses(self._labels, predictions, self._loss)
+        if self._asked >= self.submissions:
+            raise BudgetExhausted(f"All {self.submissions} submissions are made.")
+        self._asked += 1
+        mean = exact_total(losses) * float(QUANTUM) / len(losses)
+        better = self._losses is None
+        if self._losses is not None:
+            spread = float((losses - self._losses).std(ddof=1)) if len(losses) > 1 else 0.0
+            better = mean < self._best - spread / math.sqrt(len(losses))
+        if better:
+            self._best, self._losses = nearest_cell(mean, self._union.cells), losses
+            self._told += 1
+        told, best = self._told - 1, self._best  # the best was asked for when one less was told
+
+        def interval(sure: float) -> Interval:
+            width = 0.5 / self._union.cells + float(QUANTUM) + self._union.deviation(sure, told)
+            return max(0.0, best - width), min(1.0, best + width)
+
+        return Answer(
+            value=best,
+            confidence=self.confidence,
+            remaining=self.submissions - self._asked,
+            agrees=better,
+            not_private=True,
+            _interval=interval,
+        )
+
+
+class Leaderboard:
+    """Submissions against hidden labels, each score within its width of the population's. `dp.adaptive.leaderboard`."""
+
+    def __init__(self, answer: Callable[[Any], Answer], private: Study | None) -> None:
+        self._submitted, self._study = answer, private
+        self.scores: list[Answer] = []
+
+    def __repr__(self) -> str:
+        best = "nothing yet" if not self.scores else str(min(self.scores, key=lambda one: one.value))
+        return f"<Leaderboard of {len(self.scores)} submissions: {best}>"
+
+    @property
+    def guarantee(self) -> Any:
+        """What is promised to everyone with a label; None when scores are not private."""
+        return None if self._study is None else self._study.guarantee
+
+    def submit(self, predictions: Any) -> Answer:
+        """The score of one submission: one prediction for each label, in their order.
+
+        Without privacy that is the best score so far; `agrees` says whether it is this submission's own.
+        """
+        self.scores.append(self._submitted(predictions))
+        return self.scores[-1]
+
+
+def leaderboard(
+    labels: Any,
+    loss: str | Loss = "zero_one",
+    *,
+    submissions: Any,
+    confidence: Any = 0.95,
+    ledger: Any = None,
+    unprotected: bool = False,
+) -> Leaderboard:
+    """A leaderboard for hidden labels, with a loss in [0,1] for each row: "zero_one", "absolute", "squared", or a
+    function of labels and predictions that treats each row alone.
+
+    `unprotected=True` says that the labels belong to nobody: scores are then those of the Ladder, which are not
+    private. Otherwise every score has noise, is charged to `ledger` once for all submissions, and is the submission's
+    own; the number of labels is public.
+    """
+    count, sure = check_count(submissions, "submissions"), check_confidence(confidence)
+    measured = LOSSES.get(loss) if isinstance(loss, str) else loss
+    if not callable(measured):
+        raise InvalidArgument(f"loss must be {', '.join(LOSSES)}, or a function of labels and predictions.")
+    held = np.asarray(labels)
+    if held.ndim != 1 or len(held) < 1:
+        raise InvalidArgument("labels must have one dimension, with at least one label.")
+    if unprotected and ledger is None:
+        return Leaderboard(Ladder(held, measured, count, sure).submitted, None)
+    asked = study(
+        {"place": np.arange(len(held))},
+        queries=count,
+        confidence=sure,
+        size=len(held),
+        ledger=ledger,
+        unprotected=unprotected,
+        method="gaussian",
+    )
+    return Leaderboard(lambda predictions: asked._of_values(_losses(held, predictions, measured)), asked)
+
+
+def _losses(labels: NDArray[Any], predictions: Any, loss: Loss) -> NDArray[np.float64]:
+    """One loss in [0,1] for each row; what is not a number counts as 1."""
+    given = np.asarray(predictions)
+    if given.shape[:1] != labels.shape:
+        raise InvalidArgument(f"A submission has one prediction for each label: {len(labels)} of them.")
+    try:
+        said = np.asarray(loss(labels, given))
+    except Exception:  # its words could hold a label
+        raise InvalidArgument("The loss cannot be computed of labels and predictions with these types.") from None
+    if said.shape != labels.shape or said.dtype.kind not in "biuf":
+        raise InvalidArgument("loss must say one number for each row.")
+    return np.clip(np.nan_to_num(said.astype(np.float64), nan=1.0), 0.0, 1.0)

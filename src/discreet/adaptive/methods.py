@@ -1,0 +1,117 @@
+"""Ways to answer adaptive questions that publish functions of the sample, and what each keeps on the population.
+
+They are not private: their width comes from how little they say, not from noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from discreet.adaptive.concentration import deviation, log_asked
+from discreet.guarantees.accuracy import check_confidence
+from discreet.mechanisms.adaptive_means import QUANTUM
+
+_ROUNDED = float(QUANTUM) / 2
+"""Rows are rounded to whole quanta before they are summed."""
+
+
+def nearest_cell(mean: float, cells: int) -> float:
+    """The middle of the cell that a mean is in, of so many equal ones."""
+    return (min(int(mean * cells), cells - 1) + 0.5) / cells
+
+
+@dataclass(frozen=True)
+class Compression:
+    """Each answer is the mean rounded to one of `cells` values: what was said so far fits in few bits.
+
+    Width: question i is one of cells^(i−1), so ½/cells + deviation(ln(Σ_i cells^(i−1)/β)).
+    Source: [L6.GAME], transcript compression.
+    """
+
+    size: int
+    queries: int
+    cells: int
+    private: ClassVar[bool] = False
+
+    @classmethod
+    def narrowest(cls, *, size: int, queries: int, confidence: float) -> Self:
+        """With as many cells as serve best."""
+        few = sorted({round(1.05**power) for power in range(250)})
+        best = min(few, key=lambda cells: cls(size, queries, cells).width(confidence))
+        near = range(max(1, int(best / 1.05)), int(best * 1.05) + 2)
+        return min((cls(size, queries, cells) for cells in near), key=lambda m: m.width(confidence))
+
+    def width(self, confidence: float) -> float:
+        miss, base = 1 - check_confidence(confidence), math.log(self.cells)
+        # Σ cells^(i−1) = cells^(k−1)·(1 + 1/cells + …) ≤ cells^(k−1)·min(k, cells/(cells−1))
+        tail = min(self.queries, self.cells / (self.cells - 1)) if self.cells > 1 else self.queries
+        log_count = (self.queries - 1) * base + math.log(tail)
+        return min(1.0, 0.5 / self.cells + _ROUNDED + deviation(self.size, log_count - math.log(miss)))
+
+    def rows(self, asked: int) -> slice:
+        """Which rows question number `asked` (from 0) is asked of."""
+        return slice(None)
+
+    def answered(self, mean: float) -> float:
+        """What is said when the mean over those rows is this."""
+        return nearest_cell(mean, self.cells)
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """Each question has rows of its own, which no answer before has told anything of.
+
+    Width: deviation on ⌊size/queries⌋ rows for ln(queries/β). Source: [L6.GAME], the naive way.
+    """
+
+    size: int
+    queries: int
+    private: ClassVar[bool] = False
+
+    @classmethod
+    def narrowest(cls, *, size: int, queries: int, confidence: float) -> Self:
+        """There is only one."""
+        return cls(size, queries)
+
+    @property
+    def _share(self) -> int:
+        return self.size // self.queries
+
+    def width(self, confidence: float) -> float:
+        miss = 1 - check_confidence(confidence)
+        return min(1.0, _ROUNDED + deviation(self._share, math.log(self.queries / miss))) if self._share else 1.0
+
+    def rows(self, asked: int) -> slice:
+        return slice(asked * self._share, (asked + 1) * self._share)
+
+    def answered(self, mean: float) -> float:
+        return mean
+
+
+@dataclass(frozen=True)
+class FewTold:
+    """Most answers are known in advance; of those that are not, told with one of `cells` values, at most `most` come.
+
+    Width after j of them: a question is one of C(queries, j+1)·cells^j. Four fifths of β are for the union over all j
+    up to `most`, which bounds the width from the start; one fifth is spread as 1/((j+1)(j+2)), which makes it narrow
+    while little was told. Source: guess and check (Rogers et al. 2020), the Ladder (Blum-Hardt 2015).
+    """
+
+    size: int
+    queries: int
+    cells: int
+    most: int
+
+    def deviation(self, confidence: float, told: int | None = None) -> float:
+        """How far the sample's mean may be from the population's for a question asked after so many; None: after all
+        that may be told.
+        """
+        miss, after = 1 - check_confidence(confidence), self.most if told is None else told
+        counts = [log_asked(self.queries, j, self.cells) for j in range(min(self.most, self.queries - 1) + 1)]
+        top = max(counts)
+        union = top + math.log(sum(math.exp(count - top) for count in counts)) - math.log(0.8 * miss)
+        own = log_asked(self.queries, min(after, self.queries - 1), self.cells)
+        spread = own + math.log((after + 1) * (after + 2)) - math.log(0.2 * miss)
+        return deviation(self.size, min(union, spread))

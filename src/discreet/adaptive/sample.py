@@ -1,0 +1,143 @@
+"""A sample of rows, and the sums that questions make of it, in whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import samplers
+from discreet.adaptive.guarded import Column, GuardedRows
+from discreet.errors import InvalidArgument
+from discreet.mechanisms.adaptive_means import QUANTUM
+from discreet.rational import exactly
+
+Question = Callable[[Any], Any]
+_BLOCK = 2**15
+_ROUNDING = 1.5 * 2.0**52 * float(QUANTUM)
+"""Adding and taking away this rounds a number of [0,1] to a multiple of `QUANTUM`."""
+
+
+class Rows(Mapping[str, Any]):
+    """Columns by name, as arrays whose first axis are rows. What a question is asked of."""
+
+    def __init__(self, columns: Mapping[str, Any], where: slice = slice(None)) -> None:
+        self._columns, self._where = columns, where
+
+    def __getitem__(self, name: str) -> Any:
+        return known(self._columns, name)[self._where]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+def known(columns: Mapping[str, Any], name: Any) -> Any:
+    """A column, or an error that says which there are."""
+    if name not in columns:
+        raise InvalidArgument(f"There is no column {name}. Known: {', '.join(map(str, columns))}.")
+    return columns[name]
+
+
+def columns_of(source: Any) -> dict[str, NDArray[Any]]:
+    """The columns of a dict of arrays, a data frame, or an Arrow table; what is refused is a matter of shape alone."""
+    names = getattr(source, "column_names", None)
+    names = getattr(source, "columns", None) if names is None else names
+    if isinstance(source, Mapping):
+        names = list(source)
+    if names is None or not len(names):
+        raise InvalidArgument("A sample is a table, a data frame, or a dict of arrays whose first axis are rows.")
+    columns = {str(name): _array(source[name]) for name in names}
+    lengths = {len(column) if column.ndim else -1 for column in columns.values()}
+    if len(lengths) != 1 or min(lengths) < 1:
+        raise InvalidArgument("All columns of a sample must have the same number of rows, at least one.")
+    return columns
+
+
+def _array(column: Any) -> NDArray[Any]:
+    array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column).view()
+    array.flags.writeable = False
+    return array
+
+
+class Sample:
+    """So many rows to be asked of; under a ledger, only functions of single rows can be asked.
+
+    Of more rows than `size` so many are chosen at random; a row that is missing counts as 0.
+    """
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]], size: int | None = None, *, guarded: bool = False) -> None:
+        rows = len(next(iter(columns.values())))
+        self.size, self._guarded = rows if size is None else size, guarded
+        if rows > self.size:
+            kept = np.sort(samplers.permutation(rows)[: self.size])
+            columns = {name: column[kept] for name, column in columns.items()}
+        self._columns, self._rows = dict(columns), min(rows, self.size)
+
+    def __repr__(self) -> str:
+        return f"<Sample of {self.size} rows: {', '.join(self._columns)}>"
+
+    def total(self, question: Question, between: tuple[Any, Any] = (0, 1), where: slice = slice(None)) -> int:
+        """The sum over the rows of what the question says of each, brought to [0,1], in whole numbers of `QUANTUM`."""
+        low, high = checked_range(between)
+        values = self._asked(question, where)
+        expected = len(range(*where.indices(self._rows)))
+        if values.shape == (expected, 1):
+            values = values[:, 0]
+        if values.shape != (expected,):
+            raise InvalidArgument("A question must say one number for each row: an array with one dimension.")
+        if values.dtype.kind not in "biuf":
+            raise InvalidArgument("A question must say numbers, or true and false.")
+        return exact_total(values, low, high)
+
+    def _asked(self, question: Question, where: slice) -> NDArray[Any]:
+        if not callable(question):
+            raise InvalidArgument('A question is a function of rows, such as lambda rows: rows["age"] > 40.')
+        if not self._guarded:
+            return np.asarray(question(Rows(self._columns, where)))
+        said = question(GuardedRows(self._columns))
+        if not isinstance(said, Column):
+            raise InvalidArgument('Under a ledger a question is made of columns: lambda rows: rows["age"] > 40.')
+        return said._opened()
+
+
+def checked_range(between: Any) -> tuple[float, float]:
+    """Two public ends, the smaller one first."""
+    if not isinstance(between, tuple | list) or len(between) != 2:
+        raise InvalidArgument("between must be a pair of public ends, such as (0, 1).")
+    low, high = (float(exactly(end, "between")) for end in between)
+    if not low < high:
+        raise InvalidArgument("between must be two numbers, the smaller one first.")
+    return low, high
+
+
+def exact_total(values: NDArray[Any], low: float = 0.0, high: float = 1.0) -> int:
+    """The exact sum of values brought from [low, high] to [0,1] and rounded, each by itself, to `QUANTUM`.
+
+    What is not a number counts as `low`. Sums of so few multiples of 2^-20 are exact in double precision in any order.
+    """
+    if values.dtype.kind == "b":
+        if (low, high) == (0.0, 1.0):
+            return int(np.count_nonzero(values)) * QUANTUM.denominator
+        values = values.astype(np.float64)
+    room, total = np.empty(min(_BLOCK, len(values))), 0.0
+    plain = (low, high) == (0.0, 1.0)
+    for start in range(0, len(values), _BLOCK):
+        block = values[start : start + _BLOCK]
+        part = room[: len(block)]
+        with np.errstate(all="ignore"):
+            if plain:
+                np.fmax(block, 0.0, out=part)
+            else:
+                np.subtract(block, low, out=part, dtype=np.float64)
+                np.divide(part, high - low, out=part)
+                np.fmax(part, 0.0, out=part)
+        np.fmin(part, 1.0, out=part)
+        np.add(part, _ROUNDING, out=part)
+        np.subtract(part, _ROUNDING, out=part)
+        total += float(part.sum())  # below 2^33 rows, every partial sum is a whole number of quanta below 2^53
+    return round(total * QUANTUM.denominator)

@@ -1,0 +1,268 @@
+"""A study: questions asked one after another of one sample, and answers that hold on the population. [L6.T9]"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import samplers
+from discreet.adaptive.answers import Answer, Interval
+from discreet.adaptive.methods import Compression, Splitting
+from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
+from discreet.adaptive.sample import Question, checked_range, exact_total
+from discreet.door import Session
+from discreet.errors import BudgetExhausted, InvalidArgument
+from discreet.guarantees.accuracy import check_confidence
+from discreet.guarantees.guarantee import Guarantee
+from discreet.mechanisms.adaptive_means import QUANTUM, AdaptiveMeans
+from discreet.rational import check_count, check_positive
+
+METHODS = {"gaussian": True, "laplace": True, "taught": True, "compression": False, "splitting": False}
+"""Each method, and whether it is private. The first that is narrowest is taken."""
+Method = AdaptiveMeans | Compression | Splitting
+
+
+def method_for(
+    name: str, *, size: int, queries: int, confidence: float, accuracy: float | None = None
+) -> AdaptiveMeans | Compression | Splitting:
+    """A method at its best, from public numbers alone; with `accuracy`, the one that costs least and keeps it."""
+    given: dict[str, Any] = {"size": size, "queries": queries, "confidence": confidence}
+    if name == "compression":
+        return Compression.narrowest(**given)
+    if name == "splitting":
+        return Splitting.narrowest(**given)
+    if name == "taught":
+        return AdaptiveMeans.taught(**given)
+    best = AdaptiveMeans.narrowest(**given, noise=name)  # type: ignore[arg-type]
+    if accuracy is None or best.width(confidence) > accuracy:
+        return best
+    return AdaptiveMeans.for_error(accuracy, **given, noise=name)  # type: ignore[arg-type]
+
+
+class Study:
+    """Up to `queries` questions of one sample, each chosen after the answers before it.
+
+    All answers together are within their widths of the population's means with the study's confidence, whoever asks.
+    Made by `dp.adaptive.study`.
+    """
+
+    _session: Session | None
+
+    def __init__(self, source: Source, mechanism: Method, method: str, confidence: float, lost: float) -> None:
+        self.method, self.mechanism, self.confidence, self.asked = method, mechanism, confidence, 0
+        self._lost, self._session = lost, None
+        if isinstance(mechanism, AdaptiveMeans):
+            asked = f"a study of {mechanism.queries} questions, each within {self.width:.3g}"
+            self._session = source.session(mechanism, asked)
+        self._sample = source.opened(mechanism.size)
+
+    def __repr__(self) -> str:
+        private = "private" if self._session is not None else "NOT PRIVATE"
+        left = f"{self.remaining} questions left, ± {self.width:.3g}"
+        return f"<Study of {self.size} rows: {left}, {self.method}, {private}>"
+
+    @property
+    def size(self) -> int:
+        """How many rows are asked: a public number."""
+        return self.mechanism.size
+
+    @property
+    def queries(self) -> int:
+        """How many questions may be asked in all."""
+        return self.mechanism.queries
+
+    @property
+    def remaining(self) -> int:
+        """How many questions may still be asked."""
+        return self.queries - self.asked
+
+    @property
+    def width(self) -> float:
+        """How far every mean may be from the population's, all of them together."""
+        return self._width(self.confidence)
+
+    def _width(self, confidence: float) -> float:
+        """With what the noise of a count may take from the confidence."""
+        return self.mechanism.width(confidence + self._lost) if confidence + self._lost < 1 else 1.0
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What the whole study promises to everyone in the sample; None when it is not private."""
+        return None if self._session is None else self._session.guarantee
+
+    @property
+    def receipt(self) -> str | None:
+        """That of the ledger's entry for the whole study."""
+        return None if self._session is None else self._session.receipt
+
+    # --- questions ------------------------------------------------------------------------------------------
+
+    def mean(self, question: Question, *, between: Any = (0, 1)) -> Answer:
+        """The mean of what `question` says of each row: true or false, or numbers, clamped to two public ends.
+
+        `question` is a function of rows, such as `lambda rows: rows["age"] > 40`, that concerns each row alone.
+        """
+        low, high = checked_range(between)
+        value = self._asked(question, (low, high))
+        return self._answer(low + value * (high - low), lambda w: _around(value, w, low, high), high - low)
+
+    def covariance(self, x: Question, y: Question, *, x_between: Any = (0, 1), y_between: Any = (0, 1)) -> Answer:
+        """The covariance of two numbers of a row: three questions."""
+        means, across = self._moments(x, y, x_between, y_between, 3)
+        value = across * (means[2] - means[0] * means[1])
+        return self._answer(value, lambda w: _scaled(_covariance(means, w), across))
+
+    def correlation(self, x: Question, y: Question, *, x_between: Any = (0, 1), y_between: Any = (0, 1)) -> Answer:
+        """Pearson's correlation of two numbers of a row: five questions."""
+        means, _ = self._moments(x, y, x_between, y_between, 5)
+        spread = math.sqrt(max(0.0, means[3] - means[0] ** 2) * max(0.0, means[4] - means[1] ** 2))
+        value = 0.0 if spread == 0 else max(-1.0, min(1.0, (means[2] - means[0] * means[1]) / spread))
+        return self._answer(value, lambda w: _correlation(means, w, value))
+
+    def _moments(
+        self, x: Question, y: Question, x_between: Any, y_between: Any, count: int
+    ) -> tuple[list[float], float]:
+        """The means of u, v, uv, u², v² for x and y brought to [0,1], and what one unit of uv is."""
+        (a, b), (c, d) = checked_range(x_between), checked_range(y_between)
+        if self.remaining < count:
+            raise BudgetExhausted(f"This takes {count} questions, and {self.remaining} are left.")
+
+        def u(rows: Any) -> Any:
+            return _brought(x(rows), a, b)
+
+        def v(rows: Any) -> Any:
+            return _brought(y(rows), c, d)
+
+        products: list[Question] = [
+            lambda rows: u(rows) * v(rows),
+            lambda rows: u(rows) ** 2,
+            lambda rows: v(rows) ** 2,
+        ]
+        return [self._asked(question, (0.0, 1.0)) for question in [u, v, *products][:count]], (b - a) * (d - c)
+
+    def _asked(self, question: Question, between: tuple[float, float]) -> float:
+        """One question, counted once it is known that it can be computed."""
+        self._check_left()
+        where = slice(None) if isinstance(self.mechanism, AdaptiveMeans) else self.mechanism.rows(self.asked)
+        return self._told(self._sample.total(question, between, where), where)
+
+    def _told(self, total: int, where: slice = slice(None)) -> float:
+        """What is said when the sum over these rows is `total`."""
+        self.asked += 1
+        if self._session is not None:
+            return float(self._session.add(total))
+        assert not isinstance(self.mechanism, AdaptiveMeans)
+        return self.mechanism.answered(total * float(QUANTUM) / len(range(*where.indices(self.size))))
+
+    def _check_left(self) -> None:
+        if self.remaining < 1:
+            raise BudgetExhausted(
+                f"All {self.queries} questions are asked. Begin another study: on new rows, or charged anew."
+            )
+
+    def _of_values(self, values: NDArray[np.float64]) -> Answer:
+        """The mean of one number of [0,1] for each row, for a leaderboard."""
+        self._check_left()
+        value = self._told(exact_total(values))
+        return self._answer(value, lambda w: _around(value, w, 0.0, 1.0), 1.0)
+
+    def _answer(self, value: float, interval: Callable[[float], Interval], scale: float | None = None) -> Answer:
+        mechanism, on_sample = self.mechanism, None
+        if isinstance(mechanism, AdaptiveMeans) and scale is not None:
+            on_sample = lambda sure: float(mechanism.error(sure, of="sample")) * scale  # noqa: E731
+        return Answer(
+            value=value,
+            confidence=self.confidence,
+            remaining=self.remaining,
+            guarantee=self.guarantee,
+            receipt=self.receipt,
+            not_private=self._session is None or self._session.not_private or not samplers.is_private(),
+            _interval=lambda sure: interval(self._width(sure)),
+            _on_sample=on_sample,
+        )
+
+
+def _brought(values: Any, low: float, high: float) -> Any:
+    """Values brought from [low, high] to [0,1]; what is not a number becomes 0."""
+    return np.fmin(np.fmax((values - low) / (high - low), 0.0), 1.0)
+
+
+def _around(value: float, width: float, low: float, high: float) -> Interval:
+    """The interval of a mean in [0,1], brought back to [low, high]."""
+    return low + max(0.0, value - width) * (high - low), low + min(1.0, value + width) * (high - low)
+
+
+def _scaled(interval: Interval, factor: float) -> Interval:
+    return interval[0] * factor, interval[1] * factor
+
+
+def _covariance(means: list[float], width: float) -> Interval:
+    """E[uv] − E[u]E[v] where each mean is within `width` of what was answered; it is at most a quarter in size."""
+    (u0, u1), (v0, v1), (w0, w1) = (_around(mean, width, 0.0, 1.0) for mean in means[:3])
+    return max(-0.25, w0 - u1 * v1), min(0.25, w1 - u0 * v0)
+
+
+def _correlation(means: list[float], width: float, value: float) -> Interval:
+    """The covariance over the deviations, each of them anywhere in its interval."""
+    (c0, c1), variances = _covariance(means, width), []
+    for first, second in ((0, 3), (1, 4)):
+        (m0, m1), (s0, s1) = (_around(means[place], width, 0.0, 1.0) for place in (first, second))
+        variances.append((max(0.0, s0 - m1**2), min(0.25, max(0.0, s1 - m0**2))))
+    least, most = (math.sqrt(variances[0][end] * variances[1][end]) for end in (0, 1))
+    if least <= 0:
+        low = -1.0 if c0 < 0 or most <= 0 else c0 / most
+        high = 1.0 if c1 > 0 or most <= 0 else c1 / most
+    else:
+        low, high = c0 / (most if c0 > 0 else least), c1 / (least if c1 > 0 else most)
+    return max(-1.0, min(low, value)), min(1.0, max(high, value))
+
+
+def study(
+    sample: Any,
+    *,
+    queries: Any,
+    accuracy: Any = None,
+    confidence: Any = 0.95,
+    method: str = "auto",
+    ledger: Any = None,
+    size: Any = None,
+    unprotected: bool = False,
+) -> Study:
+    """Begin a study of a sample: a table, a data frame, or a dict of arrays whose first axis are rows.
+
+    `queries` is how many questions may be asked. Before any row is read, the width of every method is computed, and the
+    narrowest is fixed; `accuracy` asks for a width, and takes the method that costs least and keeps it. Rows must be
+    independent draws from the population, one for each person.
+
+    A table under a ledger, or arrays with `ledger=`, get private methods only, and the whole study is charged once,
+    before the first row is read. `size` is the public number of rows; without it, where rows may be added or removed,
+    they are counted with noise (ε = 0.05). `unprotected=True` says that the rows belong to nobody: methods that publish
+    functions of the sample are then considered too, and their answers say `not_private`.
+    """
+    source = source_of(sample, ledger, unprotected)
+    check_count(queries, "queries")
+    sure, wished = check_confidence(confidence), None if accuracy is None else check_positive(accuracy, "accuracy")
+    names = _considered(source, method)
+    rows, lost = source.size(size, (1 - sure) / 100)
+    cheap = float(wished) if wished is not None and source.protected else None
+    made = {
+        name: method_for(name, size=rows, queries=queries, confidence=sure + lost, accuracy=cheap) for name in names
+    }
+    best = min(names, key=lambda name: made[name].width(sure + lost))
+    check_accuracy(wished, made[best].width(sure + lost), rows, queries)
+    return Study(source, made[best], best, sure, lost)
+
+
+def _considered(source: Source, method: str) -> list[str]:
+    """The methods that are compared: private ones unless the rows belong to nobody, and what the ledger can add up."""
+    names = chosen_method(method, METHODS, source.protected)
+    if source.pure():
+        names = [name for name in names if name in ("laplace", "taught")]
+        if not names:
+            raise InvalidArgument('The ledger keeps a pure ε: method="laplace" or "taught" fits it, and no other.')
+        return names[:1]
+    return [name for name in names if name not in ("laplace", "taught")] if method == "auto" else names

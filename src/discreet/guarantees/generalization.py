@@ -1,0 +1,117 @@
+"""From privacy to the population: noise that hides every row of a sample also keeps its answers true elsewhere. [L6.T9]
+
+Rows are drawn independently from a population; an analyst asks for means of [0,1]-valued functions of a row, each
+question chosen after the answers before it. The exact theorem used here is proved in
+`docs/decisions/0010-widths-on-the-population.md`:
+
+    width = 1 − least(β·(1 − C)) / β
+
+`C` is the mean of the largest error on the sample in its worst β, and `least(v)` the least probability that an event
+has when one row is replaced, if it has probability v before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.guarantees.loss import LossDistribution
+from discreet.guarantees.pairs import GaussianPair
+
+Floats = NDArray[np.float64]
+_CELLS = 2**16
+_ROUNDING = 1e-9
+
+
+def width_on_population(guarantee: LossDistribution, worst: float, miss: float) -> float:
+    """How far all answers together may be from the population's means, but with probability `miss`; rounded up.
+
+    `guarantee` is that of the whole transcript for one replaced row, `worst` the mean of the largest error on the
+    sample in its worst `miss`. Answers lie in [0,1].
+    """
+    if worst >= 1:
+        return 1.0
+    return min(1.0, 1 - least_chance(guarantee, miss * (1 - worst)) / miss + _ROUNDING)
+
+
+def least_chance(guarantee: LossDistribution, reached: float) -> float:
+    """The least probability of an event on one neighbor, if it has `reached` on the other: a bound from below.
+
+    It is max over ε ≥ 0 of (reached − δ(ε))·e^{−ε}, and every ε gives a valid bound; Φ(Φ⁻¹(reached) − μ) for Gaussian
+    noise.
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import ndtr, ndtri
+
+    if len(guarantee.factors) == 1:
+        pair, times = guarantee.factors[0][0].repeated(guarantee.factors[0][1])
+        if isinstance(pair, GaussianPair) and times == 1:
+            return float(ndtr(ndtri(reached) - pair.mu)) * (1 - _ROUNDING)
+
+    def kept(epsilon: float) -> float:
+        return (reached - guarantee.delta_at(epsilon=epsilon)) * math.exp(-epsilon)
+
+    most = 1.0  # beyond it δ stays and e^{−ε} falls
+    while most < 2**10 and kept(2 * most) > kept(most):
+        most *= 2
+    found = minimize_scalar(lambda epsilon: -kept(epsilon), bounds=(0, 2 * most), options={"xatol": 1e-4})
+    return max(kept(0.0), float(-found.fun), 0.0) * (1 - _ROUNDING)
+
+
+def gaussian_tail(z: Floats) -> Floats:
+    """P[|X| > z] for Gaussian noise of standard deviation 1."""
+    from scipy.special import erfc
+
+    return np.asarray(erfc(z / math.sqrt(2)))
+
+
+def laplace_tail(z: Floats) -> Floats:
+    """P[|X| > z] for Laplace noise of scale 1."""
+    return np.exp(-z)
+
+
+@lru_cache(maxsize=256)
+def worst_mean(tail: Callable[[Floats], Floats], count: int, miss: float) -> float:
+    """The mean of the largest of `count` independent |X| in its worst `miss`, where `tail(z)` is P[|X| > z]; an upper
+    bound, about 10⁻⁴ too large: the integral of a falling function by its cells' left ends.
+    """
+    one = -math.expm1(math.log1p(-miss) / count)  # P[|X| > z] where the largest is above z with probability miss
+    start, far = _where(tail, one), _where(tail, one * 1e-16)
+    edges = np.linspace(start, far, _CELLS)
+    above = -np.expm1(count * np.log1p(-np.minimum(tail(edges), 1 - 1e-16)))
+    return float(start + above[:-1].sum() * (edges[1] - edges[0]) / miss) * (1 + _ROUNDING)
+
+
+def _where(tail: Callable[[Floats], Floats], chance: float) -> float:
+    """The least z with P[|X| > z] ≤ chance, rounded up."""
+    low, high = 0.0, 1.0
+    while _at(tail, high) > chance:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _at(tail, middle) <= chance else (middle, high)
+    return high
+
+
+def _at(tail: Callable[[Floats], Floats], z: float) -> float:
+    return float(tail(np.array([z]))[0])
+
+
+def taught_width(size: int, queries: int, miss: float) -> tuple[float, float]:
+    """The lecture's width α + 10ε and the scale of its Laplace noise, at the best ε, with half of `miss` for each part.
+
+    L6.C5: γ = ε/√(8k ln(1/δ)), noise Lap(1/(γn)); L6.CL6: α = ln(k/β)/(γn); L6.T9: all within α + 10ε, but with
+    probability β + kδ/ε, for n ≥ ln(1/δ)/ε².
+    """
+    best = (1.0, 1.0)
+    for epsilon in np.geomspace(1e-5, 0.1, 400):
+        delta = epsilon * miss / (2 * queries)
+        if size * epsilon**2 < math.log(1 / delta):
+            continue
+        scale = math.sqrt(8 * queries * math.log(1 / delta)) / (epsilon * size)
+        best = min(best, (scale * math.log(2 * queries / miss) + 10 * float(epsilon), scale))
+    return best
