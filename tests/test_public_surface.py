@@ -85,6 +85,7 @@ PUBLIC = [
     "best_quantiles",
     "chooser_for",
     "compose",
+    "adaptive",
     "connect",
     "table",
     "learn",

@@ -231,6 +231,10 @@ class PrivateTable:
         """How many independent rows there are: one for each person. Not public, unless rows are replaced."""
         return training.independent_rows(*self._alone())
 
+    def _counted_for_study(self, epsilon: Fraction) -> Release:
+        """The same with noise; asked again of the same version of the data it costs nothing."""
+        return self.count("rows" if self._table.person is None else "people", epsilon=epsilon)
+
     def _columns_of_study(self) -> dict[str, Any]:
         """All columns that can be compared, of one row for each person: numbers with NaN, text, and true or false."""
         return training.compared(*self._alone())

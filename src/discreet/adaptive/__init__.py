@@ -3,6 +3,7 @@
 from discreet.adaptive.answers import Answer
 from discreet.adaptive.holdout import Holdout, holdout
 from discreet.adaptive.leaderboard import Leaderboard, leaderboard
+from discreet.adaptive.scoring import scorer, splitter
 from discreet.adaptive.study import Study, study
 
 __all__ = [
@@ -12,5 +13,7 @@ __all__ = [
     "Study",
     "holdout",
     "leaderboard",
+    "scorer",
+    "splitter",
     "study",
 ]

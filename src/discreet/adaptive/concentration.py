@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-_CELLS = 4096
+_CELLS = 1024
 
 
 @lru_cache(maxsize=4096)
@@ -22,7 +22,7 @@ def deviation(size: int, log_misses: float) -> float:
     """
     each = log_misses + math.log(2)
     low, high = 0.0, 1.0
-    for _ in range(48):
+    for _ in range(40):
         middle = (low + high) / 2
         if middle in (low, high):
             break

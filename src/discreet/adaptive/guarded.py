@@ -8,11 +8,14 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
+from scipy import special
 
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sealed import Sealed
 
 _SAME = (np.equal, np.not_equal)
+_UNKNOWN = object()
+_LARGEST = 2.0**62
 _REDUCED: dict[str, Any] = {"sum": np.sum, "mean": np.mean, "min": np.min, "max": np.max, "any": np.any, "all": np.all}
 ROW_BY_ROW = (
     "Under a ledger a question concerns each row alone: use operators, numpy's elementwise functions, np.where, "
@@ -43,8 +46,11 @@ class Column(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         if ufunc is np.matmul and method == "__call__" and not options:
             return _product(*inputs)
-        if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or options:
+        ours = getattr(np, ufunc.__name__, None) is ufunc or getattr(special, ufunc.__name__, None) is ufunc
+        if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or options or not ours:
             raise NotAllowed(ROW_BY_ROW)
+        if ufunc is np.power:
+            ufunc = np.float_power  # whole numbers refuse negative powers, which would tell of a cell
         texts = [one for one in inputs if isinstance(one, Column) and one.kind not in "biuf"]
         if texts and ufunc not in _SAME:
             raise InvalidArgument("Text can be compared by == and != or with column.isin([…]), and nothing else.")
@@ -65,7 +71,7 @@ class Column(NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> Column:
         if not isinstance(key, tuple) or len(key) < 2 or key[0] != slice(None) or self.ndim != len(key):
             raise NotAllowed(ROW_BY_ROW)
-        if not all(isinstance(one, int | np.integer | slice) for one in key[1:]):
+        if not all(isinstance(one, int | np.integer | slice) and not isinstance(one, bool) for one in key[1:]):
             raise NotAllowed(ROW_BY_ROW)
         return _computed(lambda values: values[key], self)
 
@@ -75,10 +81,14 @@ class Column(NDArrayOperatorsMixin):
         return _computed(lambda cells: np.array([_hashed(cell) in listed for cell in cells.tolist()], dtype=bool), self)
 
     def astype(self, kind: Any) -> Column:
-        """As numbers, whole numbers, or true and false."""
-        if np.dtype(kind).kind not in "biuf" or self.kind not in "biuf":
+        """As numbers, whole numbers (what is not a number is 0), or true and false."""
+        wanted = np.dtype(kind)
+        if wanted not in (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64)) or self.kind not in "biuf":
             raise InvalidArgument("Columns can become float, int or bool, and text nothing else than text.")
-        return _computed(lambda values: values.astype(kind), self)
+        if wanted.kind == "i" and self.kind == "f":
+            # casts beyond the range depend on where a number stands, so that there are none
+            return _computed(lambda v: np.clip(np.nan_to_num(v), -_LARGEST, _LARGEST).astype(wanted), self)
+        return _computed(lambda values: values.astype(wanted), self)
 
     def clip(self, low: Any, high: Any) -> Column:
         """Within two public ends."""
@@ -123,7 +133,7 @@ class Column(NDArrayOperatorsMixin):
 
 def _hashed(cell: Any) -> Any:
     """A cell that can be looked up; a list in a cell is nothing that could be listed."""
-    return cell if isinstance(cell, str | int | float | bool) else None
+    return cell if isinstance(cell, str | int | float | bool) else _UNKNOWN
 
 
 def _opened(one: Any) -> Any:
@@ -131,12 +141,23 @@ def _opened(one: Any) -> Any:
 
 
 def _computed(make: Callable[..., Any], *given: Any) -> Column:
-    """What `make` says, as a column; its error, if it has one, is a matter of types, and is said without a cell."""
+    """What `make` says, as a column with as many rows as those it is made of.
+
+    Its error, if it has one, is a matter of types and shapes, and is said without a cell.
+    """
+    opened = [_opened(one) for one in given]
+    rows = {len(values) for values, one in zip(opened, given, strict=True) if isinstance(one, Column)}
+    made = None
     try:
         with np.errstate(all="ignore"):
-            return Column(np.asarray(make(*map(_opened, given))))
-    except Exception:
-        raise InvalidArgument("This cannot be computed of columns with these types and shapes.") from None
+            made = np.asarray(make(*opened))
+    except Exception:  # not said from here: it would stay in the chain of exceptions
+        made = None
+    if made is None:
+        raise InvalidArgument("This cannot be computed of columns with these types and shapes.")
+    if made.ndim < 1 or {len(made)} != rows:
+        raise NotAllowed(ROW_BY_ROW)
+    return Column(made)
 
 
 def _row_by_row(function: Callable[..., Any], *given: Any) -> Column:
@@ -145,7 +166,7 @@ def _row_by_row(function: Callable[..., Any], *given: Any) -> Column:
     constants = [np.asarray(one) for one in given if not isinstance(one, Column)]
     if len(axes) != 1:
         raise InvalidArgument("Columns in one expression must have equally many axes: write rows['X'][:, j].")
-    if any(one.ndim >= min(axes) and one.shape[:1] != (1,) for one in constants if one.ndim):
+    if any(one.ndim > min(axes) or (one.ndim == min(axes) and one.shape[0] != 1) for one in constants):
         raise InvalidArgument("A constant must be the same for every row: a number, or one for each number of a row.")
     return _computed(function, *given)
 
@@ -178,13 +199,37 @@ class GuardedRows(Mapping[str, Column]):
         return len(self._columns)
 
     def apply(self, function: Callable[..., Any], *names: str) -> Column:
-        """What a function says of these columns, such as `rows.apply(model.predict, "X")`.
+        """What a function says of these columns, one number or text for each row: `rows.apply(model.predict, "X")`.
 
-        Promise: the caller's, that row i of the result depends on row i of the columns alone.
+        Promise: the caller's, that row i of the result depends on row i of the columns alone. No row can stop it: where
+        the function has nothing to say, or fails, the row's value is missing.
         """
-        given = [self[name] for name in names]
-        rows = {len(one._opened()) for one in given}
-        made = _computed(function, *given)
-        if not given or made.ndim < 1 or {len(made._opened())} != rows:
-            raise InvalidArgument("The function must say as many rows as the columns have.")
-        return made
+        if not names:
+            raise InvalidArgument("Name the columns that the function is asked of.")
+        return _computed(lambda *given: each_row(function, *given), *(self[name] for name in names))
+
+
+def each_row(function: Callable[..., Any], *columns: NDArray[Any]) -> NDArray[Any]:
+    """A function of all rows at once, or, where it fails, of one row after another; missing where that fails too."""
+    rows = len(columns[0])
+    said = _tried(function, *columns)
+    if said is None or said.shape != (rows,):
+        one_by_one = [_tried(function, *(column[i : i + 1] for column in columns)) for i in range(rows)]
+        said = np.array([np.nan if one is None or one.shape != (1,) else one[0] for one in one_by_one], dtype=object)
+        if not any(isinstance(cell, str) for cell in said):
+            return said.astype(np.float64)
+    return said.astype(np.float64) if said.dtype.kind in "biuf" else plain_cells(said)
+
+
+def _tried(function: Callable[..., Any], *columns: NDArray[Any]) -> NDArray[Any] | None:
+    try:
+        return np.asarray(function(*columns))
+    except Exception:
+        return None
+
+
+def plain_cells(cells: NDArray[Any]) -> NDArray[Any]:
+    """Cells that can be compared: text, numbers, true and false; None for anything else."""
+    kept = np.empty(len(cells), dtype=object)
+    kept[:] = [cell if isinstance(cell, str | int | float | bool) else None for cell in cells.tolist()]
+    return kept

@@ -49,7 +49,9 @@ class GuessAndCheck:
 
     def width(self, confidence: float, told: int | None = None) -> float:
         """Of all that is said after so many corrections, and of the next of them; None: of everything."""
-        off = FewTold(self.size, self.queries, self.cells, self.overfits).deviation(confidence, told)
+        union = FewTold(self.size, self.queries, self.cells, self.overfits)
+        last = min(self.overfits, self.queries - 1)
+        off = max(union.deviation(confidence, j) for j in (range(last + 1) if told is None else [told]))
         return min(1.0, off + max(self.tolerance, 0.5 / self.cells) + float(QUANTUM))
 
 
@@ -124,7 +126,6 @@ class Holdout:
         self.asked += 1
         agrees, value = self._checked(guess, total)
         self.corrected += not agrees
-        mechanism = self.mechanism
 
         def interval(sure: float) -> Interval:
             width = self._width(sure, told)
@@ -137,7 +138,7 @@ class Holdout:
             agrees=agrees,
             guarantee=self.guarantee,
             receipt=None if self._session is None else self._session.receipt,
-            not_private=isinstance(mechanism, GuessAndCheck) or not samplers.is_private(),
+            not_private=self._session is None or self._session.not_private or not samplers.is_private(),
             _interval=interval,
         )
 
@@ -191,11 +192,10 @@ def holdout(
     k, f, sure = check_count(queries, "queries"), check_count(overfits, "overfits"), check_confidence(confidence)
     names = chosen_method(method, METHODS, source.protected)
     kind: Kind = "laplace" if source.pure() else "gaussian"
+    wished = None if accuracy is None else check_positive(accuracy, "accuracy")
+    given_tolerance = None if tolerance is None else float(check_positive(tolerance, "tolerance"))
     rows, lost = source.size(size, (1 - sure) / 100)
-    if tolerance is None:
-        within = honest_tolerance(known.size, rows, k, 0.3 * f)
-    else:
-        within = float(check_positive(tolerance, "tolerance"))
+    within = honest_tolerance(known.size, rows, k, 0.3 * f) if given_tolerance is None else given_tolerance
     given: dict[str, Any] = {"size": rows, "queries": k, "confidence": sure + lost}
     makers: dict[str, Any] = {
         "thresholdout": lambda: Thresholdout.narrowest(**given, overfits=f, tolerance=within, kind=kind),
@@ -204,7 +204,7 @@ def holdout(
     }
     made = {name: makers[name]() for name in names}
     best = min(names, key=lambda name: made[name].width(sure + lost))
-    check_accuracy(accuracy, made[best].width(sure + lost), rows, k)
+    check_accuracy(wished, made[best].width(sure + lost), rows, k)
     if best == "gaussian":
         f = k  # every answer is told anyway
     return Holdout(known, source, made[best], best, float(exactly(within)), f, sure, lost)

@@ -15,6 +15,8 @@ from discreet.adaptive.sample import exact_total
 from discreet.adaptive.study import Study, study
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
+from discreet.guarantees.unit import row
+from discreet.ledger import Ledger
 from discreet.mechanisms.adaptive_means import QUANTUM
 from discreet.rational import check_count
 
@@ -42,7 +44,7 @@ class Ladder:
     """
 
     def __init__(self, labels: NDArray[Any], loss: Loss, submissions: int, confidence: float) -> None:
-        self._labels, self._loss, self._best = labels, loss, math.inf
+        self._labels, self._loss, self._best, self._mean = labels, loss, 1.0, 1.0
         self._losses: NDArray[np.float64] | None = None
         cells = max(2, math.isqrt(len(labels)))
         self._told, self._asked = 0, 0
@@ -59,9 +61,9 @@ class Ladder:
         better = self._losses is None
         if self._losses is not None:
             spread = float((losses - self._losses).std(ddof=1)) if len(losses) > 1 else 0.0
-            better = mean < self._best - spread / math.sqrt(len(losses))
+            better = mean < self._mean - spread / math.sqrt(len(losses))
         if better:
-            self._best, self._losses = nearest_cell(mean, self._union.cells), losses
+            self._best, self._mean, self._losses = nearest_cell(mean, self._union.cells), mean, losses
             self._told += 1
         told, best = self._told - 1, self._best  # the best was asked for when one less was told
 
@@ -87,8 +89,8 @@ class Leaderboard:
         self.scores: list[Answer] = []
 
     def __repr__(self) -> str:
-        best = "nothing yet" if not self.scores else str(min(self.scores, key=lambda one: one.value))
-        return f"<Leaderboard of {len(self.scores)} submissions: {best}>"
+        last = "none yet" if not self.scores else f"the last score is {self.scores[-1]}"
+        return f"<Leaderboard of {len(self.scores)} submissions: {last}>"
 
     @property
     def guarantee(self) -> Any:
@@ -118,7 +120,7 @@ def leaderboard(
 
     `unprotected=True` says that the labels belong to nobody: scores are then those of the Ladder, which are not
     private. Otherwise every score has noise, is charged to `ledger` once for all submissions, and is the submission's
-    own; the number of labels is public.
+    own; the ledger protects single rows that are replaced, as the places of the labels are public.
     """
     count, sure = check_count(submissions, "submissions"), check_confidence(confidence)
     measured = LOSSES.get(loss) if isinstance(loss, str) else loss
@@ -129,6 +131,8 @@ def leaderboard(
         raise InvalidArgument("labels must have one dimension, with at least one label.")
     if unprotected and ledger is None:
         return Leaderboard(Ladder(held, measured, count, sure).submitted, None)
+    if ledger is not None and (not isinstance(ledger, Ledger) or ledger.protects != row(neighbors="replace")):
+        raise InvalidArgument('A leaderboard needs a ledger that protects=dp.row(neighbors="replace").')
     asked = study(
         {"place": np.arange(len(held))},
         queries=count,
@@ -136,7 +140,6 @@ def leaderboard(
         size=len(held),
         ledger=ledger,
         unprotected=unprotected,
-        method="gaussian",
     )
     return Leaderboard(lambda predictions: asked._of_values(_losses(held, predictions, measured)), asked)
 
@@ -146,10 +149,13 @@ def _losses(labels: NDArray[Any], predictions: Any, loss: Loss) -> NDArray[np.fl
     given = np.asarray(predictions)
     if given.shape[:1] != labels.shape:
         raise InvalidArgument(f"A submission has one prediction for each label: {len(labels)} of them.")
+    said = None
     try:
         said = np.asarray(loss(labels, given))
-    except Exception:  # its words could hold a label
-        raise InvalidArgument("The loss cannot be computed of labels and predictions with these types.") from None
+    except Exception:  # not said from here: its words, in the chain of exceptions, could hold a label
+        said = None
+    if said is None:
+        raise InvalidArgument("The loss cannot be computed of labels and predictions with these types.")
     if said.shape != labels.shape or said.dtype.kind not in "biuf":
         raise InvalidArgument("loss must say one number for each row.")
     return np.clip(np.nan_to_num(said.astype(np.float64), nan=1.0), 0.0, 1.0)

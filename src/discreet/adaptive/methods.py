@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from scipy.optimize import minimize_scalar
+
 from discreet.adaptive.concentration import deviation, log_asked
 from discreet.guarantees.accuracy import check_confidence
 from discreet.mechanisms.adaptive_means import QUANTUM
@@ -38,10 +40,12 @@ class Compression:
     @classmethod
     def narrowest(cls, *, size: int, queries: int, confidence: float) -> Self:
         """With as many cells as serve best."""
-        few = sorted({round(1.05**power) for power in range(250)})
-        best = min(few, key=lambda cells: cls(size, queries, cells).width(confidence))
-        near = range(max(1, int(best / 1.05)), int(best * 1.05) + 2)
-        return min((cls(size, queries, cells) for cells in near), key=lambda m: m.width(confidence))
+        found = minimize_scalar(
+            lambda log_cells: cls(size, queries, max(1, round(math.exp(log_cells)))).width(confidence),
+            bounds=(0, math.log(max(4, size))),
+            options={"xatol": 0.02},
+        )
+        return cls(size, queries, max(1, round(math.exp(float(found.x)))))
 
     def width(self, confidence: float) -> float:
         miss, base = 1 - check_confidence(confidence), math.log(self.cells)

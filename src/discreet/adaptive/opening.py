@@ -5,29 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from fractions import Fraction
+from typing import Any
 
+import numpy as np
+
+from discreet import samplers
 from discreet.adaptive.sample import Sample, columns_of
-from discreet.door import Session, release, stream
+from discreet.door import Session, stream, through
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import LossDistribution
 from discreet.ledger import Ledger
 from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.mechanism import meets
+from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import check_count, check_positive, exactly, significant
+from discreet.releases import Release
 
 COUNTED = 20
 """The scale of the Laplace noise that counts rows, where their number is not public: it costs ε = 0.05."""
-DELTA = 1e-9
-"""The δ at which a study is charged to a ledger that adds up ε and δ."""
-
-
-class Table(Protocol):
-    """Rows under a ledger, such as those of `dp.table`: they are read once the ledger is charged."""
-
-    def _ledger_of_study(self) -> Ledger: ...
-    def _rows_of_study(self) -> int: ...
-    def _columns_of_study(self) -> dict[str, Any]: ...
+DELTA = Fraction(1, 10**9)
+"""The δ at which a study is charged to a ledger that adds up ε and δ; a tenth of the limit's where that is less."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,7 @@ class Source:
 
     read: Callable[[], dict[str, Any]]
     count: Callable[[], int]
+    counted: Callable[[], Release]
     ledger: Ledger | None
     protected: bool
 
@@ -49,16 +49,15 @@ class Source:
             return check_count(declared, "size"), 0.0
         if self.ledger is None or self.ledger.protects.neighbors == "replace":
             return self.count(), 0.0
-        noise = Laplace(scale=COUNTED, step=1)
-        counted = release(self.count(), noise, sensitivity=1, ledger=self.ledger, asked="how many rows a study has")
-        rows = int(counted.value) - math.ceil(float(noise.error(1 - 2 * miss)))
+        counted = self.counted()
+        rows = int(counted.value) - math.ceil(float(counted.error(1 - 2 * miss)))
         if rows < 1:
             raise InvalidArgument("A study needs more rows than the noise of their count hides: give size=.")
         return rows, miss
 
-    def opened(self, size: int) -> Sample:
+    def opened(self, size: int, *, mixed: bool = False) -> Sample:
         """The rows themselves. Not before the charge."""
-        return Sample(self.read(), size, guarded=self.ledger is not None)
+        return Sample(self.read(), size, guarded=self.ledger is not None, mixed=mixed)
 
     def pure(self) -> bool:
         """Whether only pure guarantees fit the ledger."""
@@ -77,8 +76,13 @@ class Source:
         assert self.ledger is not None
         if self.ledger.rule.name not in ("basic", "advanced") or self.pure():
             return None
-        epsilon = significant(exactly(guarantee.epsilon_at(delta=DELTA)), up=True, digits=9)
-        return Approx(epsilon=epsilon, delta=DELTA)
+        delta = min(DELTA, exactly(getattr(self.ledger.rule.limit, "delta", 1)) / 10)
+        epsilon = exactly(guarantee.epsilon_at(delta=delta))
+        for tries in range(40):  # ε and δ are each rounded up on grids of their own
+            stated = Approx(epsilon=significant(epsilon * (1 + Fraction(2**tries - 1, 10**7)), up=True), delta=delta)
+            if meets(guarantee, stated):
+                return stated
+        return None
 
 
 def source_of(sample: Any, ledger: Any, unprotected: Any) -> Source:
@@ -89,15 +93,51 @@ def source_of(sample: Any, ledger: Any, unprotected: Any) -> Source:
         own = sample._ledger_of_study()
         if ledger is not None and ledger is not own:
             raise InvalidArgument("The table has a ledger of its own, which is charged: leave ledger= out.")
-        ledger, read, count = own, sample._columns_of_study, sample._rows_of_study
-    else:
-        columns = columns_of(sample)
-        read, count = (lambda: columns), (lambda: len(next(iter(columns.values()))))
+        if unprotected:
+            raise NotAllowed("Rows under a ledger are protected: leave unprotected= out.")
+        counted = lambda: sample._counted_for_study(Fraction(1, COUNTED))  # noqa: E731
+        return Source(sample._columns_of_study, sample._rows_of_study, counted, own, True)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
     if ledger is not None and unprotected:
         raise NotAllowed("Rows under a ledger are protected: leave unprotected= out.")
-    return Source(read, count, ledger, not unprotected)
+    columns = columns_of(sample)
+    if ledger is not None and ledger.protects.column is not None:
+        columns = _one_of_each(columns, ledger.protects.column)
+
+    def count() -> int:
+        return len(next(iter(columns.values())))
+
+    noise = Laplace(scale=COUNTED, step=1)
+    unit = None if ledger is None else ledger.protects
+    return Source(
+        lambda: columns,
+        count,
+        lambda: through(
+            count,
+            noise,
+            noise.guarantee(Sensitivity(1, unit=unit, grain=1)),
+            ledger=ledger,
+            asked="the rows of a study",
+        ),
+        ledger,
+        not unprotected,
+    )
+
+
+def _one_of_each(columns: dict[str, Any], person: str) -> dict[str, Any]:
+    """One row of each person, chosen at random: rows of one person are not independent."""
+    if person not in columns:
+        raise InvalidArgument(
+            f"The ledger protects people: the sample needs the column {person}, of whom one row each is used. "
+            "Or give a table, dp.table(…), that knows it."
+        )
+    order = samplers.permutation(len(columns[person]))
+    seen: dict[Any, int] = {}
+    for place, who in zip(order.tolist(), columns[person][order].tolist(), strict=True):
+        seen.setdefault(who, place)
+    kept = np.sort(np.array(list(seen.values()), dtype=np.int64))
+    return {name: column[kept] for name, column in columns.items()}
 
 
 def chosen_method(asked: Any, methods: dict[str, bool], protected: bool) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
-from discreet.adaptive.guarded import Column, GuardedRows
+from discreet.adaptive.guarded import Column, GuardedRows, plain_cells
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.adaptive_means import QUANTUM
 from discreet.rational import exactly
@@ -44,7 +44,11 @@ def known(columns: Mapping[str, Any], name: Any) -> Any:
 
 
 def columns_of(source: Any) -> dict[str, NDArray[Any]]:
-    """The columns of a dict of arrays, a data frame, or an Arrow table; what is refused is a matter of shape alone."""
+    """The columns of a dict of arrays, a data frame, or an Arrow table; what is refused is a matter of shape and type.
+
+    What a column is depends on its declared type: a missing cell is NaN in numbers, False in true-or-false, and None
+    in text, and changes nothing about the others.
+    """
     names = getattr(source, "column_names", None)
     names = getattr(source, "columns", None) if names is None else names
     if isinstance(source, Mapping):
@@ -59,22 +63,63 @@ def columns_of(source: Any) -> dict[str, NDArray[Any]]:
 
 
 def _array(column: Any) -> NDArray[Any]:
-    array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column).view()
+    if hasattr(column, "to_arrow"):  # polars
+        column = column.to_arrow()
+    if hasattr(column, "chunks") or type(column).__module__.startswith("pyarrow"):
+        array = _from_arrow(column)
+    elif hasattr(column, "dtype") and hasattr(column.dtype, "na_value") and hasattr(column, "to_numpy"):  # pandas
+        kind = column.dtype.kind
+        missing: Any = {"b": False, "O": None}.get(kind, np.nan)
+        array = column.to_numpy(dtype={"b": bool, "O": object}.get(kind, np.float64), na_value=missing)
+    else:
+        array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    if array.dtype.kind == "M":
+        array = (array - np.datetime64(0, "D")) / np.timedelta64(1, "D")
+    if array.dtype.kind in "US":
+        array = array.astype(object)
+    if array.dtype.kind == "O" and array.ndim == 1:
+        array = plain_cells(array)
+    if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and array.ndim != 1):
+        raise InvalidArgument("A column must be numbers, true and false, dates, or text.")
+    array = (np.ascontiguousarray(array) if array.ndim else array).view()
     array.flags.writeable = False
     return array
+
+
+def _from_arrow(column: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        return np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return np.asarray(column.cast("float64").to_numpy(zero_copy_only=False), dtype=np.float64)
+    if pa.types.is_temporal(kind):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    cells = np.empty(len(column), dtype=object)
+    cells[:] = column.to_pylist()
+    return cells
 
 
 class Sample:
     """So many rows to be asked of; under a ledger, only functions of single rows can be asked.
 
-    Of more rows than `size` so many are chosen at random; a row that is missing counts as 0.
+    Of more rows than `size` so many are chosen at random; a row that is missing counts as 0. `mixed` rows are in a
+    random order: a slice of them is a sample too, even of rows that were sorted.
     """
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]], size: int | None = None, *, guarded: bool = False) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, NDArray[Any]],
+        size: int | None = None,
+        *,
+        guarded: bool = False,
+        mixed: bool = False,
+    ) -> None:
         rows = len(next(iter(columns.values())))
         self.size, self._guarded = rows if size is None else size, guarded
-        if rows > self.size:
-            kept = np.sort(samplers.permutation(rows)[: self.size])
+        if rows > self.size or mixed:
+            kept = samplers.permutation(rows)[: self.size]
             columns = {name: column[kept] for name, column in columns.items()}
         self._columns, self._rows = dict(columns), min(rows, self.size)
 
@@ -110,8 +155,8 @@ def checked_range(between: Any) -> tuple[float, float]:
     if not isinstance(between, tuple | list) or len(between) != 2:
         raise InvalidArgument("between must be a pair of public ends, such as (0, 1).")
     low, high = (float(exactly(end, "between")) for end in between)
-    if not low < high:
-        raise InvalidArgument("between must be two numbers, the smaller one first.")
+    if not low < high or high - low == np.inf:
+        raise InvalidArgument("between must be two numbers, the smaller one first, and not without end.")
     return low, high
 
 

@@ -58,7 +58,7 @@ class Study:
         if isinstance(mechanism, AdaptiveMeans):
             asked = f"a study of {mechanism.queries} questions, each within {self.width:.3g}"
             self._session = source.session(mechanism, asked)
-        self._sample = source.opened(mechanism.size)
+        self._sample = source.opened(mechanism.size, mixed=isinstance(mechanism, Splitting))
 
     def __repr__(self) -> str:
         private = "private" if self._session is not None else "NOT PRIVATE"
@@ -160,9 +160,7 @@ class Study:
 
     def _check_left(self) -> None:
         if self.remaining < 1:
-            raise BudgetExhausted(
-                f"All {self.queries} questions are asked. Begin another study: on new rows, or charged anew."
-            )
+            raise BudgetExhausted(f"All {self.queries} questions are asked. Begin another study, on new rows.")
 
     def _of_values(self, values: NDArray[np.float64]) -> Answer:
         """The mean of one number of [0,1] for each row, for a leaderboard."""
@@ -239,9 +237,10 @@ def study(
     independent draws from the population, one for each person.
 
     A table under a ledger, or arrays with `ledger=`, get private methods only, and the whole study is charged once,
-    before the first row is read. `size` is the public number of rows; without it, where rows may be added or removed,
-    they are counted with noise (ε = 0.05). `unprotected=True` says that the rows belong to nobody: methods that publish
-    functions of the sample are then considered too, and their answers say `not_private`.
+    before the first row is read. Widths hold for rows of which nothing else was learned: ask all questions in one
+    study, and begin the next on new rows. `size` is the public number of rows; without it, where rows may be added or
+    removed, they are counted with noise (ε = 0.05). `unprotected=True` says that the rows belong to nobody: methods
+    that publish functions of the sample are then considered too, and their answers say `not_private`.
     """
     source = source_of(sample, ledger, unprotected)
     check_count(queries, "queries")

@@ -319,3 +319,43 @@ def ledger(
     raise typer.Exit(
         ledger_command.main(target, verify=verify, export=export, adopt=adopt, last=last, checkpoint=checkpoint)
     )
+
+
+studies = typer.Typer(no_args_is_help=True, help="Plan a study: many questions of one sample, asked one after another.")
+app.add_typer(studies, name="study")
+PLAN = "\n\n".join(
+    (
+        "Say how far answers may be from the population, for every method; no data is needed, and nothing is spent.",
+        "Questions chosen after a look at earlier answers overfit a sample. A width is how far all answers may be from "
+        "what holds on the population, together. A study answers every question; a holdout checks what a training set "
+        "as large says, and corrects it a few times. Private methods add noise; the others publish functions of the "
+        "sample, and are for rows that belong to nobody. Published widths stand beside them, and that of questions "
+        "fixed in advance.",
+        "Example: discreet study plan --rows 100000 --questions 1000,10000 --accuracy 0.05 --chart widths.png",
+        "It takes some seconds for each pair of numbers.",
+    )
+)
+
+
+@studies.command("plan", help=PLAN)
+def study_plan(
+    rows: Annotated[list[str], typer.Option(metavar="N,N", help="How many rows the sample has; several are compared.")],
+    questions: Annotated[
+        list[str], typer.Option(metavar="K,K", help="How many questions are asked; several are compared.")
+    ],
+    confidence: Annotated[float, typer.Option(help="How sure all answers together are.")] = 0.95,
+    overfits: Annotated[int, typer.Option(help="How many guesses a holdout may correct.", min=1)] = 10,
+    accuracy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WIDTH,WIDTH", help="Say how many rows such a width takes, too.", show_default=False),
+    ] = None,
+    chart: Annotated[
+        Path | None, typer.Option(help="Draw the widths, too: a .png, .svg or .pdf.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the widths for another program.")] = False,
+) -> None:
+    """Say how far answers may be from the population, for every method; no data is needed, and nothing is spent."""
+    from discreet.cli import study_command
+
+    given: dict[str, Any] = {"accuracy": accuracy or (), "chart": chart, "as_json": as_json}
+    study_command.main(rows, questions, confidence=confidence, overfits=overfits, **given)

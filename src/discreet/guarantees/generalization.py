@@ -2,7 +2,7 @@
 
 Rows are drawn independently from a population; an analyst asks for means of [0,1]-valued functions of a row, each
 question chosen after the answers before it. The exact theorem used here is proved in
-`docs/decisions/0010-widths-on-the-population.md`:
+`docs/decisions/0009-widths-on-the-population.md`:
 
     width = 1 − least(β·(1 − C)) / β
 
@@ -15,16 +15,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import check_confidence
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.pairs import GaussianPair
 
 Floats = NDArray[np.float64]
 _CELLS = 2**16
 _ROUNDING = 1e-9
+
+
+def miss_of(confidence: Any) -> float:
+    """The probability with which a statement may fail; at most ½, up to which the theorem holds."""
+    miss = 1 - check_confidence(confidence)
+    if miss <= 0:
+        raise InvalidArgument("confidence is too close to 1: leave at least one chance in 10^15 to fail.")
+    return min(0.5, miss)
 
 
 def width_on_population(guarantee: LossDistribution, worst: float, miss: float) -> float:

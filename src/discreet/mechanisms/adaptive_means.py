@@ -13,6 +13,7 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.generalization import (
     gaussian_tail,
     laplace_tail,
+    miss_of,
     taught_width,
     width_on_population,
     worst_mean,
@@ -50,7 +51,7 @@ class AdaptiveMeans:
     Promise: the composition of `queries` times `noise` on a sum that one added, removed or replaced row moves by at
     most 1, for any analyst; the number of rows asked of is `size`, which is public.
     Error: on the population by the exact transfer theorem, for all questions at once; `calibration="taught"` states
-    α + 10ε instead. Source: [L6.T9], [L6.C5]; decision 0010.
+    α + 10ε instead. Source: [L6.T9], [L6.C5]; decision 0009.
     """
 
     size: int
@@ -139,7 +140,7 @@ class AdaptiveMeans:
     @classmethod
     def taught(cls, *, size: int, queries: int, confidence: Any = 0.95) -> Self:
         """The lecture's: Laplace noise, and all within α + 10ε [L6.C5, L6.T9]."""
-        scale = taught_width(size, queries, 1 - check_confidence(confidence))[1]
+        scale = taught_width(size, queries, miss_of(confidence))[1]
         made = cls.of_noise(scale, size=size, queries=queries, noise="laplace")
         return cls(size=size, queries=queries, noise=made.noise, calibration=TAUGHT)
 
@@ -150,7 +151,7 @@ class AdaptiveMeans:
 
     def width(self, confidence: Any) -> float:
         """How far all answers may be from the population's means; 1 where nothing is known."""
-        miss = 1 - check_confidence(confidence)
+        miss = miss_of(confidence)
         tail: Callable[..., Any] = gaussian_tail if isinstance(self.noise, Gaussian) else laplace_tail
         off = float(QUANTUM) * (0.5 + 1 / self.size)  # of rounding rows, and of noise in whole quanta
         exact = width_on_population(self.guarantee(), self._scale * worst_mean(tail, self.queries, miss) + off, miss)

@@ -16,6 +16,7 @@ from discreet.guarantees.generalization import (
     Floats,
     gaussian_tail,
     laplace_tail,
+    miss_of,
     width_on_population,
     worst_mean,
 )
@@ -41,7 +42,7 @@ class Thresholdout:
 
     Promise: the composition of `overfits` + 1 sparse-vector tests, each of any number of guesses, and of `overfits`
     noisy means, for an added, removed or replaced row, whatever is guessed and asked.
-    Error: on the population by the exact transfer theorem. Source: Dwork et al. 2015; [L6.T9]; decision 0010.
+    Error: on the population by the exact transfer theorem. Source: Dwork et al. 2015; [L6.T9]; decision 0009.
     """
 
     size: int
@@ -113,7 +114,7 @@ class Thresholdout:
         from scipy.optimize import minimize_scalar
 
         check_count(size, "size")
-        miss = 1 - check_confidence(confidence)
+        miss = miss_of(confidence)
 
         def make(log_test: float) -> Any:
             test = significant(Fraction(float(np.exp(log_test))), up=True, digits=6)
@@ -139,7 +140,7 @@ class Thresholdout:
 
     def width(self, confidence: Any) -> float:
         """How far all that is said may be from the population's means; 1 where nothing is known."""
-        miss = 1 - check_confidence(confidence)
+        miss = miss_of(confidence)
         tail: Callable[..., Any] = gaussian_tail if isinstance(self.noise, Gaussian) else laplace_tail
         scale, bar = float(self.noise._size) / self.size, float(exactly(self.test.threshold)) / self.size
         corrected = scale * _worst_beyond(tail, self.overfits, miss, bar / scale) + 2 * float(QUANTUM)

@@ -1,0 +1,250 @@
+"""The accuracy game: analysts who try to fool themselves, and whether all they are told holds on the population.
+
+[L6.GAME] An analyst asks one question after another, each chosen after the answers so far, of a mechanism that holds a
+sample. Here the population is known exactly, so it can be said of every answer whether its interval holds.
+
+    population = Population.of_noise(50)
+    made = play(population, select_features, lambda rows: Raw(rows, questions=51), size=400)
+    made.held, made.worst
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import samplers
+from discreet.adaptive.answers import Answer, Interval
+from discreet.adaptive.holdout import Holdout
+from discreet.adaptive.leaderboard import Leaderboard
+from discreet.errors import BudgetExhausted
+from discreet.guarantees.accuracy import check_confidence
+from discreet.rational import check_count
+
+Columns = dict[str, NDArray[Any]]
+HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class Vote:
+    """How well a weighted vote of features tells the label: 1 where it is right, 0 where it is wrong, ½ for a tie.
+
+    As a question it concerns each row alone. `weights` has a whole number for each feature.
+    """
+
+    weights: tuple[int, ...]
+
+    @classmethod
+    def of(cls, weights: Any) -> Self:
+        """From any whole numbers."""
+        return cls(tuple(int(weight) for weight in weights))
+
+    def __call__(self, rows: Any) -> Any:
+        return (self.predicted(rows["features"]) * rows["label"] + 1) / 2
+
+    def predicted(self, features: Any) -> Any:
+        """The label that each row would have: −1 or 1, or 0 for a tie."""
+        used = [place for place, weight in enumerate(self.weights) if weight]
+        if len(used) == 1:
+            return np.sign(features[:, used[0]] * self.weights[used[0]])
+        return np.sign(features @ np.asarray(self.weights, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class Population:
+    """A law of rows: the label is a fair coin of −1 and 1, and each feature agrees with it by a chance of its own.
+
+    Given the label, features are independent; so the population's mean of every `Vote` is known.
+    """
+
+    chances: tuple[Fraction, ...]
+
+    @classmethod
+    def of_noise(cls, features: int) -> Self:
+        """No feature has anything to do with the label: every vote is right half of the time."""
+        return cls((HALF,) * check_count(features, "features"))
+
+    def sample(self, size: int) -> Columns:
+        """So many independent rows: "features", −1 or 1 each, and "label"."""
+        label = 2.0 * samplers.bernoulli(HALF, check_count(size, "size")) - 1
+        agree = np.stack([samplers.bernoulli(chance, size) for chance in self.chances], axis=1)
+        return {"features": (2.0 * agree - 1) * label[:, None], "label": label}
+
+    def mean(self, vote: Vote) -> float:
+        """The mean of a vote over the population: a sum over all outcomes of its tally, one feature after another."""
+        used = [(w, float(c)) for w, c in zip(vote.weights, self.chances, strict=True) if w]
+        if all(chance == 0.5 for _, chance in used):
+            return 0.5
+        law = np.ones(1)  # of the tally, from the least one on, in steps of 1
+        for weight, chance in used:
+            up, far = (chance if weight > 0 else 1 - chance), 2 * abs(weight)
+            law = np.pad(law, (far, 0)) * up + np.pad(law, (0, far)) * (1 - up)
+        middle = len(law) // 2
+        return float(law[middle + 1 :].sum() + law[middle] / 2)
+
+
+Asking = Generator[Vote, float, None]
+Analyst = Callable[[int], Asking]
+"""Of a population with so many features it yields one question after another, and is sent what was answered."""
+
+
+def stay_honest(features: int) -> Asking:
+    """Asks what was planned beforehand: every feature alone, and the vote of all."""
+    yield from _each(features)
+    yield Vote((1,) * features)
+
+
+def select_features(features: int) -> Asking:
+    """Asks every feature, and then how good the vote of the better half of them is, each with its sign."""
+    found = yield from _each(features)
+    kept = np.argsort(-np.abs(found), kind="stable")[: max(1, features // 2)]
+    weights = np.zeros(features)
+    weights[kept] = np.where(found[kept] < 0, -1, 1)
+    yield Vote.of(weights)
+
+
+def boost(features: int) -> Asking:
+    """Asks every feature, and then the vote of those right more than half of the time: Blum-Hardt 2015's attack."""
+    found = yield from _each(features)
+    yield Vote.of(found > 0)
+
+
+def climb(features: int) -> Asking:
+    """Adds one feature after another to a vote, and keeps those with which the answer is better than ever."""
+    kept, best = [0] * features, 0.5
+    for feature in range(features):
+        tried = [*kept[:feature], 1, *kept[feature + 1 :]]
+        answer = yield Vote.of(tried)
+        if answer > best:
+            kept, best = tried, answer
+    yield Vote.of(kept)
+
+
+def trace(features: int) -> Asking:
+    """Takes the features for a code that marks every row: asks each bit's mean, and then for rows that lie toward them.
+
+    Rows of the sample do, others do not. Source: fingerprinting, Steinke-Ullman 2015, in its simplest form.
+    """
+    found = yield from _each(features)
+    yield Vote.of(np.rint(found * (20 / max(1e-9, float(np.abs(found).max())))))
+
+
+def _each(features: int) -> Generator[Vote, float, NDArray[np.float64]]:
+    """Asks for each feature alone; how far each answer was above ½."""
+    found = np.empty(features)
+    for feature in range(features):
+        found[feature] = (yield Vote.of(np.arange(features) == feature)) - 0.5
+    return found
+
+
+ANALYSTS: tuple[Analyst, ...] = (stay_honest, select_features, boost, climb, trace)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A value with its interval; `about` another vote than the one asked, where a leaderboard tells its best."""
+
+    value: float
+    interval: Interval
+    about: Vote | None = None
+
+
+class Mechanism(Protocol):
+    """Whatever answers for means, such as a `Study`."""
+
+    def mean(self, question: Vote, /) -> Told | Answer: ...
+
+
+class Raw:
+    """The naive way: exact means of the sample, with Hoeffding's interval for so many questions fixed in advance.
+
+    Not private, and wrong as soon as questions follow answers. It is here to be beaten.
+    """
+
+    def __init__(self, rows: Columns, *, questions: int, confidence: float = 0.95) -> None:
+        size, miss = len(rows["label"]), 1 - check_confidence(confidence)
+        self.width = math.sqrt(math.log(2 * check_count(questions, "questions") / miss) / (2 * size))
+        self._rows = rows
+
+    def mean(self, question: Vote, /) -> Told:
+        value = float(np.mean(question(self._rows)))
+        return Told(value, (value - self.width, value + self.width))
+
+
+class Checks:
+    """A holdout as a mechanism: each question is one check."""
+
+    def __init__(self, holdout: Holdout) -> None:
+        self._holdout = holdout
+
+    def mean(self, question: Vote, /) -> Answer:
+        return self._holdout.check(question)
+
+
+class Submissions:
+    """A leaderboard of `(label + 1) / 2`, with the "absolute" loss, as a mechanism: each vote is a submission.
+
+    The answer is 1 less the loss; it is about the best vote so far where the board tells no other.
+    """
+
+    def __init__(self, board: Leaderboard, features: NDArray[Any]) -> None:
+        self._board, self._features = board, features
+        self._best: Vote | None = None
+
+    def mean(self, question: Vote, /) -> Told:
+        score = self._board.submit((question.predicted(self._features) + 1) / 2)
+        self._best = question if score.agrees else self._best
+        low, high = score.interval
+        return Told(1 - score.value, (1 - high, 1 - low), about=self._best)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One question, what was said, and the population's mean of what it was said about."""
+
+    question: Vote
+    value: float
+    interval: Interval
+    truth: float
+
+    @property
+    def held(self) -> bool:
+        """Whether the interval holds the truth."""
+        return self.interval[0] <= self.truth <= self.interval[1]
+
+
+@dataclass(frozen=True)
+class Game:
+    """What was asked and said."""
+
+    rounds: tuple[Round, ...]
+
+    @property
+    def held(self) -> bool:
+        """Whether all intervals hold together, as is promised but with the study's small probability."""
+        return all(one.held for one in self.rounds)
+
+    @property
+    def worst(self) -> float:
+        """The largest error of all."""
+        return max((abs(one.value - one.truth) for one in self.rounds), default=0.0)
+
+
+def play(population: Population, analyst: Analyst, begin: Callable[[Columns], Mechanism], *, size: int) -> Game:
+    """Draw `size` rows, `begin` a mechanism on them, and let the analyst ask until it, or the mechanism, ends."""
+    mechanism, asking, rounds = begin(population.sample(size)), analyst(len(population.chances)), []
+    try:
+        vote = next(asking)
+        while True:
+            said = mechanism.mean(vote)
+            about = said.about if isinstance(said, Told) and said.about is not None else vote
+            rounds.append(Round(vote, said.value, said.interval, population.mean(about)))
+            vote = asking.send(said.value)
+    except (StopIteration, BudgetExhausted):
+        return Game(tuple(rounds))

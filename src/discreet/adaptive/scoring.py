@@ -1,0 +1,103 @@
+"""Model selection on one holdout that stays valid: a scorer and a splitter for scikit-learn, answered by a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.adaptive.answers import Answer
+from discreet.adaptive.holdout import Holdout
+from discreet.adaptive.study import Study
+from discreet.errors import InvalidArgument
+
+Loss = Callable[[Any, Any], Any]
+
+
+class StudyScorer:
+    """A scorer for scikit-learn: whatever rows it is given, a model is scored on the study's own, one question a call.
+
+    `answers` keeps every score with its interval; all of them hold together, however many models were tried.
+    """
+
+    def __init__(self, study: Study | Holdout, features: Any, target: str, loss: Loss | None, between: Any) -> None:
+        self._study, self._features, self._target = study, features, target
+        self._loss, self._between = loss, between
+        self.answers: list[Answer] = []
+
+    def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
+        """Accuracy, or with a loss its mean with the sign turned, as larger scores must be better."""
+
+        worst = False if self._loss is None else float(self._between[1])
+
+        def said(rows: Any) -> Any:
+            predicted = _asked(lambda table: _predicted(estimator, table), rows, self._features)
+            known = _asked(_complete, rows, self._features) > 0
+            right = rows[self._target]
+            return np.where(known, predicted == right if self._loss is None else self._loss(right, predicted), worst)
+
+        ask = self._study.check if isinstance(self._study, Holdout) else self._study.mean
+        self.answers.append(ask(said, between=self._between))
+        return self.answers[-1].value if self._loss is None else -self.answers[-1].value
+
+
+def _asked(function: Callable[[Any], Any], rows: Any, features: Any) -> Any:
+    """A function of the features, row by row: of one column with many numbers in a row, or of many columns."""
+    names = [features] if isinstance(features, str) else list(features)
+    if hasattr(rows, "apply"):  # rows under a ledger: the model sees them, and nobody else does
+        return rows.apply(lambda *columns: function(_table(columns)), *names)
+    return function(_table([rows[name] for name in names]))
+
+
+def _complete(table: NDArray[Any]) -> NDArray[np.float64]:
+    """1 for rows that have all their numbers."""
+    return np.asarray(np.isfinite(table.astype(np.float64)).all(axis=1), dtype=np.float64)
+
+
+def _predicted(estimator: Any, table: NDArray[Any]) -> NDArray[Any]:
+    """Predictions; for rows with a missing number, which models refuse, those for a row of zeros."""
+    return np.asarray(estimator.predict(np.where(_complete(table)[:, None] > 0, table, 0.0)))
+
+
+def _table(columns: Sequence[Any]) -> NDArray[Any]:
+    if len(columns) == 1 and np.ndim(columns[0]) == 2:
+        return np.asarray(columns[0])
+    return np.column_stack(columns)
+
+
+def scorer(
+    study: Study | Holdout,
+    *,
+    features: str | Sequence[str],
+    target: str,
+    loss: Loss | None = None,
+    between: Any = (0, 1),
+) -> StudyScorer:
+    """Score models through a study or a holdout: `GridSearchCV(…, scoring=scorer(…), cv=splitter())`.
+
+    `features` names one column with several numbers in a row, or several columns; `target` what is predicted. Without a
+    `loss`, a function of targets and predictions with public ends `between`, the score is the accuracy.
+    """
+    if not isinstance(study, Study | Holdout):
+        raise InvalidArgument("The first argument must be a study or a holdout: dp.adaptive.study(…).")
+    return StudyScorer(study, features, target, loss, between)
+
+
+class Splitter:
+    """One split for scikit-learn: all given rows train, and the scorer brings rows of its own to test on."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """All rows, and one of them where scikit-learn wants a test set, which the scorer does not look at."""
+        rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        yield np.arange(rows), np.arange(1)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """One."""
+        return 1
+
+
+def splitter() -> Splitter:
+    """A cross-validation splitter for `scorer`."""
+    return Splitter()
