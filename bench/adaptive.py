@@ -63,7 +63,7 @@ def sizes() -> None:
     print("| questions | method | " + " | ".join(f"± {accuracy}" for accuracy in ACCURACIES) + " |")
     print("|---" * (len(ACCURACIES) + 2) + "|")
     for k in QUESTIONS:
-        for method in ("gaussian", "taught", "splitting", "guess and check"):
+        for method in ("gaussian", "splitting", "guess and check"):
             needed = [rows_needed(accuracy, k, method=method) for accuracy in ACCURACIES]
             print(
                 f"| {power(k)} | {method} | " + " | ".join(f"{float(f'{n:.2g}'):,.0f}" for n in needed) + " |",

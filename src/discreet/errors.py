@@ -8,6 +8,7 @@
     ├── BudgetExhausted        a release would pass the ledger's limit; nothing was spent
     ├── LedgerDamaged          a ledger was tampered with, cut short, copied or put back; nothing more is released
     ├── LedgerUnavailable      a ledger's database is busy or out of reach; nothing was handed out
+    ├── ServiceUnavailable     a shuffler or an analyzer does not answer
     ├── EntropyUnavailable     the operating system gave no randomness: no noise, no answer
     ├── SealedValue            something tried to look at a true value
     └── MissingExtra           an optional package is needed (also an ImportError)
@@ -55,6 +56,10 @@ class LedgerDamaged(DiscreetError):
 
 class LedgerUnavailable(DiscreetError):
     """The ledger's database is busy, out of reach or full. Nothing was handed out."""
+
+
+class ServiceUnavailable(DiscreetError):
+    """A shuffler or an analyzer does not answer, or fails. Ask again: nothing is counted or charged twice."""
 
 
 class EntropyUnavailable(DiscreetError):

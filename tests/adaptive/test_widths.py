@@ -196,6 +196,8 @@ def test_widths_of_methods_that_are_not_private() -> None:
     assert Compression.narrowest(size=10**4, queries=1000, confidence=0.95).width(0.95) <= 0.383
     assert Compression.narrowest(size=10**5, queries=1000, confidence=0.95).width(0.95) <= 0.147
     assert Splitting(10, 20).width(0.95) == 1
+    with pytest.raises(dp.InvalidArgument, match="one row"):
+        dp.adaptive.study({"x": np.ones(10)}, queries=20, method="splitting", unprotected=True)
 
 
 def test_a_width_grows_with_what_was_told_and_never_beyond_the_stated_one() -> None:

@@ -17,7 +17,7 @@ Interval = tuple[float, float]
 class Answer:
     """A value with an interval that holds on the population, together with those of all other answers of its study.
 
-    `agrees` is False where a holdout corrected the guess of the training set, and `score` where it is a submission's.
+    `agrees` is False where a holdout corrected the guess of the training set, and where a submission is no new best.
     `guarantee` and `receipt` are those of the whole study; an answer that is `not_private` is a function of the sample.
     """
 
@@ -25,6 +25,7 @@ class Answer:
     confidence: float
     remaining: int
     agrees: bool = True
+    note: str = ""
     guarantee: Guarantee | None = None
     receipt: str | None = None
     not_private: bool = False
@@ -59,8 +60,8 @@ class Answer:
     def __str__(self) -> str:
         (low, high), left = self.interval, f"{self.remaining} question{'' if self.remaining == 1 else 's'} left"
         shown = [f"{self.value:.4g}, in [{low:.4g}, {high:.4g}] on the population ({100 * self.confidence:.6g}%)", left]
-        if not self.agrees:
-            shown.append("the training set was off")
+        if self.note:
+            shown.append(self.note)
         if self.guarantee is not None:
             shown.append(str(self.guarantee))
         if self.not_private:

@@ -136,6 +136,7 @@ class Holdout:
             confidence=self.confidence,
             remaining=self.remaining,
             agrees=agrees,
+            note="" if agrees else "the training set was off",
             guarantee=self.guarantee,
             receipt=None if self._session is None else self._session.receipt,
             not_private=self._session is None or self._session.not_private or not samplers.is_private(),

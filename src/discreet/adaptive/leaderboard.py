@@ -76,6 +76,7 @@ class Ladder:
             confidence=self.confidence,
             remaining=self.submissions - self._asked,
             agrees=better,
+            note="" if better else "no new best: this is the best so far",
             not_private=True,
             _interval=interval,
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Self
 
 from scipy.optimize import minimize_scalar
@@ -45,7 +46,9 @@ class Compression:
             bounds=(0, math.log(max(4, size))),
             options={"xatol": 0.02},
         )
-        return cls(size, queries, max(1, round(math.exp(float(found.x)))))
+        near = max(1, round(math.exp(float(found.x))))
+        around = {max(1, near + step) for step in range(-3, 4)} | {max(1, round(near * 1.02)), 1000 * near}
+        return min((cls(size, queries, cells) for cells in around), key=lambda made: made.width(confidence))
 
     def width(self, confidence: float) -> float:
         miss, base = 1 - check_confidence(confidence), math.log(self.cells)
@@ -112,10 +115,15 @@ class FewTold:
         """How far the sample's mean may be from the population's for a question asked after so many; None: after all
         that may be told.
         """
-        miss, after = 1 - check_confidence(confidence), self.most if told is None else told
-        counts = [log_asked(self.queries, j, self.cells) for j in range(min(self.most, self.queries - 1) + 1)]
-        top = max(counts)
-        union = top + math.log(sum(math.exp(count - top) for count in counts)) - math.log(0.8 * miss)
+        sure, after = check_confidence(confidence), self.most if told is None else told
         own = log_asked(self.queries, min(after, self.queries - 1), self.cells)
-        spread = own + math.log((after + 1) * (after + 2)) - math.log(0.2 * miss)
-        return deviation(self.size, min(union, spread))
+        spread = own + math.log((after + 1) * (after + 2)) - math.log(0.2 * (1 - sure))
+        return deviation(self.size, min(_log_union(self, sure), spread))
+
+
+@lru_cache(maxsize=1024)
+def _log_union(told: FewTold, confidence: float) -> float:
+    """ln of how many questions might be asked in all, over four fifths of β."""
+    counts = [log_asked(told.queries, j, told.cells) for j in range(min(told.most, told.queries - 1) + 1)]
+    top = max(counts)
+    return top + math.log(sum(math.exp(count - top) for count in counts)) - math.log(0.8 * (1 - confidence))

@@ -45,7 +45,7 @@ def bassily(size: int, queries: int, miss: float) -> float:
 
     (√2·s·√ln(4k/δ) + (e^ε − 1) + 6⌊1/β⌋δ) / (1 − (1 − β)^⌊1/β⌋).
     """
-    copies = math.floor(1 / miss)
+    copies = math.floor(1 / miss + 1e-9)
 
     def width(logs: Any) -> float:
         s, delta, _ = _exponentials(logs)

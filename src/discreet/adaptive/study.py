@@ -248,6 +248,10 @@ def study(
     names = _considered(source, method)
     rows, lost = source.size(size, (1 - sure) / 100)
     cheap = float(wished) if wished is not None and source.protected else None
+    if queries > rows and "splitting" in names:
+        names = [name for name in names if name != "splitting"]
+        if not names:
+            raise InvalidArgument("Splitting needs at least one row for every question.")
     made = {
         name: method_for(name, size=rows, queries=queries, confidence=sure + lost, accuracy=cheap) for name in names
     }

@@ -28,6 +28,7 @@ from discreet.errors import (
     LedgerUnavailable,
     NotAllowed,
     QueryError,
+    ServiceUnavailable,
 )
 
 app = typer.Typer(
@@ -66,7 +67,7 @@ def exit_code(error: DiscreetError) -> int:
             return 4
         case NotAllowed():
             return 3
-        case EntropyUnavailable() | LedgerDamaged() | LedgerUnavailable() | EngineFailed():
+        case EntropyUnavailable() | LedgerDamaged() | LedgerUnavailable() | ServiceUnavailable() | EngineFailed():
             return 1
         case _:
             return 2
@@ -359,3 +360,116 @@ def study_plan(
 
     given: dict[str, Any] = {"accuracy": accuracy or (), "chart": chart, "as_json": as_json}
     study_command.main(rows, questions, confidence=confidence, overfits=overfits, **given)
+
+
+shuffles = typer.Typer(
+    no_args_is_help=True, help="A poll that trusts nobody with raw answers: two services and clients."
+)
+app.add_typer(shuffles, name="shuffle")
+COUNTRIES = "BR,DE,FR,IL,IN,JP,KE,MX,US,other"
+TaskFile = Annotated[Path, typer.Argument(help="The task file (*.toml); keys and databases lie beside it.")]
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+KeyFile = Annotated[Path | None, typer.Option("--key", help="The service's key file.", show_default=False)]
+StoreAt = Annotated[
+    str | None, typer.Option(help="The database: a path, or postgresql://host/database#schema.", show_default=False)
+]
+
+
+@shuffles.command("init")
+def shuffle_init(
+    task: TaskFile,
+    choices: Annotated[
+        str | None, typer.Option(metavar="NAME,NAME", help=f"What can be answered; by default {COUNTRIES}.")
+    ] = None,
+    bit: Annotated[
+        bool, typer.Option("--bit", help="Ask for yes or no instead, and publish how many say yes.")
+    ] = False,
+    clients: Annotated[int, typer.Option(help="How many are expected to report.", min=1)] = 1000,
+    epsilon: Annotated[float, typer.Option(help="What the result may tell about one client.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="The δ of that promise.")] = 1e-6,
+    honest: Annotated[float, typer.Option(help="The share of clients that add noise as they should.")] = 0.8,
+    minimum: Annotated[
+        int | None,
+        typer.Option(help="With fewer reports nothing is released; by default --clients.", show_default=False),
+    ] = None,
+    shuffler: Annotated[str, typer.Option(help="Where clients will find the shuffler.")] = "http://127.0.0.1:7002",
+    analyzer: Annotated[str, typer.Option(help="Where the analyzer will be.")] = "http://127.0.0.1:7001",
+) -> None:
+    """Write a task file for everybody, and a key file for each of the two services."""
+    from discreet.cli import shuffle_command
+
+    terms: dict[str, Any] = {"clients": clients, "epsilon": epsilon, "delta": delta, "honest": honest}
+    named = COUNTRIES if choices is None and not bit else choices
+    shuffle_command.init(task, choices=named, bit=bit, shuffler=shuffler, analyzer=analyzer, minimum=minimum, **terms)
+
+
+@shuffles.command("tokens")
+def shuffle_tokens(
+    task: TaskFile, count: Annotated[int, typer.Argument(help="How many.", min=1, max=10_000_000)]
+) -> None:
+    """Print tokens, one for each client that may report; needs the shuffler's key file."""
+    from discreet.cli import shuffle_command
+
+    shuffle_command.tokens(task, count)
+
+
+@shuffles.command("analyzer")
+def shuffle_analyzer(
+    task: TaskFile,
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 finds a free one.", min=0, max=65535)] = 7001,
+    host: Host = "127.0.0.1",
+    store: StoreAt = None,
+    key: KeyFile = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(help="The ledger to charge; by default one for this task alone.", show_default=False),
+    ] = None,
+) -> None:
+    """Serve the analyzer: it charges its ledger, opens shuffled messages, and publishes noisy counts."""
+    from discreet.cli import shuffle_command
+
+    shuffle_command.analyzer(task, host=host, port=port, store=store, key=key, ledger=ledger)
+
+
+@shuffles.command("shuffler")
+def shuffle_shuffler(
+    task: TaskFile,
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 finds a free one.", min=0, max=65535)] = 7002,
+    host: Host = "127.0.0.1",
+    store: StoreAt = None,
+    key: KeyFile = None,
+    analyzer: Annotated[
+        str | None, typer.Option(help="Where the analyzer is; by default as the task says.", show_default=False)
+    ] = None,
+) -> None:
+    """Serve the shuffler: it takes one report a client, and hands on one batch in a random order."""
+    from discreet.cli import shuffle_command
+
+    shuffle_command.shuffler(task, host=host, port=port, store=store, key=key, analyzer=analyzer)
+
+
+@shuffles.command("report")
+def shuffle_report(
+    task: TaskFile,
+    answer: Annotated[str, typer.Argument(help="Your answer; randomized and sealed before it leaves.")],
+    token: Annotated[
+        str | None, typer.Option(help="The token you were issued; or DISCREET_TOKEN.", show_default=False)
+    ] = None,
+) -> None:
+    """Answer, as one client."""
+    from discreet.cli import shuffle_command
+
+    shuffle_command.report(task, answer, token=token)
+
+
+@shuffles.command("close")
+def shuffle_close(
+    task: TaskFile,
+    discard: Annotated[bool, typer.Option("--discard", help="Delete all reports; nothing is released.")] = False,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for the result.", min=0)] = 600.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result for another program.")] = False,
+) -> None:
+    """End the collection, and print the counts with their error bars; too few reports are not released."""
+    from discreet.cli import shuffle_command
+
+    raise typer.Exit(shuffle_command.close(task, discard=discard, wait=wait, as_json=as_json))

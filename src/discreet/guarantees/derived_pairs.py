@@ -164,8 +164,15 @@ class ProfilePair(Pair):
     knots: ClassVar[int | None] = 600
     """On finer grids the curve is asked at so many points, and is straight in e^ε between: never below a convex one."""
 
+    loose: ClassVar[bool] = True
+    """Whether the Rényi divergences may say more of a composition than the curve."""
+
     def _curve(self, epsilon: float) -> float:
         raise NotImplementedError
+
+    def _curves(self, epsilons: Floats) -> Floats:
+        """The curve at many ε ≥ 0."""
+        return np.array([self._curve(float(epsilon)) for epsilon in epsilons])
 
     def delta(self, epsilon: float) -> float:
         return (
@@ -191,7 +198,8 @@ class ProfilePair(Pair):
             return inside, outside
         # the curve is convex in e^ε: its lower hull over the edges gives Q as slopes, and P at an edge is e^edge of it
         ratios = np.concatenate([[0.0], np.exp(edges)])
-        heights = np.concatenate([[1.0], [self.delta(float(edge)) for edge in edges]])
+        curve = self._curves(np.abs(edges))
+        heights = np.concatenate([[1.0], np.where(edges >= 0, curve, -np.expm1(edges) + np.exp(edges) * curve)])
         hull = [0]
         for i in range(1, len(ratios)):
             while len(hull) > 1 and _cuts_under(ratios, heights, hull[-2], hull[-1], i):

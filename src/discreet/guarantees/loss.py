@@ -187,7 +187,7 @@ def _delta_at(factors: Factors, epsilon: float) -> float:
     numeric = _worst(
         factors, lambda side, accuracy: compose_pairs(side, epsilon=epsilon, accuracy=accuracy).delta(epsilon)
     )
-    if any(isinstance(pair, ProfilePair) for pair, _ in factors):
+    if any(isinstance(pair, ProfilePair) and pair.loose for pair, _ in factors):
         whole = LossDistribution(factors=factors)
         numeric = min(numeric, delta_from_renyi(whole.renyi, epsilon) + whole.infinite)
     return max(numeric, 5e-324)
@@ -203,7 +203,7 @@ def _epsilon_at(factors: Factors, delta: float) -> float:
     if len(_moving(factors)[0]) == 1 and _moving(factors)[0][0][1] == 1:
         return min(smallest_epsilon(lambda epsilon: _delta_at(factors, epsilon), delta), largest)
     numeric = _worst(factors, lambda side, accuracy: compose_pairs(side, delta=delta, accuracy=accuracy).epsilon(delta))
-    if any(isinstance(pair, ProfilePair) for pair, _ in factors):
+    if any(isinstance(pair, ProfilePair) and pair.loose for pair, _ in factors):
         numeric = min(numeric, epsilon_from_renyi(whole.renyi, delta - whole.infinite))
     return min(numeric, largest)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self
 
+from discreet import samplers
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.generalization import (
@@ -181,11 +182,21 @@ class Answering:
 
     def __init__(self, mechanism: AdaptiveMeans) -> None:
         self._mechanism, self._asked = mechanism, 0
+        self._ahead: list[int] = []
 
     def _draw(self, value: int) -> float:
         """The noisy mean for the sum of one question, in whole numbers of `QUANTUM`."""
         if self._asked >= self._mechanism.queries:
             raise BudgetExhausted(f"All {self._mechanism.queries} questions are asked.")
         self._asked += 1
-        noisy = self._mechanism.noise._draw(Fraction(value) * QUANTUM)
-        return min(1.0, max(0.0, float(noisy) / self._mechanism.size))
+        noisy = (value + self._noise()) / (self._mechanism.size * QUANTUM.denominator)
+        return min(1.0, max(0.0, noisy))
+
+    def _noise(self) -> int:
+        """One draw, in quanta; many are made at once, and each is used once."""
+        if not samplers.is_private():  # a test may put other noise in its place at any time
+            return int(self._mechanism.noise._noise(1)[0])
+        if not self._ahead:
+            left = self._mechanism.queries - self._asked + 1
+            self._ahead = [int(one) for one in self._mechanism.noise._noise(min(256, left))]
+        return self._ahead.pop()

@@ -1,0 +1,194 @@
+"""The channel: envelopes a second, the permutation, bytes a user, and a whole poll over HTTP.
+
+`python bench/channel.py [CLIENTS]` times each step on one core and on all, beside the X25519 exchange that an envelope
+costs at least; then runs both services as processes of their own and has CLIENTS simulated clients (100,000 by default)
+report to them over loopback. Rates of one core are for a second of its time, whatever else the machine does.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+import discreet as dp
+from discreet.cli import shuffle_command
+from discreet.samplers import permutation
+from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel.client import Client, uploads
+from discreet.shuffle.channel.opening import Openers
+from discreet.shuffle.channel.task import Task
+
+CHOICES = [f"country {number}" for number in range(50)]
+TERMS = {"epsilon": 1.0, "delta": 1e-8, "honest": 0.8}
+CORES = len(os.sched_getaffinity(0))
+PART, TOGETHER = 2000, 4
+"""Reports of one request, and requests at once."""
+
+
+def timed(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds of the fastest of three runs: the machine has other work, too."""
+    best = float("inf")
+    for _ in range(3):
+        start = clock()
+        work()
+        best = min(best, clock() - start)
+    return best
+
+
+def one_core(count: int, work: Callable[[], Any]) -> str:
+    return f"{count / timed(work, time.process_time):,.0f} /s"
+
+
+def row(what: str, value: str, goal: str = "") -> None:
+    print(f"| {what} | {value} | {goal} |")
+
+
+def made(folder: Path, clients: int) -> Task:
+    path = folder / "poll.toml"
+    where: dict[str, Any] = {"shuffler": "http://127.0.0.1:7002", "analyzer": "http://127.0.0.1:7001"}
+    terms = TERMS | {"clients": clients, "minimum": None}
+    shuffle_command.init(path, choices=",".join(CHOICES), **where, **terms)
+    return Task.load(path)
+
+
+def steps(task: Task, folder: Path) -> None:
+    """Each step alone."""
+    issuer = keys.ShufflerKeys.load(folder / "poll.shuffler.key")
+    inner = keys.AnalyzerKeys.load(folder / "poll.analyzer.key").inner
+    token = keys.token_for(issuer.registration, task.hash)
+    client, info = Client(task, token), wire.outer(task.hash, token[:16])
+    count = 2000
+    own, other = X25519PrivateKey.generate(), X25519PrivateKey.generate().public_key()
+    row(
+        "X25519 alone, one core: no envelope opens faster",
+        one_core(count, lambda: [own.exchange(other) for _ in range(count)]),
+    )
+    row(
+        "client: randomize and seal a report",
+        one_core(count, lambda: [client.sealed(CHOICES[3]) for _ in range(count)]),
+    )
+    sealed = [(client.sealed(CHOICES[3]), info) for _ in range(count)]
+    messages = keys.opened(sealed[0][0], issuer.outer, info)
+    blob, width, bound = messages * count, task.shape.message, wire.inner(task.hash)
+    alone, total = Openers(1), count * task.shape.messages
+    row("shuffler: reports opened, one core", one_core(count, lambda: alone.reports(sealed, issuer.outer)))
+    row("analyzer: messages opened, one core", one_core(total, lambda: alone.messages(blob, width, inner, bound)))
+    many, more = sealed * 10, blob * 10
+    with_all = Openers()
+    with_all.messages(more, width, inner, bound)  # the processes start
+    row(
+        f"shuffler: reports opened, {CORES} cores",
+        f"{len(many) / timed(lambda: with_all.reports(many, issuer.outer)):,.0f} /s",
+        "≥ 10,000 /s",
+    )
+    row(
+        f"analyzer: messages opened, {CORES} cores",
+        f"{10 * total / timed(lambda: with_all.messages(more, width, inner, bound)):,.0f} /s",
+        "≥ 10,000 /s",
+    )
+    with_all.close()
+    array = np.zeros(10**6, dtype=np.dtype((np.void, width)))
+    row("permutation of 10⁶ (drawn)", f"{timed(lambda: permutation(10**6)):.3f} s", "≤ 0.2 s")
+    row(
+        f"… and 10⁶ messages of {width} bytes put in that order",
+        f"{timed(lambda: array[permutation(10**6)].tobytes()):.3f} s",
+    )
+    shape = task.shape
+    row(
+        "a user sends",
+        f"{shape.report} bytes ({shape.messages} messages of {shape.length} byte, each sealed twice) and a token of 48",
+    )
+
+
+def sealed_part(given: tuple[str, list[bytes], list[str]]) -> bytes:
+    path, tokens, values = given
+    return uploads(Task.load(Path(path)), tokens, values)
+
+
+def service(folder: Path, name: str, *arguments: str) -> tuple[subprocess.Popen[str], str]:
+    command = [
+        sys.executable,
+        "-c",
+        "from discreet.cli import main; main()",
+        "shuffle",
+        name,
+        str(folder / "poll.toml"),
+    ]
+    process = subprocess.Popen([*command, "--port", "0", *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, process.stdout.readline().split()[-1]
+
+
+def whole(task: Task, folder: Path, clients: int) -> None:
+    """A poll over HTTP, from randomizing to published counts."""
+    issuer = keys.ShufflerKeys.load(folder / "poll.shuffler.key")
+    values = [CHOICES[number % 7] for number in range(clients)]
+    tokens = [keys.token_for(issuer.registration, task.hash) for _ in range(clients)]
+    parts = [
+        (str(folder / "poll.toml"), tokens[place : place + PART], values[place : place + PART])
+        for place in range(0, clients, PART)
+    ]
+    start = time.perf_counter()
+    with ProcessPoolExecutor(CORES, multiprocessing.get_context("spawn")) as pool:
+        requests = list(pool.map(sealed_part, parts))
+    row(f"{clients:,} clients randomize and seal ({CORES} cores)", f"{time.perf_counter() - start:.1f} s")
+    analyzer, analyzer_url = service(folder, "analyzer")
+    shuffler, url = service(folder, "shuffler", "--analyzer", analyzer_url)
+    try:
+        with httpx.Client(timeout=600) as http, ThreadPoolExecutor(TOGETHER) as threads:
+            begun = time.perf_counter()
+            answers = list(threads.map(lambda data: http.post(f"{url}/v1/reports", content=data).content, requests))
+            uploaded = time.perf_counter()
+            assert b"".join(answers) == b"+" * clients
+            took = uploaded - begun
+            row("shuffler: all uploaded, opened, durable", f"{took:.1f} s, {clients / took:,.0f} reports/s")
+            said = http.post(f"{url}/v1/close", headers={"Authorization": f"Bearer {issuer.operator.hex()}"}).json()
+            assert said["reports"] == clients
+            closed = time.perf_counter()
+            row("shuffler: permuted and sealed in one transaction", f"{closed - uploaded:.1f} s")
+            while (found := http.get(f"{analyzer_url}/v1/result")).status_code != 200:
+                time.sleep(0.02)
+            ended = time.perf_counter()
+            messages = clients * task.shape.messages
+            row(
+                "handed on, charged, opened, counted, published",
+                f"{ended - closed:.1f} s, {messages / (ended - closed):,.0f} messages/s",
+            )
+            row("the whole poll after sealing", f"{ended - begun:.1f} s")
+    finally:
+        for process in (shuffler, analyzer):
+            process.terminate()
+            process.wait(20)
+    result = found.json()
+    truth = [sum(value == choice for value in values) for choice in CHOICES]
+    worst = max(abs(count - true) for (_, count), true in zip(result["value"], truth, strict=True))
+    row("largest error of 50 counts", f"{worst:.0f}, promised ± {result['error']:.0f} (95%)")
+
+
+def main() -> None:
+    clients = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        task = made(folder, clients)
+        print(
+            f"\n{CORES} cores; discreet {dp.__version__}; a histogram of {len(CHOICES)} choices, {clients:,} clients\n"
+        )
+        print("| step | measured | goal |\n|---|---|---|")
+        steps(task, folder)
+        whole(task, folder, clients)
+
+
+if __name__ == "__main__":
+    main()

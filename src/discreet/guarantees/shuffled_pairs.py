@@ -1,0 +1,314 @@
+"""What an analyzer sees of shuffled messages: counts, and how well they tell one replaced value from another. [L8.DEF]
+
+Laws are binomial. Their masses come from ratios of neighbors, summed from the mode outward and normalized, so that
+every one is good to about 10⁻¹²; what lies further than 16 deviations out, less than `LOST`, is counted as a leak.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from discreet.guarantees.derived_pairs import ProfilePair
+from discreet.guarantees.pairs import Floats, Pair, _by_cell, _renyi_of_atoms
+from discreet.rational import exp_bounds, log_bounds
+
+LOST = 1e-35
+"""More than the mass that is left out beyond 16 deviations and 16 counts of a mode."""
+_WINDOW = 16.0
+_NEAR_ENDS, _BETWEEN = 24, 8
+
+
+@lru_cache(maxsize=512)
+def binomial(trials: int, chance: Fraction) -> tuple[int, Floats]:
+    """The first k and the masses of Bin(trials, chance) within 16 deviations of its mode, which sum to 1."""
+    p = float(chance)
+    if trials == 0 or p == 0:
+        return 0, np.ones(1)
+    if p == 1:
+        return trials, np.ones(1)
+    mode = min(trials, math.floor((trials + 1) * p))
+    reach = math.ceil(_WINDOW * math.sqrt(trials * p * (1 - p)) + _WINDOW)
+    low, high = max(0, mode - reach), min(trials, mode + reach)
+    odds = p / (1 - p)
+    above = np.arange(mode + 1, high + 1, dtype=np.float64)
+    below = np.arange(mode, low, -1, dtype=np.float64)
+    up = np.cumprod((trials - above + 1) / above * odds)
+    down = np.cumprod(below / (trials - below + 1) / odds)
+    masses = np.concatenate([down[::-1], [1.0], up])
+    return low, masses / masses.sum()
+
+
+def added(first: tuple[int, Floats], second: tuple[int, Floats]) -> tuple[int, Floats]:
+    """The law of a sum of two independent counts."""
+    return first[0] + second[0], np.convolve(first[1], second[1])
+
+
+class CountedPair(Pair):
+    """Two laws on the same outcomes, in floating point with a known relative error."""
+
+    relative: ClassVar[float] = 1e-10
+
+    def _laws(self) -> tuple[Floats, Floats]:
+        """The masses of P and of Q, outcome by outcome."""
+        raise NotImplementedError
+
+    def _atoms(self) -> tuple[Floats, Floats, Floats, float]:
+        """Losses in rising order with the masses of P and Q, and the mass of P where Q has none."""
+        return _sorted_atoms(self)
+
+    @property
+    def infinite(self) -> float:  # type: ignore[override]
+        return self._atoms()[3] * (1 + self.relative) + LOST
+
+    def span(self) -> tuple[float, float]:
+        losses, p, _, _ = self._atoms()
+        kept = losses[p > 1e-30]
+        return (float(kept[0]) - 1e-12, float(kept[-1]) + 1e-12) if len(kept) else (-1.0, 1.0)
+
+    def cells(self, edges: Floats) -> tuple[Floats, Floats]:
+        losses, p, q, _ = self._atoms()
+        place = np.searchsorted(edges, losses - 1e-11 * (1 + np.abs(losses)), side="left")
+        size = len(edges) + 1
+        return _by_cell(place, p, size), _by_cell(place, q, size)
+
+    def delta(self, epsilon: float) -> float:
+        return float(self.deltas(np.array([epsilon]))[0])
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """The curve at many ε."""
+        losses, above_p, above_q, alone = _suffixes(self)
+        start = np.searchsorted(losses, epsilons - 1e-11 * (1 + np.abs(epsilons)), side="right")
+        p, q = above_p[start], np.exp(np.minimum(epsilons, 700.0)) * above_q[start]
+        excess = np.maximum(p * (1 + self.relative) - q * (1 - self.relative), 0.0)
+        return np.asarray(np.minimum(1.0, excess + alone + LOST))
+
+    def renyi(self, order: float) -> float:
+        return max(_renyi_of_atoms(losses, p, order) for losses, p, _, _ in self._both_ways()) * (1 + 1e-9)
+
+    def _both_ways(self) -> list[tuple[Floats, Floats, Floats, float]]:
+        other = self.mirrored()
+        return [self._atoms(), other._atoms()] if isinstance(other, CountedPair) else [self._atoms()]
+
+
+@lru_cache(maxsize=1024)
+def _sorted_atoms(pair: CountedPair) -> tuple[Floats, Floats, Floats, float]:
+    p, q = (law.ravel() for law in pair._laws())
+    both = (p > 0) & (q > 0)
+    losses = np.log(p[both] / q[both])
+    order = np.argsort(losses, kind="stable")
+    return losses[order], p[both][order], q[both][order], float(p[q <= 0].sum())
+
+
+@lru_cache(maxsize=1024)
+def _suffixes(pair: CountedPair) -> tuple[Floats, Floats, Floats, float]:
+    """The losses in rising order, and the mass of P and of Q from each of them upward."""
+    losses, p, q, alone = pair._atoms()
+    upward = [np.append(np.cumsum(law[::-1])[::-1], 0.0) for law in (p, q)]
+    return losses, upward[0], upward[1], alone
+
+
+@dataclass(frozen=True)
+class ShiftedBinomialPair(CountedPair):
+    """Bin(trials, chance) and the same plus one: a bit beside everyone's noise bits [L8.SUM]."""
+
+    trials: int
+    chance: Fraction
+    turned: bool = False
+
+    def _laws(self) -> tuple[Floats, Floats]:
+        masses = binomial(self.trials, self.chance)[1]
+        without, one_more = np.append(masses, 0.0), np.insert(masses, 0, 0.0)
+        return (one_more, without) if self.turned else (without, one_more)
+
+    def mirrored(self) -> Pair:
+        return replace(self, turned=not self.turned)
+
+
+@dataclass(frozen=True)
+class TwoCountsPair(CountedPair):
+    """The counts of two values a and b, of which one replaced client holds a (P) or b (Q).
+
+    Of `others` messages, each is a or b with probability `chance`, either alike; `more` of them with `more_chance`. The
+    client's own is the value it holds with probability `truth`, the other one with `lie`, and neither with what is
+    left. Fakes have truth 1; k-ary response, and any ε₀-local randomizer by its clones, have both.
+    """
+
+    others: int
+    chance: Fraction
+    truth: Fraction = Fraction(1)
+    lie: Fraction = Fraction(0)
+    more: int = 0
+    more_chance: Fraction = Fraction(0)
+
+    def _totals(self) -> tuple[int, Floats]:
+        """How many of the others' messages are a or b."""
+        return added(binomial(self.others, self.chance), binomial(self.more, self.more_chance))
+
+    def _laws(self) -> tuple[Floats, Floats]:
+        return _two_counts(self)
+
+    def delta(self, epsilon: float) -> float:
+        """By tails of fair coins: of `total` messages in all, i are a, and the ratio grows with i."""
+        from scipy.special import bdtrc
+
+        ratio = math.exp(min(epsilon, 700.0))
+        first, masses = self._totals()
+        truth, lie = float(self.truth), float(self.lie)
+        rest = max(0.0, 1 - truth - lie)
+        # b(T−1) for the client's own among them, b(T) for not: totals first … first+len
+        totals = np.arange(first, first + len(masses) + 1, dtype=np.float64)
+        own, none = np.insert(masses, 0, 0.0), np.append(masses, 0.0)
+        # P ∝ C(T,i)·[2·own·(truth·i + lie·(T−i))/T + rest·none], and Q with i and T−i exchanged
+        scale = np.where(totals > 0, 2 * own / np.maximum(totals, 1), 0.0)
+        slope = scale * (truth - lie) * (1 + ratio)
+        level = scale * totals * (lie - ratio * truth) + rest * none * (1 - ratio)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            start = np.where(slope > 0, np.floor(-level / slope) + 1, totals + 1)
+        start = np.clip(start, 0, totals + 1)  # the least i with P > ratio·Q
+        # Σ_{i≥start} C(T,i)2^-T·(i·slope + level): i·C(T,i) = T·C(T−1,i−1)
+        at_least = _at_least(start, totals, bdtrc)
+        one_less = _at_least(start - 1, totals - 1, bdtrc)
+        excess = slope * totals / 2 * one_less + level * at_least
+        # both terms may be far larger than their difference: their rounding is added
+        size = np.abs(slope * totals / 2 * one_less) + np.abs(level * at_least)
+        return float(min(1.0, max(5e-324, np.maximum(excess, 0.0).sum() + 1e-12 * size.sum() + LOST)))
+
+    def mirrored(self) -> Pair:
+        return self
+
+
+def _at_least(start: Floats, trials: Floats, tail: object) -> Floats:
+    """P[Bin(trials, ½) ≥ start]."""
+    sure = start <= 0
+    never = start > trials
+    inside = ~sure & ~never
+    chance = np.where(sure & ~never, 1.0, 0.0)
+    chance[inside] = tail(start[inside] - 1, trials[inside], 0.5)  # type: ignore[operator]
+    return np.asarray(chance)
+
+
+@lru_cache(maxsize=8)
+def _two_counts(pair: TwoCountsPair) -> tuple[Floats, Floats]:
+    """Over rows of one total each: the masses of P and Q on a window of i around half of it."""
+    first, masses = pair._totals()
+    truth, lie = float(pair.truth), float(pair.lie)
+    rest = max(0.0, 1 - truth - lie)
+    inside, outside = [], []
+    own, none = np.insert(masses, 0, 0.0), np.append(masses, 0.0)
+    kept = np.flatnonzero(own + none > 1e-40 * masses.max())
+    for place in kept.tolist():
+        total = first + place
+        low, coins = binomial(total, Fraction(1, 2))
+        i = low + np.arange(len(coins), dtype=np.float64)
+        share = 2 * own[place] / total if total else 0.0
+        inside.append(coins * (share * (truth * i + lie * (total - i)) + rest * none[place]))
+        outside.append(coins * (share * (truth * (total - i) + lie * i) + rest * none[place]))
+    return np.concatenate(inside), np.concatenate(outside)
+
+
+@dataclass(frozen=True)
+class RandomizedBitsPair(ProfilePair):
+    """Sums of bits that are each turned with probability `lie`, one of `clients` replaced; whatever the others hold.
+
+    With t ones among the others the noise is Bin(clients−1−t, lie) − Bin(t, lie): its variance does not depend on t,
+    its skewness is largest near the ends. The curve is the largest over the t that are scanned, dense near both ends,
+    and a fiftieth more. `tests/shuffle` compares it with all t.
+    """
+
+    clients: int
+    lie: Fraction
+
+    margin: ClassVar[float] = 1.02
+    loose: ClassVar[bool] = False
+
+    def _scanned(self) -> list[int]:
+        """Ones among the others, up to half of them; the other half mirrors it."""
+        half = (self.clients - 1) // 2
+        dense = range(min(_NEAR_ENDS, half + 1))
+        far = np.geomspace(_NEAR_ENDS, max(_NEAR_ENDS, half), _BETWEEN) if half >= _NEAR_ENDS else np.zeros(1)
+        return sorted({*dense, *(int(t) for t in far)})
+
+    @property
+    def bound(self) -> Fraction:  # type: ignore[override]
+        return log_bounds((1 - self.lie) / self.lie)[1]
+
+    def _curve(self, epsilon: float) -> float:
+        return float(self._curves(np.array([epsilon]))[0])
+
+    def _curves(self, epsilons: Floats) -> Floats:
+        views = _views(self, tuple(self._scanned()))
+        largest = np.max([view.deltas(epsilons) for view in views], axis=0)
+        return np.where(epsilons >= self.largest, 0.0, np.minimum(1.0, largest * self.margin))
+
+    def span(self) -> tuple[float, float]:
+        reach = _reach(self)
+        return -reach, reach
+
+    def renyi(self, order: float) -> float:
+        largest = max(_renyi_of_atoms(*one._atoms()[:2], order) for one in _views(self, tuple(self._scanned())))
+        # the moment e^{(α−1)·divergence} less 1 is linear in the curve δ(ε), to which the margin belongs
+        moment = (order - 1) * largest
+        if moment > 30:
+            return largest + math.log(self.margin) / (order - 1) + 1e-12
+        return (
+            math.log1p(self.margin * math.expm1(moment)) / (order - 1) + 1e-12 if order > 1 else self.margin * largest
+        )
+
+
+@lru_cache(maxsize=1024)
+def _reach(pair: RandomizedBitsPair) -> float:
+    """The loss beyond which there is less than 10⁻²⁵."""
+    tried = np.geomspace(1e-6, pair.largest, 128)
+    small = pair._curves(tried) <= 1e-25
+    return float(tried[int(np.argmax(small))]) if small.any() else pair.largest
+
+
+@dataclass(frozen=True)
+class BitsViewPair(CountedPair):
+    """The view of `RandomizedBitsPair` when `ones` of the other clients hold a one."""
+
+    clients: int
+    lie: Fraction
+    ones: int
+    turned: bool = False
+
+    def _laws(self) -> tuple[Floats, Floats]:
+        zeros = binomial(self.clients - 1 - self.ones, self.lie)
+        rest = added(zeros, binomial(self.ones, 1 - self.lie))[1]
+        p = float(self.lie)
+        low, high = np.append(rest, 0.0), np.insert(rest, 0, 0.0)
+        zero, one = (1 - p) * low + p * high, p * low + (1 - p) * high
+        return (one, zero) if self.turned else (zero, one)
+
+    def mirrored(self) -> Pair:
+        return replace(self, turned=not self.turned)
+
+
+@lru_cache(maxsize=32)
+def _views(pair: RandomizedBitsPair, scanned: tuple[int, ...]) -> tuple[BitsViewPair, ...]:
+    each = [BitsViewPair(pair.clients, pair.lie, t) for t in scanned]
+    return tuple(side for one in each for side in (one, replace(one, turned=True)))
+
+
+def cloned(epsilon: Fraction, clients: int) -> TwoCountsPair:
+    """The dominating pair of any ε₀-local randomizer whose reports are shuffled among `clients`.
+
+    Source: Feldman-McMillan-Talwar 2023, the stronger clone: each other client is a clone of the replaced one, holding
+    either value alike, with probability 2/(e^ε₀ + 1) in all.
+    """
+    lie = 1 / (exp_bounds(epsilon)[1] + 1)
+    return TwoCountsPair(clients - 1, 2 * lie, 1 - lie, lie)
+
+
+def blanket_of_response(choices: int, lie: Fraction, clients: int) -> TwoCountsPair:
+    """The dominating pair of k-ary response: with probability choices·lie a report is uniform, and hides the others.
+
+    Source: Balle-Bell-Gascón-Nissim 2019, the privacy blanket, which for this randomizer is all that others can hide.
+    """
+    return TwoCountsPair(clients - 1, 2 * lie, 1 - (choices - 1) * lie, lie)

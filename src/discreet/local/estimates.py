@@ -1,0 +1,133 @@
+"""What a collector learns: counts and means with error bars that hold for any number of reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.releases import Release
+
+_SHOWN = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted(Release):
+    """Counts from local reports. Reading them costs nothing: each report was private when it was sent.
+
+    `value` are counts: with `simplex`, none below 0 and all together the number of reports (at most that for named
+    candidates), which is the nearest such answer to `raw`. `raw` are the unbiased estimates.
+    """
+
+    raw: dict[Hashable, float]
+    reports: int
+    rejected: int = 0
+    method: str = ""
+    simplex: bool = True
+    _intervals: Callable[[float], NDArray[np.float64]] = field(repr=False)
+    _deviations: NDArray[np.float64] = field(repr=False)
+
+    def intervals(self, confidence: float = 0.95) -> dict[Hashable, tuple[float, float]]:
+        """An interval for the true count of every choice; all of them hold at once with this confidence."""
+        ends = self._intervals(check_confidence(confidence))
+        return {choice: (float(low), float(high)) for choice, (low, high) in zip(self.raw, ends, strict=True)}
+
+    def interval(self, choice: Hashable, confidence: float = 0.95) -> tuple[float, float]:
+        """The interval of one choice, of those that hold at once."""
+        if choice not in self.raw:
+            raise InvalidArgument("There is no count of that choice. Name one that was counted.")
+        return self.intervals(confidence)[choice]
+
+    @property
+    def stddev(self) -> dict[Hashable, float]:
+        """About how far each raw count is from the truth: its standard deviation at the counts estimated."""
+        return {choice: float(one) for choice, one in zip(self.raw, self._deviations, strict=True)}
+
+    def error(self, confidence: float = 0.95) -> Accuracy:
+        """How far any of the counts in `value` is from the truth at most, all at once."""
+        ends = self._intervals(check_confidence(confidence))
+        told = np.array(list(self.value.values()), dtype=np.float64)
+        amount = float(np.maximum(ends[:, 1] - told, told - ends[:, 0]).max()) if len(told) else 0.0
+        return Accuracy(amount=amount, confidence=check_confidence(confidence), of="every value")
+
+    def top(self, count: int) -> list[tuple[Hashable, float]]:
+        """The choices with the largest counts."""
+        return sorted(self.value.items(), key=lambda item: -item[1])[:count]
+
+    def __str__(self) -> str:
+        amount = float(self.error(0.95))
+        shown = ", ".join(f"{choice}: {count:,.0f}" for choice, count in self.top(_SHOWN))
+        more = "" if len(self.value) <= _SHOWN else f", and {len(self.value) - _SHOWN} more"
+        left_out = f"; {self.rejected} not counted, as they are no reports of this survey" if self.rejected else ""
+        return f"{shown}{more}; each ± {amount:,.0f} (95%), from {self.reports:,} reports{left_out}; {self.guarantee}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured(Release):
+    """A mean from local reports: `value` is within the declared range, `raw` is unbiased."""
+
+    raw: float
+    stddev: float
+    reports: int
+    rejected: int = 0
+    method: str = ""
+    _error: Callable[[float], Accuracy] = field(repr=False)
+
+    def error(self, confidence: float = 0.95) -> Accuracy:
+        """How far the mean is from that of the true values; the bound holds for any number of reports."""
+        return self._error(check_confidence(confidence))
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """An interval around the unbiased mean."""
+        amount = float(self.error(confidence))
+        return self.raw - amount, self.raw + amount
+
+
+def onto_simplex(raw: NDArray[np.float64], total: float, *, all_named: bool = True) -> NDArray[np.float64]:
+    """The nearest counts that are none below 0 and sum to the total, or to no more where not all are named."""
+    cut = np.maximum(raw, 0.0)
+    if not all_named and cut.sum() <= total:
+        return cut
+    raw = raw - raw.max()  # the same answer, and no digits are lost where counts are huge
+    order = np.sort(raw)[::-1]
+    shifts = (np.cumsum(order) - total) / np.arange(1, len(order) + 1)
+    last = np.flatnonzero(order > shifts)[-1]
+    return np.asarray(np.maximum(raw - shifts[last], 0.0))
+
+
+def check_reports(given: Any) -> int:
+    """The number of reports, or a typed error."""
+    if isinstance(given, str | bytes | dict) or not hasattr(given, "__len__"):
+        raise InvalidArgument("reports must be a list or an array of reports, as encode or encode_many made them.")
+    return len(given)
+
+
+def check_some(valid: Any) -> int:
+    """How many valid reports there are, at least one."""
+    if not len(valid):
+        raise InvalidArgument("There is no report of this survey among those given.")
+    return len(valid)
+
+
+def check_values(values: Any) -> Any:
+    """Many values at once, or a typed error that shows none of them."""
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise InvalidArgument("A list or an array of values is needed. To tell one value, use encode.")
+    return values
+
+
+def check_candidates(candidates: Any) -> list[Any]:
+    """What is to be counted, all different, or a typed error."""
+    listed = list(check_values(candidates))
+    try:
+        different = len(set(listed))
+    except TypeError:
+        different = -1
+    if not listed or different != len(listed):
+        raise InvalidArgument("candidates must be at least one plain value, all different.")
+    return listed

@@ -1,0 +1,144 @@
+"""The same question, round after round: a permanent answer is drawn once, kept on the device, and told again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import MutableMapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from discreet.door import through
+from discreet.errors import InvalidArgument
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.loss import compose
+from discreet.local.estimates import Counted
+from discreet.local.survey import Survey
+from discreet.mechanisms.frequency_oracle import DirectResponse
+from discreet.mechanisms.local_reports import ratio_of
+from discreet.mechanisms.mechanism import tidy
+from discreet.rational import check_count, check_epsilon
+
+
+def repeated(survey: Survey, *, memory: Any = None, each_round: Any = None) -> Repeated:
+    """A survey that is asked again and again of the same devices.
+
+    `memory` is the device's own: a dict, or the path of a file. The permanent answer to a value is drawn once, charged
+    once to the survey's ledger, and told in every round. Without a memory every round is a new report and a new charge.
+
+    `each_round` is an ε for fresh noise on the permanent answer: one round alone then tells less than all together,
+    and equal rounds look different. It needs method="direct".
+    """
+    if not isinstance(survey, Survey):
+        raise InvalidArgument("repeated takes a survey: repeated(survey(choices=[…], epsilon=1), memory={}).")
+    kept: MutableMapping[str, Any] | Path | None
+    if memory is None or isinstance(memory, MutableMapping):
+        kept = memory
+    elif isinstance(memory, str | os.PathLike):
+        kept = Path(memory)
+    else:
+        raise InvalidArgument("memory must be a dict or the path of a file on the device.")
+    fresh = None
+    if each_round is not None:
+        if survey.method != "direct" or kept is None:
+            raise InvalidArgument("each_round= needs a memory and a survey with method='direct'.")
+        check_epsilon(each_round, "each_round")
+        fresh = DirectResponse(size=survey.size, odds=tidy(ratio_of(each_round)))
+    return Repeated(survey=survey, memory=kept, fresh=fresh)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeated:
+    """Both sides of a repeated survey.
+
+    `guarantee` holds for ALL rounds together while the value stays the same. Each new value costs as much again
+    (`for_values`), and WHEN a value changes is not hidden: a permanent answer that changes shows that.
+    """
+
+    survey: Survey
+    memory: MutableMapping[str, Any] | Path | None
+    fresh: DirectResponse | None = None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all rounds promise together, for a value that stays; without a memory, what one round does."""
+        return self.survey.guarantee
+
+    def for_values(self, values: int) -> Guarantee:
+        """What all rounds promise together for a value that takes so many different values, times of change aside."""
+        return compose([self.guarantee] * check_count(values, "values"))
+
+    def for_rounds(self, rounds: int) -> Guarantee:
+        """What so many rounds promise together, for a value that stays."""
+        count = check_count(rounds, "rounds")
+        return self.guarantee if self.memory is not None else compose([self.guarantee] * count)
+
+    @cached_property
+    def one_round(self) -> DirectResponse | None:
+        """What one round is to those who see no other: randomized response of a randomized response."""
+        if self.fresh is None:
+            return None
+        first, second = self.survey.oracle.support, self.fresh.support
+        others = self.survey.size - 1
+        truth = first.truth * second.truth + others * first.lie * second.lie
+        lie = Fraction(1 - truth) / others
+        return DirectResponse(size=self.survey.size, odds=truth / lie)
+
+    # --- on the device ---------------------------------------------------------------------------------------
+
+    def encode(self, value: Any) -> Any:
+        """The report of one round."""
+        if self.memory is None:
+            return self.survey.encode(value)
+        told = self._permanent(value)
+        if self.fresh is None:
+            return told
+        return (
+            through(lambda: self.survey.oracle.as_reports([told]), self.fresh, self.fresh.guarantee(), ledger=None)
+            .value[0]
+            .tolist()
+        )
+
+    def _permanent(self, value: Any) -> Any:
+        name = str(int(self.survey.places([value])[0]))
+        known = _read(self.memory) if isinstance(self.memory, Path) else self.memory
+        assert known is not None  # the caller has asked
+        if name not in known:
+            known[name] = self.survey.encode(value)
+            if isinstance(self.memory, Path):  # kept before it is told, or a crash would draw another
+                _write(self.memory, dict(known))
+        return known[name]
+
+    # --- at the collector ------------------------------------------------------------------------------------
+
+    def analyze(self, reports: Any, *, simplex: bool = True, candidates: Any = None) -> Counted:
+        """The counts of one round. Rounds are not independent: averaging them does not remove permanent noise."""
+        if self.one_round is None:
+            return self.survey.analyze(reports, simplex=simplex, candidates=candidates)
+        heard = replace(self.survey, oracle=self.one_round)
+        return replace(heard.analyze(reports, simplex=simplex, candidates=candidates), guarantee=self.guarantee)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        # drawing again would tell a second answer to the same value
+        raise InvalidArgument("The memory file cannot be read. Restore it, or name a new one to begin anew.")
+    return found
+
+
+def _write(path: Path, known: dict[str, Any]) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with part.open("w", encoding="utf-8") as file:
+        json.dump(known, file)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)

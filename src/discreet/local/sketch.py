@@ -1,0 +1,132 @@
+"""Counts of texts that nobody listed before, from small reports: a count mean sketch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.ledger import Ledger
+from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, check_values, onto_simplex
+from discreet.local.survey import check_ledger, fingerprints, promise, promised, tell
+from discreet.mechanisms.local_reports import mean_interval
+from discreet.mechanisms.oracle_choice import best_oracle
+from discreet.mechanisms.prefix_response import SketchResponse
+from discreet.rational import Number, check_count
+
+
+def sketch(
+    *,
+    width: int = 1024,
+    hashes: int = 1024,
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    seed: int = 0,
+    ledger: Ledger | None = None,
+) -> Sketch:
+    """A survey of any text, in `hashes` rows of `width` cells; `method` tells the cell, as in `survey`.
+
+    Unlike `survey(domain="strings")`, the collector's work for a candidate does not grow with the reports.
+    """
+    stated = promise(epsilon, delta)
+    check_ledger(ledger)
+    oracle = best_oracle(stated, check_count(width, "width", at_least=2), method)
+    return Sketch(mechanism=SketchResponse(oracle=oracle, hashes=hashes, seed=seed), stated=stated, ledger=ledger)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sketch:
+    """Both sides of a sketch: `encode` on the device, `analyze` at the collector."""
+
+    mechanism: SketchResponse
+    stated: Approx
+    ledger: Ledger | None = None
+
+    @property
+    def method(self) -> str:
+        """How a cell is told."""
+        return self.mechanism.oracle.method
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What one report promises."""
+        return promised(self.mechanism, self.stated)
+
+    def __str__(self) -> str:
+        m = self.mechanism
+        return f"A sketch of {m.hashes} × {m.oracle.size} cells, told by the {self.method} method: {self.guarantee}"
+
+    # --- on the device ---------------------------------------------------------------------------------------
+
+    def encode(self, value: Any, *, key: str | None = None) -> Any:
+        """One report; what is no text is told as the empty one."""
+        return self._through([value], key)[0].tolist()
+
+    def encode_many(self, values: Any) -> Any:
+        """The reports of many, one text each."""
+        return self._through(check_values(values), None)
+
+    def _through(self, values: Any, key: str | None) -> Any:
+        return tell(
+            lambda: fingerprints(values),
+            self.mechanism,
+            self.guarantee,
+            ledger=self.ledger,
+            asked=f"local reports of any text, a sketch told by the {self.method} method",
+            key=key,
+        )
+
+    # --- at the collector ------------------------------------------------------------------------------------
+
+    def analyze(self, reports: Any, candidates: Sequence[str], *, simplex: bool = True) -> Counted:
+        """The counts of the candidates. The error bars hold over the noise and over the choice of the public seed."""
+        given = check_reports(reports)
+        names = check_candidates(candidates)
+        functions, told = self.mechanism.valid(reports)
+        total = check_some(functions)
+        supported = self._supported(functions, told, fingerprints(names))
+        lie, gap = float(self.mechanism.oracle.support.lie), self.mechanism.oracle.gap
+        shared = float(self.mechanism.collide)
+        other, left = lie + gap * shared, gap * (1 - shared)
+        raw = np.asarray((supported - total * other) / left, dtype=np.float64)
+
+        def intervals(confidence: float) -> NDArray[np.float64]:
+            log = math.log(4 * len(names) / (1 - confidence))
+            ends = mean_interval(supported / total, log / total)
+            # the share of functions in which others share the cell, far from its mean by so much at most (Bernstein)
+            away = log / (3 * self.mechanism.hashes)
+            away += math.sqrt(away**2 + 2 * shared * (1 - shared) * log / self.mechanism.hashes)
+            counts = (ends - other) / left * total
+            return np.clip(counts + np.array([-1.0, 1.0]) * total * away / (1 - shared), 0, total)
+
+        shown = onto_simplex(raw, total, all_named=False) if simplex else raw
+        spread = supported / total * (1 - supported / total) * total
+        collisions = total**2 * shared * (1 - shared) / self.mechanism.hashes
+        return Counted(
+            value=dict(zip(names, shown.tolist(), strict=True)),
+            raw=dict(zip(names, raw.tolist(), strict=True)),
+            guarantee=self.guarantee,
+            reports=total,
+            rejected=given - total,
+            method=f"sketch, {self.method}",
+            simplex=simplex,
+            _intervals=intervals,
+            _deviations=np.sqrt(spread / left**2 + collisions),
+        )
+
+    def _supported(self, functions: Any, told: Any, values: Any) -> NDArray[np.int64]:
+        oracle = self.mechanism.oracle
+        order = np.argsort(functions, kind="stable")
+        starts = np.searchsorted(functions[order], np.arange(self.mechanism.hashes + 1))
+        total = np.zeros(len(values), dtype=np.int64)
+        for function in np.unique(functions).tolist():
+            mine = told[order[starts[function] : starts[function + 1]]]
+            total += oracle.supported(mine)[self.mechanism.cells(np.full(len(values), function), values)]
+        return total

@@ -1,0 +1,262 @@
+"""A survey that never trusts the collector: which choice, told by each device with deniability."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.door import through
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.unit import row
+from discreet.ledger import Ledger
+from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, check_values, onto_simplex
+from discreet.mechanisms.frequency_oracle import FrequencyOracle
+from discreet.mechanisms.local_hashing import OPEN, LocalHashing
+from discreet.mechanisms.local_reports import Places
+from discreet.mechanisms.oracle_choice import best_oracle
+from discreet.queries.space import Categories
+from discreet.rational import Number, check_count, exactly
+
+LOCAL = row(neighbors="replace")
+_WORDS = {
+    "direct": "randomized response",
+    "subset": "subset selection",
+    "unary": "optimized unary encoding",
+    "hashing": "optimized local hashing",
+    "hadamard": "Hadamard response",
+    "projective": "projective geometry response",
+}
+
+
+def survey(
+    *,
+    choices: Sequence[Hashable] | None = None,
+    domain_size: int | None = None,
+    domain: str | None = None,
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    ledger: Ledger | None = None,
+) -> Survey:
+    """A survey of `choices`, of whole numbers below `domain_size`, or of any text with `domain="strings"`.
+
+    Each report keeps (ε,δ) whatever the collector does. The method with the least variance is chosen unless one is
+    named. `ledger` is the device's own: every report is charged to it before it is drawn.
+
+    >>> poll = survey(choices=["yes", "no"], epsilon=1)
+    >>> poll.encode("yes") in (0, 1)
+    True
+    """
+    if sum(given is not None for given in (choices, domain_size, domain)) != 1:
+        raise InvalidArgument("A survey needs choices=[…], or domain_size=, or domain='strings'.")
+    stated = promise(epsilon, delta)
+    check_ledger(ledger)
+    if domain is not None:
+        if domain != "strings" or method not in ("auto", "hashing"):
+            raise InvalidArgument("domain must be 'strings', which is told by local hashing.")
+        return Survey(oracle=best_oracle(stated, OPEN), stated=stated, domain="strings", ledger=ledger)
+    if choices is not None:
+        listed = Categories(choices).points()
+        if len(listed) < 2:
+            raise InvalidArgument("A survey needs at least two choices.")
+        oracle = best_oracle(stated, len(listed), method)
+        return Survey(oracle=oracle, stated=stated, choices=listed, ledger=ledger)
+    size = check_count(domain_size, "domain_size", at_least=2)
+    return Survey(oracle=best_oracle(stated, size, method), stated=stated, ledger=ledger)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """Both sides of a survey: `encode` on the device, `analyze` at the collector.
+
+    `oracle` is the mechanism, which `dp.verify` checks when it is small, and `guarantee` what one report promises.
+    """
+
+    oracle: FrequencyOracle
+    stated: Approx
+    choices: tuple[Hashable, ...] | None = None
+    domain: str | None = None
+    ledger: Ledger | None = None
+
+    @property
+    def method(self) -> str:
+        """How a report tells: 'direct', 'subset', 'unary', 'hashing', 'hadamard' or 'projective'."""
+        return self.oracle.method
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What one report promises: the exact loss of its law, or (ε,δ) as asked."""
+        return promised(self.oracle, self.stated)
+
+    @property
+    def size(self) -> int:
+        """The number of values there are."""
+        return self.oracle.size
+
+    def __str__(self) -> str:
+        among = "any text" if self.domain else f"{self.size:,} choices"
+        sent = self.oracle.report_bits
+        sure = 100 * math.sqrt(self.oracle.variance / 10_000)
+        return (
+            f"A survey of {among} by {_WORDS[self.method]}: {self.guarantee} for each report of {sent} bits, whoever "
+            f"collects it; a share is off by about {sure:.2g} percent points with 10,000 reports"
+        )
+
+    def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
+        """The exact law of a report for each choice, for `dp.verify`; small surveys only."""
+        found = self.oracle.laws()
+        return found if self.choices is None else dict(zip(self.choices, found.values(), strict=True))
+
+    def error(self, confidence: float = 0.95, *, users: int) -> Accuracy:
+        """How far the counts will be off at most, all choices at once, before anything is asked."""
+        values = None if self.domain is None else 1
+        return self.oracle.error(confidence, records=users, values=values)
+
+    # --- on the device ---------------------------------------------------------------------------------------
+
+    def encode(self, value: Any, *, key: str | None = None) -> Any:
+        """One report. A value that is not a choice is told as the first one, so that no error can tell.
+
+        With a ledger, every call is a new report and is charged anew; a retry with the same `key` is not.
+        """
+        return self._through([value], key)[0].tolist()
+
+    def encode_many(self, values: Any) -> Any:
+        """The reports of many, one value each, as an array with one row a report.
+
+        With a ledger they are one charge, as each row is told once [T.4.7].
+        """
+        return self._through(check_values(values), None)
+
+    def _through(self, values: Any, key: str | None) -> Any:
+        return tell(
+            lambda: self.places(values),
+            self.oracle,
+            self.guarantee,
+            ledger=self.ledger,
+            asked=f"local reports of one of {'any text' if self.domain else self.size}, {self.method}",
+            key=key,
+        )
+
+    def places(self, values: Any) -> Places:
+        """Where values stand in the public order; what is not a choice goes to the first place."""
+        if self.domain is not None:
+            return fingerprints(values)
+        if self.choices is not None:
+            return np.maximum(self._categories.positions(values), 0)
+        listed = values if isinstance(values, np.ndarray) and values.dtype.kind in "iu" else None
+        if listed is None:
+            whole = (v if type(v) is int or isinstance(v, np.integer) else -1 for v in list(values))
+            listed = np.array([int(v) if 0 <= v < self.size else 0 for v in whole], dtype=np.int64)
+        return np.where((listed >= 0) & (listed < self.size), listed, 0).astype(np.int64)
+
+    @cached_property
+    def _categories(self) -> Categories:
+        return Categories(self.choices or ())
+
+    # --- at the collector ------------------------------------------------------------------------------------
+
+    def analyze(self, reports: Any, *, simplex: bool = True, candidates: Sequence[Any] | None = None) -> Counted:
+        """The counts of all choices, or of the `candidates` that are named, with error bars.
+
+        What is not a report of this survey is left out, whatever the others are, and `rejected` says how many.
+        """
+        given = check_reports(reports)
+        names = self._named(candidates)
+        valid = self.oracle.valid(reports)
+        return self.counted(valid, names, candidates, rejected=given - check_some(valid), simplex=simplex)
+
+    def counted(
+        self, valid: Any, names: Sequence[Any], candidates: Any, *, rejected: int = 0, simplex: bool = True
+    ) -> Counted:
+        """The counts from reports that are known to be valid."""
+        oracle, total = self.oracle, len(valid)
+        supported = self._supported(valid, candidates)
+        raw = oracle.counts(supported, total)
+        shown = onto_simplex(raw, total, all_named=candidates is None) if simplex else raw
+        return Counted(
+            value=dict(zip(names, shown.tolist(), strict=True)),
+            raw=dict(zip(names, raw.tolist(), strict=True)),
+            guarantee=self.guarantee,
+            reports=total,
+            rejected=rejected,
+            method=self.method,
+            simplex=simplex,
+            _intervals=lambda confidence: oracle.intervals(supported, total, confidence),
+            _deviations=deviations(oracle, raw, total),
+        )
+
+    def _named(self, candidates: Any) -> Sequence[Any]:
+        if candidates is None:
+            if self.domain is not None or self.size > 2**20:
+                raise InvalidArgument("This domain cannot be listed: name what to count with candidates=[…].")
+            return self.choices if self.choices is not None else range(self.size)
+        return check_candidates(candidates)
+
+    def _supported(self, valid: Any, candidates: Any) -> Any:
+        if candidates is None:
+            return self.oracle.supported(valid)
+        if self.choices is not None and (self._categories.positions(candidates) < 0).any():
+            raise InvalidArgument("candidates must be among the choices of the survey.")
+        places = self.places(list(candidates))
+        if isinstance(self.oracle, LocalHashing):
+            return self.oracle.supported_among(valid, places)
+        return self.oracle.supported(valid)[places]
+
+
+# --- shared by the other surveys ---------------------------------------------------------------------------------
+
+
+def promise(epsilon: Any, delta: Any = 0) -> Approx:
+    """(ε,δ) as asked, checked."""
+    if exactly(delta, "delta") == 0:
+        return Pure(epsilon=epsilon, protects=LOCAL, trust="local")
+    return Approx(epsilon=epsilon, delta=delta, protects=LOCAL, trust="local")
+
+
+def promised(mechanism: Any, stated: Approx) -> Guarantee:
+    """The exact loss for a pure ε; with δ the statement itself, which the law was fitted to."""
+    return stated if exactly(stated.delta) else mechanism.guarantee(None)
+
+
+def tell(
+    read: Callable[[], Any], mechanism: Any, guarantee: Guarantee, *, ledger: Ledger | None, asked: str, key: str | None
+) -> Any:
+    """Reports through the door: charged to the device's ledger first, when there is one."""
+    if key is not None and ledger is None:
+        raise InvalidArgument("A key is kept in a ledger: give the survey a ledger=, or leave the key out.")
+    return through(read, mechanism, guarantee, ledger=ledger, asked=asked, key=key).value
+
+
+def check_ledger(ledger: Any) -> None:
+    """A typed error unless it is an open ledger, or none."""
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
+
+
+def fingerprints(values: Any) -> Places:
+    """60 bits of a public hash of each text; what is no text stands for the empty one."""
+    return np.fromiter((_fingerprint(value) for value in values), np.int64, len(values))
+
+
+def _fingerprint(value: Any) -> int:
+    text = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+    data = text if isinstance(text, bytes) else b""
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8, person=b"discreet local").digest(), "big") >> 4
+
+
+def deviations(oracle: FrequencyOracle, raw: Any, total: int) -> Any:
+    """The standard deviation of each count, at the counts estimated."""
+    truth, lie, _ = (float(one) for one in oracle.support)
+    holders = np.clip(raw, 0, total)
+    spread = holders * truth * (1 - truth) + (total - holders) * lie * (1 - lie)
+    return np.sqrt(spread) / oracle.gap

@@ -1,0 +1,147 @@
+"""What all local reports share: their loss, the odds that keep a promise, their form, exact coins, intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import samplers
+from discreet.errors import InvalidArgument
+from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.loss import LossDistribution
+from discreet.guarantees.pairs import FinitePair
+from discreet.guarantees.unit import row
+from discreet.mechanisms.mechanism import tidy
+from discreet.randomness import random_words
+from discreet.rational import Number, exactly, exp_bounds, float_down, significant
+
+Places = NDArray[np.int64]
+Reports = NDArray[Any]
+LARGEST_ODDS = Fraction(10**18)
+
+
+class ToldApart(Protocol):
+    """A report whose loss is ln odds, either way, with probability apart·odds and `apart`, and else 0."""
+
+    @property
+    def apart(self) -> Fraction: ...
+
+
+Report = TypeVar("Report", bound=ToldApart)
+
+
+def told_apart(*parts: tuple[Any, Fraction]) -> LossDistribution:
+    """The loss of one report, for a replaced value: for each (odds, apart) it is ±ln odds with these probabilities."""
+    above = tuple(exactly(odds) * apart for odds, apart in parts)
+    below = tuple(apart for _, apart in parts)
+    rest = Fraction(1) - sum(above) - sum(below)
+    pair = FinitePair((*above, *below, rest), (*below, *above, rest))
+    return LossDistribution(factors=((pair, 1),), protects=row(neighbors="replace"), trust="local")
+
+
+def ratio_of(epsilon: Any) -> Fraction:
+    """e^ε, rounded down to 15 digits of e^ε − 1, so that whatever is drawn with these odds keeps ε."""
+    exact = min(exactly(epsilon), Fraction(50))
+    return min(LARGEST_ODDS, 1 + significant(exp_bounds(exact)[0] - 1, up=False, digits=15))
+
+
+def fitted(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
+    """The report with the largest odds that keeps (ε,δ): e^ε when δ = 0, and else apart·(odds − e^ε) ≤ δ."""
+    if not isinstance(guarantee, Approx):
+        raise InvalidArgument("Local reports are calibrated for Pure and Approx.")
+    low = ratio_of(guarantee.epsilon) if guarantee.epsilon else Fraction(1)
+    delta = exactly(guarantee.delta) * (1 - Fraction(1, 2**50))
+    if not delta:
+        return make(tidy(low))
+    bound = exp_bounds(exactly(float_down(min(exactly(guarantee.epsilon), Fraction(50)))))[0]
+
+    def keeps(odds: Fraction) -> bool:
+        return make(tidy(odds)).apart * (odds - bound) <= delta
+
+    high = max(2 * low, Fraction(2))
+    while keeps(high) and high < LARGEST_ODDS:
+        low, high = high, min(2 * high, LARGEST_ODDS)
+    if keeps(high):
+        return make(tidy(high))
+    for _ in range(100):  # on odds − 1, which may be small
+        middle = 1 + exactly(float((low + high) / 2 - 1))
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    return make(tidy(low))
+
+
+def whole_numbers(reports: Any, columns: int | None = None) -> Reports:
+    """Reports as an array of whole numbers, one or `columns` of them in a row.
+
+    In a list, what has another form becomes −1, which no report is: one bad report does not spoil the others.
+    """
+    wanted = () if columns is None else (columns,)
+    if not hasattr(reports, "dtype"):
+        try:
+            listed = np.asarray(list(reports))
+        except (TypeError, ValueError, OverflowError):
+            listed = np.empty(0)
+        if listed.dtype.kind not in "iu" or listed.shape[1:] != wanted:
+            bad = np.full(wanted, -1)
+            listed = np.array([_row(one, wanted, bad) for one in reports], dtype=np.int64).reshape(-1, *wanted)
+    else:
+        listed = np.asarray(reports)
+        if listed.dtype.kind not in "iu" or listed.shape[1:] != wanted or not listed.ndim:
+            raise InvalidArgument("reports must be those of this survey: an array of whole numbers, one row a report.")
+    return listed if listed.dtype == np.uint8 else listed.astype(np.int64)
+
+
+def _row(report: Any, wanted: tuple[int, ...], bad: NDArray[np.int64]) -> NDArray[np.int64]:
+    try:
+        row = np.asarray(report)
+        return row.astype(np.int64) if row.dtype.kind in "iu" and row.shape == wanted else bad
+    except (TypeError, ValueError, OverflowError):
+        return bad
+
+
+def within(numbers: Reports, below: int) -> NDArray[np.bool_]:
+    """Where 0 ≤ number < below."""
+    return np.asarray((numbers >= 0) & (numbers < below))
+
+
+def mean_interval(observed: NDArray[Any], most: float) -> NDArray[np.float64]:
+    """The means m with KL(observed‖m) ≤ most, as rows (low, high)."""
+    seen = np.asarray(observed, dtype=np.float64)
+    ends = []
+    for far in (np.zeros_like(seen), np.ones_like(seen)):
+        near = seen.copy()
+        for _ in range(60):
+            middle = (near + far) / 2
+            inside = _relative_entropy(seen, middle) <= most
+            near, far = np.where(inside, middle, near), np.where(inside, far, middle)
+        ends.append(far)
+    return np.stack(ends, axis=-1)
+
+
+def _relative_entropy(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.special import rel_entr
+
+    return np.asarray(rel_entr(p, q) + rel_entr(1 - p, 1 - q))
+
+
+def blocks(count: int, width: int, cells: int = 2**21) -> list[slice]:
+    """`count` rows of `width` cells, in slices that fit the cache."""
+    step = max(1, cells // max(width, 1))
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+def coins(probability: Fraction, size: int) -> NDArray[np.bool_]:
+    """`size` coins, each True with exactly this probability, at two random bytes a coin and more only on a tie."""
+    if size < 4096 or probability in (0, 1):
+        return samplers.bernoulli(probability, size)
+    scaled = probability * 2**16
+    prefix = math.floor(scaled)
+    words = random_words(-(-size // 4)).view(np.uint16)[:size]
+    heads: NDArray[np.bool_] = words < np.uint16(prefix)
+    tied = np.flatnonzero(words == np.uint16(prefix))
+    heads[tied] = samplers.bernoulli(scaled - prefix, len(tied))
+    return heads

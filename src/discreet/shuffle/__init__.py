@@ -1,0 +1,26 @@
+"""The shuffle model: everyone's messages travel in one random order, so that little noise of each hides them all."""
+
+from discreet.shuffle.bit_sum import BitSum, TwoMessageBitSum, bit_sum
+from discreet.shuffle.hashed import HashedHistogram
+from discreet.shuffle.histogram import Fakes, ParallelSums, ResponseHistogram, histogram
+from discreet.shuffle.protocol import Protocol, from_description
+from discreet.shuffle.reals import BitPlanes, mean, real_sum
+
+sum = real_sum
+
+__all__ = [
+    "BitPlanes",
+    "BitSum",
+    "Fakes",
+    "HashedHistogram",
+    "ParallelSums",
+    "Protocol",
+    "ResponseHistogram",
+    "TwoMessageBitSum",
+    "bit_sum",
+    "from_description",
+    "histogram",
+    "mean",
+    "real_sum",
+    "sum",
+]

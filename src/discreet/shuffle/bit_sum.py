@@ -1,0 +1,209 @@
+"""How many clients hold a one: one message each, or the lecture's two. [L8.SUM]"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import samplers
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.loss import Factors
+from discreet.guarantees.shuffled_pairs import RandomizedBitsPair, ShiftedBinomialPair, added, binomial
+from discreet.guarantees.unit import row
+from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, tidy
+from discreet.rational import Number, check_count, exactly, log_bounds, significant
+from discreet.shuffle.protocol import Ints, Protocol, checked_goal, far_off, honest_clients, least_that_keeps
+
+
+def bits_of(values: Any) -> NDArray[np.bool_]:
+    """True and false, or 1 and 0; anything else counts as false, so that no error can tell."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InvalidArgument("Give one bit for each client: a list, or an array with one dimension.")
+    return np.array([bool(one == 1) for one in array.tolist()]) if array.dtype.kind == "O" else array == 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitSum(Protocol):
+    """Each client sends its bit, turned with probability `lie`.
+
+    Promise: that of `RandomizedBitsPair`: the sum of the honest clients' bits with the noise that turning them makes.
+    Together, shuffler and analyzer learn a bit with ln((1−lie)/lie).
+    Error: (sum − n·lie)/(1−2·lie) is unbiased with standard deviation √(n·lie·(1−lie))/(1−2·lie).
+    Source: Cheu et al. 2019, calibrated exactly.
+    """
+
+    lie: Number
+    kind: ClassVar[str] = "bit sum"
+    messages: ClassVar[int] = 1
+    alphabet: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < exactly(self.lie) < Fraction(1, 2):
+            raise InvalidArgument("lie must be between 0 and one half.")
+
+    @classmethod
+    def for_guarantee(cls, guarantee: Guarantee, *, clients: int, minimum: int | None = None, honest: Any = 1) -> Self:
+        """The fewest lies that keep (ε,δ)."""
+        least = clients if minimum is None else minimum
+        count = honest_clients(least, honest)
+        lie = _least_lie(checked_goal(guarantee), check_count(count, "honest clients", at_least=2))
+        return cls(clients=clients, minimum=least, honest=honest, lie=tidy(lie))
+
+    def _factors(self, honest: int) -> Factors:
+        return ((RandomizedBitsPair(honest, exactly(self.lie)), 1),)
+
+    def _reports(self, values: Any) -> Ints:
+        bits = bits_of(values)
+        return (bits ^ samplers.bernoulli(exactly(self.lie), len(bits))).astype(np.int64)[:, None]
+
+    def _estimate(self, counts: NDArray[Any], reports: int) -> float:
+        lie = float(self.lie)
+        return float((counts[1] - reports * lie) / (1 - 2 * lie))
+
+    @property
+    def deviation(self) -> float:
+        lie = float(self.lie)
+        return math.sqrt(self.clients * lie * (1 - lie)) / (1 - 2 * lie)
+
+    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+        sure, count = check_confidence(confidence), self.clients if reports is None else reports
+        away = max(
+            _noise_of_bits(count, exactly(self.lie), ones, 1 - sure) for ones in {0, 1, count // 100, count // 2}
+        )
+        return Accuracy(amount=away / (1 - 2 * float(self.lie)), confidence=sure)
+
+    @property
+    def if_they_collude(self) -> Guarantee:
+        lie = exactly(self.lie)
+        return Pure(epsilon=log_bounds((1 - lie) / lie)[1], protects=row(neighbors="replace"), trust="local")
+
+
+@lru_cache(maxsize=256)
+def _least_lie(goal: Approx, clients: int) -> Fraction:
+    half = Fraction(499_999, 1_000_000)
+    return least_that_keeps(
+        lambda lie: ((RandomizedBitsPair(clients, lie), 1),), goal, Fraction(1, 10**12), half, "randomized bit"
+    )
+
+
+@lru_cache(maxsize=256)
+def _noise_of_bits(clients: int, lie: Fraction, ones: int, miss: float) -> float:
+    """How far off a sum of turned bits may be when so many are ones; its skewness is largest near the ends."""
+    law = added(binomial(clients - ones, lie), binomial(ones, 1 - lie))
+    return far_off(law, float((clients - ones) * lie + ones * (1 - lie)), miss)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoMessageBitSum(Protocol):
+    """The lecture's protocol: each client sends its bit as it is, and a noise bit that is 1 with probability `chance`.
+
+    Promise: Bin(n, chance) against the same plus one. Together, shuffler and analyzer learn the bit.
+    Error: sum − n·chance has the standard deviation √(n·chance·(1−chance)). Source: [L8.SUM], taught and tight.
+    """
+
+    chance: Number
+    kind: ClassVar[str] = "bit sum in two messages"
+    messages: ClassVar[int] = 2
+    alphabet: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < exactly(self.chance) < 1:
+            raise InvalidArgument("chance must be between 0 and 1.")
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        clients: int,
+        minimum: int | None = None,
+        honest: Any = 1,
+        calibration: str = TIGHT,
+    ) -> Self:
+        """The least noise that keeps (ε,δ); `calibration="taught"` uses p = 48 ln(2/δ)/(ε²n), for ε ≤ 1."""
+        check_calibration(calibration)
+        least = clients if minimum is None else minimum
+        count, goal = honest_clients(least, honest), checked_goal(guarantee)
+        chance = taught_chance(goal, count) if calibration == TAUGHT else _least_chance(goal, count)
+        return cls(clients=clients, minimum=least, honest=honest, chance=tidy(chance))
+
+    def _factors(self, honest: int) -> Factors:
+        return ((ShiftedBinomialPair(honest, exactly(self.chance)), 1),)
+
+    def _reports(self, values: Any) -> Ints:
+        bits = bits_of(values)
+        return np.stack([bits, samplers.bernoulli(exactly(self.chance), len(bits))], axis=1).astype(np.int64)
+
+    def _estimate(self, counts: NDArray[Any], reports: int) -> float:
+        return float(counts[1] - reports * float(self.chance))
+
+    @property
+    def deviation(self) -> float:
+        chance = float(self.chance)
+        return math.sqrt(self.clients * chance * (1 - chance))
+
+    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+        sure, count = check_confidence(confidence), self.clients if reports is None else reports
+        law = binomial(count, exactly(self.chance))
+        return Accuracy(amount=far_off(law, count * float(self.chance), 1 - sure), confidence=sure)
+
+
+def taught_chance(goal: Approx, clients: int) -> Fraction:
+    """p = 48 ln(2/δ)/(ε²n), proved for ε ≤ 1; refused where it is no probability [L8.SUM]."""
+    epsilon = exactly(goal.epsilon)
+    if epsilon > 1:
+        raise InvalidArgument("The lecture's noise is proved for ε ≤ 1. Use calibration='tight'.")
+    chance = significant(48 * log_bounds(2 / exactly(goal.delta))[1] / (epsilon**2 * clients), up=True)
+    if chance >= 1:
+        raise InvalidArgument(
+            f"The lecture's noise needs more clients: its probability would be {float(chance):.3g}. Use the tight one."
+        )
+    return chance
+
+
+@lru_cache(maxsize=256)
+def _least_chance(goal: Approx, clients: int) -> Fraction:
+    return least_that_keeps(
+        lambda chance: ((ShiftedBinomialPair(clients, chance), 1),),
+        goal,
+        Fraction(1, 10**12),
+        Fraction(1, 2),
+        "noise bit",
+    )
+
+
+def bit_sum(
+    *,
+    clients: int,
+    epsilon: Any,
+    delta: Any,
+    honest: Any = 1,
+    minimum: int | None = None,
+    method: str = "response",
+    calibration: str = TIGHT,
+) -> BitSum | TwoMessageBitSum:
+    """How many of `clients` hold a one, in the shuffle model: by one randomized bit each, or in "two messages".
+
+    The guarantee is for a replaced client, holds when at least `minimum` reports come (all, by default) and the
+    fraction `honest` of those follows the protocol. `poll.error(0.95)` says how wrong it will be, before it is asked.
+    """
+    goal = Approx(epsilon=epsilon, delta=delta)
+    given: dict[str, Any] = {"clients": clients, "minimum": minimum, "honest": honest}
+    if method == "two messages":
+        return TwoMessageBitSum.for_guarantee(goal, **given, calibration=calibration)
+    if method != "response":
+        raise InvalidArgument('method must be "response" or "two messages".')
+    if calibration != TIGHT:
+        raise InvalidArgument('The taught noise belongs to method="two messages".')
+    return BitSum.for_guarantee(goal, **given)

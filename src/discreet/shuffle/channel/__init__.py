@@ -1,0 +1,10 @@
+"""The channel: a client, a shuffler and an analyzer that share only the task and the wire format.
+
+client.py     randomizes, seals each message to the analyzer, and all of them to the shuffler
+shuffler.py   takes one report a client, seals one batch in a random order, hands it on (shuffler_service.py: HTTP)
+analyzer.py   charges its ledger, opens the messages, publishes noisy counts           (analyzer_service.py: HTTP)
+task.py       what is asked, how it is randomized, and the two public keys: one hash names it all
+wire.py       what travels, byte by byte
+keys.py       sealing and opening (HPKE), tokens, and files of secrets; opening.py does it on many cores
+database.py   SQLite or PostgreSQL; store.py keeps the shuffler's reports, results.py the analyzer's batch
+"""

@@ -1,0 +1,152 @@
+"""The analyzer: one charge, then one look at messages that nobody can trace, then noisy counts for everybody."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.door import through
+from discreet.errors import DiscreetError, InvalidArgument
+from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.unit import row
+from discreet.ledger import Ledger
+from discreet.releases import Release
+from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel.opening import Openers
+from discreet.shuffle.channel.results import AnalyzerStore
+from discreet.shuffle.channel.task import Task
+
+CONFIDENCE = 0.95
+
+
+class Analyzer:
+    """Opens the messages of one batch, and publishes what the protocol makes of them.
+
+    Promise: the ledger is charged, once for the task, before the first message is opened. A second batch of the task is
+    refused. The private key of the messages is deleted as soon as the result is stored.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        secrets: keys.AnalyzerKeys,
+        store: AnalyzerStore,
+        ledger: Ledger,
+        *,
+        openers: Openers | None = None,
+        key_file: Path | None = None,
+    ) -> None:
+        self.task, self.store, self.ledger, self._keys, self._key_file = task, store, ledger, secrets, key_file
+        self._openers = openers or Openers(1)
+        self._one_at_a_time = threading.Lock()
+        check(task, secrets, ledger)
+        if not secrets.inner and store.standing()[0] != "analyzed":
+            raise DiscreetError("The analyzer's key was deleted, but this task has no result: nothing can be opened.")
+        self._forget()
+
+    def receive(self, data: bytes) -> Literal["received", "analyzed", "another batch", "not accepted"]:
+        """Keep a batch that is whole and large enough. The same one again changes nothing."""
+        try:
+            batch = wire.unpacked(data, self.task.shape)
+        except wire.Malformed:
+            return "not accepted"
+        if batch.task != self.task.hash or batch.reports < self.task.protocol.minimum:
+            return "not accepted"
+        if not self.store.receive(batch):
+            return "another batch"
+        return "analyzed" if self.store.standing()[0] == "analyzed" else "received"
+
+    def analyze(self) -> dict[str, Any] | None:
+        """Charge, open, count and store, unless that was done before; None while there is no batch.
+
+        After a crash the charge is found again by its key, and so is the answer, if it was stored in the ledger.
+        """
+        with self._one_at_a_time:
+            batch = self.store.batch()
+            if batch is not None:
+                release = released(self.task, self.ledger, batch.reports, lambda: self._messages(batch))
+                self.store.publish(result_of(release, batch.reports))
+            self._forget()
+        return self.store.standing()[1]
+
+    def _messages(self, batch: wire.Batch) -> NDArray[np.int64]:
+        """The messages that open and belong to the domain. How many others there were is told to nobody."""
+        width, info = self.task.shape.message, wire.inner(self.task.hash)
+        plain = self._openers.messages(batch.blob, width, self._keys.inner, info)
+        messages: NDArray[np.int64] = self.task.protocol.unpacked(plain)
+        return messages[messages >= 0]
+
+    def _forget(self) -> None:
+        if self.store.standing()[0] == "analyzed":
+            if self._key_file is not None:
+                keys.forget(self._key_file, "inner")
+            self._keys = keys.AnalyzerKeys(operator=self._keys.operator, inner=b"")
+            self._openers.close()
+
+    def close(self) -> None:
+        """Let go of the databases and of other processes."""
+        self._openers.close()
+        self.store.close()
+        self.ledger.close()
+
+
+def released(task: Task, ledger: Ledger, reports: int, messages: Callable[[], NDArray[np.int64]]) -> Release:
+    """What the protocol makes of the messages, which are brought once the ledger is charged.
+
+    The task's hash is the idempotency key: whatever is tried, a task is charged once and has one answer.
+    """
+    protocol = task.protocol
+    return through(
+        lambda: (messages(), reports),
+        protocol,
+        _cost(task, ledger),
+        ledger=ledger,
+        asked=f"a shuffled {protocol.kind} of {reports} reports",
+        key=f"discreet shuffle {task.hash.hex()}",
+        sizes={"reports": reports},
+    )
+
+
+def _cost(task: Task, ledger: Ledger) -> Guarantee:
+    """What the task promises, to a ledger that adds up nothing else; else the exact loss of its protocol."""
+    if ledger.rule.name not in ("basic", "advanced"):
+        return task.protocol.guarantee()
+    unit = row(neighbors="replace")
+    return Approx(epsilon=task.epsilon, delta=task.delta, protects=unit, trust="shuffled")
+
+
+def check(task: Task, secrets: keys.AnalyzerKeys, ledger: Ledger) -> None:
+    """Refuse keys and ledgers that do not belong to the task, and a task that does not keep what it promises."""
+    task.check()
+    if ledger.protects != row(neighbors="replace"):
+        raise InvalidArgument("n is public: the ledger must protect rows by replacement, row(neighbors='replace').")
+    if secrets.inner and keys.public_of(secrets.inner) != task.analyzer_key:
+        raise InvalidArgument("These are not the keys of the task's analyzer. Give the key file made with the task.")
+
+
+def result_of(release: Release, reports: int) -> dict[str, Any]:
+    """A release as plain JSON: counts with their error, what is promised, and the receipt."""
+    error = release.error(CONFIDENCE)
+    known = isinstance(error, Accuracy) and error.amount is not None
+    value = release.value
+    return {
+        "reports": reports,
+        "value": [[str(name), _number(one)] for name, one in value.items()]
+        if isinstance(value, dict)
+        else _number(value),
+        "error": float(error) if known else None,
+        "confidence": CONFIDENCE,
+        "guarantee": str(release.guarantee),
+        "receipt": release.receipt,
+        "not_private": release.not_private,
+    }
+
+
+def _number(value: Any) -> int | float:
+    return int(value) if float(value).is_integer() else float(value)

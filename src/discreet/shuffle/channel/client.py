@@ -1,0 +1,99 @@
+"""A client: randomizes one answer, seals it twice, and sends it once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument, NotAllowed, ServiceUnavailable
+from discreet.extras import need
+from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel.task import Task
+
+TRIES = 5
+HEADERS = {
+    "User-Agent": "discreet",
+    "Accept": "*/*",
+    "Accept-Encoding": "identity",
+    "Content-Type": "application/octet-stream",
+}
+"""The same for everybody: they tell nothing about the machine."""
+
+
+class Client:
+    """One client of a task, with the token that it was issued.
+
+    Promise: whatever the answer is, it makes one request of the same length, with the same number of messages; what is
+    sent can be read by the analyzer only, and by it only after the shuffler has taken away whose it is.
+    """
+
+    def __init__(self, task: Task, token: bytes) -> None:
+        if len(token) != wire.TOKEN:
+            raise InvalidArgument(f"A token has {2 * wire.TOKEN} hexadecimal digits. Ask for a whole one.")
+        self.task, self._token = task, token
+
+    def sealed(self, value: Any) -> bytes:
+        """The report of one answer: randomized, sealed to the analyzer, then to the shuffler. Every call draws anew."""
+        try:
+            messages = self.task.protocol.encode(value)
+        except InvalidArgument:  # whose message might hold the answer
+            raise InvalidArgument(
+                "This is not an answer that the task takes. Its file lists what can be said."
+            ) from None
+        return self.envelope(messages)
+
+    def envelope(self, messages: Sequence[int] | NDArray[np.int64]) -> bytes:
+        """Messages that were randomized already, as one report."""
+        task, length = self.task, self.task.shape.length
+        plain, info = task.protocol.packed(messages), wire.inner(task.hash)
+        parts = (plain[start : start + length] for start in range(0, len(plain), length))
+        inside = b"".join(keys.seal(part, task.analyzer_key, info) for part in parts)
+        return keys.seal(inside, task.shuffler_key, wire.outer(task.hash, self._token[: wire.CLIENT]))
+
+    def report(self, value: Any) -> None:
+        """Answer. What was sealed is sent again, byte for byte, when the network fails."""
+        self.send(self.sealed(value))
+
+    def send(self, report: bytes) -> None:
+        """Bring a sealed report to the shuffler."""
+        httpx = need("httpx", "shuffle", "A client of the shuffler")
+        headers = HEADERS | {"Authorization": f"Bearer {self._token.hex()}"}
+        for wait in range(TRIES):
+            try:
+                code = httpx.post(f"{self.task.shuffler}/v1/report", content=report, headers=headers).status_code
+            except httpx.HTTPError:
+                code = 503
+            except httpx.InvalidURL:
+                raise InvalidArgument("The shuffler's address in the task file is not a URL.") from None
+            if code < 500:
+                break
+            time.sleep(0.1 * 2**wait)
+        match code:
+            case 200:
+                return
+            case 409:
+                raise NotAllowed("This client has reported already. Another answer is not taken.")
+            case 410:
+                raise NotAllowed("The task is closed: no more reports are taken.")
+            case 400:
+                raise InvalidArgument(
+                    "The shuffler does not take the report: the token or the task file is not the one it was given."
+                )
+        raise ServiceUnavailable(
+            f"The shuffler at {self.task.shuffler} cannot be reached. Nothing was counted; try again."
+        )
+
+
+def uploads(task: Task, tokens: Sequence[bytes], values: Sequence[Any]) -> bytes:
+    """Reports of many clients for one request to the shuffler: for relays, simulations and tests."""
+    drawn = task.protocol.encode_many(values)
+    count = task.shape.messages
+    reports = (
+        token + Client(task, token).envelope(drawn[count * index : count * (index + 1)])
+        for index, token in enumerate(tokens)
+    )
+    return b"".join(reports)

@@ -1,0 +1,152 @@
+"""The shuffler: one report a client, one batch a task, in an order that nobody can undo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from discreet.errors import DiscreetError, InvalidArgument
+from discreet.samplers import permutation
+from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel.opening import Openers
+from discreet.shuffle.channel.store import Outcome, Row, Sealed, ShufflerStore, State
+from discreet.shuffle.channel.task import Task
+
+Answer = Literal["accepted", "other bytes", "closed", "malformed"]
+Reply = Literal["received", "analyzed", "another batch", "not accepted"]
+Standing = Literal["waiting", "received", "refused", "analyzed"]
+_ID, _NONCE = 16, 12
+
+
+class Shuffler:
+    """Takes sealed reports, and hands on one batch of sealed messages that it cannot read.
+
+    Promise: each client that was issued a token is counted at most once. Fewer than the task's minimum of reports never
+    leave, in no state and by no crash. What leaves is in a uniformly random order, is cut once, and is sent again byte
+    for byte the same. Neither the address of a client nor the time or order of arrival is kept.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        secrets: keys.ShufflerKeys,
+        store: ShufflerStore,
+        *,
+        openers: Openers | None = None,
+        key_file: Path | None = None,
+    ) -> None:
+        self.task, self.store, self._keys, self._key_file = task, store, secrets, key_file
+        self._openers = openers or Openers(1)
+        state, _ = store.standing()
+        if not secrets.outer and state not in ("acknowledged", "discarded"):
+            raise DiscreetError("The shuffler's keys were deleted when a task was closed, but this one is not closed.")
+        if secrets.outer and keys.public_of(secrets.outer) != task.shuffler_key:
+            raise InvalidArgument(
+                "These are not the keys of the task's shuffler. Give the key file made with the task."
+            )
+
+    def accept(self, uploads: Sequence[tuple[bytes, bytes]]) -> list[Answer]:
+        """Take tokens with their sealed reports; each has an answer of its own, whatever the others are.
+
+        What is malformed leaves no trace, and does not use up the client's one report.
+        """
+        shape, task, secrets = self.task.shape, self.task.hash, self._keys  # which may be deleted meanwhile
+        answers: list[Answer] = ["malformed"] * len(uploads)
+        known: list[tuple[int, bytes, bytes]] = []
+        for index, (token, report) in enumerate(uploads):
+            client = keys.client_of(token, secrets.registration, task) if len(report) == shape.report else None
+            if client is not None:
+                known.append((index, client, report))
+        sealed = [(report, wire.outer(task, client)) for _, client, report in known]
+        opened = self._openers.reports(sealed, secrets.outer) if secrets.outer else [b""] * len(sealed)
+        rows = [
+            (index, _row(secrets, client, report, content))
+            for (index, client, report), content in zip(known, opened, strict=True)
+            if content is not None
+        ]
+        outcomes: list[Outcome] = self.store.accept([row for _, row in rows])
+        for (index, _), outcome in zip(rows, outcomes, strict=True):
+            answers[index] = outcome
+        return answers
+
+    def seal(self) -> tuple[State, int]:
+        """Cut the batch, unless reports are too few or it was cut before; the state after that, and how many."""
+        return self.store.seal(self.task.protocol.minimum, self._cut)
+
+    def _cut(self, rows: Sequence[tuple[bytes, bytes]]) -> Sealed:
+        """The messages of all whole reports in a random order; a report with a message seen before is left out."""
+        shape = self.task.shape
+        cipher = AESGCM(self._keys.storage)
+        whole = [content for row, body in rows if (content := _stored(cipher, row, body)) is not None]
+        whole = _without_copies([one for one in whole if len(one) == shape.messages * shape.message], shape.message)
+        messages = np.frombuffer(b"".join(whole), dtype=np.dtype((np.void, shape.message)))
+        blob = messages[permutation(len(messages))].tobytes()
+        return Sealed(len(whole), wire.digest(self.task.hash, len(whole), blob), blob)
+
+    def deliver(self, post: Callable[[bytes], Reply], ask: Callable[[], Standing]) -> State:
+        """One try to bring the batch to the analyzer and to learn that it is analyzed; the state after that.
+
+        `post` sends the packed batch, and `ask` says how far the analyzer is with it: one that has it is not sent it
+        again, unless it has refused it, as its ledger may have more room by now.
+        """
+        state, sealed = self.store.batch()
+        if sealed is not None and sealed.reports >= self.task.protocol.minimum:
+            if state == "sealed" or ask() in ("waiting", "refused"):
+                reply = post(wire.packed(wire.Batch(self.task.hash, *sealed)))
+                if reply not in ("received", "analyzed"):
+                    raise DiscreetError(f"The analyzer does not take the batch: {reply}.")
+                self.store.forwarded()
+            if ask() == "analyzed":
+                self.store.acknowledged()
+        self.forget()
+        return self.store.standing()[0]
+
+    def forget(self) -> None:
+        """Once the task is over, delete the keys that open its reports."""
+        if self.store.standing()[0] in ("acknowledged", "discarded") and self._key_file is not None:
+            keys.forget(self._key_file, "outer", "storage", "nullifiers")
+            self._keys = keys.ShufflerKeys.load(self._key_file)
+            self._openers.close()
+
+    def close(self) -> None:
+        """Let go of the database and of other processes."""
+        self._openers.close()
+        self.store.close()
+
+
+def _row(secrets: keys.ShufflerKeys, client: bytes, report: bytes, content: bytes) -> Row:
+    """What is kept of a report: keyed hashes that only this shuffler can compute, and the messages, encrypted."""
+    name, digest, row = (
+        keys.keyed(secrets.nullifiers, purpose, what)
+        for purpose, what in ((b"client", client), (b"bytes", report), (b"row", report))
+    )
+    nonce = keys.random_bytes(_NONCE)
+    kept = AESGCM(secrets.storage).encrypt(nonce, content, row[:_ID]) if content else b""
+    return Row(name, digest, row[:_ID], nonce + kept)
+
+
+def _stored(cipher: AESGCM, row: bytes, body: bytes) -> bytes | None:
+    """The messages of a row; None when it was damaged."""
+    try:
+        return cipher.decrypt(body[:_NONCE], body[_NONCE:], row)
+    except InvalidTag:
+        return None
+
+
+def _without_copies(reports: list[bytes], width: int) -> list[bytes]:
+    """Reports none of whose messages was seen before: a sealed message that comes twice is a copy."""
+    heads = np.frombuffer(b"".join(reports), dtype=np.dtype({"names": ["head"], "formats": ["<u8"], "itemsize": width}))
+    if len(np.unique(heads["head"])) == len(heads):  # the usual case, for a million messages in a blink
+        return reports
+    seen, kept = set[bytes](), list[bytes]()
+    for report in reports:
+        own = [report[start : start + width] for start in range(0, len(report), width)]
+        if len(set(own)) == len(own) and seen.isdisjoint(own):
+            seen.update(own)
+            kept.append(report)
+    return kept

@@ -1,0 +1,159 @@
+"""The shuffler over HTTP.
+
+POST /v1/report    one sealed report; the token in Authorization: Bearer …     200 · 400 · 409 · 410
+POST /v1/reports   many, each with its token before it; one byte of answer each
+POST /v1/close     by the operator: seal and hand on, or {"discard": true}     200 with the state and the count
+GET  /v1/state     the state and the minimum; for the operator also how many reports there are, and what is amiss
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from discreet.errors import DiscreetError
+from discreet.extras import need
+from discreet.shuffle.channel import service, wire
+from discreet.shuffle.channel.shuffler import Answer, Reply, Shuffler, Standing
+
+GROUP = 1000
+"""So many reports share one commit, at most."""
+MOST = 10_000
+"""So many reports come in one request, at most."""
+CODES: dict[Answer, int] = {"accepted": 200, "malformed": 400, "other bytes": 409, "closed": 410}
+MARKS: dict[Answer, bytes] = {"accepted": b"+", "malformed": b"?", "other bytes": b"!", "closed": b"."}
+REPLIES: dict[int, Reply] = {200: "analyzed", 202: "received", 409: "another batch"}
+STANDINGS: dict[int, Standing] = {200: "analyzed", 202: "received", 404: "waiting", 409: "refused"}
+
+
+class GroupCommit:
+    """Uploads that wait for one writer, which takes all that have come since its last commit."""
+
+    def __init__(self, shuffler: Shuffler) -> None:
+        self._shuffler = shuffler
+        self._waiting: asyncio.Queue[tuple[tuple[bytes, bytes], asyncio.Future[Answer]]] = asyncio.Queue()
+
+    async def accept(self, token: bytes, report: bytes) -> Answer:
+        """The answer to an upload, once it is on disk."""
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        await self._waiting.put(((token, report), answered))
+        return await answered
+
+    async def write(self) -> None:
+        """Commit group after group, for ever."""
+        while True:
+            group = [await self._waiting.get()]
+            while len(group) < GROUP and not self._waiting.empty():
+                group.append(self._waiting.get_nowait())
+            try:
+                answers = await asyncio.to_thread(self._shuffler.accept, [upload for upload, _ in group])
+            except Exception as error:
+                for _, answered in group:
+                    if not answered.done():
+                        answered.set_exception(error)
+                continue
+            for (_, answered), said in zip(group, answers, strict=True):
+                if not answered.done():
+                    answered.set_result(said)
+
+
+def application(shuffler: Shuffler, operator: bytes, analyzer: str) -> Any:
+    """The shuffler's web application, which hands its batch to the analyzer at this address."""
+    shape = shuffler.task.shape
+    group = GroupCommit(shuffler)
+    deliver, trouble = asyncio.Event(), list[str]()
+
+    @asynccontextmanager
+    async def running(app: Any) -> AsyncIterator[None]:
+        work = (group.write(), _deliver(shuffler, operator, analyzer, deliver, trouble))
+        tasks = [asyncio.create_task(one) for one in work]
+        yield
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        shuffler.close()
+
+    async def report(request: Any) -> Any:
+        body = await service.body_of(request, shape.report)
+        if body is None or len(body) != shape.report:
+            return service.malformed()
+        said = await group.accept(service.token_in(request), body)
+        if said == "malformed":
+            return service.malformed()
+        return service.answer(CODES[said], f"{said}\n".encode())
+
+    async def reports(request: Any) -> Any:
+        body = await service.body_of(request, MOST * shape.upload)
+        if not body or len(body) % shape.upload:
+            return service.malformed()
+        found = [_split(body[start : start + shape.upload]) for start in range(0, len(body), shape.upload)]
+        said: list[Answer] = []
+        for start in range(0, len(found), MOST // 4):
+            said += await asyncio.to_thread(shuffler.accept, found[start : start + MOST // 4])
+        return service.answer(200, b"".join(MARKS[one] for one in said))
+
+    async def close(request: Any) -> Any:
+        body = await service.body_of(request, 1000)
+        if not service.is_operator(request, operator) or body not in (b"", b'{"discard": true}'):
+            return service.malformed()
+        await asyncio.to_thread(shuffler.store.discard if body else shuffler.seal)
+        deliver.set()
+        return await state(request)
+
+    async def state(request: Any) -> Any:
+        now, count = await asyncio.to_thread(shuffler.store.standing)
+        told: dict[str, Any] = {"state": now, "minimum": shuffler.task.protocol.minimum}
+        if service.is_operator(request, operator):  # to others a count that grows would tell who reports when
+            told |= {"reports": count, "trouble": trouble}
+        return service.answer(200, told)
+
+    routes = {
+        ("POST", "/v1/report"): report,
+        ("POST", "/v1/reports"): reports,
+        ("POST", "/v1/close"): close,
+        ("GET", "/v1/state"): state,
+    }
+    return service.application(running, routes, "discreet shuffle shuffler")
+
+
+def _split(upload: bytes) -> tuple[bytes, bytes]:
+    return upload[: wire.TOKEN], upload[wire.TOKEN :]
+
+
+async def _deliver(
+    shuffler: Shuffler, operator: bytes, analyzer: str, asked: asyncio.Event, trouble: list[str]
+) -> None:
+    """Bring the batch to the analyzer, also one that was sealed before a crash, and try until it is acknowledged.
+
+    What is in the way is left in `trouble`.
+    """
+    httpx = need("httpx", "shuffle", "discreet shuffle shuffler")
+    headers = {"Authorization": f"Bearer {operator.hex()}", "Idempotency-Key": shuffler.task.hash.hex()}
+
+    def post(batch: bytes) -> Reply:
+        found = httpx.post(f"{analyzer}/v1/batch", content=batch, headers=headers, timeout=600)
+        return REPLIES.get(found.status_code, "not accepted")
+
+    def ask() -> Standing:
+        return STANDINGS.get(httpx.get(f"{analyzer}/v1/result", timeout=60).status_code, "received")
+
+    wait = 0.1
+    while True:
+        try:
+            state = await asyncio.to_thread(shuffler.deliver, post, ask)
+            trouble.clear()
+            if state not in ("sealed", "forwarded"):
+                await asked.wait()
+                asked.clear()
+                wait = 0.1
+                continue
+        except (httpx.HTTPError, httpx.InvalidURL):
+            trouble[:] = [f"The analyzer at {analyzer} does not answer."]
+        except DiscreetError as error:
+            trouble[:] = [str(error)]
+        except Exception as error:
+            trouble[:] = [f"The batch cannot be handed on: {type(error).__name__}."]
+        await asyncio.sleep(wait)
+        wait = min(2 * wait, 5.0)

@@ -1,0 +1,106 @@
+"""The analyzer as a Spark job: one sealed batch in Parquet, opened by all executors, counted, published.
+
+`write` puts a batch into Parquet as the shuffler packed it; `analyze` verifies its digest, charges the ledger, and only
+then lets Spark read it. Executors need this package, and are given the private key of the messages: they are the
+analyzer, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument, NotAllowed
+from discreet.extras import need
+from discreet.ledger import Ledger
+from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel.analyzer import check, released, result_of
+from discreet.shuffle.channel.task import Task
+
+_ROWS = 65_536
+_EACH = 10_000
+"""Reports of one Spark task, which takes some seconds."""
+
+
+def write(packed: bytes, task: Task, path: Path) -> None:
+    """A packed batch as Parquet: a column of sealed messages; its number of reports and digest beside them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        batch = wire.unpacked(packed, task.shape)
+    except wire.Malformed:
+        raise InvalidArgument("This is not a whole batch of the task.") from None
+    width = task.shape.message
+    facts = {b"task": batch.task, b"reports": str(batch.reports).encode(), b"digest": batch.digest}
+    named = {b"discreet." + name: value.hex().encode() for name, value in facts.items()}
+    column = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(width), len(batch.blob) // width, [None, pa.py_buffer(batch.blob)]
+    )
+    schema = pa.schema([pa.field("message", pa.binary(width), nullable=False)], metadata=named)
+    pq.write_table(pa.Table.from_arrays([column], schema=schema), path, row_group_size=_ROWS, compression="none")
+
+
+def analyze(spark: Any, task: Task, secrets: keys.AnalyzerKeys, path: Path, ledger: Ledger) -> dict[str, Any]:
+    """The published result of a batch in Parquet.
+
+    Promise: the digest is verified and the ledger charged, once for the task, before a message is opened; a batch below
+    the minimum is refused. Delete the key afterwards with `keys.forget`.
+    """
+    need("pyspark", "spark", "The analyzer as a Spark job")
+    check(task, secrets, ledger)
+    reports = _verified(task, path)
+    if reports < task.protocol.minimum:
+        raise NotAllowed(f"{reports} of {task.protocol.minimum} reports: nothing is released.")
+    release = released(task, ledger, reports, lambda: _messages(spark, task, secrets.inner, path, reports))
+    return result_of(release, reports)
+
+
+def _verified(task: Task, path: Path) -> int:
+    """The number of reports, once the digest is that of the content; a stream, whatever the size of the file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+        facts = {
+            name: bytes.fromhex(value.decode())
+            for name, value in (file.schema_arrow.metadata or {}).items()
+            if name.startswith(b"discreet.")
+        }
+        reports = int(facts[b"discreet.reports"])
+        digest = hashlib.sha256(b"".join((wire.VERSION, b"batch", task.hash, reports.to_bytes(8, "big"))))
+        rows = 0
+        for part in file.iter_batches(_ROWS, columns=["message"]):
+            digest.update(b"".join(part.column(0).to_pylist()))
+            rows += part.num_rows
+    except (OSError, KeyError, ValueError, pa.ArrowException):
+        raise InvalidArgument(f"{path} is not a sealed batch in Parquet.") from None
+    whole = digest.digest() == facts.get(b"discreet.digest") and facts.get(b"discreet.task") == task.hash
+    if not whole or rows != reports * task.shape.messages:
+        raise InvalidArgument(f"{path} is not the batch that was sealed for this task: its digest is another.")
+    return reports
+
+
+def _messages(spark: Any, task: Task, private: bytes, path: Path, reports: int) -> NDArray[np.int64]:
+    """All messages of the domain, from the counts that executors bring: they come in no order anyway."""
+    protocol, info = task.protocol, wire.inner(task.hash)
+
+    def count(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            opened = (keys.opened(one, private, info) for one in batch.column(0).to_pylist())
+            found = protocol.unpacked(b"".join(one for one in opened if one is not None))
+            values, times = np.unique(found[found >= 0], return_counts=True)
+            yield pa.RecordBatch.from_arrays([pa.array(values), pa.array(times)], names=["message", "times"])
+
+    sealed = spark.read.parquet(str(path)).repartition(1 + reports // _EACH)
+    counted = sealed.mapInArrow(count, "message long, times long").groupBy("message").sum("times").collect()
+    values, times = ([int(row[place]) for row in counted] for place in (0, 1))
+    return np.repeat(np.array(values, dtype=np.int64), times)

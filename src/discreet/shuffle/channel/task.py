@@ -1,0 +1,177 @@
+"""A task: what is asked, how answers are randomized, and to whom they are sealed. One hash names all of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InvalidArgument
+from discreet.guarantees.guarantee import Approx
+from discreet.mechanisms.mechanism import meets
+from discreet.shuffle.channel.wire import Shape
+from discreet.shuffle.protocol import Protocol, from_description
+
+FORMAT = "discreet/shuffle/v1"
+SHUFFLER, ANALYZER = "http://127.0.0.1:7002", "http://127.0.0.1:7001"
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """The public description of one collection, the same for everybody who takes part.
+
+    Promise: whatever weakens the protection of a client (less noise, a smaller batch, another key) changes `hash`, to
+    which every envelope is bound: a report made for another task does not open.
+
+    `check` sees that the noise keeps the (ε,δ) that the task claims: a client does so before it answers. Where the
+    services listen is no part of the hash.
+    """
+
+    description: dict[str, Any]
+    epsilon: float
+    delta: float
+    shuffler_key: bytes
+    analyzer_key: bytes
+    shuffler: str = SHUFFLER
+    analyzer: str = ANALYZER
+
+    @cached_property
+    def protocol(self) -> Protocol:
+        """How answers are randomized and counted, made anew from its description."""
+        return from_description(self.description)
+
+    @cached_property
+    def shape(self) -> Shape:
+        """How long everything is that travels."""
+        return Shape(self.protocol.messages, self.protocol.length)
+
+    @cached_property
+    def hash(self) -> bytes:
+        """SHA-256 of the canonical task."""
+        protocol = self.protocol
+        facts = {
+            "format": FORMAT,
+            "protocol": self.description,
+            "epsilon": float(self.epsilon),
+            "delta": float(self.delta),
+            "minimum": protocol.minimum,
+            "honest": float(protocol.honest),
+            "messages": protocol.messages,
+            "length": protocol.length,
+            "shuffler": self.shuffler_key.hex(),
+            "analyzer": self.analyzer_key.hex(),
+        }
+        return hashlib.sha256(canonical(facts)).digest()
+
+    def check(self) -> None:
+        """Refuse a task whose noise, for the honest part of the smallest batch, does not keep what it promises."""
+        if not meets(self.protocol.guarantee(), Approx(epsilon=self.epsilon, delta=self.delta)):
+            raise InvalidArgument(
+                f"The noise of this task does not keep ε = {self.epsilon:g}, δ = {self.delta:g}. Do not take part."
+            )
+
+    def save(self, path: Path) -> None:
+        """Write the task as TOML; an existing file is left alone."""
+        text = "\n".join(
+            (
+                "# A task of discreet shuffle. Everybody who takes part has this file; nothing in it is secret.",
+                "# Every report is bound to all but [services]: a client with another file is not counted.",
+                f"format = {_toml(FORMAT)}",
+                f"epsilon = {_toml(float(self.epsilon))}",
+                f"delta = {_toml(float(self.delta))}",
+                "",
+                "[protocol]",
+                *(f"{_toml_key(name)} = {_toml(value)}" for name, value in self.description.items()),
+                "",
+                "[keys]",
+                f"shuffler = {_toml(self.shuffler_key.hex())}",
+                f"analyzer = {_toml(self.analyzer_key.hex())}",
+                "",
+                "[services]",
+                f"shuffler = {_toml(self.shuffler)}",
+                f"analyzer = {_toml(self.analyzer)}",
+                "",
+            )
+        )
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise InvalidArgument(f"{path} exists. A new task needs new keys and a file of its own.") from None
+        except OSError as error:
+            raise InvalidArgument(f"{path} cannot be written: {error.strerror}.") from None
+
+    @classmethod
+    def load(cls, path: Path) -> Task:
+        """Read a task file, and see that its protocol can be made."""
+        try:
+            found = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise InvalidArgument(f"There is no task {path}. Make one with: discreet shuffle init {path}") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InvalidArgument(f"{path} cannot be read as a task: {error}.") from None
+        if found.get("format") != FORMAT:
+            raise InvalidArgument(f'{path} is no task of this version: it must begin with format = "{FORMAT}".')
+        keys, services = _table(found, "keys", path), _table(found, "services", path)
+        public = [str(keys.get(name)) for name in ("shuffler", "analyzer")]
+        if not all(map(_KEY.fullmatch, public)):
+            raise InvalidArgument(f"{path} must have two public keys of 64 hexadecimal digits under [keys].")
+        promised: list[Any] = [found.get(name) for name in ("epsilon", "delta")]
+        if not all(isinstance(one, float | int) and not isinstance(one, bool) for one in promised):
+            raise InvalidArgument(f"{path} must say what it promises: epsilon = 1.0 and delta = 1e-6, for example.")
+        task = cls(
+            description=_table(found, "protocol", path),
+            epsilon=promised[0],
+            delta=promised[1],
+            shuffler_key=bytes.fromhex(public[0]),
+            analyzer_key=bytes.fromhex(public[1]),
+            shuffler=str(services.get("shuffler", SHUFFLER)).rstrip("/"),
+            analyzer=str(services.get("analyzer", ANALYZER)).rstrip("/"),
+        )
+        try:
+            task.hash  # noqa: B018 - made now, so that it is known to be possible
+            task.check()
+        except InvalidArgument as error:
+            raise InvalidArgument(f"{path}: {error}") from None
+        except (KeyError, TypeError, AttributeError, ValueError):
+            raise InvalidArgument(f"{path}: the [protocol] is not one that this version knows.") from None
+        return task
+
+
+def canonical(value: Any) -> bytes:
+    """One way to write a JSON value: sorted names, no spaces, plain ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _table(found: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+    table = found.get(name)
+    if not isinstance(table, dict):
+        raise InvalidArgument(f"{path} has no part [{name}].")
+    return table
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml(value: Any) -> str:
+    """A plain JSON value as TOML, which has no null."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case int() | float() if math.isfinite(value):
+            return repr(value)
+        case list() | tuple():
+            return f"[{', '.join(map(_toml, value))}]"
+        case dict():
+            return f"{{ {', '.join(f'{_toml_key(name)} = {_toml(one)}' for name, one in value.items())} }}"
+    raise InvalidArgument("A task holds text, numbers, true and false, and lists of them.")

@@ -1,0 +1,92 @@
+"""What travels, byte by byte: all that client, shuffler and analyzer share besides the task.
+
+message   an answer's randomized message, sealed to the analyzer               48 + length bytes
+report    all messages of a client, sealed once more, to the shuffler          48 + messages · message
+upload    token, report: one of many in a batch of uploads                     48 + report
+batch     task hash, number of reports, digest, and the messages of all clients in a random order
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import NamedTuple
+
+VERSION = b"discreet/shuffle/v1/"
+SEAL = 48
+"""What a seal adds: an X25519 key and the tag of AES-GCM."""
+CLIENT, TAG, HASH = 16, 32, 32
+TOKEN = CLIENT + TAG
+_HEAD = HASH + 8 + HASH
+
+
+class Malformed(Exception):
+    """Bytes that are not what they should be. It says nothing more: one answer for every kind of them."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How long things are in one task: the same for every client and every answer."""
+
+    messages: int
+    length: int
+
+    @property
+    def message(self) -> int:
+        """Bytes of a sealed message."""
+        return SEAL + self.length
+
+    @property
+    def report(self) -> int:
+        """Bytes of a sealed report."""
+        return SEAL + self.messages * self.message
+
+    @property
+    def upload(self) -> int:
+        """Bytes of one report among many, with its token."""
+        return TOKEN + self.report
+
+
+def inner(task: bytes) -> bytes:
+    """What a sealed message is bound to."""
+    return VERSION + b"inner" + task
+
+
+def outer(task: bytes, client: bytes) -> bytes:
+    """What a sealed report is bound to: a report that another client sends again does not open."""
+    return VERSION + b"outer" + task + client
+
+
+class Batch(NamedTuple):
+    """Everything that leaves the shuffler."""
+
+    task: bytes
+    reports: int
+    digest: bytes
+    blob: bytes
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the digest is that of the content."""
+        return self.digest == digest(self.task, self.reports, self.blob)
+
+
+def digest(task: bytes, reports: int, blob: bytes) -> bytes:
+    """SHA-256 of all there is in a batch."""
+    return hashlib.sha256(b"".join((VERSION, b"batch", task, reports.to_bytes(8, "big"), blob))).digest()
+
+
+def packed(batch: Batch) -> bytes:
+    """A batch as bytes."""
+    return b"".join((batch.task, batch.reports.to_bytes(8, "big"), batch.digest, batch.blob))
+
+
+def unpacked(data: bytes, shape: Shape) -> Batch:
+    """A batch of this shape whose digest is right, or Malformed."""
+    if len(data) < _HEAD:
+        raise Malformed
+    reports = int.from_bytes(data[HASH : HASH + 8], "big")
+    batch = Batch(data[:HASH], reports, data[HASH + 8 : _HEAD], data[_HEAD:])
+    if len(batch.blob) != reports * shape.messages * shape.message or not batch.is_whole:
+        raise Malformed
+    return batch

@@ -1,0 +1,212 @@
+"""Histograms of very many choices, or of any strings: a hashed cell among fakes; heavy ones are peeled."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import samplers
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.loss import Factors
+from discreet.mechanisms.mechanism import tidy
+from discreet.rational import Number, check_count, exactly
+from discreet.releases import Release
+from discreet.shuffle.histogram import fake_messages, fakes_pair, least_fakes
+from discreet.shuffle.protocol import Ints, Protocol, checked_goal, each_of, honest_clients
+
+_PRIME = 2**61 - 1
+_ROWS = 512
+_PASSES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashedHistogram(Protocol):
+    """Each client picks one of `rows` public hash functions, sends its number and the cell its value falls in, of
+    `buckets`; and `fakes` messages that are uniform over all cells.
+
+    Any text or whole number can be counted; `choices` are those that are asked for when they are known in advance. What
+    is drawn are the cells' counts: `analyze(messages, candidates=[…])` reads counts of any values off them.
+
+    Promise: that of fakes over `buckets` choices: a value's cells are one in each row, and how likely a view is depends
+    on the sum over them. Together, shuffler and analyzer learn the cell.
+    Error: √(n·(fakes + 1)/buckets), and what heavy values add to cells they share with others until they are peeled.
+    Source: Luo-Wang-Yi 2022; the exact δ is that of `Fakes`.
+    """
+
+    fakes: Number
+    rows: int
+    buckets: int
+    seed: str = "discreet"
+    choices: Sequence[Hashable] = ()
+    kind: ClassVar[str] = "hashed histogram"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self.rows, "rows")
+        check_count(self.buckets, "buckets", at_least=2)
+        object.__setattr__(self, "choices", tuple(self.choices))
+        if exactly(self.fakes) <= 0:
+            raise InvalidArgument("fakes must be above 0.")
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        choices: Sequence[Hashable] = (),
+        clients: int,
+        minimum: int | None = None,
+        honest: Any = 1,
+        fakes: int = 1,
+        rows: int = _ROWS,
+        seed: str = "discreet",
+    ) -> Self:
+        """As many buckets as `fakes` messages of every client can hide a value among."""
+        least = clients if minimum is None else minimum
+        count, goal = honest_clients(least, honest), checked_goal(guarantee)
+        wanted = check_count(fakes, "fakes")
+        # fakes a client grow with the buckets: the most buckets that so many fakes keep
+        one = least_fakes(goal, 2, count) / 2
+        buckets = max(2, math.floor(wanted / one))
+        while buckets > 2 and least_fakes(goal, buckets, count) > wanted:
+            buckets = max(2, buckets * 999 // 1000)
+        exact = max(least_fakes(goal, buckets, count), Fraction(wanted)) if buckets > 2 else least_fakes(goal, 2, count)
+        return cls(
+            clients=clients,
+            minimum=least,
+            honest=honest,
+            fakes=tidy(exact),
+            rows=rows,
+            buckets=buckets,
+            seed=seed,
+            choices=choices,
+        )
+
+    @property
+    def messages(self) -> int:
+        return 1 + math.ceil(exactly(self.fakes))
+
+    @property
+    def alphabet(self) -> int:
+        return self.rows * self.buckets + 1
+
+    def _factors(self, honest: int) -> Factors:
+        return ((fakes_pair(exactly(self.fakes), self.buckets, honest), 1),)
+
+    def cells(self, values: Iterable[Any], rows: NDArray[Any]) -> Ints:
+        """The cell of each value in the row of the same place: row·buckets + bucket."""
+        first, second = _family(self.seed, self.rows)
+        keys = np.array([_key(value) for value in values], dtype=np.uint64)
+        return (rows * self.buckets + _hashed(keys, first[rows], second[rows], self.buckets)).astype(np.int64)
+
+    def _reports(self, values: Any) -> Ints:
+        listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        own = self.cells(listed, samplers.uniform_below(self.rows, len(listed)).astype(np.int64))
+        whole, part = math.floor(exactly(self.fakes)), exactly(self.fakes) % 1
+        return np.column_stack([own, *fake_messages(whole, part, self.rows * self.buckets, len(listed))])
+
+    def _estimate(self, counts: NDArray[Any], reports: int) -> NDArray[Any]:
+        return counts[: self.rows * self.buckets].reshape(self.rows, self.buckets)
+
+    def analyze(self, messages: Any, *, candidates: Iterable[Any] | None = None, **given: Any) -> Release:
+        """Counts of the candidates (the choices, when none are given), as {value: count}."""
+        listed = list(self.choices if candidates is None else candidates)
+        if not listed:
+            raise InvalidArgument("Say which values to count: candidates=[…].")
+        release = super().analyze(messages, **given)
+        from dataclasses import replace
+
+        table, reports = release.value, release._sizes["reports"]
+        estimates = self._peeled(np.asarray(table, dtype=np.float64), listed, reports)
+        return replace(release, value=dict(zip(listed, (float(one) for one in estimates), strict=True)))
+
+    def _peeled(self, table: NDArray[np.float64], listed: list[Any], reports: int) -> NDArray[np.float64]:
+        """Estimates from the cells, heavy values taken out of the cells of others; only those far above all noise."""
+        first, second = _family(self.seed, self.rows)
+        keys = np.array([_key(value) for value in listed], dtype=np.uint64)
+        uniform = table.sum() / self.buckets  # messages of others, and fakes, fall anywhere
+        found = np.zeros(len(listed))
+        heavy = np.zeros(len(listed), dtype=bool)
+        rest = table.copy()
+        for _ in range(_PASSES):
+            sums = np.zeros(len(listed))
+            for row in range(self.rows):
+                sums += rest[row, _hashed(keys, first[row], second[row], self.buckets)]
+            spread = math.sqrt(max(uniform, 1.0)) * (1 + math.sqrt(2 * math.log(20 * len(listed))))
+            estimates = np.where(heavy, found, 0) + sums - rest.sum() / self.buckets
+            collisions = _spread_of_heavy(np.where(heavy, 0, np.maximum(estimates, 0)), self.rows, self.buckets)
+            new = (estimates > 4 * (spread + collisions)) & (estimates > 0)
+            for place in np.flatnonzero(new | heavy).tolist():
+                change = estimates[place] - (found[place] if heavy[place] else 0.0)
+                found[place], heavy[place] = estimates[place], True
+                for row in range(self.rows):
+                    rest[row, int(_hashed(keys[place : place + 1], first[row], second[row], self.buckets)[0])] -= (
+                        change / self.rows
+                    )
+        return np.asarray(estimates)
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(self.clients * (float(self.fakes) + 1) / self.buckets)
+
+    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+        """Of each of the choices, or of one candidate: Bernstein, without what unpeeled heavy values add."""
+        sure, count = check_confidence(confidence), self.clients if reports is None else reports
+        log = math.log(2 / each_of(1 - sure, max(1, len(self.choices))))
+        variance = count * (float(self.fakes) + 1) / self.buckets
+        return Accuracy(
+            amount=math.sqrt(2 * variance * log + (log / 3) ** 2) + log / 3, confidence=sure, of="every value"
+        )
+
+
+def _spread_of_heavy(counts: NDArray[np.float64], rows: int, buckets: int) -> float:
+    """The deviation that values add to each other by sharing cells: their squares over all cells."""
+    return math.sqrt(float((counts**2).sum()) / (rows * buckets))
+
+
+def _key(value: Any) -> int:
+    """A value as 61 bits: the same on every machine."""
+    said = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big") % _PRIME
+
+
+def _family(seed: str, rows: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The numbers a and b of the public functions x → ((a·x + b) mod 2^61−1) mod buckets, from the seed."""
+    drawn = hashlib.shake_256(f"discreet/hashed/{seed}".encode()).digest(16 * rows)
+    words = np.frombuffer(drawn, dtype=">u8").astype(np.uint64) % np.uint64(_PRIME)
+    return np.maximum(words[:rows], np.uint64(1)), words[rows:]
+
+
+def _hashed(keys: NDArray[np.uint64], first: Any, second: Any, buckets: int) -> NDArray[np.int64]:
+    """(a·x + b mod 2^61−1) mod buckets, in 64-bit words: a·x in parts of 32 bits."""
+    prime, low_mask = np.uint64(_PRIME), np.uint64(2**32 - 1)
+    shift = np.uint64(32)
+    a, b = np.asarray(first, dtype=np.uint64), np.asarray(second, dtype=np.uint64)
+    a_low, a_high, x_low, x_high = a & low_mask, a >> shift, keys & low_mask, keys >> shift
+    # (2^32·ah + al)(2^32·xh + xl): each product is below 2^64, and 2^64 = 8, 2^61 = 1 mod the prime
+    cross = _reduced(a_low * x_high) + _reduced(a_high * x_low)
+    cross = _reduced(cross)
+    total = _reduced(a_low * x_low) + _times_power(cross, 32) + _times_power(_reduced(a_high * x_high), 64)
+    return (_reduced(_reduced(total) + b) % prime % np.uint64(buckets)).astype(np.int64)
+
+
+def _reduced(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The same modulo 2^61−1, below 2^61 + 8."""
+    return np.asarray((value & np.uint64(_PRIME)) + (value >> np.uint64(61)))
+
+
+def _times_power(value: NDArray[np.uint64], power: int) -> NDArray[np.uint64]:
+    """value·2^power modulo 2^61−1, by turning its 61 bits around."""
+    turn = power % 61
+    value = value % np.uint64(_PRIME)
+    kept = value & np.uint64((1 << (61 - turn)) - 1)
+    return np.asarray((kept << np.uint64(turn)) | (value >> np.uint64(61 - turn)))

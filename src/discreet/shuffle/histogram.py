@@ -1,0 +1,374 @@
+"""How many clients hold each choice: real messages among fakes, k-ary response, or the lecture's parallel sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import samplers
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.loss import Factors, LossDistribution
+from discreet.guarantees.shuffled_pairs import ShiftedBinomialPair, TwoCountsPair, binomial, blanket_of_response
+from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, meets, tidy
+from discreet.mechanisms.randomized_response import RandomizedResponse
+from discreet.queries.space import Categories
+from discreet.rational import Number, check_count, exactly, exp_bounds
+from discreet.shuffle.bit_sum import taught_chance
+from discreet.shuffle.protocol import (
+    Ints,
+    Protocol,
+    checked_goal,
+    each_of,
+    far_off,
+    honest_clients,
+    least_that_keeps,
+)
+
+MOST_MESSAGES = 256
+"""More messages a client than this are refused: hashing needs fewer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Histogram(Protocol):
+    """Counts of declared choices. A value outside of them counts as the first, so that no error can tell."""
+
+    choices: Sequence[Hashable]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "choices", Categories(self.choices).points())
+        if len(self.choices) < 2:
+            raise InvalidArgument("A histogram needs at least two choices.")
+
+    def _places(self, values: Any) -> Ints:
+        return np.maximum(Categories(self.choices).positions(values), 0)
+
+    def _named(self, counts: NDArray[Any]) -> dict[Hashable, float]:
+        return dict(zip(self.choices, (float(one) for one in counts), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fakes(_Histogram):
+    """Each client sends its choice, and `fakes` messages that are uniform over all choices; a fraction of one is sent
+    with that probability, and an empty message otherwise, so that all send equally many.
+
+    Promise: the counts of two choices with the fakes among them, exactly (`TwoCountsPair`). Together, shuffler and
+    analyzer learn the choice.
+    Error: a count less its share of the fakes has the standard deviation √(fakes·n/choices), whatever the counts.
+    """
+
+    fakes: Number
+    kind: ClassVar[str] = "histogram with fakes"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if exactly(self.fakes) <= 0 or self.messages > MOST_MESSAGES:
+            raise InvalidArgument(
+                f"fakes must be above 0 and below {MOST_MESSAGES} a client. Hash a domain as large as this one: "
+                "dp.shuffle.histogram(…, method='hashed')."
+            )
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        choices: Sequence[Hashable],
+        clients: int,
+        minimum: int | None = None,
+        honest: Any = 1,
+    ) -> Self:
+        """The fewest fakes that keep (ε,δ)."""
+        least = clients if minimum is None else minimum
+        count = honest_clients(least, honest)
+        fakes = least_fakes(checked_goal(guarantee), len(tuple(choices)), count)
+        return cls(clients=clients, minimum=least, honest=honest, choices=choices, fakes=tidy(fakes))
+
+    @property
+    def _whole(self) -> tuple[int, Fraction]:
+        return math.floor(exactly(self.fakes)), exactly(self.fakes) % 1
+
+    @property
+    def messages(self) -> int:
+        return 1 + math.ceil(exactly(self.fakes))
+
+    @property
+    def alphabet(self) -> int:
+        return len(self.choices) + 1  # the last one is an empty message
+
+    def _factors(self, honest: int) -> Factors:
+        return ((fakes_pair(exactly(self.fakes), len(self.choices), honest), 1),)
+
+    def _reports(self, values: Any) -> Ints:
+        places, (whole, part) = self._places(values), self._whole
+        return np.column_stack([places, *fake_messages(whole, part, len(self.choices), len(places))])
+
+    def _estimate(self, counts: NDArray[Any], reports: int) -> dict[Hashable, float]:
+        real = counts[: len(self.choices)]
+        fakes = real.sum() - reports  # how many of them there were is known: the rest was empty
+        return self._named(real - fakes / len(self.choices))
+
+    @property
+    def deviation(self) -> float:
+        size = len(self.choices)
+        return math.sqrt(self.clients * float(self.fakes) / size * (1 - 1 / size))
+
+    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+        sure, count, size = (
+            check_confidence(confidence),
+            self.clients if reports is None else reports,
+            len(self.choices),
+        )
+        # at most so many fakes were sent, given which each choice has a binomial share
+        fakes = count * math.ceil(exactly(self.fakes))
+        if (part := self._whole[1]) and self.fakes:
+            low, masses = binomial(count, part)
+            fakes = count * self._whole[0] + low + int(np.searchsorted(np.cumsum(masses), 1 - (1 - sure) / 100)) + 1
+        law = binomial(fakes, Fraction(1, size))
+        return Accuracy(
+            amount=far_off(law, fakes / size, each_of(0.99 * (1 - sure), size)), confidence=sure, of="every value"
+        )
+
+
+def fake_messages(whole: int, part: Fraction, choices: int, clients: int) -> list[Ints]:
+    """The columns of fakes of so many clients; the last may be empty, which is the message after the last choice."""
+    columns = [samplers.uniform_below(choices, clients).astype(np.int64) for _ in range(whole)]
+    if part:
+        last = samplers.uniform_below(choices, clients).astype(np.int64)
+        columns.append(np.where(samplers.bernoulli(part, clients), last, choices))
+    return columns
+
+
+def fakes_pair(fakes: Fraction, choices: int, honest: int) -> TwoCountsPair:
+    """How `fakes` a client of so many hide a real message among so many choices."""
+    whole, part, two = math.floor(fakes), fakes % 1, Fraction(2, choices)
+    if not part:
+        return TwoCountsPair(honest * whole, two)
+    return TwoCountsPair(honest * whole, two, more=honest, more_chance=part * two)
+
+
+@lru_cache(maxsize=256)
+def least_fakes(goal: Approx, choices: int, honest: int) -> Fraction:
+    """The fewest fakes a client that keep (ε,δ)."""
+    check_count(honest, "honest clients", at_least=2)
+    # about 30/ε² + 5 fakes a choice are enough for any δ above 10⁻¹²; more are tried when they are not
+    high = Fraction(8 * choices, honest)
+    while not meets(LossDistribution(factors=((fakes_pair(high, choices, honest), 1),)), goal):
+        high *= 2
+        if high * honest > choices * 10**9:
+            raise InvalidArgument(f"No number of fakes keeps {goal}.")
+    return least_that_keeps(
+        lambda fakes: ((fakes_pair(fakes, choices, honest), 1),), goal, Fraction(1, 10**12), high, "number of fakes"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseHistogram(_Histogram):
+    """Each client sends its choice, or each other one with probability `lie`: k-ary response, one message.
+
+    Promise: by the privacy blanket, which is exact for it. Together, shuffler and analyzer are left with the local
+    guarantee of k-ary response.
+    Error: unbiased; a count of f has the variance of a blanket of n·choices·lie, and of f lies more. Source: [T.4.10];
+    Balle et al. 2019.
+    """
+
+    lie: Number
+    kind: ClassVar[str] = "histogram by response"
+    messages: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._response  # noqa: B018 - checks the lie
+
+    @property
+    def _response(self) -> RandomizedResponse:
+        return RandomizedResponse(choices=self.choices, lie=self.lie)
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        choices: Sequence[Hashable],
+        clients: int,
+        minimum: int | None = None,
+        honest: Any = 1,
+    ) -> Self:
+        """The fewest lies that keep (ε,δ)."""
+        least, size = clients if minimum is None else minimum, len(tuple(choices))
+        count, goal = honest_clients(least, honest), checked_goal(guarantee)
+        local = 1 / (size - 1 + exp_bounds(exactly(goal.epsilon))[0])  # enough without any shuffling
+        lie = least_that_keeps(
+            lambda lie: ((blanket_of_response(size, lie, count), 1),),
+            goal,
+            Fraction(1, 10**12),
+            local,
+            "k-ary response",
+        )
+        return cls(clients=clients, minimum=least, honest=honest, choices=choices, lie=tidy(lie))
+
+    @property
+    def alphabet(self) -> int:
+        return len(self.choices)
+
+    def _factors(self, honest: int) -> Factors:
+        return ((blanket_of_response(len(self.choices), exactly(self.lie), honest), 1),)
+
+    def _reports(self, values: Any) -> Ints:
+        return self._response._report(self._places(values))[:, None]
+
+    def _estimate(self, counts: NDArray[Any], reports: int) -> dict[Hashable, float]:
+        lie, truth = float(self.lie), float(self._response.truth)
+        return self._named((counts - reports * lie) / (truth - lie))
+
+    @property
+    def deviation(self) -> float:
+        lie, truth = float(self.lie), float(self._response.truth)
+        return math.sqrt(self.clients * lie * (1 - lie)) / (truth - lie)
+
+    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+        sure, count = check_confidence(confidence), self.clients if reports is None else reports
+        lie, truth, miss = float(self.lie), float(self._response.truth), each_of(1 - sure, len(self.choices))
+        # a sum of independent coins: Bernstein, with the largest variance that counts can have
+        variance, log = count * max(lie * (1 - lie), truth * (1 - truth)), math.log(2 / miss)
+        away = math.sqrt(2 * variance * log + (log / 3) ** 2) + log / 3
+        return Accuracy(amount=away / (truth - lie), confidence=sure, of="every value")
+
+    @property
+    def if_they_collude(self) -> Guarantee:
+        return self._response.guarantee()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelSums(_Histogram):
+    """The lecture's two histograms: for every choice a bit and a noise bit, 1 with probability `chance`.
+
+    A client's bit is 1 at its own choice and 0 elsewhere, or, `inverted`, 0 at its own and 1 elsewhere. Inverted, a
+    choice that nobody holds is reported as exactly 0, always; counts below about n·chance may be lost.
+
+    Promise: a replaced client moves two of the sums, by one each. Source: [L8.HIST1], [L8.HIST2].
+    Error: as of `TwoMessageBitSum`, for all choices at once.
+    """
+
+    chance: Number
+    inverted: bool = False
+    kind: ClassVar[str] = "histogram by parallel sums"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < exactly(self.chance) < 1 or not isinstance(self.inverted, bool):
+            raise InvalidArgument("chance must be between 0 and 1, and inverted True or False.")
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        choices: Sequence[Hashable],
+        clients: int,
+        minimum: int | None = None,
+        honest: Any = 1,
+        inverted: bool = False,
+        calibration: str = TIGHT,
+    ) -> Self:
+        """The least noise that keeps (ε,δ) for both sums together; taught: the lecture's, at ε/2 and δ/2."""
+        check_calibration(calibration)
+        least = clients if minimum is None else minimum
+        count, goal = honest_clients(least, honest), checked_goal(guarantee)
+        if calibration == TAUGHT:
+            half = Approx(epsilon=exactly(goal.epsilon) / 2, delta=exactly(goal.delta) / 2)
+            chance = taught_chance(half, count)
+        else:
+            chance = least_that_keeps(
+                lambda p: _two_sums(count, p), goal, Fraction(1, 10**12), Fraction(1, 2), "noise bit"
+            )
+        return cls(
+            clients=clients, minimum=least, honest=honest, choices=choices, chance=tidy(chance), inverted=inverted
+        )
+
+    @property
+    def messages(self) -> int:
+        return 2 * len(self.choices)
+
+    @property
+    def alphabet(self) -> int:
+        return 2 * len(self.choices)
+
+    def _factors(self, honest: int) -> Factors:
+        return _two_sums(honest, exactly(self.chance))
+
+    def _reports(self, values: Any) -> Ints:
+        places, size = self._places(values), len(self.choices)
+        own = (places[:, None] == np.arange(size)) ^ self.inverted
+        noise = samplers.bernoulli(exactly(self.chance), len(places) * size).reshape(-1, size)
+        return np.concatenate([2 * np.arange(size) + own, 2 * np.arange(size) + noise], axis=1).astype(np.int64)
+
+    def _estimate(self, counts: NDArray[Any], reports: int) -> dict[Hashable, float]:
+        ones, expected = counts[1::2], reports * float(self.chance)
+        if not self.inverted:
+            return self._named(ones - expected)
+        return self._named(np.where(ones >= reports, 0.0, reports - (ones - expected)))
+
+    @property
+    def deviation(self) -> float:
+        chance = float(self.chance)
+        return math.sqrt(self.clients * chance * (1 - chance))
+
+    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+        sure, count = check_confidence(confidence), self.clients if reports is None else reports
+        chance = float(self.chance)
+        away = far_off(binomial(count, exactly(self.chance)), count * chance, each_of(1 - sure, len(self.choices)))
+        if self.inverted:  # a count that is lost was below the noise bits that hid it
+            away = max(away, count * chance + away)
+        return Accuracy(amount=away, confidence=sure, of="every value")
+
+
+def _two_sums(honest: int, chance: Fraction) -> Factors:
+    """One sum gains what another loses."""
+    one = ShiftedBinomialPair(honest, chance)
+    return ((one, 1), (one.mirrored(), 1))
+
+
+METHODS = ("fakes", "response", "hashed", "parallel", "inverted")
+
+
+def histogram(
+    *,
+    choices: Sequence[Hashable],
+    clients: int,
+    epsilon: Any,
+    delta: Any,
+    honest: Any = 1,
+    minimum: int | None = None,
+    method: str = "fakes",
+    calibration: str = TIGHT,
+) -> Any:
+    """How many of `clients` hold each choice, in the shuffle model.
+
+    By default each client sends its choice among a few fakes; "response" sends one message, "parallel" and "inverted"
+    are the lecture's, and "hashed" is for domains with very many choices. The guarantee is for a replaced client, holds
+    when at least `minimum` reports come (all, by default) and the fraction `honest` of those follows the protocol.
+    `poll.error(0.95)` says how wrong it will be before anyone is asked.
+    """
+    goal = Approx(epsilon=epsilon, delta=delta)
+    given: dict[str, Any] = {"choices": choices, "clients": clients, "minimum": minimum, "honest": honest}
+    if method not in METHODS:
+        raise InvalidArgument(f"method must be one of {', '.join(METHODS)}.")
+    if method in ("parallel", "inverted"):
+        return ParallelSums.for_guarantee(goal, **given, inverted=method == "inverted", calibration=calibration)
+    if calibration != TIGHT:
+        raise InvalidArgument('The taught noise belongs to method="parallel" and "inverted".')
+    if method == "hashed":
+        from discreet.shuffle.hashed import HashedHistogram
+
+        return HashedHistogram.for_guarantee(goal, **given)
+    return (Fakes if method == "fakes" else ResponseHistogram).for_guarantee(goal, **given)

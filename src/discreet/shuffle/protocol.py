@@ -1,0 +1,273 @@
+"""What every shuffled protocol shares: who must take part, how messages travel, and the way through the one door."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.door import through
+from discreet.errors import InvalidArgument, NotAllowed
+from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.loss import Factors, LossDistribution
+from discreet.guarantees.unit import row
+from discreet.ledger import Ledger
+from discreet.mechanisms.mechanism import meets
+from discreet.rational import Number, check_count, exactly, significant
+from discreet.releases import Release
+
+Ints = NDArray[np.int64]
+KINDS: dict[str, type[Protocol]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """A randomizer that every client runs alone, and an estimate from the shuffled messages of all of them.
+
+    `clients` are expected; a batch of fewer than `minimum` reports is never looked at, and at least the fraction
+    `honest` of the minimum is believed to follow the protocol: their noise alone keeps the promise. The other fields of
+    a protocol are the noise that is really drawn.
+
+    Promise: for a replaced client, the number of reports being public; against an analyzer who sees messages in a
+    random order. `if_they_collude` says what is left when the shuffler tells it the order.
+    """
+
+    clients: int
+    minimum: int
+    honest: Number = 1
+
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "kind" in cls.__dict__:
+            KINDS[cls.kind] = cls
+
+    def __post_init__(self) -> None:
+        check_count(self.clients, "clients", at_least=2)
+        check_count(self.minimum, "minimum", at_least=2)
+        check_honest(self.honest)
+        if self.minimum > self.clients:
+            raise InvalidArgument("minimum must be at most clients.")
+        if honest_clients(self.minimum, self.honest) < 2:
+            raise InvalidArgument("At least two honest clients must be in a batch: raise minimum or honest.")
+
+    # --- what a protocol says of itself ---------------------------------------------------------------------
+
+    @property
+    def messages(self) -> int:
+        """How many messages every client sends: always the same number."""
+        raise NotImplementedError
+
+    @property
+    def alphabet(self) -> int:
+        """Messages are whole numbers below this."""
+        raise NotImplementedError
+
+    def _factors(self, honest: int) -> Factors:
+        """The dominating pairs of what the analyzer sees, by the noise of so many honest clients."""
+        raise NotImplementedError
+
+    def _reports(self, values: Any) -> Ints:
+        """The messages of each value, a row for each."""
+        raise NotImplementedError
+
+    def _estimate(self, counts: NDArray[Any], reports: int) -> Any:
+        """The answer, from how often each message came."""
+        raise NotImplementedError
+
+    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+        """How wrong the answer may be, all of its numbers at once; before anyone is asked, for `clients` reports."""
+        raise NotImplementedError
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of one number of the answer, for `clients` reports."""
+        raise NotImplementedError
+
+    @property
+    def if_they_collude(self) -> Guarantee | None:
+        """What is promised when the shuffler and the analyzer are one; None when nothing is."""
+        return None
+
+    # --- what all of them do --------------------------------------------------------------------------------
+
+    def guarantee(self, sensitivity: Any = None) -> LossDistribution:
+        """For one replaced client. `sensitivity` is not used: any two values are neighbors."""
+        honest = honest_clients(self.minimum, self.honest)
+        return LossDistribution(factors=self._factors(honest), protects=row(neighbors="replace"), trust="shuffled")
+
+    @property
+    def length(self) -> int:
+        """The bytes of a message."""
+        return max(1, ((self.alphabet - 1).bit_length() + 7) // 8)
+
+    def encode(self, value: Any) -> list[int]:
+        """The messages of one client, on its own device."""
+        return [int(one) for one in self._reports([value])[0]]
+
+    def encode_many(self, values: Any) -> Ints:
+        """The messages of many clients, one client after another: for simulations and tests."""
+        return self._reports(values).reshape(-1)
+
+    def packed(self, messages: Iterable[int]) -> bytes:
+        """Messages as bytes, `length` for each."""
+        whole = np.asarray(list(messages) if not isinstance(messages, np.ndarray) else messages).astype(">u8")
+        return whole.view(np.uint8).reshape(-1, 8)[:, 8 - self.length :].tobytes()
+
+    def unpacked(self, blob: bytes) -> Ints:
+        """Bytes as messages; −1 for what is none."""
+        if len(blob) % self.length:
+            raise InvalidArgument(f"Messages have {self.length} bytes each.")
+        wide = np.zeros((len(blob) // self.length, 8), dtype=np.uint8)
+        wide[:, 8 - self.length :] = np.frombuffer(blob, dtype=np.uint8).reshape(-1, self.length)
+        whole = wide.reshape(-1).view(">u8").astype(np.uint64)
+        return np.where(whole < self.alphabet, whole, np.uint64(2**64 - 1)).astype(np.int64)
+
+    def analyze(
+        self,
+        messages: Any,
+        *,
+        reports: int | None = None,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+    ) -> Release:
+        """The answer from all messages, in any order.
+
+        `messages` is an array, or a function that brings them once the ledger is charged; `reports` then says of how
+        many clients they are. With `key`, such as the name of a batch, the same batch is charged once.
+        """
+        if not callable(messages):
+            known = np.asarray(list(messages) if not isinstance(messages, np.ndarray) else messages, dtype=np.int64)
+            messages = lambda: known.reshape(-1)  # noqa: E731
+            reports = known.size // self.messages if reports is None else reports
+        if reports is None:
+            raise InvalidArgument("Say of how many clients the messages are: reports=.")
+        if check_count(reports, "reports", at_least=0) < self.minimum:
+            raise NotAllowed(f"{reports} of {self.minimum} reports: nothing is released.")
+        return through(
+            lambda: (messages(), reports),
+            self,
+            self._stated(ledger),
+            ledger=ledger,
+            asked=f"a shuffled {self.kind} of {reports} reports",
+            key=key,
+            sizes={"reports": reports},
+        )
+
+    def _draw(self, value: tuple[Any, int]) -> Any:
+        """The estimate: the noise is in the messages."""
+        messages, reports = value
+        whole = np.asarray(messages, dtype=np.int64).reshape(-1)
+        known = whole[(whole >= 0) & (whole < self.alphabet)]
+        return self._estimate(np.bincount(known, minlength=self.alphabet), reports)
+
+    def _stated(self, ledger: Ledger | None) -> Guarantee:
+        """The loss distribution, or (ε,δ) where the ledger's rule adds up nothing else."""
+        whole = self.guarantee()
+        if ledger is None or ledger.rule.name not in ("basic", "advanced"):
+            return whole
+        delta = min(Fraction(1, 10**9), exactly(getattr(ledger.rule.limit, "delta", 1)) / 10)
+        epsilon = exactly(whole.epsilon_at(delta=delta)) if delta else Fraction(0)
+        for tries in range(40):
+            stated = Approx(epsilon=significant(epsilon * (1 + Fraction(2**tries - 1, 10**7)), up=True), delta=delta)
+            if delta and meets(whole, stated):
+                return Approx(epsilon=stated.epsilon, delta=delta, protects=whole.protects, trust="shuffled")
+        return whole
+
+    def described(self) -> dict[str, Any]:
+        """All that a client must know, as plain values: the same for everyone who takes part."""
+        return {"kind": self.kind, **{field.name: _plain(getattr(self, field.name)) for field in fields(self)}}
+
+    @classmethod
+    def _from(cls, described: dict[str, Any]) -> Self:
+        names = {field.name for field in fields(cls)}
+        if set(described) != names:
+            raise InvalidArgument(f"A shuffled {cls.kind} is described by {', '.join(sorted(names))}.")
+        return cls(**{name: _read(value) for name, value in described.items()})
+
+
+def from_description(described: dict[str, Any]) -> Protocol:
+    """The protocol that `described` wrote down."""
+    kind = described.get("kind")
+    if kind not in KINDS:
+        raise InvalidArgument(f"kind must be one of {', '.join(KINDS)}.")
+    return KINDS[str(kind)]._from({name: value for name, value in described.items() if name != "kind"})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return {"fraction": [str(value.numerator), str(value.denominator)]}
+    if isinstance(value, tuple | list):
+        return [_plain(one) for one in value]
+    json.dumps(value)  # whatever else it is must be plain
+    return value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, dict) and set(value) == {"fraction"}:
+        return Fraction(int(value["fraction"][0]), int(value["fraction"][1]))
+    return tuple(_read(one) for one in value) if isinstance(value, list) else value
+
+
+def check_honest(honest: Any) -> Fraction:
+    """A fraction above 0 and up to 1, or a typed error."""
+    exact = exactly(honest, "honest")
+    if not 0 < exact <= 1:
+        raise InvalidArgument("honest must be above 0 and at most 1, such as 0.8.")
+    return exact
+
+
+def honest_clients(minimum: int, honest: Any) -> int:
+    """How many clients of the smallest batch follow the protocol at least."""
+    return math.floor(check_honest(honest) * check_count(minimum, "minimum"))
+
+
+def checked_goal(guarantee: Guarantee) -> Approx:
+    """(ε,δ) with δ above 0: counts that are exact now and then cannot be pure."""
+    if not isinstance(guarantee, Approx) or isinstance(guarantee, Pure) or not exactly(guarantee.delta):
+        raise InvalidArgument("Shuffled protocols keep Approx(epsilon=…, delta=…) with delta above 0.")
+    return guarantee
+
+
+def least_that_keeps(
+    pairs: Callable[[Fraction], Factors], goal: Approx, low: Fraction, high: Fraction, what: str
+) -> Fraction:
+    """The least amount of noise between two that keeps (ε,δ), to 1 part in 10⁶; the one handed out was checked.
+
+    δ need not fall with the noise where clients are few: then a larger amount that keeps it may be handed out.
+    """
+
+    def keeps(amount: Fraction) -> bool:
+        return meets(LossDistribution(factors=pairs(amount)), goal)
+
+    if not keeps(high):
+        raise InvalidArgument(f"No {what} keeps {goal} with so few clients. Ask more of them, or a weaker guarantee.")
+    while high > low * Fraction(1_000_001, 1_000_000):
+        middle = significant(Fraction(math.sqrt(low * high)), up=True, digits=9)
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return high
+
+
+def far_off(law: tuple[int, NDArray[np.float64]], center: float, miss: float) -> float:
+    """How far from `center` a count with this law is at most, but with probability `miss`."""
+    first, masses = law
+    away = np.abs(first + np.arange(len(masses)) - center)
+    order = np.argsort(-away, kind="stable")
+    beyond = np.cumsum(masses[order]) * (1 + 1e-9) + 1e-30
+    place = int(np.searchsorted(beyond, miss, side="right"))
+    return float(away[order][min(place, len(order) - 1)])
+
+
+def each_of(miss: float, count: int) -> float:
+    """The probability with which each of so many may miss, so that all hold together."""
+    return miss / count

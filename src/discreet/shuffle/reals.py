@@ -1,0 +1,212 @@
+"""Sums and means of numbers in the shuffle model: each binary digit is a randomized bit of its own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import samplers
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Approx, Guarantee, gaussian_delta
+from discreet.guarantees.loss import Factors, LossDistribution
+from discreet.guarantees.shuffled_pairs import RandomizedBitsPair
+from discreet.mechanisms.mechanism import meets, tidy
+from discreet.randomness import random_words
+from discreet.rational import Number, check_count, exactly, significant
+from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients
+
+PLANES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitPlanes(Protocol):
+    """Each client rounds its number, within `low` and `high`, to one of 2^planes − 1 steps and sends every binary
+    digit, turned with the probability `lies` has for it.
+
+    Promise: the composition of one `BitSum` for each digit. Together, shuffler and analyzer learn each digit with
+    ln((1−lie)/lie).
+    Error: digits have weights 1/2, 1/4, …; rounding to steps is right on average. Source: [L8.SUM], by digits.
+    """
+
+    low: Number
+    high: Number
+    lies: tuple[Number, ...]
+    of: str = "sum"
+    kind: ClassVar[str] = "sum by digits"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not exactly(self.low) < exactly(self.high):
+            raise InvalidArgument("low must be below high.")
+        if not self.lies or not all(0 < exactly(lie) < Fraction(1, 2) for lie in self.lies):
+            raise InvalidArgument("lies must be between 0 and one half, one for each digit.")
+        if self.of not in ("sum", "mean"):
+            raise InvalidArgument('of must be "sum" or "mean".')
+        object.__setattr__(self, "lies", tuple(self.lies))
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        between: Any,
+        clients: int,
+        minimum: int | None = None,
+        honest: Any = 1,
+        planes: int = PLANES,
+        of: str = "sum",
+    ) -> Self:
+        """The least noise that keeps (ε,δ) for all digits together, most of the budget to the heavy ones."""
+        if not isinstance(between, tuple | list) or len(between) != 2:
+            raise InvalidArgument("between must be a pair of public ends, such as (0, 1).")
+        least = clients if minimum is None else minimum
+        lies = _least_lies(checked_goal(guarantee), honest_clients(least, honest), check_count(planes, "planes"))
+        return cls(
+            clients=clients,
+            minimum=least,
+            honest=honest,
+            low=between[0],
+            high=between[1],
+            lies=tuple(tidy(lie) for lie in lies),
+            of=of,
+        )
+
+    @property
+    def planes(self) -> int:
+        """How many binary digits are sent."""
+        return len(self.lies)
+
+    @property
+    def messages(self) -> int:
+        return self.planes
+
+    @property
+    def alphabet(self) -> int:
+        return 2 * self.planes
+
+    @property
+    def _steps(self) -> int:
+        return int(2**self.planes) - 1
+
+    def _factors(self, honest: int) -> Factors:
+        return _digits(honest, tuple(exactly(lie) for lie in self.lies))
+
+    def _reports(self, values: Any) -> Ints:
+        numbers = np.asarray(values, dtype=np.float64)
+        if numbers.ndim != 1:
+            raise InvalidArgument("Give one number for each client: a list, or an array with one dimension.")
+        low, high = float(exactly(self.low)), float(exactly(self.high))
+        share = np.clip(np.nan_to_num((numbers - low) / (high - low), nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+        whole = np.floor(share * self._steps).astype(np.int64)
+        up = (random_words(len(whole)) >> np.uint64(11)) * 2.0**-53 < share * self._steps - whole
+        whole += up  # up or down so that it is right on average; what hides a number are the lies
+        columns = []
+        for plane, lie in enumerate(self.lies):
+            bits = (whole >> (self.planes - 1 - plane)) & 1
+            columns.append(2 * plane + (bits ^ samplers.bernoulli(exactly(lie), len(whole))))
+        return np.column_stack(columns).astype(np.int64)
+
+    def _weights(self) -> NDArray[np.float64]:
+        """What a one of each digit is worth, of the whole range."""
+        return np.asarray([2.0 ** (self.planes - 1 - plane) / self._steps for plane in range(self.planes)])
+
+    def _estimate(self, counts: NDArray[Any], reports: int) -> float:
+        lies = np.array([float(lie) for lie in self.lies])
+        share = float(self._weights() @ ((counts[1::2] - reports * lies) / (1 - 2 * lies)))
+        low, high = float(exactly(self.low)), float(exactly(self.high))
+        total = reports * low + share * (high - low)
+        return total / reports if self.of == "mean" else total
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(self._variance(self.clients)) * self._scale(self.clients)  # with what rounding adds at most
+
+    def _scale(self, reports: int) -> float:
+        width = float(exactly(self.high) - exactly(self.low))
+        return width / reports if self.of == "mean" else width
+
+    def _variance(self, reports: int) -> float:
+        lies = np.array([float(lie) for lie in self.lies])
+        noise = self._weights() ** 2 * lies * (1 - lies) / (1 - 2 * lies) ** 2
+        return reports * (float(noise.sum()) + 0.25 / self._steps**2)
+
+    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+        """By Bernstein's bound on noise and rounding."""
+        sure, count = check_confidence(confidence), self.clients if reports is None else reports
+        log, largest = math.log(2 / (1 - sure)), float((self._weights() / (1 - 2 * float(max(self.lies)))).max())
+        away = math.sqrt(2 * self._variance(count) * log + (largest * log / 3) ** 2) + largest * log / 3
+        return Accuracy(amount=away * self._scale(count), confidence=sure)
+
+
+def _digits(honest: int, lies: tuple[Fraction, ...]) -> Factors:
+    return tuple((RandomizedBitsPair(honest, lie), 1) for lie in lies)
+
+
+@lru_cache(maxsize=32)
+def _least_lies(goal: Approx, honest: int, planes: int) -> tuple[Fraction, ...]:
+    """Lies with variances inverse to the digits' weights, which is best for their weighted sum; scaled to the goal."""
+
+    def made(scale: float) -> tuple[Fraction, ...]:
+        # the variance n·lie(1−lie)/(1−2·lie)² of digit j is scale·2^j
+        ratios = (scale * 2.0**plane / honest for plane in range(planes))
+        lies = (0.5 - 0.5 / math.sqrt(1 + 4 * ratio) for ratio in ratios)
+        return tuple(significant(Fraction(lie), up=True, digits=9) for lie in lies)
+
+    def keeps(scale: float) -> bool:
+        return meets(LossDistribution(factors=_digits(honest, made(scale))), goal)
+
+    def nearly(scale: float) -> bool:
+        """By the Gaussian that the digits' noise is close to."""
+        mu = math.sqrt(sum(float((1 - 2 * lie) ** 2 / (honest * lie * (1 - lie))) for lie in made(scale)))
+        return gaussian_delta(mu, float(exactly(goal.epsilon))) <= float(exactly(goal.delta))
+
+    low, high = 1e-3, float(honest)
+    while high > low * 1.001:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if nearly(middle) else (middle, high)
+    while not keeps(high):
+        high *= 1.02
+        if high > honest:
+            raise InvalidArgument(f"No digits keep {goal} with so few clients. Ask more of them, or fewer planes.")
+    return made(high)
+
+
+def real_sum(
+    *,
+    between: Any,
+    clients: int,
+    epsilon: Any,
+    delta: Any,
+    honest: Any = 1,
+    minimum: int | None = None,
+    planes: int = PLANES,
+) -> BitPlanes:
+    """The sum of one number of each client, clamped to two public ends."""
+    goal = Approx(epsilon=epsilon, delta=delta)
+    return BitPlanes.for_guarantee(
+        goal, between=between, clients=clients, minimum=minimum, honest=honest, planes=planes, of="sum"
+    )
+
+
+def mean(
+    *,
+    between: Any,
+    clients: int,
+    epsilon: Any,
+    delta: Any,
+    honest: Any = 1,
+    minimum: int | None = None,
+    planes: int = PLANES,
+) -> BitPlanes:
+    """The mean of one number of each client, clamped to two public ends; the number of reports is public."""
+    goal = Approx(epsilon=epsilon, delta=delta)
+    return BitPlanes.for_guarantee(
+        goal, between=between, clients=clients, minimum=minimum, honest=honest, planes=planes, of="mean"
+    )
