@@ -5,6 +5,7 @@
 Laplace(scale=1)
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from discreet._version import __version__
@@ -44,6 +45,7 @@ from discreet.mechanisms.online_weights import OnlineMultiplicativeWeights
 from discreet.mechanisms.quantile import Quantile
 from discreet.mechanisms.quantiles import Quantiles
 from discreet.mechanisms.randomized_response import RandomizedResponse
+from discreet.mechanisms.shuffled import Shuffled
 from discreet.mechanisms.small_database import SmallDatabase
 from discreet.mechanisms.threshold import AboveThreshold, KeySelection
 from discreet.mechanisms.top_k import TopK, chooser_for
@@ -73,8 +75,11 @@ from discreet.queries import (
 from discreet.releases import Release
 
 if TYPE_CHECKING:
-    from discreet import adaptive, learn
+    from discreet import adaptive, learn, local, shuffle
     from discreet.tables import table
+
+
+_LATER = ("adaptive", "learn", "local", "shuffle")
 
 
 def __getattr__(name: str) -> Any:
@@ -82,14 +87,8 @@ def __getattr__(name: str) -> Any:
         from discreet.tables import table
 
         return table
-    if name == "adaptive":
-        import discreet.adaptive
-
-        return discreet.adaptive
-    if name == "learn":  # it brings scikit-learn
-        import discreet.learn
-
-        return discreet.learn
+    if name in _LATER:  # some bring scikit-learn, or what a bare GPU machine need not have
+        return importlib.import_module(f"discreet.{name}")
     raise AttributeError(f"module 'discreet' has no attribute {name!r}")
 
 
@@ -126,6 +125,8 @@ __all__ = [
     "adaptive",
     "connect",
     "learn",
+    "local",
+    "shuffle",
     "table",
     # how it is answered
     "AboveThreshold",
@@ -148,6 +149,7 @@ __all__ = [
     "Quantiles",
     "QuantilesFromCounts",
     "RandomizedResponse",
+    "Shuffled",
     "SmallDatabase",
     "Subsampled",
     "TopK",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.laws import OneSided, Shape
 from discreet.randomness import is_replayed, random_integer, random_words
-from discreet.rational import exp_minus_bits
+from discreet.rational import exp_bounds, exp_minus_bits, log_bounds
 
 GUARD = 2.0**-40
 _CHUNK = 2**15
@@ -181,6 +181,66 @@ def discrete_laplace(scale: Fraction, size: int) -> NDArray[Any]:
 def discrete_gaussian(variance: Fraction, size: int) -> NDArray[Any]:
     """`size` integers with P[k] ∝ exp(-k²/(2·variance)), exactly, for any rational variance."""
     return _symmetric(Shape("gaussian", variance), size)
+
+
+@_replaceable
+def polya(parts: int, scale: Fraction, size: int) -> NDArray[np.int64]:
+    """A `parts`-th of a geometric variable: the sum of so many has mass ∝ exp(−k/scale).
+
+    Promise: every k has exactly its probability (1−a)^r·a^k·r(r+1)…(r+k−1)/k! with r = 1/parts and a = exp(−1/scale): a
+    uniform number is compared with cumulative sums, and read on where 64 bits do not decide.
+    """
+    below, upto = _polya_table(parts, scale)
+    words = random_words(size)
+    drawn = np.searchsorted(upto, words, side="left").astype(np.int64)  # sums that lie surely below the word
+    unsure = np.flatnonzero((drawn == len(below)) | (below[np.minimum(drawn, len(below) - 1)] <= words))
+    for place in unsure:
+        drawn[place] = _polya_slowly(parts, scale, int(words[place]))
+    return drawn
+
+
+def _polya_sums(parts: int, scale: Fraction, bits: int) -> Iterator[tuple[int, int]]:
+    """P[X ≤ 0], P[X ≤ 1], … enclosed in whole numbers of 2^-bits."""
+    low, high = exp_minus_bits(1 / scale, bits + 32)
+    one, rate = 1 << (bits + 32), Fraction(1, parts)
+    first = [exp_bounds(rate * end, bits // 3 + 20) for end in _log_of(one - high, one - low, one, bits)]
+    mass = [math.floor(first[0][0] * one), math.ceil(first[1][1] * one)]
+    total, k = list(mass), 0
+    while True:
+        yield max(0, total[0] >> 32), -(-total[1] >> 32)
+        step = Fraction(k * parts + 1, (k + 1) * parts)
+        mass = [math.floor(mass[0] * low * step) // one, math.ceil(mass[1] * high * step) // one + 1]
+        total, k = [total[0] + mass[0], total[1] + mass[1]], k + 1
+
+
+def _log_of(low: int, high: int, one: int, bits: int) -> tuple[Fraction, Fraction]:
+    return log_bounds(Fraction(low, one), bits // 3 + 20)[0], log_bounds(Fraction(high, one), bits // 3 + 20)[1]
+
+
+@functools.lru_cache(maxsize=32)
+def _polya_table(parts: int, scale: Fraction) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The cumulative sums in 64 bits, each rounded down and up, until one of them may be 1."""
+    below, upto = [], []
+    for low, high in _polya_sums(parts, scale, 160):
+        if -(-high >> 96) >= 2**64 - 1:
+            break
+        below.append(low >> 96)
+        upto.append(-(-high >> 96))
+    if not below:
+        below, upto = [0], [2**64 - 1]
+    return np.array(below, dtype=np.uint64), np.array(upto, dtype=np.uint64)
+
+
+def _polya_slowly(parts: int, scale: Fraction, word: int) -> int:
+    """The same for one uniform number, with as many bits as it takes."""
+    known = 64
+    while True:
+        word, known = word << 64 | random_integer(64), known + 64
+        for k, (low, high) in enumerate(_polya_sums(parts, scale, known + 96)):
+            if (word + 1) << 96 <= low:
+                return k
+            if word << 96 < high:
+                break  # undecided at this k: read on
 
 
 @_replaceable

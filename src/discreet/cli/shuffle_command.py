@@ -203,12 +203,12 @@ def _result(task: Task, wait: float, headers: dict[str, str]) -> dict[str, Any]:
     """What the analyzer publishes, once it does."""
     deadline, pause = time.monotonic() + wait, 0.05
     while True:
-        found = _asked("GET", f"{task.analyzer}/v1/result", "analyzer")
+        found = _asked("GET", f"{task.analyzer}/v1/result", "analyzer", headers=headers)
         if "value" in found:
             return found
         if "refused" in found:
             kind: type[DiscreetError] = BudgetExhausted if found["refused"] == "budget" else ServiceUnavailable
-            raise kind(found["why"])
+            raise kind(found.get("why", "The analyzer refuses the batch. Look at what it printed."))
         told = _asked("GET", f"{task.shuffler}/v1/state", "shuffler", headers=headers) if pause > 1 else {}
         trouble: Sequence[str] = told.get("trouble", ())
         if trouble or time.monotonic() > deadline:

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.guarantees.derived_pairs import ProfilePair
 from discreet.guarantees.pairs import Floats, Pair, _by_cell, _renyi_of_atoms
-from discreet.rational import exp_bounds, log_bounds
+from discreet.rational import exp_bounds, float_up, log_bounds
 
 LOST = 1e-35
 """More than the mass that is left out beyond 16 deviations and 16 counts of a mode."""
@@ -52,7 +52,14 @@ def added(first: tuple[int, Floats], second: tuple[int, Floats]) -> tuple[int, F
 class CountedPair(Pair):
     """Two laws on the same outcomes, in floating point with a known relative error."""
 
-    relative: ClassVar[float] = 1e-10
+    @property
+    def relative(self) -> float:  # type: ignore[override]
+        """Every step from a mode adds the rounding of a few operations."""
+        return 8e-16 * (self._window() + 16)
+
+    def _window(self) -> int:
+        """How many steps a mass is from its mode at most."""
+        raise NotImplementedError
 
     def _laws(self) -> tuple[Floats, Floats]:
         """The masses of P and of Q, outcome by outcome."""
@@ -83,7 +90,7 @@ class CountedPair(Pair):
     def deltas(self, epsilons: Floats) -> Floats:
         """The curve at many ε."""
         losses, above_p, above_q, alone = _suffixes(self)
-        start = np.searchsorted(losses, epsilons - 1e-11 * (1 + np.abs(epsilons)), side="right")
+        start = np.searchsorted(losses, epsilons, side="right")
         p, q = above_p[start], np.exp(np.minimum(epsilons, 700.0)) * above_q[start]
         excess = np.maximum(p * (1 + self.relative) - q * (1 - self.relative), 0.0)
         return np.asarray(np.minimum(1.0, excess + alone + LOST))
@@ -121,6 +128,9 @@ class ShiftedBinomialPair(CountedPair):
     chance: Fraction
     turned: bool = False
 
+    def _window(self) -> int:
+        return len(binomial(self.trials, self.chance)[1])
+
     def _laws(self) -> tuple[Floats, Floats]:
         masses = binomial(self.trials, self.chance)[1]
         without, one_more = np.append(masses, 0.0), np.insert(masses, 0, 0.0)
@@ -136,7 +146,8 @@ class TwoCountsPair(CountedPair):
 
     Of `others` messages, each is a or b with probability `chance`, either alike; `more` of them with `more_chance`. The
     client's own is the value it holds with probability `truth`, the other one with `lie`, and neither with what is
-    left. Fakes have truth 1; k-ary response, and any ε₀-local randomizer by its clones, have both.
+    left, of which the view is told: how many messages are neither may show it. Fakes have truth 1; k-ary response, and
+    any ε₀-local randomizer by its clones, have both.
     """
 
     others: int
@@ -148,32 +159,30 @@ class TwoCountsPair(CountedPair):
 
     def _totals(self) -> tuple[int, Floats]:
         """How many of the others' messages are a or b."""
-        return added(binomial(self.others, self.chance), binomial(self.more, self.more_chance))
+        return _totals(self)
+
+    def _window(self) -> int:
+        return 2 * len(self._totals()[1])
 
     def _laws(self) -> tuple[Floats, Floats]:
         return _two_counts(self)
 
     def delta(self, epsilon: float) -> float:
         """By tails of fair coins: of `total` messages in all, i are a, and the ratio grows with i."""
-        from scipy.special import bdtrc
-
         ratio = math.exp(min(epsilon, 700.0))
         first, masses = self._totals()
         truth, lie = float(self.truth), float(self.lie)
-        rest = max(0.0, 1 - truth - lie)
-        # b(T−1) for the client's own among them, b(T) for not: totals first … first+len
-        totals = np.arange(first, first + len(masses) + 1, dtype=np.float64)
-        own, none = np.insert(masses, 0, 0.0), np.append(masses, 0.0)
-        # P ∝ C(T,i)·[2·own·(truth·i + lie·(T−i))/T + rest·none], and Q with i and T−i exchanged
-        scale = np.where(totals > 0, 2 * own / np.maximum(totals, 1), 0.0)
+        totals = np.arange(first + 1, first + len(masses) + 1, dtype=np.float64)  # the client's own is one of them
+        # P ∝ C(T,i)·2·b(T−1)·(truth·i + lie·(T−i))/T, and Q with i and T−i exchanged
+        scale = 2 * masses / totals
         slope = scale * (truth - lie) * (1 + ratio)
-        level = scale * totals * (lie - ratio * truth) + rest * none * (1 - ratio)
+        level = scale * totals * (lie - ratio * truth)
         with np.errstate(divide="ignore", invalid="ignore"):
             start = np.where(slope > 0, np.floor(-level / slope) + 1, totals + 1)
         start = np.clip(start, 0, totals + 1)  # the least i with P > ratio·Q
         # Σ_{i≥start} C(T,i)2^-T·(i·slope + level): i·C(T,i) = T·C(T−1,i−1)
-        at_least = _at_least(start, totals, bdtrc)
-        one_less = _at_least(start - 1, totals - 1, bdtrc)
+        at_least = _at_least(start, totals)
+        one_less = _at_least(start - 1, totals - 1)
         excess = slope * totals / 2 * one_less + level * at_least
         # both terms may be far larger than their difference: their rounding is added
         size = np.abs(slope * totals / 2 * one_less) + np.abs(level * at_least)
@@ -183,13 +192,18 @@ class TwoCountsPair(CountedPair):
         return self
 
 
-def _at_least(start: Floats, trials: Floats, tail: object) -> Floats:
+@lru_cache(maxsize=64)
+def _totals(pair: TwoCountsPair) -> tuple[int, Floats]:
+    return added(binomial(pair.others, pair.chance), binomial(pair.more, pair.more_chance))
+
+
+def _at_least(start: Floats, trials: Floats) -> Floats:
     """P[Bin(trials, ½) ≥ start]."""
-    sure = start <= 0
-    never = start > trials
-    inside = ~sure & ~never
-    chance = np.where(sure & ~never, 1.0, 0.0)
-    chance[inside] = tail(start[inside] - 1, trials[inside], 0.5)  # type: ignore[operator]
+    from scipy.special import betainc
+
+    chance = np.where(start <= 0, 1.0, 0.0)
+    inside = (start > 0) & (start <= trials)
+    chance[inside] = betainc(start[inside], trials[inside] - start[inside] + 1, 0.5)
     return np.asarray(chance)
 
 
@@ -198,17 +212,15 @@ def _two_counts(pair: TwoCountsPair) -> tuple[Floats, Floats]:
     """Over rows of one total each: the masses of P and Q on a window of i around half of it."""
     first, masses = pair._totals()
     truth, lie = float(pair.truth), float(pair.lie)
-    rest = max(0.0, 1 - truth - lie)
-    inside, outside = [], []
-    own, none = np.insert(masses, 0, 0.0), np.append(masses, 0.0)
-    kept = np.flatnonzero(own + none > 1e-40 * masses.max())
-    for place in kept.tolist():
-        total = first + place
+    neither = np.array([max(0.0, float(1 - pair.truth - pair.lie))])
+    inside, outside = [neither], [neither]
+    for place in np.flatnonzero(masses > 1e-40).tolist():
+        total = first + place + 1
         low, coins = binomial(total, Fraction(1, 2))
         i = low + np.arange(len(coins), dtype=np.float64)
-        share = 2 * own[place] / total if total else 0.0
-        inside.append(coins * (share * (truth * i + lie * (total - i)) + rest * none[place]))
-        outside.append(coins * (share * (truth * (total - i) + lie * i) + rest * none[place]))
+        share = 2 * masses[place] / total
+        inside.append(coins * share * (truth * i + lie * (total - i)))
+        outside.append(coins * share * (truth * (total - i) + lie * i))
     return np.concatenate(inside), np.concatenate(outside)
 
 
@@ -235,8 +247,9 @@ class RandomizedBitsPair(ProfilePair):
         return sorted({*dense, *(int(t) for t in far)})
 
     @property
-    def bound(self) -> Fraction:  # type: ignore[override]
-        return log_bounds((1 - self.lie) / self.lie)[1]
+    def largest(self) -> float:
+        """The loss of a client's own bit, which nobody learns more than; not stated as the promise of the sum."""
+        return float_up(log_bounds((1 - self.lie) / self.lie)[1])
 
     def _curve(self, epsilon: float) -> float:
         return float(self._curves(np.array([epsilon]))[0])
@@ -278,6 +291,10 @@ class BitsViewPair(CountedPair):
     ones: int
     turned: bool = False
 
+    def _window(self) -> int:
+        zeros, ones = binomial(self.clients - 1 - self.ones, self.lie), binomial(self.ones, 1 - self.lie)
+        return 2 * (len(zeros[1]) + len(ones[1]))
+
     def _laws(self) -> tuple[Floats, Floats]:
         zeros = binomial(self.clients - 1 - self.ones, self.lie)
         rest = added(zeros, binomial(self.ones, 1 - self.lie))[1]
@@ -309,6 +326,7 @@ def cloned(epsilon: Fraction, clients: int) -> TwoCountsPair:
 def blanket_of_response(choices: int, lie: Fraction, clients: int) -> TwoCountsPair:
     """The dominating pair of k-ary response: with probability choices·lie a report is uniform, and hides the others.
 
-    Source: Balle-Bell-Gascón-Nissim 2019, the privacy blanket, which for this randomizer is all that others can hide.
+    Source: Balle-Bell-Gascón-Nissim 2019, the privacy blanket, of a client whose report, when it is neither value, is
+    known to be so.
     """
     return TwoCountsPair(clients - 1, 2 * lie, 1 - (choices - 1) * lie, lie)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from discreet.errors import InvalidArgument, LedgerDamaged
-from discreet.guarantees import advanced, derived_pairs, filters, pairs, rules
+from discreet.guarantees import advanced, derived_pairs, filters, pairs, rules, shuffled_pairs
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.unit import Unit
@@ -42,6 +42,9 @@ KINDS: dict[str, type] = {
         derived_pairs.RenyiPair,
         derived_pairs.BoundedRangePair,
         derived_pairs.EitherPair,
+        shuffled_pairs.ShiftedBinomialPair,
+        shuffled_pairs.TwoCountsPair,
+        shuffled_pairs.RandomizedBitsPair,
         MinimizerPair,
         rules.BestOf,
         filters.Basic,

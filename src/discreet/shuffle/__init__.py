@@ -5,6 +5,7 @@ from discreet.shuffle.hashed import HashedHistogram
 from discreet.shuffle.histogram import Fakes, ParallelSums, ResponseHistogram, histogram
 from discreet.shuffle.protocol import Protocol, from_description
 from discreet.shuffle.reals import BitPlanes, mean, real_sum
+from discreet.shuffle.split_and_mix import SplitAndMix
 
 sum = real_sum
 
@@ -16,6 +17,7 @@ __all__ = [
     "ParallelSums",
     "Protocol",
     "ResponseHistogram",
+    "SplitAndMix",
     "TwoMessageBitSum",
     "bit_sum",
     "from_description",

@@ -159,6 +159,7 @@ def fakes_pair(fakes: Fraction, choices: int, honest: int) -> TwoCountsPair:
 @lru_cache(maxsize=256)
 def least_fakes(goal: Approx, choices: int, honest: int) -> Fraction:
     """The fewest fakes a client that keep (ε,δ)."""
+    check_count(choices, "choices", at_least=2)
     check_count(honest, "honest clients", at_least=2)
     # about 30/ε² + 5 fakes a choice are enough for any δ above 10⁻¹²; more are tried when they are not
     high = Fraction(8 * choices, honest)
@@ -175,7 +176,7 @@ def least_fakes(goal: Approx, choices: int, honest: int) -> Fraction:
 class ResponseHistogram(_Histogram):
     """Each client sends its choice, or each other one with probability `lie`: k-ary response, one message.
 
-    Promise: by the privacy blanket, which is exact for it. Together, shuffler and analyzer are left with the local
+    Promise: by the privacy blanket. Together, shuffler and analyzer are left with the local
     guarantee of k-ary response.
     Error: unbiased; a count of f has the variance of a blanket of n·choices·lie, and of f lies more. Source: [T.4.10];
     Balle et al. 2019.

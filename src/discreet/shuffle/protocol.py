@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -138,12 +138,16 @@ class Protocol:
         reports: int | None = None,
         ledger: Ledger | None = None,
         key: str | None = None,
+        stated: Approx | None = None,
     ) -> Release:
         """The answer from all messages, in any order.
 
         `messages` is an array, or a function that brings them once the ledger is charged; `reports` then says of how
-        many clients they are. With `key`, such as the name of a batch, the same batch is charged once.
+        many clients they are. With `key`, such as the name of a batch, the same batch is charged once. `stated` is the
+        (ε,δ) to charge instead of the loss distribution, such as the one that clients were promised.
         """
+        if stated is not None and not meets(self.guarantee(), stated):
+            raise InvalidArgument(f"The protocol does not keep {stated}: it promises {self.guarantee()}.")
         if not callable(messages):
             known = np.asarray(list(messages) if not isinstance(messages, np.ndarray) else messages, dtype=np.int64)
             messages = lambda: known.reshape(-1)  # noqa: E731
@@ -155,7 +159,9 @@ class Protocol:
         return through(
             lambda: (messages(), reports),
             self,
-            self._stated(ledger),
+            self._stated(ledger)
+            if stated is None
+            else replace(stated, protects=row(neighbors="replace"), trust="shuffled"),
             ledger=ledger,
             asked=f"a shuffled {self.kind} of {reports} reports",
             key=key,

@@ -99,14 +99,7 @@ class BitPlanes(Protocol):
         return _digits(honest, tuple(exactly(lie) for lie in self.lies))
 
     def _reports(self, values: Any) -> Ints:
-        numbers = np.asarray(values, dtype=np.float64)
-        if numbers.ndim != 1:
-            raise InvalidArgument("Give one number for each client: a list, or an array with one dimension.")
-        low, high = float(exactly(self.low)), float(exactly(self.high))
-        share = np.clip(np.nan_to_num((numbers - low) / (high - low), nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
-        whole = np.floor(share * self._steps).astype(np.int64)
-        up = (random_words(len(whole)) >> np.uint64(11)) * 2.0**-53 < share * self._steps - whole
-        whole += up  # up or down so that it is right on average; what hides a number are the lies
+        whole = rounded_to_steps(values, self.low, self.high, self._steps)
         columns = []
         for plane, lie in enumerate(self.lies):
             bits = (whole >> (self.planes - 1 - plane)) & 1
@@ -143,6 +136,20 @@ class BitPlanes(Protocol):
         log, largest = math.log(2 / (1 - sure)), float((self._weights() / (1 - 2 * float(max(self.lies)))).max())
         away = math.sqrt(2 * self._variance(count) * log + (largest * log / 3) ** 2) + largest * log / 3
         return Accuracy(amount=away * self._scale(count), confidence=sure)
+
+
+def rounded_to_steps(values: Any, low: Number, high: Number, steps: int) -> Ints:
+    """Numbers within two ends as whole steps, up or down so that they are right on average; NaN counts as `low`.
+
+    What hides a number is noise that is added later, so that these coins need not be exact.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim != 1:
+        raise InvalidArgument("Give one number for each client: a list, or an array with one dimension.")
+    first, last = float(exactly(low)), float(exactly(high))
+    share = np.clip(np.nan_to_num((numbers - first) / (last - first), nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+    whole = np.floor(share * steps).astype(np.int64)
+    return whole + ((random_words(len(whole)) >> np.uint64(11)) * 2.0**-53 < share * steps - whole)
 
 
 def _digits(honest: int, lies: tuple[Fraction, ...]) -> Factors:
@@ -186,27 +193,26 @@ def real_sum(
     delta: Any,
     honest: Any = 1,
     minimum: int | None = None,
-    planes: int = PLANES,
-) -> BitPlanes:
-    """The sum of one number of each client, clamped to two public ends."""
+    method: str = "digits",
+    of: str = "sum",
+    **detail: Any,
+) -> Any:
+    """The sum of one number of each client, clamped to two public ends.
+
+    By "digits" each binary digit is a randomized bit, of `planes` digits; a bad client moves the sum by about one
+    range. By "split and mix", of `steps` steps, the error is that of a trusted curator, and one bad client can move the
+    sum to anything.
+    """
+    from discreet.shuffle.split_and_mix import SplitAndMix
+
+    kinds: dict[str, Any] = {"digits": BitPlanes, "split and mix": SplitAndMix}
+    if method not in kinds:
+        raise InvalidArgument('method must be "digits" or "split and mix".')
     goal = Approx(epsilon=epsilon, delta=delta)
-    return BitPlanes.for_guarantee(
-        goal, between=between, clients=clients, minimum=minimum, honest=honest, planes=planes, of="sum"
-    )
+    given: dict[str, Any] = {"between": between, "clients": clients, "minimum": minimum, "honest": honest, "of": of}
+    return kinds[method].for_guarantee(goal, **given, **detail)
 
 
-def mean(
-    *,
-    between: Any,
-    clients: int,
-    epsilon: Any,
-    delta: Any,
-    honest: Any = 1,
-    minimum: int | None = None,
-    planes: int = PLANES,
-) -> BitPlanes:
-    """The mean of one number of each client, clamped to two public ends; the number of reports is public."""
-    goal = Approx(epsilon=epsilon, delta=delta)
-    return BitPlanes.for_guarantee(
-        goal, between=between, clients=clients, minimum=minimum, honest=honest, planes=planes, of="mean"
-    )
+def mean(**given: Any) -> Any:
+    """The mean of one number of each client, with the arguments of `real_sum`; the number of reports is public."""
+    return real_sum(**given, of="mean")

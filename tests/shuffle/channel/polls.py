@@ -82,14 +82,16 @@ class Poll:
         return dp.Ledger.open(self.ledger_at, protects=unit, limit=limit, rule="basic", checkpoint=beside)
 
 
-def make_poll(folder: Path, place: tuple[str, str, str] | None = None, minimum: int = 10) -> Poll:
+def make_poll(
+    folder: Path, place: tuple[str, str, str] | None = None, minimum: int = 10, description: dict | None = None
+) -> Poll:
     """A new task; without a place its databases are files beside it."""
     path = folder / "poll.toml"
     files = files_of(path)
     own = keys.ShufflerKeys.made()
     other = replace(keys.AnalyzerKeys.made(), operator=own.operator)
     task = Task(
-        description=described(minimum),
+        description=description or described(minimum),
         epsilon=EPSILON,
         delta=DELTA,
         shuffler_key=keys.public_of(own.outer),

@@ -17,12 +17,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from scipy.stats import chi2
 
 import discreet as dp
+from discreet import shuffle
 from discreet.cli.shuffle_command import files_of
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.shuffle.channel import keys, wire
 from discreet.shuffle.channel.client import Client
 from discreet.shuffle.channel.shuffler import Shuffler
 from discreet.shuffle.channel.store import Row, Sealed, ShufflerStore
+from discreet.shuffle.histogram import METHODS
 
 from .polls import EMPTY, Poll, counts, finish, make_poll
 
@@ -45,6 +47,29 @@ def test_every_honest_report_is_counted_once(poll: Poll) -> None:
     assert shuffler.store.standing() == ("acknowledged", 11)
     assert shuffler.accept([uploads[0], poll.exact(50, 0)]) == ["closed", "closed"]
     assert poll.ledger().count == 1
+
+
+@pytest.mark.parametrize("method", [*METHODS, "bit", "two bits"])
+def test_every_protocol_goes_through_the_channel(method: str, tmp_path: Path) -> None:
+    """What is published is what the protocol makes of the same messages without a channel."""
+    terms = {"clients": 40, "epsilon": 8, "delta": 0.05}
+    if method in METHODS:
+        protocol, values = shuffle.histogram(choices=[*"abc"], method=method, **terms), ["a", "b", "c", "c"] * 10
+    else:
+        protocol = shuffle.bit_sum(method="response" if method == "bit" else "two messages", **terms)
+        values = [0, 1, 1, 1] * 10
+    poll = make_poll(tmp_path, description=protocol.described())
+    messages = protocol.encode_many(values).reshape(40, -1)
+    tokens = [poll.token(number) for number in range(40)]
+    uploads = [(token, Client(poll.task, token).envelope(own)) for token, own in zip(tokens, messages, strict=True)]
+    shuffler, analyzer = poll.shuffler(), poll.analyzer()
+    assert shuffler.accept(uploads) == ["accepted"] * 40
+    result = finish(shuffler, analyzer)
+    expected = protocol.analyze(messages.reshape(-1))
+    got = dict(result["value"]) if isinstance(result["value"], list) else result["value"]
+    assert got == pytest.approx(expected.value)
+    assert result["error"] == pytest.approx(float(expected.error(0.95)))
+    assert result["guarantee"] == "ε = 8, δ = 0.05"
 
 
 def test_what_is_malformed_leaves_no_trace(poll: Poll) -> None:

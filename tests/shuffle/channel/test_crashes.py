@@ -80,6 +80,7 @@ def closed_through_a_crash(poll: Poll, folder: Path, name: str, step: str) -> No
     def start(which: str, fault: str, port: str = "0") -> None:
         extra = ["--ledger", poll.ledger_at] if which == "analyzer" else ["--analyzer", started["analyzer"].url]
         started[which] = served(poll, folder, which, fault, port, *extra)
+        assert started[which].url  # it listens
 
     try:
         start("analyzer", dying["analyzer"])

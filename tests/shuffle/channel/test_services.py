@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+import discreet as dp
 from discreet.cli.shuffle_command import files_of
 from discreet.errors import NotAllowed
 from discreet.shuffle.channel import analyzer_service, keys, shuffler_service, wire
@@ -249,3 +250,29 @@ def test_uploads_share_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert asyncio.run(all_at_once()) == ["accepted"] * 40
     assert sum(groups) == 40
     assert len(groups) <= 3
+
+
+def test_why_the_ledger_refuses_is_told_to_the_operator_only(tmp_path: Path) -> None:
+    poll = make_poll(tmp_path)
+    dp.release(0, dp.Laplace(scale=1), sensitivity=1, ledger=poll.ledger())
+    shuffler, analyzer = poll.shuffler(), poll.analyzer()
+    shuffler.accept([poll.exact(number, 0) for number in range(10)])
+    shuffler.seal()
+    app = analyzer_service.application(analyzer, poll.issuer.operator)
+    own = {"Authorization": f"Bearer {poll.issuer.operator.hex()}", "Idempotency-Key": poll.task.hash.hex()}
+
+    async def asked() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://here") as http,
+        ):
+            batch = wire.packed(wire.Batch(poll.task.hash, *shuffler.store.batch()[1]))
+            assert (await http.post("/v1/batch", headers=own, content=batch)).status_code == 202
+            while (first := await http.get("/v1/result")).status_code == 202:
+                await asyncio.sleep(0.01)
+            return [first, await http.get("/v1/result", headers=own)]
+
+    everybody, operator = asyncio.run(asked())
+    assert (everybody.status_code, everybody.json()) == (409, {"state": "received", "refused": "budget"})
+    assert "ε" in operator.json()["why"]

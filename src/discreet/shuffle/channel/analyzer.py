@@ -10,10 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.door import through
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
-from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
 from discreet.releases import Release
@@ -99,26 +98,12 @@ class Analyzer:
 def released(task: Task, ledger: Ledger, reports: int, messages: Callable[[], NDArray[np.int64]]) -> Release:
     """What the protocol makes of the messages, which are brought once the ledger is charged.
 
+    The charge is what the task promises, to a ledger that adds up nothing else; else the exact loss of the protocol.
     The task's hash is the idempotency key: whatever is tried, a task is charged once and has one answer.
     """
-    protocol = task.protocol
-    return through(
-        lambda: (messages(), reports),
-        protocol,
-        _cost(task, ledger),
-        ledger=ledger,
-        asked=f"a shuffled {protocol.kind} of {reports} reports",
-        key=f"discreet shuffle {task.hash.hex()}",
-        sizes={"reports": reports},
-    )
-
-
-def _cost(task: Task, ledger: Ledger) -> Guarantee:
-    """What the task promises, to a ledger that adds up nothing else; else the exact loss of its protocol."""
-    if ledger.rule.name not in ("basic", "advanced"):
-        return task.protocol.guarantee()
-    unit = row(neighbors="replace")
-    return Approx(epsilon=task.epsilon, delta=task.delta, protects=unit, trust="shuffled")
+    promised = Approx(epsilon=task.epsilon, delta=task.delta) if ledger.rule.name in ("basic", "advanced") else None
+    key = f"discreet shuffle {task.hash.hex()}"
+    return task.protocol.analyze(messages, reports=reports, ledger=ledger, key=key, stated=promised)
 
 
 def check(task: Task, secrets: keys.AnalyzerKeys, ledger: Ledger) -> None:

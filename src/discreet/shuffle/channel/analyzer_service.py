@@ -61,7 +61,8 @@ def application(analyzer: Analyzer, operator: bytes) -> Any:
             return service.answer(200, found)
         if refused:
             kind, why = refused[0]
-            return service.answer(409, {"state": state, "refused": kind, "why": why})
+            told = {"why": why} if service.is_operator(request, operator) else {}
+            return service.answer(409, {"state": state, "refused": kind} | told)
         return service.answer(404 if state == "waiting" else 202, {"state": state})
 
     routes = {("POST", "/v1/batch"): batch, ("GET", "/v1/result"): result}

@@ -1,0 +1,139 @@
+"""What each model of trust costs: one question asked locally, shuffled as taught and as calibrated, and centrally."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+from discreet.guarantees.guarantee import Approx, Pure
+from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.randomized_response import RandomizedResponse
+from discreet.rational import check_count
+from discreet.shuffle.bit_sum import BitSum, TwoMessageBitSum
+from discreet.shuffle.histogram import Fakes, ParallelSums
+
+_LOCAL, _TAUGHT, _TIGHT, _CENTRAL = "local", "shuffled, taught", "shuffled, tight", "central"
+
+
+@dataclass(frozen=True)
+class Model:
+    """How wrong one model is: the deviation that its law has, and what was seen."""
+
+    name: str
+    messages: int
+    deviation: float
+    seen: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The same question in every model, with its error as predicted and as seen."""
+
+    question: str
+    clients: int
+    epsilon: float
+    delta: float
+    runs: int
+    models: tuple[Model, ...]
+
+    def __str__(self) -> str:
+        title = f"{self.question}: {self.clients} clients, ε = {self.epsilon:g}, δ = {self.delta:g}, {self.runs} runs"
+        head = f"{'model':<18}{'messages':>9}{'deviation':>12}{'seen':>12}{'largest':>12}"
+        lines = [
+            f"{one.name:<18}{one.messages:>9}{one.deviation:>12.4g}{one.seen:>12.4g}{one.largest:>12.4g}"
+            for one in self.models
+        ]
+        return "\n".join([title, "", head, "─" * len(head), *lines])
+
+    def plot(self, path: str | None = None) -> Any:
+        """The deviation of one count by model, on a logarithmic scale."""
+        plt = need("matplotlib.pyplot", "plot", "simulation.plot")
+        figure, panel = plt.subplots(figsize=(7, 3), layout="constrained")
+        names = [one.name for one in self.models][::-1]
+        panel.barh(names, [one.deviation for one in self.models][::-1], color="#9ec3e6", label="predicted")
+        panel.plot([one.seen for one in self.models][::-1], names, "o", color="#1f4e79", label="seen")
+        panel.set_xscale("log")
+        panel.set_xlabel("standard deviation of a count, in clients")
+        panel.set_title(f"{self.question}: n = {self.clients:,}, ε = {self.epsilon:g}, δ = {self.delta:g}", fontsize=10)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.legend(frameon=False, loc="lower right")
+        if path is not None:
+            figure.savefig(path, dpi=150)
+            plt.close(figure)
+        return figure
+
+
+def simulate(
+    *, clients: int = 10_000, epsilon: float = 1.0, delta: float = 1e-6, choices: int = 2, runs: int = 100
+) -> Simulation:
+    """Ask made-up clients for a bit, or for one of several `choices`, in every model, `runs` times.
+
+    The local model is k-ary response with the same ε; the central one adds Laplace noise to true counts. Where the
+    lecture's noise is no probability, it is left out.
+    """
+    check_count(clients, "clients", at_least=10)
+    check_count(runs, "runs", at_least=2)
+    if check_count(choices, "choices", at_least=2) > 64:
+        raise InvalidArgument("A simulation shows up to 64 choices.")
+    values = (np.arange(clients) % (choices + 1)) % choices  # made up: the first choice has twice its share
+    goal, true = Approx(epsilon=epsilon, delta=delta), np.bincount(values, minlength=choices)
+    bits = choices == 2
+    models = _bits(goal, clients, values, runs) if bits else _counts(goal, clients, values, choices, runs, true)
+    question = "how many hold a one" if bits else f"how many hold each of {choices} choices"
+    return Simulation(question, clients, float(epsilon), float(delta), runs, tuple(models))
+
+
+def _bits(goal: Approx, clients: int, values: Any, runs: int) -> list[Model]:
+    response = RandomizedResponse.for_guarantee(Pure(epsilon=goal.epsilon), choices=(0, 1))
+    lie, ones = float(response.lie), int((values == 1).sum())
+    off = [response.analyze(response._report(values))[1] - ones for _ in range(runs)]
+    models = [_model(_LOCAL, 1, math.sqrt(clients * lie * (1 - lie)) / (1 - 2 * lie), off)]
+    for name, make in ((_TAUGHT, _taught_bits), (_TIGHT, BitSum.for_guarantee)):
+        try:
+            poll: Any = make(goal, clients=clients)
+        except InvalidArgument:
+            continue
+        off = [poll.analyze(poll.encode_many(values)).value - ones for _ in range(runs)]
+        models.append(_model(name, poll.messages, poll.deviation, off))
+    central = Laplace.for_guarantee(Pure(epsilon=goal.epsilon), sensitivity=1, step=1)
+    return [*models, _model(_CENTRAL, 0, _deviation(central), central._noise(runs))]
+
+
+def _counts(goal: Approx, clients: int, values: Any, choices: int, runs: int, true: Any) -> list[Model]:
+    names = tuple(range(choices))
+    response = RandomizedResponse.for_guarantee(Pure(epsilon=goal.epsilon), choices=names)
+    lie, truth = float(response.lie), float(response.truth)
+    local = [list(response.analyze(response._report(values)).values()) - true for _ in range(runs)]
+    models = [_model(_LOCAL, 1, math.sqrt(clients * lie * (1 - lie)) / (truth - lie), local)]
+    for name, make in ((_TAUGHT, _taught_counts), (_TIGHT, Fakes.for_guarantee)):
+        try:
+            poll: Any = make(goal, choices=names, clients=clients)
+        except InvalidArgument:
+            continue
+        off = [list(poll.analyze(poll.encode_many(values)).value.values()) - true for _ in range(runs)]
+        models.append(_model(name, poll.messages, poll.deviation, off))
+    central = Laplace.for_guarantee(Pure(epsilon=goal.epsilon), sensitivity=2, step=1)
+    return [*models, _model(_CENTRAL, 0, _deviation(central), central._noise(runs * choices).reshape(runs, choices))]
+
+
+def _taught_bits(goal: Approx, *, clients: int) -> TwoMessageBitSum:
+    return TwoMessageBitSum.for_guarantee(goal, clients=clients, calibration="taught")
+
+
+def _taught_counts(goal: Approx, *, choices: Any, clients: int) -> ParallelSums:
+    return ParallelSums.for_guarantee(goal, choices=choices, clients=clients, calibration="taught")
+
+
+def _deviation(noise: Laplace) -> float:
+    return math.sqrt(2) * float(replace(noise).scale)
+
+
+def _model(name: str, messages: int, deviation: float, off: Any) -> Model:
+    seen = np.asarray(off, dtype=np.float64)
+    return Model(name, messages, deviation, float(np.sqrt((seen**2).mean())), float(np.abs(seen).max()))

@@ -1,0 +1,146 @@
+"""Sums with the error of a trusted curator: numbers are split into shares that mean nothing alone, and mixed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from discreet import samplers
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.loss import Factors
+from discreet.guarantees.pairs import LaplacePair, ResponsePair
+from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.mechanism import tidy
+from discreet.rational import Number, check_count, check_positive, exactly, exp_bounds, significant
+from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients
+from discreet.shuffle.reals import rounded_to_steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitAndMix(Protocol):
+    """Each client rounds its number to one of `steps` + 1 values, adds a small part of Laplace noise, and sends it as
+    `shares` numbers below 2^`bits` that are uniform but for their sum.
+
+    Promise: shuffled shares tell no more than the sum of all clients, but for a statistical distance of 2^-`security`;
+    the honest clients' parts of noise sum up to discrete Laplace noise of scale `scale` steps. Together, shuffler and
+    analyzer learn each number. One client who does not follow the protocol can move the sum to anything.
+    Error: that of the central Laplace mechanism, and of rounding. Source: Ishai et al. 2006; Balle-Bell-Gascón-Nissim
+    2020, whose shares are 2 + (2·security + bits)/(log₂ n − log₂ e).
+    """
+
+    low: Number
+    high: Number
+    steps: int
+    scale: Number
+    bits: int
+    shares: int
+    security: int
+    of: str = "sum"
+    kind: ClassVar[str] = "sum by split and mix"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self.scale, "scale")
+        for name in ("steps", "bits", "security"):
+            check_count(getattr(self, name), name)
+        if check_count(self.shares, "shares") < shares_for(honest_clients(self.minimum, self.honest), self):
+            raise InvalidArgument("So few shares do not hide a client's number among the others.")
+        if not exactly(self.low) < exactly(self.high) or self.of not in ("sum", "mean"):
+            raise InvalidArgument('low must be below high, and of "sum" or "mean".')
+        if self.bits > 56:
+            raise InvalidArgument("Shares have at most 56 bits: take fewer steps.")
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        between: Any,
+        clients: int,
+        minimum: int | None = None,
+        honest: Any = 1,
+        steps: int = 255,
+        of: str = "sum",
+    ) -> Self:
+        """ε for the noise, and δ for what the shares may tell."""
+        if not isinstance(between, tuple | list) or len(between) != 2:
+            raise InvalidArgument("between must be a pair of public ends, such as (0, 1).")
+        goal, least = checked_goal(guarantee), clients if minimum is None else minimum
+        epsilon, count = exactly(goal.epsilon), check_count(steps, "steps")
+        scale = significant(count / epsilon, up=True)
+        told = (exp_bounds(epsilon)[1] + 1) / exactly(goal.delta)  # a distance of s adds (1 + e^ε)·s to δ
+        security = math.ceil(math.log2(told) + 1e-9)
+        # room for the sum and for 80 deviations of noise on either side
+        bits = math.ceil(math.log2(2 * (clients * count + 80 * float(scale))))
+        given: dict[str, Any] = {"clients": clients, "minimum": least, "honest": honest, "steps": count, "bits": bits}
+        shares = _shares(honest_clients(least, honest), security, bits)
+        return cls(**given, low=between[0], high=between[1], scale=tidy(scale), shares=shares, security=security, of=of)
+
+    @property
+    def messages(self) -> int:
+        return self.shares
+
+    @property
+    def alphabet(self) -> int:
+        return 1 << self.bits
+
+    def _factors(self, honest: int) -> Factors:
+        scale = exactly(self.scale)
+        told = (exp_bounds(self.steps / scale)[1] + 1) / 2**self.security
+        return ((LaplacePair(self.steps, scale), 1), (ResponsePair(Fraction(0), told), 1))
+
+    def _reports(self, values: Any) -> Ints:
+        whole = rounded_to_steps(values, self.low, self.high, self.steps)
+        parts, size, mask = honest_clients(self.minimum, self.honest), len(whole), (1 << self.bits) - 1
+        noise = [samplers.polya(parts, exactly(self.scale), size) for _ in range(2)]
+        shares = [samplers.uniform_below(1 << self.bits, size).astype(np.int64) for _ in range(self.shares - 1)]
+        last = whole + noise[0] - noise[1]
+        for one in shares:
+            last = (last - one) & mask
+        return np.column_stack([*shares, last & mask]).astype(np.int64)
+
+    def _draw(self, value: tuple[Any, int]) -> float:
+        messages, reports = value
+        whole = np.asarray(messages, dtype=np.int64).reshape(-1)
+        known = whole[(whole >= 0) & (whole < self.alphabet)]
+        total = int(sum(int(block.sum()) for block in np.array_split(known, max(1, len(known) // 100)))) % self.alphabet
+        steps = total - self.alphabet if total > self.alphabet * 3 // 4 else total  # a little below 0 is far above
+        low, high = float(exactly(self.low)), float(exactly(self.high))
+        answer = reports * low + steps / self.steps * (high - low)
+        return answer / reports if self.of == "mean" else answer
+
+    def _unit(self, reports: int) -> float:
+        width = float(exactly(self.high) - exactly(self.low)) / self.steps
+        return width / reports if self.of == "mean" else width
+
+    @property
+    def deviation(self) -> float:
+        scale = float(exactly(self.scale)) * self.clients / honest_clients(self.minimum, self.honest)
+        return math.sqrt(2 * scale**2 + self.clients / 4) * self._unit(self.clients)
+
+    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+        """Of the noise, at most as many times more as there are honest clients' parts; and Hoeffding for rounding."""
+        sure, count = check_confidence(confidence), self.clients if reports is None else reports
+        each = 1 - (1 - sure) / 2
+        times = math.ceil(count / honest_clients(self.minimum, self.honest))
+        noise = times * float(Laplace(scale=self.scale, step=1).error(1 - (1 - each) / times))
+        rounding = math.sqrt(count * math.log(2 / (1 - each)) / 2)
+        return Accuracy(amount=(noise + rounding) * self._unit(count), confidence=sure)
+
+
+def shares_for(honest: int, protocol: SplitAndMix) -> int:
+    """How many shares hide each number of so many clients."""
+    return _shares(honest, protocol.security, protocol.bits)
+
+
+def _shares(honest: int, security: int, bits: int) -> int:
+    room = math.log2(honest) - math.log2(math.e)
+    if room <= 0.1:
+        raise InvalidArgument("Split and mix needs more honest clients: at least a few.")
+    return math.ceil(2 + (2 * security + bits) / room)
