@@ -25,6 +25,7 @@ PINS = {
     "smartnoise": ["smartnoise-sql==1.0.10", "pyarrow==26.0.1"],
     "mbi": ["mbi==2.0.0"],
     "opacus": ["opacus==1.6.0", "torch==2.13.0", "scikit-learn==1.7.2"],
+    "local": ["pure-ldp==1.2.0", "multi-freq-ldpy==0.2.5", "scikit-learn", "statsmodels", "xxhash==3.8.2"],
     "tpch": ["tpchgen-cli==4.0.0"],  # no peer: it makes data
 }
 HOME = Path(os.environ.get("PEERS_HOME") or Path(__file__).resolve().parent.parent / ".peers")

@@ -20,7 +20,7 @@ EXACT = [4.0, 3.0, 3.0]
 def killed_everywhere(folder: Path, place: str, step: int, first: int = 1) -> None:
     (folder / "template").mkdir()
     make_poll(folder / "template")
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(WORKER), "crash", folder, place, step, first]
+    command = [sys.executable, str(WORKER), "crash", folder, place, step, first]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
@@ -68,7 +68,7 @@ STEPS = (
 
 def served(poll: Poll, folder: Path, name: str, step: str, port: str, *arguments: str) -> Service:
     store = poll.shuffler_at if name == "shuffler" else poll.analyzer_at
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(WORKER), "serve", name, step, str(poll.path)]
+    command = [sys.executable, str(WORKER), "serve", name, step, str(poll.path)]
     return Service([*command, "--port", port, "--store", store, *arguments], folder / f"{name}.log")
 
 
