@@ -65,7 +65,7 @@ def init(
         protocol: Any = shuffle.bit_sum(**terms)
     else:
         named = [one.strip() for one in (choices or "").split(",")]
-        if not all(named):
+        if len(named) < 2 or not all(named):
             raise InvalidArgument("Name at least two choices: --choices red,green,blue, or use --bit.")
         protocol = shuffle.histogram(choices=named, **terms)
     files = files_of(path)

@@ -173,7 +173,8 @@ class Protocol:
         messages, reports = value
         whole = np.asarray(messages, dtype=np.int64).reshape(-1)
         known = whole[(whole >= 0) & (whole < self.alphabet)]
-        return self._estimate(np.bincount(known, minlength=self.alphabet), reports)
+        heard = min(reports, len(known) // self.messages)  # whose messages are none was not heard
+        return self._estimate(np.bincount(known, minlength=self.alphabet), heard)
 
     def _stated(self, ledger: Ledger | None) -> Guarantee:
         """The loss distribution, or (ε,δ) where the ledger's rule adds up nothing else."""
@@ -240,6 +241,8 @@ def checked_goal(guarantee: Guarantee) -> Approx:
     """(ε,δ) with δ above 0: counts that are exact now and then cannot be pure."""
     if not isinstance(guarantee, Approx) or isinstance(guarantee, Pure) or not exactly(guarantee.delta):
         raise InvalidArgument("Shuffled protocols keep Approx(epsilon=…, delta=…) with delta above 0.")
+    if exactly(guarantee.epsilon) <= 0:
+        raise InvalidArgument("epsilon must be above 0: nothing would be told otherwise.")
     return guarantee
 
 
