@@ -17,7 +17,7 @@ import numpy as np
 import peers
 
 import discreet as dp
-from discreet.adaptive.plan import plan, rows_needed
+from discreet.adaptive.planning import plan, rows_needed
 
 ROWS, QUESTIONS = (10**4, 10**5, 10**6), (10**3, 10**4, 10**5)
 SHOWN = {  # the plan's name for it, what it is, and goals for each number of rows and of questions

@@ -3,7 +3,7 @@
 import numpy as np
 
 import discreet as dp
-from discreet.shuffle.simulate import simulate
+from discreet.shuffle.simulation import simulate
 
 COUNTRIES = ["AT", "HR", "HU", "IL", "IT", "SI"]
 CLIENTS = 20_000

@@ -38,7 +38,7 @@ from discreet.adaptive.game import (
 )
 from discreet.adaptive.methods import Compression
 from discreet.adaptive.opening import source_of
-from discreet.adaptive.study import Study
+from discreet.adaptive.studies import Study
 
 CONFIDENCE, FALSE_ALARM = 0.95, 1e-6
 

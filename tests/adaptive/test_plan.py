@@ -12,10 +12,10 @@ import pytest
 from discreet import extras
 from discreet.adaptive import published
 from discreet.adaptive.concentration import deviation
-from discreet.adaptive.holdout import GuessAndCheck, honest_tolerance
+from discreet.adaptive.holdouts import GuessAndCheck, honest_tolerance
 from discreet.adaptive.pictures import plan_plot
-from discreet.adaptive.plan import HOLDOUT, STUDY, Plan, plan, rows_needed
-from discreet.adaptive.study import METHODS, method_for
+from discreet.adaptive.planning import HOLDOUT, STUDY, Plan, plan, rows_needed
+from discreet.adaptive.studies import METHODS, method_for
 from discreet.errors import InvalidArgument, MissingExtra
 from discreet.mechanisms.thresholdout import Thresholdout
 

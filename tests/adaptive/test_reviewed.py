@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import discreet as dp
 from discreet import testing
 from discreet.adaptive.guarded import GuardedRows
-from discreet.adaptive.holdout import GuessAndCheck
+from discreet.adaptive.holdouts import GuessAndCheck
 from discreet.adaptive.sample import Sample, columns_of
 from discreet.mechanisms.adaptive_means import QUANTUM, AdaptiveMeans
 

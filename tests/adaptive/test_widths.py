@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 import discreet as dp
 from discreet.adaptive.concentration import deviation, log_asked
-from discreet.adaptive.holdout import GuessAndCheck, honest_tolerance
+from discreet.adaptive.holdouts import GuessAndCheck, honest_tolerance
 from discreet.adaptive.methods import Compression, FewTold, Splitting
 from discreet.adaptive.published import bassily, jung_as_coded, jung_exact
 from discreet.guarantees.generalization import (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from discreet.adaptive.plan import plan, rows_needed
+from discreet.adaptive.planning import plan, rows_needed
 from discreet.cli import main, study_command
 
 

@@ -28,10 +28,10 @@ from discreet.guarantees.shuffled_pairs import (
     cloned,
 )
 from discreet.mechanisms.shuffled import closed_form_bound
-from discreet.shuffle.bit_sum import taught_chance
-from discreet.shuffle.histogram import fakes_pair
+from discreet.shuffle.bit_sums import taught_chance
+from discreet.shuffle.histograms import fakes_pair
 from discreet.shuffle.protocol import from_description
-from discreet.shuffle.simulate import simulate
+from discreet.shuffle.simulation import simulate
 
 DELTA = 1e-6
 RNG = np.random.default_rng(5)

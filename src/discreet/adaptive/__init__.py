@@ -1,11 +1,12 @@
 """Analysis that cannot fool itself: answers to adaptive questions that hold on the population."""
 
+from discreet.adaptive import game
 from discreet.adaptive.answers import Answer
-from discreet.adaptive.holdout import Holdout, holdout
-from discreet.adaptive.leaderboard import Leaderboard, leaderboard
-from discreet.adaptive.plan import Plan, plan, rows_needed
+from discreet.adaptive.holdouts import Holdout, holdout
+from discreet.adaptive.ladder import Leaderboard, leaderboard
+from discreet.adaptive.planning import Plan, plan, rows_needed
 from discreet.adaptive.scoring import scorer, splitter
-from discreet.adaptive.study import Study, study
+from discreet.adaptive.studies import Study, study
 
 __all__ = [
     "Answer",
@@ -13,6 +14,7 @@ __all__ = [
     "Leaderboard",
     "Plan",
     "Study",
+    "game",
     "holdout",
     "leaderboard",
     "plan",

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.adaptive.answers import Answer, Interval
-from discreet.adaptive.holdout import Holdout
-from discreet.adaptive.leaderboard import Leaderboard
+from discreet.adaptive.holdouts import Holdout
+from discreet.adaptive.ladder import Leaderboard
 from discreet.errors import BudgetExhausted
 from discreet.guarantees.accuracy import check_confidence
 from discreet.rational import check_count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.adaptive.plan import Plan, plan
+from discreet.adaptive.planning import Plan, plan
 from discreet.extras import need
 
 _INKS = {

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.adaptive.answers import Answer
-from discreet.adaptive.holdout import Holdout
-from discreet.adaptive.study import Study
+from discreet.adaptive.holdouts import Holdout
+from discreet.adaptive.studies import Study
 from discreet.errors import InvalidArgument
 
 Loss = Callable[[Any, Any], Any]

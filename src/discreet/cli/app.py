@@ -487,7 +487,7 @@ def shuffle_simulate(
     ] = None,
 ) -> None:
     """Show how wrong the same question is in each model: local, shuffled as taught, shuffled here, and central."""
-    from discreet.shuffle.simulate import simulate
+    from discreet.shuffle.simulation import simulate
 
     done = simulate(clients=clients, epsilon=epsilon, delta=delta, choices=choices, runs=runs)
     typer.echo(str(done))

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from discreet.adaptive.plan import plan
+from discreet.adaptive.planning import plan
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 

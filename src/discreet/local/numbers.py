@@ -14,7 +14,7 @@ from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.ledger import Ledger
 from discreet.local.estimates import Measured, check_reports, check_some, check_values
-from discreet.local.survey import check_ledger, promise, promised, tell
+from discreet.local.surveys import check_ledger, promise, promised, tell
 from discreet.mechanisms.combine import Each
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.local_mean import HybridResponse, WindowResponse, laplace_mean_error

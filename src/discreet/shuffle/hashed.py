@@ -20,7 +20,7 @@ from discreet.guarantees.loss import Factors
 from discreet.mechanisms.mechanism import tidy
 from discreet.rational import Number, check_count, exactly
 from discreet.releases import Release
-from discreet.shuffle.histogram import fake_messages, fakes_pair, least_fakes
+from discreet.shuffle.histograms import fake_messages, fakes_pair, least_fakes
 from discreet.shuffle.protocol import Ints, Protocol, checked_goal, each_of, honest_clients
 
 _PRIME = 2**61 - 1

@@ -24,7 +24,7 @@ from discreet.shuffle.channel import keys, wire
 from discreet.shuffle.channel.client import Client
 from discreet.shuffle.channel.shuffler import Shuffler
 from discreet.shuffle.channel.store import Row, Sealed, ShufflerStore
-from discreet.shuffle.histogram import METHODS
+from discreet.shuffle.histograms import METHODS
 
 from .polls import EMPTY, Poll, counts, finish, make_poll
 

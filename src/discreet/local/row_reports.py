@@ -12,7 +12,7 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
 from discreet.local.estimates import Counted, Measured
 from discreet.local.numbers import MeanSurvey, mean
-from discreet.local.survey import Survey, check_ledger, promise, survey, tell
+from discreet.local.surveys import Survey, check_ledger, promise, survey, tell
 from discreet.mechanisms.combine import Composed
 from discreet.rational import Number, check_positive, exactly
 

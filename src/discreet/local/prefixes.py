@@ -16,7 +16,7 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.ledger import Ledger
 from discreet.local.estimates import Counted, check_reports, check_some, check_values
-from discreet.local.survey import check_ledger, deviations, promise, promised, tell
+from discreet.local.surveys import check_ledger, deviations, promise, promised, tell
 from discreet.mechanisms.local_hashing import OPEN, LocalHashing
 from discreet.mechanisms.local_reports import Places, mean_interval
 from discreet.mechanisms.prefix_response import PrefixResponse

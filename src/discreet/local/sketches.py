@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.ledger import Ledger
 from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, check_values, onto_simplex
-from discreet.local.survey import check_ledger, fingerprints, promise, promised, tell
+from discreet.local.surveys import check_ledger, fingerprints, promise, promised, tell
 from discreet.mechanisms.local_reports import mean_interval
 from discreet.mechanisms.oracle_choice import best_oracle
 from discreet.mechanisms.prefix_response import SketchResponse

@@ -22,7 +22,7 @@ from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, meet
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.queries.space import Categories
 from discreet.rational import Number, check_count, exactly, exp_bounds
-from discreet.shuffle.bit_sum import taught_chance
+from discreet.shuffle.bit_sums import taught_chance
 from discreet.shuffle.protocol import (
     Ints,
     Protocol,

@@ -14,8 +14,8 @@ from discreet.guarantees.guarantee import Approx, Pure
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.rational import check_count
-from discreet.shuffle.bit_sum import BitSum, TwoMessageBitSum
-from discreet.shuffle.histogram import Fakes, ParallelSums
+from discreet.shuffle.bit_sums import BitSum, TwoMessageBitSum
+from discreet.shuffle.histograms import Fakes, ParallelSums
 
 _LOCAL, _TAUGHT, _TIGHT, _CENTRAL = "local", "shuffled, taught", "shuffled, tight", "central"
 

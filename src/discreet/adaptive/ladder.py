@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet.adaptive.answers import Answer, Interval
 from discreet.adaptive.methods import FewTold, nearest_cell
 from discreet.adaptive.sample import exact_total
-from discreet.adaptive.study import Study, study
+from discreet.adaptive.studies import Study, study
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
 from discreet.guarantees.unit import row

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from discreet.adaptive.concentration import deviation
-from discreet.adaptive.holdout import GuessAndCheck, honest_tolerance
+from discreet.adaptive.holdouts import GuessAndCheck, honest_tolerance
 from discreet.adaptive.published import bassily, jung_as_coded, jung_exact
-from discreet.adaptive.study import method_for
+from discreet.adaptive.studies import method_for
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
 from discreet.mechanisms.thresholdout import Thresholdout

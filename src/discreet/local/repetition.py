@@ -16,7 +16,7 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.loss import compose
 from discreet.local.estimates import Counted
-from discreet.local.survey import Survey
+from discreet.local.surveys import Survey
 from discreet.mechanisms.frequency_oracle import DirectResponse
 from discreet.mechanisms.local_reports import ratio_of
 from discreet.mechanisms.mechanism import tidy

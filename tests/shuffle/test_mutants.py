@@ -1,0 +1,175 @@
+"""Seeded bugs of shuffled protocols: each is planted, and a check of ours must see it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet import samplers
+from discreet.guarantees import shuffled_pairs
+from discreet.guarantees.shuffled_pairs import BitsViewPair, TwoCountsPair
+from discreet.shuffle import histograms as histograms
+from discreet.shuffle import protocol as protocols
+from discreet.shuffle import split_and_mix
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def coins_are_those_of_the_law() -> None:
+    """100,000 bits turned with probability ¼: six deviations have a false alarm below 1e-8."""
+    poll = dp.shuffle.BitSum(clients=100_000, minimum=100_000, lie=0.25)
+    turned = int(poll.encode_many(np.zeros(100_000)).sum())
+    assert abs(turned - 25_000) < 6 * math.sqrt(100_000 * 3 / 16), "bits are not turned as stated"
+
+
+def fakes_are_uniform_and_as_many_as_stated() -> None:
+    poll = dp.shuffle.Fakes(clients=50_000, minimum=50_000, choices=range(4), fakes=1.5)
+    counts = np.bincount(poll.encode_many(np.zeros(50_000, dtype=int)), minlength=5)
+    assert counts[4] == pytest.approx(25_000, abs=700), "another number of fakes is sent"
+    assert np.allclose(counts[1:4], 75_000 / 4, atol=6 * math.sqrt(75_000 / 4)), "fakes are not uniform"
+
+
+def two_clients_are_told_apart_as_stated() -> None:
+    """Enumerated: two clients, bits turned with probability ¼."""
+    p, epsilon = 0.25, 0.3
+    worst = 0.0
+    for other in (0, 1):
+        views = []
+        for own in (0, 1):
+            one = np.array([1 - p, p]) if own == 0 else np.array([p, 1 - p])
+            two = np.array([1 - p, p]) if other == 0 else np.array([p, 1 - p])
+            views.append(np.convolve(one, two))
+        for a, b in (views, views[::-1]):
+            worst = max(worst, float(np.maximum(a - math.exp(epsilon) * b, 0).sum()))
+    stated = max(BitsViewPair(2, Fraction(1, 4), t, turned).delta(epsilon) for t in (0, 1) for turned in (False, True))
+    assert stated >= worst - 1e-12, "the stated δ is too small"
+
+
+def counts_of_two_choices_tell_as_stated() -> None:
+    """Enumerated: three fakes over two choices, beside one real message."""
+    epsilon, inside, outside = 0.5, np.zeros(5), np.zeros(5)
+    for k in range(4):
+        inside[k + 1] += math.comb(3, k) / 8
+        outside[k] += math.comb(3, k) / 8
+    exact = float(np.maximum(inside - math.exp(epsilon) * outside, 0).sum())
+    assert TwoCountsPair(3, Fraction(1)).delta(epsilon) >= exact - 1e-12, "the stated δ is too small"
+
+
+def only_honest_noise_counts() -> None:
+    given: dict[str, Any] = {"clients": 2000, "epsilon": 1, "delta": 1e-6, "choices": range(3)}
+    assert dp.shuffle.histogram(**given, honest=0.5).deviation > 1.3 * dp.shuffle.histogram(**given).deviation
+    assert dp.shuffle.histogram(**given, minimum=1000).deviation > 1.3 * dp.shuffle.histogram(**given).deviation
+
+
+def too_few_reports_are_refused() -> None:
+    poll = dp.shuffle.BitSum(clients=10, minimum=10, lie=0.25)
+    with pytest.raises(dp.NotAllowed):
+        poll.analyze(poll.encode_many(np.zeros(9)))
+
+
+def a_value_outside_says_nothing() -> None:
+    poll = dp.shuffle.Fakes(clients=10, minimum=10, choices=["a", "b"], fakes=1)
+    assert len(poll.encode("elsewhere")) == len(poll.encode("a")) == 2
+
+
+def shares_say_nothing_alone() -> None:
+    poll = dp.shuffle.sum(between=(0, 1), clients=1000, epsilon=1, delta=1e-6, method="split and mix")
+    first = poll.encode_many(np.ones(2000)).reshape(2000, -1)
+    half = poll.alphabet / 2
+    assert np.allclose((first < half).mean(axis=0), 0.5, atol=0.08), "a share is not uniform"
+
+
+CHECKS = [
+    coins_are_those_of_the_law,
+    fakes_are_uniform_and_as_many_as_stated,
+    two_clients_are_told_apart_as_stated,
+    counts_of_two_choices_tell_as_stated,
+    only_honest_noise_counts,
+    too_few_reports_are_refused,
+    a_value_outside_says_nothing,
+    shares_say_nothing_alone,
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_nothing_is_wrong(check: Callable[[], None]) -> None:
+    check()
+
+
+def fewer_lies(patch: pytest.MonkeyPatch) -> None:
+    toss = samplers.bernoulli
+    patch.setattr(samplers, "bernoulli", lambda chance, size: toss(chance / 2, size))
+
+
+def fewer_fakes(patch: pytest.MonkeyPatch) -> None:
+    send = histograms.fake_messages
+    patch.setattr(histograms, "fake_messages", lambda whole, part, *rest: send(whole, part / 2, *rest))
+
+
+def fakes_leave_out_a_choice(patch: pytest.MonkeyPatch) -> None:
+    send = histograms.fake_messages
+    patch.setattr(histograms, "fake_messages", lambda whole, part, choices, n: [
+        np.where(one == choices - 1, 0, one) for one in send(whole, part, choices, n)
+    ])  # fmt: skip
+
+
+def one_direction_only(patch: pytest.MonkeyPatch) -> None:
+    laws = BitsViewPair._laws
+    patch.setattr(BitsViewPair, "_laws", lambda self: laws(self)[::-1] if not self.turned else (laws(self)[0],) * 2)
+    patch.setattr(BitsViewPair, "deltas", lambda self, epsilons: np.zeros(len(epsilons)))
+
+
+def own_noise_not_counted_once(patch: pytest.MonkeyPatch) -> None:
+    law = shuffled_pairs.binomial
+    patch.setattr(shuffled_pairs, "_totals", lambda pair: law(2 * pair.others, pair.chance))
+
+
+def everyone_is_honest(patch: pytest.MonkeyPatch) -> None:
+    for module in (protocols, histograms):
+        patch.setattr(module, "honest_clients", lambda minimum, honest: 2000)
+
+
+def minimum_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(protocols, "check_count", lambda value, *_, **__: 10**9)
+
+
+def outside_sends_less(patch: pytest.MonkeyPatch) -> None:
+    send = histograms.Fakes._reports
+    patch.setattr(
+        histograms.Fakes, "_reports", lambda self, values: send(self, values)[:, : 1 if values == ["elsewhere"] else 2]
+    )
+
+
+def a_share_is_the_number(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(split_and_mix.samplers, "uniform_below", lambda bound, size: np.zeros(size, dtype=np.int64))
+
+
+@pytest.mark.parametrize(
+    ("plant", "check"),
+    [
+        (fewer_lies, coins_are_those_of_the_law),
+        (fewer_fakes, fakes_are_uniform_and_as_many_as_stated),
+        (fakes_leave_out_a_choice, fakes_are_uniform_and_as_many_as_stated),
+        (one_direction_only, two_clients_are_told_apart_as_stated),
+        (own_noise_not_counted_once, counts_of_two_choices_tell_as_stated),
+        (everyone_is_honest, only_honest_noise_counts),
+        (minimum_ignored, too_few_reports_are_refused),
+        (outside_sends_less, a_value_outside_says_nothing),
+        (a_share_is_the_number, shares_say_nothing_alone),
+    ],
+    ids=lambda one: one.__name__,
+)
+def test_a_seeded_bug_is_seen(plant: Plant, check: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    histograms.least_fakes.cache_clear()
+    plant(monkeypatch)
+    try:
+        with pytest.raises((AssertionError, pytest.fail.Exception)):
+            check()
+    finally:
+        histograms.least_fakes.cache_clear()
