@@ -171,7 +171,7 @@ def test_clones_are_above_what_any_randomizer_does() -> None:
             for epsilon in (0.1, 0.3):
                 exact = worst_delta(response_client(choices, lie), range(choices), clients, epsilon)
                 assert exact <= pair.delta(epsilon) + 1e-12
-    for clients, local, published in [(10**4, 1, 0.0432), (10**5, 4, 0.118), (10**6, 6, 0.103)]:
+    for clients, local, published in [(10**4, 1, 0.0530), (10**5, 4, 0.170), (10**6, 6, 0.149)]:
         epsilon = dp.LossDistribution(factors=((cloned(Fraction(local), clients), 1),)).epsilon_at(delta=DELTA)
         assert epsilon == pytest.approx(published, rel=0.01)
         assert epsilon < closed_form_bound(local, clients, DELTA)
@@ -488,7 +488,8 @@ def test_shuffled_local_reports() -> None:
         lambda: from_description({**EVERY[0].described(), "extra": 1}),
         lambda: EVERY[0].analyze(list),
         lambda: EVERY[6].unpacked(b"a"),
-        lambda: EVERY[0].encode_many([[1, 0]]),
+        lambda: EVERY[0].encode_many(np.ones((2, 2))),
+        lambda: EVERY[0].analyze(np.ones(300) / 2),
     ],
 )
 def test_bad_arguments(bad: Callable[[], Any]) -> None:

@@ -20,12 +20,13 @@ from discreet.rational import exp_bounds, float_up, log_bounds
 
 LOST = 1e-35
 """More than the mass that is left out beyond 16 deviations and 16 counts of a mode."""
-_WINDOW = 16.0
+_WINDOW, _WIDE = 16.0, 36.0
+"""A wide window keeps the cut from showing in Rényi divergences of high orders."""
 _NEAR_ENDS, _BETWEEN = 24, 8
 
 
 @lru_cache(maxsize=512)
-def binomial(trials: int, chance: Fraction) -> tuple[int, Floats]:
+def binomial(trials: int, chance: Fraction, window: float = _WINDOW) -> tuple[int, Floats]:
     """The first k and the masses of Bin(trials, chance) within 16 deviations of its mode, which sum to 1."""
     p = float(chance)
     if trials == 0 or p == 0:
@@ -33,7 +34,7 @@ def binomial(trials: int, chance: Fraction) -> tuple[int, Floats]:
     if p == 1:
         return trials, np.ones(1)
     mode = min(trials, math.floor((trials + 1) * p))
-    reach = math.ceil(_WINDOW * math.sqrt(trials * p * (1 - p)) + _WINDOW)
+    reach = math.ceil(window * math.sqrt(trials * p * (1 - p)) + window)
     low, high = max(0, mode - reach), min(trials, mode + reach)
     odds = p / (1 - p)
     above = np.arange(mode + 1, high + 1, dtype=np.float64)
@@ -80,7 +81,7 @@ class CountedPair(Pair):
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
         losses, p, q, _ = self._atoms()
-        place = np.searchsorted(edges, losses - 1e-11 * (1 + np.abs(losses)), side="left")
+        place = np.searchsorted(edges, losses + 1e-13 * (1 + np.abs(losses)), side="left")  # up, where it rounds
         size = len(edges) + 1
         return _by_cell(place, p, size), _by_cell(place, q, size)
 
@@ -163,6 +164,15 @@ class TwoCountsPair(CountedPair):
 
     def _window(self) -> int:
         return 2 * len(self._totals()[1])
+
+    @property
+    def infinite(self) -> float:  # type: ignore[override]
+        """No b at all, which the client who holds b cannot leave; never, where it may lie."""
+        if self.lie:
+            return LOST
+        first, masses = self._totals()
+        alone = np.ldexp(masses, -np.minimum(first + np.arange(len(masses)), 2000))
+        return float(self.truth) * float(alone.sum()) * (1 + self.relative) + LOST
 
     def _laws(self) -> tuple[Floats, Floats]:
         return _two_counts(self)
@@ -292,12 +302,13 @@ class BitsViewPair(CountedPair):
     turned: bool = False
 
     def _window(self) -> int:
-        zeros, ones = binomial(self.clients - 1 - self.ones, self.lie), binomial(self.ones, 1 - self.lie)
+        zeros = binomial(self.clients - 1 - self.ones, self.lie, _WIDE)
+        ones = binomial(self.ones, 1 - self.lie, _WIDE)
         return 2 * (len(zeros[1]) + len(ones[1]))
 
     def _laws(self) -> tuple[Floats, Floats]:
-        zeros = binomial(self.clients - 1 - self.ones, self.lie)
-        rest = added(zeros, binomial(self.ones, 1 - self.lie))[1]
+        zeros = binomial(self.clients - 1 - self.ones, self.lie, _WIDE)
+        rest = added(zeros, binomial(self.ones, 1 - self.lie, _WIDE))[1]
         p = float(self.lie)
         low, high = np.append(rest, 0.0), np.insert(rest, 0, 0.0)
         zero, one = (1 - p) * low + p * high, p * low + (1 - p) * high
@@ -316,11 +327,24 @@ def _views(pair: RandomizedBitsPair, scanned: tuple[int, ...]) -> tuple[BitsView
 def cloned(epsilon: Fraction, clients: int) -> TwoCountsPair:
     """The dominating pair of any ε₀-local randomizer whose reports are shuffled among `clients`.
 
-    Source: Feldman-McMillan-Talwar 2023, the stronger clone: each other client is a clone of the replaced one, holding
-    either value alike, with probability 2/(e^ε₀ + 1) in all.
+    Source: Feldman-McMillan-Talwar 2021: each other client is a clone of the replaced one, holding either value alike,
+    with probability e^-ε₀ in all. (The stronger clone of 2023, 2/(e^ε₀ + 1), has an erratum: it is proved for some
+    randomizers only.)
     """
-    lie = 1 / (exp_bounds(epsilon)[1] + 1)
-    return TwoCountsPair(clients - 1, 2 * lie, 1 - lie, lie)
+    above = exp_bounds(epsilon)[1]
+    lie = 1 / (above + 1)
+    return TwoCountsPair(clients - 1, 1 / above, 1 - lie, lie)
+
+
+def split_apart(odds: Fraction, apart: Fraction, clients: int) -> TwoCountsPair:
+    """The dominating pair of a randomizer with no report more than `odds` times likelier for one value than another,
+    where the likelier reports of each of two values have probability odds·`apart` for it and `apart` for the other.
+
+    Proof: for values 0 and 1, R₀ = odds·apart·Q₀ + apart·Q₁ + rest and R₁ with the roles exchanged, where
+    Q₀ ∝ (R₀ − R₁)⁺ and Q₁ ∝ (R₁ − R₀)⁺; and every value's R_i ≥ apart·(Q₀ + Q₁), as (r₀ − r₁)⁺/(odds − 1) ≤ r₀/odds ≤
+    r_i. So each other client holds one of the two, alike, with probability 2·apart.
+    """
+    return TwoCountsPair(clients - 1, 2 * apart, odds * apart, apart)
 
 
 def blanket_of_response(choices: int, lie: Fraction, clients: int) -> TwoCountsPair:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee
@@ -20,6 +21,7 @@ from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.local_mean import HybridResponse, WindowResponse, laplace_mean_error
 from discreet.mechanisms.local_reports import fitted
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT
+from discreet.queries.arrays import number_of
 from discreet.queries.space import Interval
 from discreet.rational import Number
 
@@ -128,7 +130,7 @@ class MeanSurvey:
 
     def places(self, values: Any) -> Any:
         """The numbers as the mechanism takes them: inside the range, and on its grid where it has one."""
-        inside = np.asarray(self.space.clamp(np.asarray(values)), dtype=np.float64)
+        inside = np.asarray(self.space.clamp(_numbers(values)), dtype=np.float64)
         if isinstance(self.mechanism, Each):
             return inside
         grid = self.mechanism.grid
@@ -142,6 +144,8 @@ class MeanSurvey:
         given = check_reports(reports)
         if isinstance(self.mechanism, Each):
             valid = _finite(reports)
+            far = float(max(abs(end) for end in self.space.ends)) + 60 * self._noise_scale  # beyond is nobody's noise
+            valid = valid[np.abs(valid) <= far]
             told = valid
         else:
             valid = self.mechanism.valid(reports)
@@ -152,6 +156,7 @@ class MeanSurvey:
             value=min(max(raw, float(self.space.ends[0])), float(self.space.ends[1])),
             raw=raw,
             guarantee=self.guarantee,
+            not_private=not samplers.is_private(),
             stddev=self.stddev / math.sqrt(total),
             reports=total,
             rejected=given - total,
@@ -160,11 +165,15 @@ class MeanSurvey:
         )
 
 
+def _numbers(values: Any) -> Any:
+    """Numbers, each read by itself; NaN for what is none, so that no error can tell."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return values
+    return np.array([number_of(value) for value in list(values)], dtype=np.float64)
+
+
 def _finite(reports: Any) -> Any:
-    try:
-        listed = np.asarray(reports, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument("reports must be the reports of this survey: numbers.") from None
-    if listed.ndim != 1:
+    listed = _numbers(reports)
+    if np.ndim(listed) != 1:
         raise InvalidArgument("reports must be the reports of this survey: one number each.")
     return listed[np.isfinite(listed)]

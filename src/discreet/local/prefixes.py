@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.ledger import Ledger
@@ -186,6 +187,7 @@ class HeavyHitters:
             value=dict(zip(names, np.clip(raw, 0, total).tolist(), strict=True)),
             raw=dict(zip(names, raw.tolist(), strict=True)),
             guarantee=self.guarantee,
+            not_private=not samplers.is_private(),
             reports=total,
             rejected=given - total,
             method="prefix",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -103,14 +106,23 @@ class Repeated:
         )
 
     def _permanent(self, value: Any) -> Any:
-        name = str(int(self.survey.places([value])[0]))
-        known = _read(self.memory) if isinstance(self.memory, Path) else self.memory
-        assert known is not None  # the caller has asked
-        if name not in known:
-            known[name] = self.survey.encode(value)
-            if isinstance(self.memory, Path):  # kept before it is told, or a crash would draw another
-                _write(self.memory, dict(known))
-        return known[name]
+        name = f"{self._digest}/{int(self.survey.places([value])[0])}"
+        if isinstance(self.memory, Path):
+            with _alone(self.memory):
+                known = _read(self.memory)
+                if name not in known:  # kept before it is told, or a crash would draw another
+                    _write(self.memory, known | {name: self.survey.encode(value)})
+                return _read(self.memory)[name]
+        assert self.memory is not None  # the caller has asked
+        if name not in self.memory:
+            self.memory[name] = self.survey.encode(value)
+        return self.memory[name]
+
+    @cached_property
+    def _digest(self) -> str:
+        """Which survey an answer belongs to: one that was drawn with less noise is never told for another."""
+        said = repr((self.survey.oracle, getattr(self.survey, "choices", None), self.survey.stated))
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
 
     # --- at the collector ------------------------------------------------------------------------------------
 
@@ -135,9 +147,22 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One process at a time: two would each draw an answer of their own."""
+    lock = os.open(path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
 def _write(path: Path, known: dict[str, Any]) -> None:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with part.open("w", encoding="utf-8") as file:
+    part.unlink(missing_ok=True)
+    # the answers of one person: nobody else reads them
+    with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
         json.dump(known, file)
         file.flush()
         os.fsync(file.fileno())

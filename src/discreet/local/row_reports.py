@@ -110,8 +110,8 @@ class Rows:
     def analyze(self, reports: Any) -> dict[str, Counted | Measured]:
         """The counts or the mean of each column, with error bars; each guarantee is the column's own share."""
         if not isinstance(reports, Mapping):
-            listed = list(reports)
-            if not all(isinstance(one, Mapping) and set(one) == set(self.columns) for one in listed):
+            listed = [one for one in reports if isinstance(one, Mapping) and set(one) == set(self.columns)]
+            if not listed:
                 raise InvalidArgument("reports must be those of these rows, with every column.")
             reports = {name: [one[name] for one in listed] for name in self.columns}
         if set(reports) != set(self.columns):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import samplers
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.ledger import Ledger
 from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, check_values, onto_simplex
@@ -113,6 +114,7 @@ class Sketch:
             value=dict(zip(names, shown.tolist(), strict=True)),
             raw=dict(zip(names, raw.tolist(), strict=True)),
             guarantee=self.guarantee,
+            not_private=not samplers.is_private(),
             reports=total,
             rejected=given - total,
             method=f"sketch, {self.method}",

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet import samplers
 from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
@@ -187,6 +188,7 @@ class Survey:
             value=dict(zip(names, shown.tolist(), strict=True)),
             raw=dict(zip(names, raw.tolist(), strict=True)),
             guarantee=self.guarantee,
+            not_private=not samplers.is_private(),
             reports=total,
             rejected=rejected,
             method=self.method,

@@ -15,8 +15,9 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.loss import LossDistribution
-from discreet.guarantees.shuffled_pairs import TwoCountsPair, blanket_of_response, cloned
+from discreet.guarantees.shuffled_pairs import TwoCountsPair, blanket_of_response, cloned, split_apart
 from discreet.guarantees.unit import row
+from discreet.mechanisms.frequency_oracle import FrequencyOracle
 from discreet.mechanisms.mechanism import meets, tidy
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.rational import check_count, exactly, significant
@@ -26,9 +27,10 @@ from discreet.rational import check_count, exactly, significant
 class Shuffled:
     """The reports of `clients` who each randomize their value with `local`, in a uniformly random order.
 
-    Promise: for a replaced client, the others being honest: by the privacy blanket for k-ary response, and by clones
-    for any other randomizer with a pure local ε. To whom sees who sent which report, the local guarantee is left.
-    Error: that of the local reports. Source: Feldman-McMillan-Talwar 2023; Balle et al. 2019; [L8.DEF].
+    Promise: for a replaced client, the others being honest: by the privacy blanket for k-ary response, by what two
+    values of a frequency oracle have in common, and by clones for any other randomizer with a pure local ε. To whom
+    sees who sent which report, the local guarantee is left.
+    Error: that of the local reports. Source: Feldman-McMillan-Talwar 2021; Balle et al. 2019; [L8.DEF].
 
     >>> from discreet.guarantees.guarantee import Approx
     >>> local = RandomizedResponse.for_guarantee(Pure(epsilon=2), choices=["a", "b", "c"])
@@ -56,6 +58,8 @@ class Shuffled:
     def _pair(self) -> TwoCountsPair:
         if isinstance(self.local, RandomizedResponse):
             return blanket_of_response(len(self.local.choices), exactly(self.local.lie), self.clients)
+        if isinstance(self.local, FrequencyOracle):
+            return split_apart(exactly(self.local.odds), self.local.apart, self.clients)
         epsilon = self.local_epsilon
         assert epsilon is not None  # checked when it was made
         return cloned(epsilon, self.clients)

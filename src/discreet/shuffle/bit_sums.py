@@ -25,10 +25,12 @@ from discreet.shuffle.protocol import Ints, Protocol, checked_goal, far_off, hon
 
 def bits_of(values: Any) -> NDArray[np.bool_]:
     """True and false, or 1 and 0; anything else counts as false, so that no error can tell."""
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise InvalidArgument("Give one bit for each client: a list, or an array with one dimension.")
-    return np.array([bool(one == 1) for one in array.tolist()]) if array.dtype.kind == "O" else array == 1
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        if values.ndim != 1:
+            raise InvalidArgument("Give one bit for each client: a list, or an array with one dimension.")
+        return np.asarray(values == 1)
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    return np.array([isinstance(one, int | float | np.number | np.bool_) and bool(one == 1) for one in listed])
 
 
 @dataclass(frozen=True, kw_only=True)

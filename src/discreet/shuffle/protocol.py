@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import samplers
 from discreet.door import through
-from discreet.errors import InvalidArgument, NotAllowed
+from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.loss import Factors, LossDistribution
@@ -111,7 +112,8 @@ class Protocol:
 
     def encode(self, value: Any) -> list[int]:
         """The messages of one client, on its own device."""
-        return [int(one) for one in self._reports([value])[0]]
+        sent = self._reports([value])[0]
+        return [int(one) for one in sent[samplers.permutation(len(sent))]]
 
     def encode_many(self, values: Any) -> Ints:
         """The messages of many clients, one client after another: for simulations and tests."""
@@ -149,8 +151,8 @@ class Protocol:
         if stated is not None and not meets(self.guarantee(), stated):
             raise InvalidArgument(f"The protocol does not keep {stated}: it promises {self.guarantee()}.")
         if not callable(messages):
-            known = np.asarray(list(messages) if not isinstance(messages, np.ndarray) else messages, dtype=np.int64)
-            messages = lambda: known.reshape(-1)  # noqa: E731
+            known = whole_messages(messages)
+            messages = lambda: known  # noqa: E731
             reports = known.size // self.messages if reports is None else reports
         if reports is None:
             raise InvalidArgument("Say of how many clients the messages are: reports=.")
@@ -171,7 +173,7 @@ class Protocol:
     def _draw(self, value: tuple[Any, int]) -> Any:
         """The estimate: the noise is in the messages."""
         messages, reports = value
-        whole = np.asarray(messages, dtype=np.int64).reshape(-1)
+        whole = whole_messages(messages)
         known = whole[(whole >= 0) & (whole < self.alphabet)]
         heard = min(reports, len(known) // self.messages)  # whose messages are none was not heard
         return self._estimate(np.bincount(known, minlength=self.alphabet), heard)
@@ -181,13 +183,14 @@ class Protocol:
         whole = self.guarantee()
         if ledger is None or ledger.rule.name not in ("basic", "advanced"):
             return whole
-        delta = min(Fraction(1, 10**9), exactly(getattr(ledger.rule.limit, "delta", 1)) / 10)
-        epsilon = exactly(whole.epsilon_at(delta=delta)) if delta else Fraction(0)
-        for tries in range(40):
-            stated = Approx(epsilon=significant(epsilon * (1 + Fraction(2**tries - 1, 10**7)), up=True), delta=delta)
-            if delta and meets(whole, stated):
-                return Approx(epsilon=stated.epsilon, delta=delta, protects=whole.protects, trust="shuffled")
-        return whole
+        delta = exactly(getattr(ledger.rule.limit, "delta", 0))
+        for share in (10**6, 10**4, 100, 10, 1):  # the least δ at which there is an ε
+            if delta and math.isfinite(epsilon := whole.epsilon_at(delta=delta / share)):
+                return _at(whole, exactly(epsilon), delta / share)
+        raise IncompatibleGuarantee(
+            "This ledger adds up ε and δ, and the poll keeps no ε at its δ. Give stated=dp.Approx(epsilon=…, delta=…), "
+            "or open a ledger with a larger δ or another rule."
+        )
 
     def described(self) -> dict[str, Any]:
         """All that a client must know, as plain values: the same for everyone who takes part."""
@@ -199,6 +202,26 @@ class Protocol:
         if set(described) != names:
             raise InvalidArgument(f"A shuffled {cls.kind} is described by {', '.join(sorted(names))}.")
         return cls(**{name: _read(value) for name, value in described.items()})
+
+
+def _at(whole: LossDistribution, epsilon: Fraction, delta: Fraction) -> Guarantee:
+    """(ε,δ) that the loss distribution keeps; ε and δ are each rounded up on grids of their own."""
+    for tries in range(40):
+        stated = Approx(epsilon=significant(epsilon * (1 + Fraction(2**tries - 1, 10**7)), up=True), delta=delta)
+        if meets(whole, stated):
+            return Approx(epsilon=stated.epsilon, delta=delta, protects=whole.protects, trust="shuffled")
+    return whole
+
+
+def whole_messages(messages: Any) -> Ints:
+    """Messages as whole numbers, each by itself; −1 for what is none."""
+    if isinstance(messages, np.ndarray) and messages.dtype.kind in "iu":
+        return np.where(messages.reshape(-1) < 2**62, messages.reshape(-1), -1).astype(np.int64)
+    if isinstance(messages, np.ndarray) and messages.dtype.kind != "O":
+        raise InvalidArgument("Messages are whole numbers: give what encode and encode_many made.")
+    listed = messages.reshape(-1).tolist() if isinstance(messages, np.ndarray) else list(messages)
+    whole = (int(one) if isinstance(one, int | np.integer) and -1 <= one < 2**62 else -1 for one in listed)
+    return np.fromiter(whole, dtype=np.int64, count=len(listed))
 
 
 def from_description(described: dict[str, Any]) -> Protocol:

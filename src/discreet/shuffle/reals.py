@@ -18,6 +18,7 @@ from discreet.guarantees.guarantee import Approx, Guarantee, gaussian_delta
 from discreet.guarantees.loss import Factors, LossDistribution
 from discreet.guarantees.shuffled_pairs import RandomizedBitsPair
 from discreet.mechanisms.mechanism import meets, tidy
+from discreet.queries.arrays import number_of
 from discreet.randomness import random_words
 from discreet.rational import Number, check_count, exactly, significant
 from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients
@@ -143,9 +144,12 @@ def rounded_to_steps(values: Any, low: Number, high: Number, steps: int) -> Ints
 
     What hides a number is noise that is added later, so that these coins need not be exact.
     """
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.ndim != 1:
-        raise InvalidArgument("Give one number for each client: a list, or an array with one dimension.")
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        if values.ndim != 1:
+            raise InvalidArgument("Give one number for each client: a list, or an array with one dimension.")
+        numbers = values.astype(np.float64)
+    else:
+        numbers = np.array([number_of(one) for one in list(values)], dtype=np.float64)
     first, last = float(exactly(low)), float(exactly(high))
     share = np.clip(np.nan_to_num((numbers - first) / (last - first), nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
     whole = np.floor(share * steps).astype(np.int64)

@@ -18,8 +18,11 @@ from discreet.guarantees.pairs import LaplacePair, ResponsePair
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.mechanism import tidy
 from discreet.rational import Number, check_count, check_positive, exactly, exp_bounds, significant
-from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients
+from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients, whole_messages
 from discreet.shuffle.reals import rounded_to_steps
+
+FEWEST, WIDEST = 19, 20_000
+"""The theorem is proved for so many clients; and noise of a larger scale than this takes too long to prepare."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,8 @@ class SplitAndMix(Protocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive(self.scale, "scale")
+        if exactly(self.scale) > WIDEST:
+            raise InvalidArgument(f"The noise has at most {WIDEST} steps: take fewer steps, or a larger ε.")
         for name in ("steps", "bits", "security"):
             check_count(getattr(self, name), name)
         if check_count(self.shares, "shares") < shares_for(honest_clients(self.minimum, self.honest), self):
@@ -107,7 +112,9 @@ class SplitAndMix(Protocol):
 
     def _draw(self, value: tuple[Any, int]) -> float:
         messages, reports = value
-        whole = np.asarray(messages, dtype=np.int64).reshape(-1)
+        if reports > self.clients * 5 // 4:
+            raise InvalidArgument("More clients reported than their sum has room for: nothing can be said of it.")
+        whole = whole_messages(messages)
         known = whole[(whole >= 0) & (whole < self.alphabet)]
         total = int(sum(int(block.sum()) for block in np.array_split(known, max(1, len(known) // 100)))) % self.alphabet
         steps = total - self.alphabet if total > self.alphabet * 3 // 4 else total  # a little below 0 is far above
@@ -121,8 +128,8 @@ class SplitAndMix(Protocol):
 
     @property
     def deviation(self) -> float:
-        scale = float(exactly(self.scale)) * self.clients / honest_clients(self.minimum, self.honest)
-        return math.sqrt(2 * scale**2 + self.clients / 4) * self._unit(self.clients)
+        parts = self.clients / honest_clients(self.minimum, self.honest)  # so many times the noise that is needed
+        return math.sqrt(2 * float(exactly(self.scale)) ** 2 * parts + self.clients / 4) * self._unit(self.clients)
 
     def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
         """Of the noise, at most as many times more as there are honest clients' parts; and Hoeffding for rounding."""
@@ -140,7 +147,7 @@ def shares_for(honest: int, protocol: SplitAndMix) -> int:
 
 
 def _shares(honest: int, security: int, bits: int) -> int:
+    if honest < FEWEST:
+        raise InvalidArgument(f"Split and mix needs at least {FEWEST} honest clients.")
     room = math.log2(honest) - math.log2(math.e)
-    if room <= 0.1:
-        raise InvalidArgument("Split and mix needs more honest clients: at least a few.")
     return math.ceil(2 + (2 * security + bits) / room)
