@@ -496,7 +496,7 @@ def test_above_threshold(monotone):
 
 
 def test_mutant_answers_without_noise(monkeypatch):
-    mutate(monkeypatch, dp.AboveThreshold, "_draw", "place + int(", "place + 0 * int(")
+    mutate(monkeypatch, dp.AboveThreshold, "_reaches", "place + int(", "place + 0 * int(")
     killed(check_above)
 
 
