@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,9 +18,9 @@ from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import LossDistribution
 from discreet.ledger import Ledger
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.mechanism import meets
+from discreet.mechanisms.mechanism import stated_at
 from discreet.queries.sensitivity import Sensitivity
-from discreet.rational import check_count, check_positive, exactly, significant
+from discreet.rational import check_count, check_positive, exactly
 from discreet.releases import Release
 
 COUNTED = 20
@@ -77,12 +77,7 @@ class Source:
         if self.ledger.rule.name not in ("basic", "advanced") or self.pure():
             return None
         delta = min(DELTA, exactly(getattr(self.ledger.rule.limit, "delta", 1)) / 10)
-        epsilon = exactly(guarantee.epsilon_at(delta=delta))
-        for tries in range(40):  # ε and δ are each rounded up on grids of their own
-            stated = Approx(epsilon=significant(epsilon * (1 + Fraction(2**tries - 1, 10**7)), up=True), delta=delta)
-            if meets(guarantee, stated):
-                return stated
-        return None
+        return stated_at(replace(guarantee, protects=None), delta)
 
 
 def source_of(sample: Any, ledger: Any, unprotected: Any) -> Source:

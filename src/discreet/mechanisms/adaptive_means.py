@@ -34,6 +34,13 @@ Kind = Literal["gaussian", "laplace"]
 _NOISES: dict[Kind, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
 
 
+def one_row(unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+    """How far a row that is added, removed or replaced moves a sum; a person has one, as rows must be independent."""
+    if check_count(rows_per_person, "rows_per_person") != 1:
+        raise InvalidArgument("Rows of one person are not independent: give one row for each person.")
+    return Sensitivity(1, "L1", unit, grain=QUANTUM)
+
+
 def of_size(scale: Any, size: int, kind: Kind) -> Gaussian | Laplace:
     """Noise on a sum over `size` rows that is so large on their mean."""
     if kind not in _NOISES:
@@ -68,10 +75,8 @@ class AdaptiveMeans:
             raise InvalidArgument("noise must be Gaussian or Laplace noise with step=2**-20.")
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
-        """One row, in sums; a person's rows are counted as one at most, as rows must be independent."""
-        if check_count(rows_per_person, "rows_per_person") != 1:
-            raise InvalidArgument("Rows of one person are not independent: give one row for each person.")
-        return Sensitivity(1, "L1", unit, grain=QUANTUM)
+        """One row, in sums."""
+        return one_row(unit, rows_per_person)
 
     def guarantee(self, sensitivity: Any = None) -> LossDistribution:
         """That of all questions together; by default for one added or removed row."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -11,7 +13,7 @@ from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.coordinates import stated_rho
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Renyi, ZeroConcentrated
 from discreet.queries.sensitivity import Sensitivity
-from discreet.rational import Number, exactly, significant
+from discreet.rational import SMALLEST_EPSILON, Number, exactly, significant
 
 M = TypeVar("M")
 TIGHT, TAUGHT = "tight", "taught"
@@ -71,6 +73,22 @@ def meets(drawn: Guarantee, asked: Guarantee) -> bool:
                 "Ask for ZeroConcentrated(rho=mu**2/2) or for Approx(epsilon=…, delta=…)."
             )
     raise InvalidArgument(f"A mechanism cannot be calibrated for {type(asked).__name__}. Ask for Pure or Approx.")
+
+
+def stated_at(guarantee: Guarantee, delta: Fraction) -> Approx | None:
+    """(ε,δ) that a guarantee keeps at this δ, for ledgers that add up nothing else; None where there is no such ε.
+
+    ε and δ are each rounded up on grids of their own: ε is raised until the guarantee surely keeps both.
+    """
+    least = guarantee.epsilon_at(delta=delta)
+    if not math.isfinite(least):
+        return None
+    for tries in range(40):
+        epsilon = significant(exactly(least) * (1 + Fraction(2**tries - 1, 10**7)), up=True)
+        stated = Approx(epsilon=max(epsilon, SMALLEST_EPSILON), delta=delta)
+        if meets(guarantee, stated):
+            return replace(stated, protects=guarantee.protects, trust=guarantee.trust, neighbors=guarantee.neighbors)
+    return None
 
 
 def least_noise(make: Callable[[Fraction], M], keeps: Callable[[M], bool], start: Fraction) -> M:

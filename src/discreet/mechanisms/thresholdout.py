@@ -22,7 +22,7 @@ from discreet.guarantees.generalization import (
 )
 from discreet.guarantees.loss import LossDistribution, compose
 from discreet.guarantees.unit import Unit, row
-from discreet.mechanisms.adaptive_means import QUANTUM, Kind, of_size
+from discreet.mechanisms.adaptive_means import QUANTUM, Kind, of_size, one_row
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.mechanism import plain_sensitivity, tidy
@@ -61,10 +61,8 @@ class Thresholdout:
             raise InvalidArgument("noise must be Gaussian or Laplace noise with step=2**-20.")
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
-        """One row, in sums; rows must be independent, so a person has one."""
-        if check_count(rows_per_person, "rows_per_person") != 1:
-            raise InvalidArgument("Rows of one person are not independent: give one row for each person.")
-        return Sensitivity(1, "L1", unit, grain=QUANTUM)
+        """One row, in sums."""
+        return one_row(unit, rows_per_person)
 
     def guarantee(self, sensitivity: Any = None) -> LossDistribution:
         """That of all guesses together; by default for one added or removed row."""

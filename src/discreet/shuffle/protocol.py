@@ -20,7 +20,7 @@ from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.loss import Factors, LossDistribution
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
-from discreet.mechanisms.mechanism import meets
+from discreet.mechanisms.mechanism import meets, stated_at
 from discreet.rational import Number, check_count, exactly, significant
 from discreet.releases import Release
 
@@ -185,8 +185,8 @@ class Protocol:
             return whole
         delta = exactly(getattr(ledger.rule.limit, "delta", 0))
         for share in (10**6, 10**4, 100, 10, 1):  # the least δ at which there is an ε
-            if delta and math.isfinite(epsilon := whole.epsilon_at(delta=delta / share)):
-                return _at(whole, exactly(epsilon), delta / share)
+            if delta and (stated := stated_at(whole, delta / share)) is not None:
+                return stated
         raise IncompatibleGuarantee(
             "This ledger adds up ε and δ, and the poll keeps no ε at its δ. Give stated=dp.Approx(epsilon=…, delta=…), "
             "or open a ledger with a larger δ or another rule."
@@ -202,15 +202,6 @@ class Protocol:
         if set(described) != names:
             raise InvalidArgument(f"A shuffled {cls.kind} is described by {', '.join(sorted(names))}.")
         return cls(**{name: _read(value) for name, value in described.items()})
-
-
-def _at(whole: LossDistribution, epsilon: Fraction, delta: Fraction) -> Guarantee:
-    """(ε,δ) that the loss distribution keeps; ε and δ are each rounded up on grids of their own."""
-    for tries in range(40):
-        stated = Approx(epsilon=significant(epsilon * (1 + Fraction(2**tries - 1, 10**7)), up=True), delta=delta)
-        if meets(whole, stated):
-            return Approx(epsilon=stated.epsilon, delta=delta, protects=whole.protects, trust="shuffled")
-    return whole
 
 
 def whole_messages(messages: Any) -> Ints:
