@@ -7,11 +7,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from discreet.door import through
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.words import quoted
+from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.ledger import Identity, Ledger, version_of
 from discreet.rational import check_epsilon
@@ -32,7 +32,7 @@ from discreet.sql.finding import (
     widest,
 )
 from discreet.sql.intervals import Columns
-from discreet.sql.measure import discovered, measured
+from discreet.sql.measure import check_printable, discovered, measured
 from discreet.sql.notes import error_of, goals, notes_on, written
 from discreet.sql.offers import priced
 from discreet.sql.plan import Question
@@ -48,7 +48,7 @@ class Database:
     """Tables under one ledger, asked in SQL."""
 
     def __init__(
-        self, schema: Schema, engine: DuckDB, ledger: Ledger, *, delta_per_question: Any = 0, policy: str = ""
+        self, schema: Schema, engine: Engine, ledger: Ledger, *, delta_per_question: Any = 0, policy: str = ""
     ) -> None:
         if ledger.protects != schema.unit:
             raise InvalidArgument(f"The ledger protects {ledger.protects!r}, but the policy says {schema.unit!r}.")
@@ -104,11 +104,11 @@ class Database:
         if within is not None:
             terms["epsilon"] = self._least_epsilon(asked, within, confidence, terms)
         if not number:
-            return self._priced(asked, terms)
+            return self._printable(self._priced(asked, terms))
         understood(asked.text, widest(self.schema, wanted))  # refused now, if it would be once bounds are found
         each = check_epsilon(epsilon) * share_of(number)
         terms["epsilon"] = check_epsilon(epsilon) - number * each
-        plan = self._priced(asked, terms)
+        plan = self._printable(self._priced(asked, terms))
         first = tuple(column_finding(self.schema, *one, each) for one in wanted)
         if wants_groups(asked):
             first = (*first, self._groups_finding(plan, each))
@@ -121,15 +121,24 @@ class Database:
         plan = Plan(question, bounds, cells, self._price(question, bounds, cells, terms), terms=terms)
         return replace(plan, price=self._chargeable(plan.price))
 
+    def _printable(self, plan: Plan) -> Plan:
+        """The plan, unless the engine has no words for it: that is refused here, before anything is charged."""
+        check_printable(plan.question, self.engine, self._enforced(plan))
+        return plan
+
+    def _enforced(self, plan: Plan) -> Bounds | None:
+        """The bounds that the engine sees to: where single rows are protected there are none."""
+        return None if plan.question.relation.person is None else plan.bounds
+
     def _price(self, question: Question, bounds: Bounds | None, cells: Cells | None, terms: Mapping[str, Any]) -> Price:
         spent = {name: terms[name] for name in ("epsilon", "delta", "weights")}
         return priced(question, self.schema.unit, bounds, _size(cells), **spent)
 
     def _frequency(self, relation: Relation, keys: tuple[Field, ...]) -> int:
         """How many rows of a public relation share their keys, at most."""
-        listed = ", ".join(quoted(key.id) for key in keys)
-        counts = f"SELECT count(*) AS n FROM ({rows_of(relation, self.engine.relations)}) GROUP BY {listed}"
-        return int(self.engine.rows(f"SELECT coalesce(max(n), 0) FROM ({counts})")[0][0])
+        listed = ", ".join(self.engine.words.quoted(key.id) for key in keys)
+        counts = f"SELECT count(*) AS n FROM ({rows_of(relation, self.engine)}) AS one GROUP BY {listed}"
+        return int(self.engine.rows(f"SELECT coalesce(max(n), 0) FROM ({counts}) AS one")[0][0])
 
     def _groups_finding(self, plan: Plan, epsilon: Fraction) -> Finding:
         assert plan.bounds is not None  # only people are in several groups
@@ -246,7 +255,7 @@ class Database:
 
     def _read(self, plan: Plan) -> Any:
         """The exact measures: the only place where data is read."""
-        enforced = None if plan.question.relation.person is None else plan.bounds
+        enforced = self._enforced(plan)
         if plan.cells is None:
             return discovered(plan.question, self.engine, enforced)
         return tuple(measured(plan.question, self.engine, enforced, plan.cells))
@@ -257,14 +266,14 @@ class Database:
         for table in relation.tables(owners=True):
             if table.version is not None:
                 versions.append(f"{table.name}: {table.version}")
-            elif isinstance(table.source, str) or hasattr(table.source, "__fspath__"):
+            elif self.engine.reads_files and isinstance(table.source, str | Path):
                 versions.append(f"{table.name}: {version_of(table.source)}")
             else:
                 return None
         return Identity(question=asked, data_version="; ".join(versions), policy=self.policy, arguments=arguments)
 
 
-def _with_public_values(schema: Schema, engine: DuckDB) -> Schema:
+def _with_public_values(schema: Schema, engine: Engine) -> Schema:
     """The schema with the values that public tables have: groups by them are declared."""
     tables = dict(schema.tables)
     for name, table in tables.items():
@@ -277,10 +286,11 @@ def _with_public_values(schema: Schema, engine: DuckDB) -> Schema:
     return replace(schema, tables=tables)
 
 
-def _listed(column: Column, table: Table, engine: DuckDB) -> Column:
+def _listed(column: Column, table: Table, engine: Engine) -> Column:
     if column.type not in ("text", "integer", "boolean", "date"):
         return column
-    shown = f"SELECT DISTINCT {quoted(column.name)} FROM {engine.relations[table.name]} LIMIT {LARGEST_DOMAIN + 1}"
+    name = engine.words.quoted(column.name)
+    shown = f"SELECT DISTINCT {name} FROM {engine.relations[table.name]} LIMIT {LARGEST_DOMAIN + 1}"
     found = sorted(value for (value,) in engine.rows(shown) if value is not None)
     return replace(column, choices=tuple(found)) if 0 < len(found) <= LARGEST_DOMAIN else column
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.database import Database
-from discreet.engines.words import few_of_each, quoted
+from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
 from discreet.functions.density import Density, process_for
 from discreet.guarantees.accuracy import Accuracy, check_confidence
@@ -334,14 +334,15 @@ def columns_of(database: Database, plan: Plan, names: list[str], kinds: Mapping[
     """The columns of the rows that are asked of, no more rows of one person than may be."""
     relation = plan.question.relation
     known = {field.name: field.id for field in relation.fields}  # ids: no name of a column can be one of the engine's
-    shown = ", ".join(quoted(known[name]) for name in names)
-    rows = f"({rows_of(relation, database.engine.relations)})"
+    words = database.engine.words
+    columns = [words.quoted(known[name]) for name in names]
+    shown, rows = ", ".join(columns), f"({rows_of(relation, database.engine)}) AS one"
     if relation.person is None or plan.bounds is None:
         text = f"SELECT {shown} FROM {rows}"
     else:
-        person = quoted(relation.person.id)
+        person = words.quoted(relation.person.id)
         own = f"SELECT {shown}, {person} AS person FROM {rows} WHERE {person} IS NOT NULL"
-        text = few_of_each(own, "person", plan.bounds.rows)
+        text = words.few_of_each(own, "person", plan.bounds.rows, columns)
     found = database.engine.table(text)
     return {name: _as_numbers(found.column(known[name]), kinds[name]) for name in names}
 

@@ -25,7 +25,7 @@ from discreet.sql.schema import AUTO, Column, Schema, Table, Type, implied_type
 
 if TYPE_CHECKING:
     from discreet.database import Database
-    from discreet.engines.duckdb import DuckDB
+    from discreet.engines.engine import Engine
 
 URLS = ("postgresql://", "postgres://")
 IN_MEMORY = ":memory:"
@@ -34,6 +34,7 @@ QUESTIONS = 1000
 _BOUNDS = ("rows_per_person", "groups_per_person", "rows_per_group")
 _TABLE = ("source", "public", "person", "through", *_BOUNDS, "version", "columns")
 _COLUMN = ("type", "between", "choices", "frequency")
+_ENGINES = {"duckdb": ("kind",), "postgres": ("kind", "url", "timeout")}
 _PYTHON: dict[Type, Any] = {"text": str, "integer": int, "number": int | float, "boolean": bool}
 _PYTHON |= {"date": datetime.date, "timestamp": datetime.datetime}
 
@@ -45,7 +46,9 @@ class Policy:
     `ledger` is a path, a URL or ":memory:", and `limit` what may be spent from it in all. `delta_per_question` is the δ
     that one question may use, for Gaussian noise; by default a thousandth of the limit's, and 0 under a pure limit. The
     columns of `tables` are those of which something is declared; the engine has all of them. It has their types, too,
-    but for private CSV and JSON files: there a type is declared, or that of the range or choices, or text.
+    but for private CSV and JSON files: there a type is declared, or that of the range or choices, or text. With the
+    engine "postgres", `url` says which database, `timeout` how many seconds one statement may take there, and sources
+    are tables with their schema, such as "public.visits".
     """
 
     unit: Unit
@@ -55,6 +58,8 @@ class Policy:
     rule: str | None = None
     delta_per_question: Any = None
     engine: str = "duckdb"
+    url: str | None = field(default=None, repr=False)  # it may hold a password
+    timeout: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, Unit) or not isinstance(self.limit, Guarantee):
@@ -70,9 +75,26 @@ class Policy:
             object.__setattr__(self, "delta_per_question", whole / QUESTIONS)
         if check_delta(self.delta_per_question, "delta_per_question") > whole:
             raise InvalidArgument("delta_per_question is above the ledger's delta. Lower it, or leave it out.")
-        if self.engine != "duckdb":
-            state = "comes later" if self.engine in ("spark", "postgres") else "is not known"
+        self._check_engine()
+
+    def _check_engine(self) -> None:
+        if self.engine not in ("duckdb", "postgres"):
+            state = "comes later" if self.engine == "spark" else "is not known"
             raise InvalidArgument(f'The engine {self.engine} {state}. Leave it out, or say kind = "duckdb".')
+        if self.engine == "duckdb":
+            if self.url is not None or self.timeout is not None:
+                raise InvalidArgument('[engine] has url or timeout, which are for kind = "postgres". Leave them out.')
+            return
+        if not isinstance(self.url, str) or not self.url.startswith(URLS):
+            raise InvalidArgument('[engine] needs the url of the database. Add it: url = "postgresql://host/database".')
+        if self.timeout is not None and not (type(self.timeout) is int and 1 <= self.timeout <= 86_400):
+            raise InvalidArgument("timeout of [engine] must be whole seconds from 1 to 86400, such as 600.")
+        for name, table in self.tables.items():
+            parts = table.source.split(".") if isinstance(table.source, str) else []
+            if len(parts) != 2 or not all(parts):
+                raise InvalidArgument(
+                    f'The source of {name} must be a table in PostgreSQL with its schema, such as "public.{name}".'
+                )
 
     def public_text(self) -> str:
         """What decides an answer beside the question and the data: the unit, and everything declared of the tables.
@@ -148,15 +170,18 @@ def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
     epsilon, delta = ledger["epsilon"], ledger.get("delta", 0)
     tables = _section(found.get("tables", {}), "tables")
     engine = {"kind": "duckdb", **_section(found.get("engine", {}), "engine")}
-    _section(engine, "engine", ("kind",) if engine["kind"] == "duckdb" else ("kind", "master", "url"))
+    _section(engine, "engine", _ENGINES.get(str(engine["kind"]), ("kind", "master", "url")))
+    files = None if engine["kind"] == "postgres" else folder
     return Policy(
         unit=_unit(_section(found.get("unit"), "unit", ("person", "row", "neighbors"))),
         limit=Approx(epsilon=epsilon, delta=delta) if check_delta(delta) else Pure(epsilon=epsilon),
-        tables={name: _table(name, table, folder) for name, table in tables.items()},
+        tables={name: _table(name, table, folder, files) for name, table in tables.items()},
         ledger=ledger["path"] if folder is None else _target(str(_text(ledger, "path", "ledger")), folder),
         rule=_text(ledger, "rule", "ledger"),
         delta_per_question=ledger.get("delta_per_question"),
         engine=engine["kind"],
+        url=engine.get("url"),
+        timeout=engine.get("timeout"),
     )
 
 
@@ -193,7 +218,7 @@ def _unit(section: Mapping[str, Any]) -> Unit:
     return Unit(column, section.get("neighbors", "add_or_remove"))
 
 
-def _table(name: str, words: Any, folder: Path | None) -> Table:
+def _table(name: str, words: Any, folder: Path | None, files: Path | None) -> Table:
     where = f"tables.{name}"
     section = _section(words, where, _TABLE)
     source = section.get("source")
@@ -212,7 +237,7 @@ def _table(name: str, words: Any, folder: Path | None) -> Table:
     return Table(
         name=name,
         columns=columns,
-        source=source if folder is None else str(folder.resolve() / Path(source).expanduser()),
+        source=source if files is None else str(files.resolve() / Path(source).expanduser()),
         public=public,
         person=person,
         through=_text(section, "through", where),
@@ -253,23 +278,35 @@ def connect(policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | N
     are charged to the account that the owner made for them (`ledger.for_analyst(name, limit=…)`), too.
     """
     from discreet.database import Database
-    from discreet.engines.duckdb import DuckDB
 
     known = policy if isinstance(policy, Policy) else load(policy)
-    for name, table in known.tables.items():
-        if isinstance(table.source, str | Path) and not Path(table.source).expanduser().exists():
-            raise InvalidArgument(f"The source of {name} is not there: {table.source}. Mend its path.")
-    tables = known.tables
-    engine = DuckDB(
-        {name: table.source for name, table in tables.items()},
-        types={name: _types(table, known.unit) for name, table in tables.items()},
-        sniffed=[n for n, t in tables.items() if t.public and not any(c.declared for c in t.columns.values())],
-    )
+    engine = _opened(known)
     schema = schema_of(known, engine)
     ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
     if analyst is not None:
         ledger = ledger.for_analyst(analyst)
     return Database(schema, engine, ledger, delta_per_question=known.delta_per_question, policy=known.public_text())
+
+
+def _opened(known: Policy) -> Engine:
+    """The engine that the policy names, on its sources."""
+    tables = known.tables
+    if known.engine == "postgres":
+        from discreet.engines.postgres import Postgres
+
+        assert known.url is not None  # checked when the policy was made
+        sources = {name: table.source for name, table in tables.items()}
+        return Postgres(known.url, sources, **({} if known.timeout is None else {"timeout": known.timeout}))
+    from discreet.engines.duckdb import DuckDB
+
+    for name, table in tables.items():
+        if isinstance(table.source, str | Path) and not Path(table.source).expanduser().exists():
+            raise InvalidArgument(f"The source of {name} is not there: {table.source}. Mend its path.")
+    return DuckDB(
+        {name: table.source for name, table in tables.items()},
+        types={name: _types(table, known.unit) for name, table in tables.items()},
+        sniffed=[n for n, t in tables.items() if t.public and not any(c.declared for c in t.columns.values())],
+    )
 
 
 def _types(table: Table, unit: Unit) -> dict[str, str]:
@@ -280,7 +317,7 @@ def _types(table: Table, unit: Unit) -> dict[str, str]:
     return types
 
 
-def schema_of(policy: Policy, engine: DuckDB) -> Schema:
+def schema_of(policy: Policy, engine: Engine) -> Schema:
     """The policy's tables with all of their columns, typed as the engine says."""
     tables = {name: _completed(table, engine.columns(name), policy.unit) for name, table in policy.tables.items()}
     return Schema(unit=policy.unit, tables=tables)

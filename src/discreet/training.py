@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from discreet.database import Database
 from discreet.distributions import EPOCH, columns_of, day_of, rows_of_one
-from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.queries.arrays import number_of
@@ -123,8 +122,8 @@ def compared(database: Database, plan: Plan) -> dict[str, NDArray[Any]]:
 def independent_rows(database: Database, plan: Plan) -> int:
     """How many rows there are, or people who have one."""
     relation = plan.question.relation
-    counted = "*" if relation.person is None else f"DISTINCT {quoted(relation.person.id)}"
-    text = f"SELECT COUNT({counted}) AS n FROM ({rows_of(relation, database.engine.relations)})"
+    counted = "*" if relation.person is None else f"DISTINCT {database.engine.words.quoted(relation.person.id)}"
+    text = f"SELECT COUNT({counted}) AS n FROM ({rows_of(relation, database.engine)}) AS one"
     return int(database.engine.table(text).column("n")[0].as_py())
 
 

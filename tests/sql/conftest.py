@@ -189,7 +189,11 @@ class Clinic:
             )
             for name in data
         }
-        return Database(Schema(unit=unit, tables=tables), DuckDB(data), open_ledger(unit))
+        return Database(Schema(unit=unit, tables=tables), self.engine(data), open_ledger(unit))
+
+    def engine(self, data: Mapping[str, pa.Table]) -> Any:
+        """Where the rows are."""
+        return DuckDB(data)
 
     def true_rows(self, text: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """What plain DuckDB says."""

@@ -333,7 +333,7 @@ def test_moments_are_around_one_center(between):
 def test_sum_and_mean_are_added_up_once(unit):
     """SUM and AVG of one column need one column of whole numbers, one count and one sum of it."""
     asked = Ranged((0, 100), "number", unit, "SELECT COUNT(*) AS n, SUM(v) AS s, AVG(v) AS m FROM t")
-    statement = Statement(asked.plan.question, asked.database.engine.relations, asked.plan.bounds, 1).additive()
+    statement = Statement(asked.plan.question, asked.database.engine, asked.plan.bounds, 1).additive()
     assert [statement.count(part) for part in ("AS v0", "AS v1", "sum(v0)", "count(v0)")] == [1, 0, 1, 1]
     _, total, count, mean = asked.measured([1.0, 50.0, None, 99.5])
     assert mean[0] == total[0] - 50 * 2**24 * count[0]

@@ -55,7 +55,7 @@ def database(left, right, most, unit=ROW, public=(("x", "X"), ("y", "Y"), ("y", 
 
 def joined(asked, text):
     question = understood(text, asked.schema)
-    found = asked.engine.rows(rows_of(question.relation, asked.engine.relations))
+    found = asked.engine.rows(rows_of(question.relation, asked.engine))
     return question, Counter(found)
 
 

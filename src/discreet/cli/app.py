@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet._version import __version__
-from discreet.engines.duckdb import EngineFailed
+from discreet.engines.engine import EngineFailed
 from discreet.errors import (
     BudgetExhausted,
     DiscreetError,

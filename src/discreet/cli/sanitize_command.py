@@ -241,9 +241,11 @@ def _check_unit(unit: Unit) -> None:
 def released(database: Database, table: Table, copy: Copy, *, key: str | None = None) -> Release:
     """The randomized columns, by the one door: charged before a row is read."""
     asked = f"sanitize {table.name}: {', '.join(one.column.name for one in copy.columns)}"
-    mechanism = copy.mechanism
+    mechanism, engine = copy.mechanism, database.engine
+    if not isinstance(engine, DuckDB):
+        raise NotAllowed("A sanitized copy is made from files and tables in memory only. Export the table to Parquet.")
     return through(
-        lambda: copy.read(database.engine, table.name),
+        lambda: copy.read(engine, table.name),
         mechanism,
         mechanism.guarantee(None),
         ledger=database.ledger,

@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from discreet.engines import words
+from discreet.engines.engine import EngineFailed as EngineFailed
+from discreet.engines.engine import Words
 from discreet.engines.text_files import Csv, JsonLines, TextSource
 from discreet.engines.words import listed, quoted, quoted_text
-from discreet.errors import DiscreetError, InvalidArgument
+from discreet.errors import InvalidArgument
 
 _JSON = (".json", ".jsonl", ".ndjson")
 FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"} | dict.fromkeys(_JSON, "read_json")
@@ -39,16 +42,14 @@ _ODD = {
 _UNSAFE_OPTIMIZERS = ("common_subexpressions", "type_pushdown", "scalar_fn_pushdown")
 
 
-class EngineFailed(DiscreetError):
-    """The engine could not answer. Its own words are not passed on: they may quote values."""
-
-
 class DuckDB:
     """One connection to an embedded database, on sources fixed when it is opened.
 
     A CSV or JSON source has no types of its own: its columns are text, but for those that `types` names. Only where a
     source is listed in `sniffed` are they guessed from the rows, which is for public tables and for their owner.
     """
+
+    reads_files = True
 
     def __init__(
         self,
@@ -74,6 +75,11 @@ class DuckDB:
         for name in sources.keys() - self._texts.keys():
             self.relations[name] = self._plainly_typed(self.relations[name])
         self._lock_down(paths)
+
+    @property
+    def words(self) -> Words:
+        """DuckDB's own."""
+        return words
 
     def _source(self, name: str, source: Any, *, sniffed: bool) -> tuple[str, list[str]]:
         """How a source is written in FROM, and the files it reads."""

@@ -103,6 +103,16 @@ TYPES = {
 }
 
 
+def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, detail: str = "") -> str:
+    """An operation on printed values. DuckDB needs no types to print it."""
+    return WORDS[op].format(*args, all=", ".join(args), detail=detail)
+
+
+def equal_as(first: str, second: str, kind: str) -> str:
+    """That two columns are equal as one type."""
+    return f"(TRY_CAST({first} AS {TYPES[kind]}) = TRY_CAST({second} AS {TYPES[kind]}))"
+
+
 def total(value: str) -> str:
     """A value that is NULL where it cannot be computed: no row can stop a question."""
     return f"TRY({value})"
@@ -113,12 +123,22 @@ def exact_sum(value: str) -> str:
     return f"sum({value})"
 
 
+def square(value: str) -> str:
+    """The square of a whole number of steps."""
+    return f"{value} * {value}"
+
+
+def scaled(total: str, most: int, rows: str) -> str:
+    """A whole number times `most` over `rows`, rounded towards 0."""
+    return f"{total} * {most} // {rows}"
+
+
 def moved_sum(total: str, rows: str, shift: int) -> str:
     """The exact sum of values that are all moved by so much."""
     return f"{total} + CAST({shift} AS HUGEINT) * {rows}"
 
 
-def distance(value: str, center: Fraction) -> str:
+def distance(value: str, center: Fraction, kind: str = "number") -> str:
     """How far a number lies from the center; NULL where it is no number.
 
     Promise: nothing is known of it in advance. An engine that believes the statistics of a file leaves out comparisons
@@ -149,11 +169,28 @@ def random_rank(person: str, by: Sequence[str], seed: int) -> str:
     return f"row_number() OVER (PARTITION BY {person} ORDER BY {order})"
 
 
-def few_of_each(rows: str, key: str, most: int) -> str:
-    """Rows, at most so many of them with the same key, chosen at random."""
-    drawn = f"WITH drawn AS MATERIALIZED (SELECT *, random() AS draw FROM ({rows}))"
+def among(rows: str, others: str) -> str:
+    """The rows of people who are in `others`."""
+    return f"{rows} SEMI JOIN {others} USING (person)"
+
+
+def apart(rows: str, others: str) -> str:
+    """The rows of people who are not in `others`."""
+    return f"{rows} ANTI JOIN {others} USING (person)"
+
+
+def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
+    """The rows `one` whose names are the same as in one of the pairs."""
+    same = " AND ".join(f"one.{name} IS NOT DISTINCT FROM other.{name}" for name in names)
+    return f"{rows} AS one SEMI JOIN {pairs} AS other ON {same}"
+
+
+def few_of_each(rows: str, key: str, most: int, columns: Sequence[str]) -> str:
+    """These columns of rows, at most so many of them with the same key, chosen at random."""
+    drawn = f"WITH drawn AS MATERIALIZED (SELECT *, random() AS draw FROM ({rows}) AS one)"
     rank = f"row_number() OVER (PARTITION BY {key} ORDER BY draw)"
-    return f"{drawn} SELECT * EXCLUDE (draw, place) FROM (SELECT *, {rank} AS place FROM drawn) WHERE place <= {most}"
+    ranked = f"SELECT *, {rank} AS place FROM drawn"
+    return f"{drawn} SELECT {', '.join(columns)} FROM ({ranked}) AS one WHERE place <= {most}"
 
 
 def one_of_each(rows: str, key: str, value: str) -> str:
@@ -177,7 +214,7 @@ def year_bin(value: str, first: int, last: int) -> str:
     return total(f"CASE WHEN {year} IS NULL THEN NULL ELSE {inside} END")
 
 
-def of_person(aggregate: str, value: str, kind: str) -> str:
+def of_person(aggregate: str, value: str, kind: str, of: str = "number") -> str:
     """An aggregate of one person's rows: it never fails, and is NULL where it does not fit its type."""
     if aggregate in ("count", "min", "max"):
         return f"{aggregate}({value})"

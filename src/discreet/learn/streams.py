@@ -136,7 +136,7 @@ def _engine_errors() -> tuple[type[BaseException], ...]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """What an engine says when it fails stays here."""
-    from discreet.engines.duckdb import EngineFailed
+    from discreet.engines.engine import EngineFailed
 
     try:
         yield

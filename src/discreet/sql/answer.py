@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.words import quoted
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.rational import exactly
 from discreet.releases import Release
@@ -173,12 +172,13 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
         named = {o.name: few.column(o.expr.field.id) for o in question.outputs if isinstance(o.expr, Ref)}
         return few.column("place").to_numpy(), named
     engine = DuckDB({"noisy": cells})
-    shown = [f"{safe(output.expr)} AS {quoted(output.name)}" for output in question.outputs]
+    words, quoted = engine.words, engine.words.quoted
+    shown = [f"{safe(output.expr, words)} AS {quoted(output.name)}" for output in question.outputs]
     text = f"SELECT place AS {quoted(_PLACE)}, {', '.join(shown)} FROM {engine.relations['noisy']}"
     if question.having is not None:
-        text += f" WHERE {safe(question.having)}"
+        text += f" WHERE {safe(question.having, words)}"
     orders = [
-        f"{safe(o.expr)} {'DESC' if o.descending else 'ASC'} NULLS {'FIRST' if o.nulls_first else 'LAST'}"
+        f"{safe(o.expr, words)} {'DESC' if o.descending else 'ASC'} NULLS {'FIRST' if o.nulls_first else 'LAST'}"
         for o in question.order
     ]
     text += f" ORDER BY {', '.join([*orders, 'place'])}"

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.engines import words as engine
+from discreet.engines.engine import Engine, Words
 from discreet.sql.expressions import Expr, has_number
 from discreet.sql.plan import Measure, Question
 from discreet.sql.rows import rows_of, safe
@@ -32,10 +32,11 @@ class Bounds:
 class Statement:
     """The statements that compute the measures of a question."""
 
-    def __init__(self, question: Question, sources: dict[str, str], bounds: Bounds | None, seed: int) -> None:
+    def __init__(self, question: Question, engine: Engine, bounds: Bounds | None, seed: int) -> None:
         self.question, self.bounds, self.seed = question, bounds, seed
+        self.words = engine.words
         self.keys = [f"k{n}" for n in range(len(question.keys))]
-        self.steps: list[tuple[str, str]] = [("source", rows_of(question.relation, sources))]
+        self.steps: list[tuple[str, str]] = [("source", rows_of(question.relation, engine))]
         self.flags = _Named("w")
         self.numbers = _Named("x")
         self.values_of = _Named("v")
@@ -45,9 +46,9 @@ class Statement:
         """Each row with its person, its keys, and what it adds to each measure; only rows of declared groups."""
         question, person = self.question, self.question.relation.person
         keys = zip(self.keys, question.keys, strict=True)
-        columns = [f"{engine.group_key(safe(key.expr), key.expr.type)} AS {name}" for name, key in keys]
+        columns = [f"{self.words.group_key(safe(key.expr, self.words), key.expr.type)} AS {name}" for name, key in keys]
         if person is not None:
-            columns.append(f"{engine.quoted(person.id)} AS person")
+            columns.append(f"{self.words.quoted(person.id)} AS person")
         values = [self._value(measure) for measure in question.measures]
         # where all that is asked of a row is that it has a value, the value says so itself
         self.plain = {m.where: v for m, v in zip(question.measures, values, strict=True) if _is_plain(m)}
@@ -55,31 +56,33 @@ class Statement:
         columns += [*self.flags.columns(), *self.numbers.columns()]
         self.steps.append(("prepared", f"SELECT {', '.join(columns) or '1 AS one'} FROM source"))
         named = zip(self.keys, question.keys, strict=True)
-        conditions = [_member(name, key.domain) for name, key in named if key.domain]
+        conditions = [_member(name, key.domain, self.words) for name, key in named if key.domain]
         if person is not None:
             conditions.append("person IS NOT NULL")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         whose = [*self.keys, *(["person"] if person is not None else []), *self.flags.names.values()]
         columns = [*whose, *self.values_of.columns()]
         self.steps.append(("declared", f"SELECT {', '.join(columns) or '1 AS one'} FROM prepared{where}"))
+        self.columns = [*whose, *self.values_of.names.values()]
         self.rows = "declared"
 
     def _flag(self, measure: Measure) -> str:
         """The column that says which rows count, by being true or not NULL; empty when all do."""
         if measure.where is None:
             return ""
-        return self.plain.get(measure.where) or self.flags.name(f"coalesce({safe(measure.where)}, FALSE)")
+        return self.plain.get(measure.where) or self.flags.name(f"coalesce({safe(measure.where, self.words)}, FALSE)")
 
     def _value(self, measure: Measure) -> str:
         if measure.value is None:
             return ""
-        value = safe(measure.value)
+        value = safe(measure.value, self.words)
         if measure.kind == "distinct":
             return self.values_of.name(self.numbers.name(value))
         shift = _shift(measure)
-        number = self.numbers.name(engine.distance(value, measure.center - shift * measure.step))
+        center = measure.center - shift * measure.step
+        number = self.numbers.name(self.words.distance(value, center, measure.value.type))
         ends = measure.lowest + shift, measure.highest + shift
-        return self.values_of.name(engine.clamped_steps(number, measure.step, *ends))
+        return self.values_of.name(self.words.clamped_steps(number, measure.step, *ends))
 
     def _query(self, last: str) -> str:
         steps = ", ".join(
@@ -103,12 +106,12 @@ class Statement:
                 total = totals.name(self._total(measure, *self.parts[number], pairs))
                 if shift := _shift(measure):
                     rows = totals.name(self._total(Measure("count"), *self.parts[number], pairs))
-                    total = engine.moved_sum(total, rows, -shift)
+                    total = self.words.moved_sum(total, rows, -shift)
                 shown.append(f"{total} AS m{number}")
         kept = self.rows
         if self.bounds is not None:
             self.steps.append(("pairs", self._grouped(pairs.columns(), self.rows, ["person", *self.keys])))
-            kept = self._bounded_groups("pairs")
+            kept = self._bounded_groups("pairs", ["person", *self.keys, *pairs.names.values()])
         self.steps.append(("totals", self._grouped(totals.columns(), kept, self.keys)))
         return self._query(f"SELECT {', '.join(shown)} FROM totals")
 
@@ -119,15 +122,19 @@ class Statement:
         highest; as both are whole, rounding a scaled sum towards 0 keeps it there, and so does moving it afterwards.
         """
         if self.bounds is None:
-            return f"coalesce({_summed(value, measure, flag)}, 0)" if measure.kind == "sum" else _count(flag)
+            return f"coalesce({self._summed(value, measure, flag)}, 0)" if measure.kind == "sum" else _count(flag)
         count, most = pairs.name(_count(flag)), self.bounds.per_group
         if measure.kind == "people":
-            return f"count(*) FILTER ({count} > 0)"
+            return f"count(*) FILTER (WHERE {count} > 0)"
         if measure.kind == "count":
-            return f"coalesce({engine.exact_sum(f'least({count}, {most})')}, 0)"
-        summed = pairs.name(_summed(value, measure, flag))
-        scaled = f"CASE WHEN {count} > {most} THEN {summed} * {most} // {count} ELSE {summed} END"
-        return f"coalesce({engine.exact_sum(scaled)}, 0)"
+            return f"coalesce({self.words.exact_sum(f'least({count}, {most})')}, 0)"
+        summed = pairs.name(self._summed(value, measure, flag))
+        scaled = self.words.scaled(summed, most, count)
+        fitting = f"CASE WHEN {count} > {most} THEN {scaled} ELSE {summed} END"
+        return f"coalesce({self.words.exact_sum(fitting)}, 0)"
+
+    def _summed(self, value: str, measure: Measure, flag: str) -> str:
+        return self.words.exact_sum(value if measure.power == 1 else self.words.square(value)) + _filtered(flag)
 
     # --- bounds -------------------------------------------------------------------------------------------
 
@@ -137,32 +144,33 @@ class Statement:
         most = self.bounds.rows
         if not self.keys or self.bounds.groups * self.bounds.per_group <= most:
             return
-        rank = "row_number() OVER (PARTITION BY person ORDER BY draw)"
+        rank, columns = "row_number() OVER (PARTITION BY person ORDER BY draw)", ", ".join(self.columns)
         self.steps += [
             ("many_rows", f"SELECT person FROM declared GROUP BY person HAVING count(*) > {most}"),
-            ("drawn", "SELECT *, random() AS draw FROM declared SEMI JOIN many_rows USING (person)"),
+            ("drawn", f"SELECT *, random() AS draw FROM {self.words.among('declared', 'many_rows')}"),
+            ("ranked_rows", f"SELECT *, {rank} AS place FROM drawn"),
             (
                 "bounded",
-                "SELECT * FROM declared ANTI JOIN many_rows USING (person) UNION ALL "
-                f"SELECT * EXCLUDE (draw, place) FROM (SELECT *, {rank} AS place FROM drawn) WHERE place <= {most}",
+                f"SELECT {columns} FROM {self.words.apart('declared', 'many_rows')} UNION ALL "
+                f"SELECT {columns} FROM ranked_rows WHERE place <= {most}",
             ),
         ]
         self.rows = "bounded"
 
-    def _bounded_groups(self, pairs: str) -> str:
+    def _bounded_groups(self, pairs: str, columns: list[str]) -> str:
         """Pairs of person and group, at most so many of one person, chosen at random."""
         assert self.bounds is not None
         most = self.bounds.groups
         if not self.keys or (self.rows == "bounded" and most >= self.bounds.rows):
             return pairs
-        rank = engine.random_rank("person", self.keys, self.seed)
+        rank, shown = self.words.random_rank("person", self.keys, self.seed), ", ".join(columns)
         self.steps += [
             ("many_groups", f"SELECT person FROM {pairs} GROUP BY person HAVING count(*) > {most}"),
+            ("ranked_groups", f"SELECT *, {rank} AS place FROM {self.words.among(pairs, 'many_groups')}"),
             (
                 "kept",
-                f"SELECT * FROM {pairs} ANTI JOIN many_groups USING (person) UNION ALL "
-                f"SELECT * EXCLUDE (place) FROM (SELECT *, {rank} AS place FROM {pairs} "
-                f"SEMI JOIN many_groups USING (person)) WHERE place <= {most}",
+                f"SELECT {shown} FROM {self.words.apart(pairs, 'many_groups')} UNION ALL "
+                f"SELECT {shown} FROM ranked_groups WHERE place <= {most}",
             ),
         ]
         return "kept"
@@ -189,8 +197,7 @@ class Statement:
         source = f"{self.rows} AS one"
         if self.keys:
             self.steps.append(("pairs", f"SELECT DISTINCT {', '.join(whose)} FROM {self.rows}"))
-            same = " AND ".join(f"one.{name} IS NOT DISTINCT FROM other.{name}" for name in whose)
-            source += f" SEMI JOIN {self._bounded_groups('pairs')} AS other ON {same}"
+            source = self.words.paired(self.rows, self._bounded_groups("pairs", whose), whose)
         unique = "DISTINCT " if measure.kind == "distinct" else ""
         shown = ", ".join([*(f"one.{name}" for name in whose), f"one.{value} AS value"])
         rank = f"row_number() OVER (PARTITION BY {', '.join(whose)} ORDER BY draw)"
@@ -244,7 +251,7 @@ _FARTHEST = 2**40
 
 def _filtered(flag: str) -> str:
     """Restrict a sum to the rows that count; values that are NULL add nothing anyway."""
-    return f" FILTER ({flag})" if flag.startswith("w") else ""
+    return f" FILTER (WHERE {flag})" if flag.startswith("w") else ""
 
 
 def _count(flag: str) -> str:
@@ -255,11 +262,7 @@ def _counted(flag: str) -> str:
     return f"n_{flag or 'all'}"
 
 
-def _summed(value: str, measure: Measure, flag: str) -> str:
-    return engine.exact_sum(value if measure.power == 1 else f"{value} * {value}") + _filtered(flag)
-
-
-def _member(name: str, domain: tuple[Any, ...]) -> str:
+def _member(name: str, domain: tuple[Any, ...], words: Words) -> str:
     """Whether a key has a declared value."""
     known = [value for value in domain if value is not None]
     null = f"{name} IS NULL" if len(known) < len(domain) else ""
@@ -267,5 +270,5 @@ def _member(name: str, domain: tuple[Any, ...]) -> str:
     if whole and len(known) == max(known) - min(known) + 1:
         inside = f"{name} BETWEEN {min(known)} AND {max(known)}"
     else:
-        inside = f"{name} IN ({', '.join(map(engine.literal, known))})" if known else ""
+        inside = f"{name} IN ({', '.join(map(words.literal, known))})" if known else ""
     return f"({' OR '.join(part for part in (inside, null) if part)})"

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.engines import words
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.engine import Engine
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.combine import Composed
@@ -50,7 +49,7 @@ class Finding:
 
     what: str
     of: Relation
-    read: Callable[[DuckDB], Any]
+    read: Callable[[Engine], Any]
     mechanism: Any
     sensitivity: Any
     value: Callable[[Any], Any]
@@ -108,8 +107,8 @@ def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> Finding:
     noise = _whole(bound, epsilon)
     least = float(noise.error(SURE, values=len(bins)))
 
-    def read(engine: DuckDB) -> Any:
-        found = dict(engine.rows(_binned(relation, column, engine.relations)))
+    def read(engine: Engine) -> Any:
+        found = dict(engine.rows(_binned(relation, column, engine)))
         return np.array([found.get(bin, 0) for bin in bins], dtype=np.int64)
 
     def value(noisy: Any) -> tuple[Any, Any]:
@@ -126,23 +125,21 @@ def _bins(column: Column) -> range:
     return range(first - last, last - first + 1)
 
 
-def _binned(relation: Relation, column: Column, sources: dict[str, str]) -> str:
+def _binned(relation: Relation, column: Column, engine: Engine) -> str:
     """How many people (or rows) have a value in each bin."""
     field = next(field for field in relation.fields if field.name == column.name)
+    words = engine.words
     name = words.quoted(field.id)
     if column.type in ("date", "timestamp"):
         bin = words.year_bin(name, YEARS[0], YEARS[-1])
     else:
         bin = words.octave_bin(name, *OCTAVES[column.type])
-    rows = f"SELECT {bin} AS bin{_whose(relation)} FROM ({rows_of(relation, sources)})"
-    rows = f"SELECT * FROM ({rows}) WHERE bin IS NOT NULL"
+    whose = "" if relation.person is None else f", {words.quoted(relation.person.id)} AS person"
+    rows = f"SELECT {bin} AS bin{whose} FROM ({rows_of(relation, engine)}) AS one"
+    rows = f"SELECT * FROM ({rows}) AS one WHERE bin IS NOT NULL"
     if relation.person is not None:
         rows = words.one_of_each(f"{rows} AND person IS NOT NULL", "person", "bin")
-    return f"SELECT bin, count(*) FROM ({rows}) GROUP BY bin"
-
-
-def _whose(relation: Relation) -> str:
-    return "" if relation.person is None else f", {words.quoted(relation.person.id)} AS person"
+    return f"SELECT bin, count(*) FROM ({rows}) AS one GROUP BY bin"
 
 
 def _ends(column: Column, seen: list[int]) -> tuple[Any, Any]:
@@ -175,10 +172,10 @@ def _frequency(schema: Schema, origin: Origin, epsilon: Fraction) -> Finding:
     noise = _whole(bound, epsilon)
     margin = float(noise.error(0.95))
 
-    def read(engine: DuckDB) -> Any:
-        key = words.quoted(origin[1])
+    def read(engine: Engine) -> Any:
+        key = engine.words.quoted(origin[1])
         counts = f"SELECT count(*) AS n FROM {engine.relations[origin[0]]} WHERE {key} IS NOT NULL GROUP BY {key}"
-        return np.array([engine.rows(f"SELECT coalesce(max(n), 0) FROM ({counts})")[0][0]], dtype=np.int64)
+        return np.array([engine.rows(f"SELECT coalesce(max(n), 0) FROM ({counts}) AS one")[0][0]], dtype=np.int64)
 
     def value(noisy: Any) -> int:
         return max(1, int(np.asarray(noisy)[0]) + math.ceil(margin))
@@ -215,9 +212,9 @@ def groups_finding(
     noise = Composed(mechanisms=(_whole(people, epsilon / 2), _whole(rows, epsilon / 2)))
     least = float(noise.mechanisms[0].error(0.95, values=most))
 
-    def read(engine: DuckDB) -> Any:
+    def read(engine: Engine) -> Any:
         plain = replace(question, measures=(Measure("count"),), aggregates=(), outputs=())
-        statement = _Spread(plain, engine.relations, bounds, random_integer(62))
+        statement = _Spread(plain, engine, bounds, random_integer(62))
         found = {groups: (count, total) for groups, count, total in engine.rows(statement.spread(most))}
         counts = np.array([found.get(groups, (0, 0))[0] for groups in range(1, most + 1)], dtype=np.int64)
         return counts, np.array([sum(int(total) for _, total in found.values())], dtype=np.int64)
@@ -237,15 +234,16 @@ class _Spread(Statement):
     def spread(self, most: int) -> str:
         """How many people have so many groups, and how many rows they have, each at most as many as one may have."""
         assert self.bounds is not None
+        total = self.words.exact_sum("n")
         self.steps += [
             ("pairs", self._grouped(["count(*) AS n"], self.rows, ["person", *self.keys])),
             (
                 "people",
-                f"SELECT least(count(*), {most}) AS groups, least({words.exact_sum('n')}, {self.bounds.rows}) AS n "
-                "FROM pairs GROUP BY person",
+                f"SELECT least(count(*), {most}) AS groups, least({total}, {self.bounds.rows}) AS n FROM pairs "
+                "GROUP BY person",
             ),
         ]
-        return self._query(f"SELECT groups, count(*), {words.exact_sum('n')} FROM people GROUP BY groups")
+        return self._query(f"SELECT groups, count(*), {total} FROM people GROUP BY groups")
 
 
 def _best(

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.engine import Engine
 from discreet.randomness import random_integer
 from discreet.sql.cells import Cells
 from discreet.sql.compile import Bounds, Statement
 from discreet.sql.plan import Measure, Question
 
 
-def measured(question: Question, engine: DuckDB, bounds: Bounds | None, cells: Cells) -> list[Any]:
+def measured(question: Question, engine: Engine, bounds: Bounds | None, cells: Cells) -> list[Any]:
     """For each measure the whole numbers of all cells; for a quantile the values in each cell."""
     seed = random_integer(62)
 
     def statement() -> Statement:
-        return Statement(question, engine.relations, bounds, seed)
+        return Statement(question, engine, bounds, seed)
 
     found: list[Any] = [None] * len(question.measures)
     width = len(question.keys)
@@ -50,7 +50,7 @@ def measured(question: Question, engine: DuckDB, bounds: Bounds | None, cells: C
     return found
 
 
-def discovered(question: Question, engine: DuckDB, bounds: Bounds | None) -> tuple[dict[Any, int], dict[Any, Any]]:
+def discovered(question: Question, engine: Engine, bounds: Bounds | None) -> tuple[dict[Any, int], dict[Any, Any]]:
     """For keys that are not declared: how many people are in each group there is, and the measures of each.
 
     Promise: nothing of this leaves but through a selection of groups.
@@ -61,6 +61,15 @@ def discovered(question: Question, engine: DuckDB, bounds: Bounds | None) -> tup
     keys = list(cells.found)
     parts = {key: tuple(values[place] for values in measures) for place, key in enumerate(keys)}
     return {key: int(people[place]) for place, key in enumerate(keys)}, parts
+
+
+def check_printable(question: Question, engine: Engine, bounds: Bounds | None) -> None:
+    """Refuse now what this engine has no words for: nothing is read, and nothing was charged yet."""
+    if any(measure.kind in ("count", "sum", "people") for measure in question.measures):
+        Statement(question, engine, bounds, 0).additive()
+    for number, measure in enumerate(question.measures):
+        if measure.kind in ("distinct", "quantile"):
+            Statement(question, engine, bounds, 0).values(number)
 
 
 class _Found(Cells):

@@ -2,100 +2,106 @@
 
 from __future__ import annotations
 
-from discreet.engines import words as engine
+from discreet.engines.engine import Engine, Words
 from discreet.sql.expressions import Call, Const, Expr, Field, Ref, conjuncts
 from discreet.sql.relation import Both, Few, Filter, Join, Led, PerPerson, Project, Relation, Scan
 
 
-def printed(expr: Expr) -> str:
+def printed(expr: Expr, words: Words) -> str:
     """An expression in the engine's words."""
+    inner = [printed(arg, words) for arg in expr.args] if isinstance(expr, Call) else []
     match expr:
         case Ref(field=field):
-            return engine.quoted(field.id)
+            return words.quoted(field.id)
         case Const(value=value):
-            return engine.literal(value)
-        case Call(op="and" | "or" as op, args=args):
-            return f"({f' {op.upper()} '.join(map(printed, args))})"
-        case Call(op="in", args=(first, *others)):
-            return f"({printed(first)} IN ({', '.join(map(printed, others))}))"
-        case Call(op="case", args=args):
-            whens = zip(args[:-1:2], args[1:-1:2], strict=True)
-            branches = " ".join(f"WHEN {printed(when)} THEN {printed(then)}" for when, then in whens)
-            return f"CASE {branches} ELSE {printed(args[-1])} END"
+            return words.literal(value)
+        case Call(op="and" | "or" as op):
+            return f"({f' {op.upper()} '.join(inner)})"
+        case Call(op="in"):
+            return f"({inner[0]} IN ({', '.join(inner[1:])}))"
+        case Call(op="case"):
+            whens = zip(inner[:-1:2], inner[1:-1:2], strict=True)
+            branches = " ".join(f"WHEN {when} THEN {then}" for when, then in whens)
+            return f"CASE {branches} ELSE {inner[-1]} END"
         case Call(op="subtract", args=(first, second)) if first.type in ("date", "timestamp"):
-            return engine.WORDS["days_between"].format(printed(second), printed(first))
-        case Call(op=op, args=args, detail=detail):
-            texts = [printed(arg) for arg in args]
-            return engine.WORDS[op].format(*texts, all=", ".join(texts), detail=detail)
+            return words.operation("days_between", inner[::-1], (second.type, first.type), "integer")
+        case Call(op=op, args=args, type=kind, detail=detail):
+            return words.operation(op, inner, [arg.type for arg in args], kind, detail)
     raise AssertionError(f"an expression that nobody listed: {type(expr).__name__}")
 
 
-def safe(expr: Expr) -> str:
+def safe(expr: Expr, words: Words) -> str:
     """An expression that is NULL where it cannot be computed."""
-    return printed(expr) if isinstance(expr, Ref | Const) else engine.total(printed(expr))
+    text = printed(expr, words)
+    return text if isinstance(expr, Ref | Const) else words.total(text)
 
 
-def rows_of(relation: Relation, sources: dict[str, str]) -> str:
+def rows_of(relation: Relation, engine: Engine) -> str:
     """A relation as a query."""
+    words, quoted = engine.words, engine.words.quoted
     match relation:
         case Scan(table=table, fields=fields):
-            columns = ", ".join(f"{engine.quoted(f.name)} AS {engine.quoted(f.id)}" for f in fields)
-            return f"SELECT {columns} FROM {sources[table.name]}"
+            columns = ", ".join(f"{quoted(f.name)} AS {quoted(f.id)}" for f in fields)
+            return f"SELECT {columns} FROM {engine.relations[table.name]}"
         case Led(scan=scan, key=key, owners=owners, owners_key=owners_key, person=person) if owners.person is not None:
-            owner, found = engine.quoted(owners.person.id), engine.quoted(owners_key.id)
-            who = f"SELECT DISTINCT {found}, {owner} AS {engine.quoted(person.id)} FROM ({rows_of(owners, sources)})"
-            columns = ", ".join(engine.quoted(field.id) for field in (*scan.fields, person))
-            on = f"{engine.quoted(key.id)} = {found}"
-            return f"SELECT {columns} FROM ({rows_of(scan, sources)}) JOIN ({who}) ON {on}"
+            owner, found = quoted(owners.person.id), quoted(owners_key.id)
+            who = f"SELECT DISTINCT {found}, {owner} AS {quoted(person.id)} FROM ({rows_of(owners, engine)}) AS one"
+            columns = ", ".join(quoted(field.id) for field in (*scan.fields, person))
+            on = f"{quoted(key.id)} = {found}"
+            return f"SELECT {columns} FROM ({rows_of(scan, engine)}) AS one JOIN ({who}) AS other ON {on}"
         case Few(source=source, key=key, most=most):
-            return engine.few_of_each(rows_of(source, sources), engine.quoted(key.id), most)
+            kept = [quoted(field.id) for field in source.fields]
+            return words.few_of_each(rows_of(source, engine), quoted(key.id), most, kept)
         case Both(left=left, right=right, fields=fields, person=person):
-            return " UNION ALL ".join(_renamed(side, fields, person, sources) for side in (left, right))
+            return " UNION ALL ".join(_renamed(side, fields, person, engine) for side in (left, right))
         case Filter(source=source, condition=condition):
-            return f"SELECT * FROM ({rows_of(source, sources)}) WHERE {safe(condition)}"
+            return f"SELECT * FROM ({rows_of(source, engine)}) AS one WHERE {safe(condition, words)}"
         case Project(source=source, columns=columns, person=person):
-            shown = [f"{safe(expr)} AS {engine.quoted(field.id)}" for field, expr in columns]
+            shown = [f"{safe(expr, words)} AS {quoted(field.id)}" for field, expr in columns]
             if person is not None and source.person is not None and person not in relation.fields:
-                shown.append(f"{engine.quoted(source.person.id)} AS {engine.quoted(person.id)}")
-            return f"SELECT {', '.join(shown)} FROM ({rows_of(source, sources)})"
+                shown.append(f"{quoted(source.person.id)} AS {quoted(person.id)}")
+            return f"SELECT {', '.join(shown)} FROM ({rows_of(source, engine)}) AS one"
         case PerPerson(source=source, keys=keys, columns=columns, person=person) if source.person is not None:
-            whose = engine.quoted(source.person.id)
-            shown = [f"{_of_person(*column)} AS {engine.quoted(column[0].id)}" for column in columns]
+            whose = quoted(source.person.id)
+            shown = [f"{_of_person(*column, words)} AS {quoted(column[0].id)}" for column in columns]
             if person is not None and person not in relation.fields:
-                shown.append(f"{whose} AS {engine.quoted(person.id)}")
-            parted = [safe(key) for key in keys if not isinstance(key, Const)]  # a constant would be read as a place
+                shown.append(f"{whose} AS {quoted(person.id)}")
+            # a constant would be read as a place
+            parted = [safe(key, words) for key in keys if not isinstance(key, Const)]
             group = ", ".join(dict.fromkeys([whose, *parted]))
-            return f"SELECT {', '.join(shown)} FROM ({rows_of(source, sources)}) GROUP BY {group}"
+            return f"SELECT {', '.join(shown)} FROM ({rows_of(source, engine)}) AS one GROUP BY {group}"
         case Join(left=left, right=right, condition=condition, kind=kind):
             join = "LEFT JOIN" if kind == "left" else "JOIN"
-            on = " AND ".join(map(_on, conjuncts(condition)))
-            return f"SELECT * FROM ({rows_of(left, sources)}) {join} ({rows_of(right, sources)}) ON {on}"
+            on = " AND ".join(_on(part, words) for part in conjuncts(condition))
+            sides = f"({rows_of(left, engine)}) AS one {join} ({rows_of(right, engine)}) AS other"
+            return f"SELECT * FROM {sides} ON {on}"
     raise AssertionError(f"a relation that nobody listed: {type(relation).__name__}")
 
 
-def _of_person(field: Field, word: str, expr: Expr) -> str:
+def _of_person(field: Field, word: str, expr: Expr, words: Words) -> str:
     """A key, or an aggregate of one person's rows; as many of them are counted as one may have."""
     if word == "key":
-        return safe(expr)
-    found = engine.of_person(word, safe(expr), field.type)
+        return safe(expr, words)
+    found = words.of_person(word, safe(expr, words), field.type, expr.type)
     return f"least({found}, {field.between[1]})" if word == "count" and field.between is not None else found
 
 
-def _renamed(side: Relation, fields: tuple[Field, ...], person: Field | None, sources: dict[str, str]) -> str:
+def _renamed(side: Relation, fields: tuple[Field, ...], person: Field | None, engine: Engine) -> str:
     """A side of UNION ALL, its columns under the names of the whole."""
+    quoted = engine.words.quoted
     named = list(zip(side.fields, fields, strict=True))
     if person is not None and person not in fields and side.person is not None:
         named.append((side.person, person))
-    columns = ", ".join(f"{engine.quoted(own.id)} AS {engine.quoted(new.id)}" for own, new in named)
-    return f"SELECT {columns} FROM ({rows_of(side, sources)})"
+    columns = ", ".join(f"{quoted(own.id)} AS {quoted(new.id)}" for own, new in named)
+    return f"SELECT {columns} FROM ({rows_of(side, engine)}) AS one"
 
 
-def _on(condition: Expr) -> str:
+def _on(condition: Expr, words: Words) -> str:
     """An equality of columns for the engine to join by, as one type; anything else made total."""
     match condition:
         case Call(op="eq", args=(Ref(field=first), Ref(field=second))) if first.type == second.type:
-            return printed(condition)
+            return printed(condition, words)
         case Call(op="eq", args=(Ref() as first, Ref() as second)):
-            kind = "DOUBLE" if "number" in (first.type, second.type) else "TIMESTAMP"
-            return f"(TRY_CAST({printed(first)} AS {kind}) = TRY_CAST({printed(second)} AS {kind}))"
-    return safe(condition)
+            kind = "number" if "number" in (first.type, second.type) else "timestamp"
+            return words.equal_as(printed(first, words), printed(second, words), kind)
+    return safe(condition, words)

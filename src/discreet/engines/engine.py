@@ -1,0 +1,115 @@
+"""What an engine is: sources under names, a vocabulary that plans are printed with, and tables that come back.
+
+An engine runs only text that was printed with its own words. Every word for a value is total: whatever is in a row,
+it gives a value or NULL, and never an error, whose message or mere presence would tell of that row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Protocol
+
+from discreet.errors import DiscreetError
+
+
+class EngineFailed(DiscreetError):
+    """The engine could not answer. Its own words are not passed on: they may quote values."""
+
+
+class Words(Protocol):
+    """How one engine says each of the few things a plan is made of. A module can be one."""
+
+    def quoted(self, name: str, /) -> str:
+        """A name, whatever it is made of."""
+
+    def literal(self, value: Any, /) -> str:
+        """A constant."""
+
+    def operation(self, op: str, args: Sequence[str], kinds: Sequence[str], kind: str, detail: str = "") -> str:
+        """An operation on printed values of these types, that gives one of type `kind`."""
+
+    def total(self, value: str, /) -> str:
+        """A value that is NULL where it cannot be computed: no row can stop a question."""
+
+    def equal_as(self, first: str, second: str, kind: str) -> str:
+        """That two columns are equal as numbers, or as timestamps, for the engine to join by."""
+
+    def group_key(self, value: str, kind: str) -> str:
+        """A key that is the same value here and in Python: what has no such value is NULL."""
+
+    def distance(self, value: str, center: Fraction, kind: str) -> str:
+        """How far a number lies from the center; NULL where it is no number."""
+
+    def clamped_steps(self, number: str, step: Fraction, lowest: int, highest: int) -> str:
+        """A distance, given by name, as whole steps within [lowest, highest]; NULL for NULL and NaN."""
+
+    def square(self, value: str) -> str:
+        """The square of a whole number of steps, exactly."""
+
+    def exact_sum(self, value: str) -> str:
+        """A sum of whole numbers, which no order and no number of rows changes."""
+
+    def scaled(self, total: str, most: int, rows: str) -> str:
+        """A whole number times `most` over `rows`, rounded towards 0."""
+
+    def moved_sum(self, total: str, rows: str, shift: int) -> str:
+        """The exact sum of values that are all moved by so much."""
+
+    def of_person(self, aggregate: str, value: str, kind: str, of: str) -> str:
+        """An aggregate, of type `kind`, of one person's values, of type `of`; NULL where it does not fit its type."""
+
+    def among(self, rows: str, others: str) -> str:
+        """FROM: the rows of people who are in `others`, none of them twice."""
+
+    def apart(self, rows: str, others: str) -> str:
+        """FROM: the rows of people who are not in `others`."""
+
+    def paired(self, rows: str, pairs: str, names: Sequence[str]) -> str:
+        """FROM: the rows `one` whose names, the person first, are the same as in one of different `pairs`."""
+
+    def random_rank(self, person: str, by: Sequence[str], seed: int) -> str:
+        """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
+
+    def few_of_each(self, rows: str, key: str, most: int, columns: Sequence[str]) -> str:
+        """These columns of rows, at most so many of them with the same key, chosen at random."""
+
+    def one_of_each(self, rows: str, key: str, value: str) -> str:
+        """One value for each key, chosen at random."""
+
+    def octave_bin(self, value: str, first: int, last: int) -> str:
+        """Which doubling a number is in: 0 under 2^first, then 1, 2, … to last − first, with the number's sign."""
+
+    def year_bin(self, value: str, first: int, last: int) -> str:
+        """The year of a date, or the nearest one of those listed."""
+
+
+class Engine(Protocol):
+    """A database on sources that are fixed when it is opened."""
+
+    relations: dict[str, str]
+    """How each source is written in FROM."""
+    reads_files: bool
+    """Whether a source that is a text is the path of a file."""
+
+    @property
+    def words(self) -> Words:
+        """What a plan for it is printed with."""
+
+    def columns(self, name: str) -> dict[str, str]:
+        """The names and types of a source's columns."""
+
+    def reads_text(self, name: str) -> bool:
+        """Whether a source is text that is cast to the types it was opened with."""
+
+    def typed(self, name: str, types: Mapping[str, str]) -> Engine:
+        """The same database, with other types for the columns of a source that is read as text."""
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """What a statement that was printed for this engine gives; whole numbers are `int`, whatever their size."""
+
+    def table(self, statement: str) -> Any:
+        """The same as an Arrow table."""
+
+    def close(self) -> None:
+        """Let go of the database."""

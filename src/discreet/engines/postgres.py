@@ -1,0 +1,168 @@
+"""PostgreSQL (13 or later): plans run where the tables are, read-only, in the engine's own words.
+
+Every statement has a connection and a read-only transaction of its own, so that neither threads, forks nor a server
+that went away leave anything behind. What the server says when it fails goes no further. Give the URL a role that may
+read the declared tables and nothing else: CREATE ROLE discreet LOGIN; GRANT USAGE ON SCHEMA … TO discreet;
+GRANT SELECT ON … TO discreet. A password may also come from ~/.pgpass or $PGPASSWORD.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from discreet.engines import postgres_words
+from discreet.engines.engine import EngineFailed, Words
+from discreet.engines.postgres_words import plainly_typed, quoted
+from discreet.errors import InvalidArgument
+from discreet.extras import need
+
+OLDEST = 130_000
+_CONNECT_S = 20
+_KINDS = {
+    "boolean": ("bool",),
+    "integer": ("int2", "int4", "int8"),
+    "number": ("float4", "float8", "numeric"),
+    "text": ("text", "varchar", "bpchar", "uuid"),
+    "date": ("date",),
+    "timestamp": ("timestamp",),
+}
+_KIND_OF = {own: kind for kind, names in _KINDS.items() for own in names}
+# Nothing of the session is left to the role or the server: functions and operators are those of pg_catalog only, text
+# and numbers are written in one way.
+_SETTINGS = (
+    "SET LOCAL search_path = pg_catalog",
+    "SET LOCAL standard_conforming_strings = on",
+    "SET LOCAL client_encoding = 'UTF8'",
+    "SET LOCAL DateStyle = 'ISO, YMD'",
+    "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL extra_float_digits = 1",
+    "SET LOCAL array_nulls = on",
+    "SET LOCAL transform_null_equals = off",
+    "SET LOCAL row_security = on",
+)
+_FAILED = (
+    "PostgreSQL could not compute this, took longer than allowed, or went away. Its message is not shown, as it may "
+    "quote values. What was charged stays charged: ask again with the same key, or give it more time with timeout."
+)
+_CLOSED = (
+    "The database that url of [engine] names cannot be opened. See that the server runs, and mend the host, the "
+    "database, the role or its password."
+)
+
+
+class Postgres:
+    """Tables of one database, each named with its schema, under names of ours."""
+
+    reads_files = False
+
+    def __init__(self, url: str, sources: Mapping[str, Any], *, timeout: int = 600) -> None:
+        self._psycopg = need("psycopg", "postgres", "The engine PostgreSQL")
+        self._url, self._timeout = url, timeout
+        self._kinds: dict[str, dict[str, str]] = {}
+        self.relations: dict[str, str] = {}
+        self._transaction(lambda connection: self._open_all(connection, sources), _CLOSED)
+
+    @property
+    def words(self) -> Words:
+        """PostgreSQL's own."""
+        return postgres_words
+
+    def _open_all(self, connection: Any, sources: Mapping[str, Any]) -> None:
+        if connection.info.server_version < OLDEST:
+            raise InvalidArgument("The engine needs PostgreSQL 13 or later.")
+        if connection.execute("SHOW server_encoding").fetchone()[0] != "UTF8":
+            raise InvalidArgument("The engine needs a database whose encoding is UTF8.")
+        for name, source in sources.items():
+            self._open(connection, name, str(source))
+
+    def _open(self, connection: Any, name: str, source: str) -> None:
+        """Find a table and the types of its columns; nothing of its rows is read."""
+        schema, _, table = source.partition(".")
+        kind = connection.execute(
+            "SELECT c.relkind::text, has_table_privilege(c.oid, 'SELECT'), EXISTS (SELECT 1 FROM pg_attribute a "
+            "WHERE a.attrelid = c.oid AND a.attgenerated = 'v' AND NOT a.attisdropped) FROM pg_class c "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s",
+            (schema, table),
+        ).fetchone()
+        if kind is None:
+            raise InvalidArgument(f"The source of {name} is not there: {source}. Mend the schema or the table.")
+        if kind[0] not in ("r", "p", "m") or kind[2]:
+            # what is computed as it is read may fail on a row, and its failure would tell of it
+            raise InvalidArgument(
+                f"The source of {name} must be a table or a materialized view without virtual columns: {source} is not."
+            )
+        if not kind[1]:
+            raise InvalidArgument(f"The role of url may not read {source}. GRANT SELECT ON it.")
+        relation = f"{quoted(schema)}.{quoted(table)}"
+        found = connection.execute(f"SELECT * FROM {relation} LIMIT 0").description
+        types = {column.name: self._type(connection, column.type_code) for column in found}
+        self._kinds[name] = {column: kind for column, (kind, _) in types.items()}
+        columns = ", ".join(plainly_typed(column, *pair) for column, pair in types.items())
+        self.relations[name] = f"(SELECT {columns} FROM {relation}) AS source_of_rows"
+
+    def _type(self, connection: Any, oid: int) -> tuple[str, str]:
+        """Our type of a column and PostgreSQL's. A domain has that of what it is made of; a list of words is text."""
+        own, listed = connection.execute("SELECT typname, typtype = 'e' FROM pg_type WHERE oid = %s", (oid,)).fetchone()
+        return ("text" if listed else _KIND_OF.get(own, "other")), own
+
+    def columns(self, name: str) -> dict[str, str]:
+        """The names and types of a source's columns."""
+        return dict(self._kinds[name])
+
+    def reads_text(self, name: str) -> bool:
+        """Tables have types of their own."""
+        return False
+
+    def typed(self, name: str, types: Mapping[str, str]) -> Postgres:
+        """The same database: its types are fixed."""
+        return self
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """What a statement that was printed for this engine gives; sums are whole numbers."""
+        return self._run(statement)[1]
+
+    def table(self, statement: str) -> Any:
+        """The same as an Arrow table."""
+        import pyarrow as pa
+
+        arrow = {"bool": pa.bool_(), "float8": pa.float64(), "text": pa.string(), "date": pa.date32()}
+        arrow |= {"timestamp": pa.timestamp("us"), "int4": pa.int32(), "int8": pa.int64()}
+        names, rows = self._run(statement)
+        values = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        columns = {
+            name: pa.array(list(found), arrow.get(own)) for (name, own), found in zip(names, values, strict=True)
+        }
+        return pa.table(columns)
+
+    def _run(self, statement: str) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
+        def fetched(connection: Any) -> Any:
+            found = connection.execute(statement)
+            known = [self._psycopg.adapters.types.get(column.type_code) for column in found.description]
+            names = [(c.name, k.name if k else "") for c, k in zip(found.description, known, strict=True)]
+            return names, [tuple(map(_plain, row)) for row in found.fetchall()]
+
+        return self._transaction(fetched, _FAILED)  # type: ignore[no-any-return]
+
+    def _transaction(self, work: Callable[[Any], Any], said: str) -> Any:
+        """What is done on a connection in one read-only transaction; when it fails, only `said` goes further."""
+        try:
+            with self._psycopg.connect(self._url, connect_timeout=_CONNECT_S, prepare_threshold=None) as connection:
+                connection.read_only = True
+                connection.isolation_level = self._psycopg.IsolationLevel.REPEATABLE_READ
+                for setting in (*_SETTINGS, f"SET LOCAL statement_timeout = {self._timeout * 1000}"):
+                    connection.execute(setting)
+                done = work(connection)
+                connection.rollback()
+                return done
+        except (self._psycopg.Error, UnicodeError, OverflowError):
+            pass
+        raise EngineFailed(said)  # outside of the handler: it has no context, which might quote values
+
+    def close(self) -> None:
+        """Nothing is held between statements."""
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, decimal.Decimal) else value
