@@ -255,3 +255,16 @@ def test_a_table_that_is_dropped(server, source):
         said.add(str(caught.value))
     assert len(said) == 1
     assert spent(database) == 1
+
+
+def test_what_cannot_be_converted_is_quoted_in_no_error() -> None:
+    import decimal
+
+    from discreet.engines import postgres
+    from discreet.engines.engine import EngineFailed
+
+    for odd in (decimal.Decimal("NaN"), decimal.Decimal("Infinity")):
+        with pytest.raises(EngineFailed) as failed:
+            postgres._converted(lambda odd=odd: postgres._plain(odd))  # type: ignore[misc]
+        assert failed.value.__context__ is None
+        assert "NaN" not in str(failed.value)

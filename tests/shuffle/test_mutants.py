@@ -119,10 +119,11 @@ def fakes_leave_out_a_choice(patch: pytest.MonkeyPatch) -> None:
     ])  # fmt: skip
 
 
-def one_direction_only(patch: pytest.MonkeyPatch) -> None:
-    laws = BitsViewPair._laws
-    patch.setattr(BitsViewPair, "_laws", lambda self: laws(self)[::-1] if not self.turned else (laws(self)[0],) * 2)
-    patch.setattr(BitsViewPair, "deltas", lambda self, epsilons: np.zeros(len(epsilons)))
+def others_counted_twice(patch: pytest.MonkeyPatch) -> None:
+    law = shuffled_pairs.binomial
+    patch.setattr(shuffled_pairs, "binomial", lambda trials, *given: law(2 * trials, *given))
+    shuffled_pairs._sorted_atoms.cache_clear()
+    shuffled_pairs._suffixes.cache_clear()
 
 
 def own_noise_not_counted_once(patch: pytest.MonkeyPatch) -> None:
@@ -156,7 +157,7 @@ def a_share_is_the_number(patch: pytest.MonkeyPatch) -> None:
         (fewer_lies, coins_are_those_of_the_law),
         (fewer_fakes, fakes_are_uniform_and_as_many_as_stated),
         (fakes_leave_out_a_choice, fakes_are_uniform_and_as_many_as_stated),
-        (one_direction_only, two_clients_are_told_apart_as_stated),
+        (others_counted_twice, two_clients_are_told_apart_as_stated),
         (own_noise_not_counted_once, counts_of_two_choices_tell_as_stated),
         (everyone_is_honest, only_honest_noise_counts),
         (minimum_ignored, too_few_reports_are_refused),
@@ -172,4 +173,5 @@ def test_a_seeded_bug_is_seen(plant: Plant, check: Callable[[], None], monkeypat
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             check()
     finally:
-        histograms.least_fakes.cache_clear()
+        for remembered in (histograms.least_fakes, shuffled_pairs._sorted_atoms, shuffled_pairs._suffixes):
+            remembered.cache_clear()

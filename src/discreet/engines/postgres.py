@@ -131,19 +131,20 @@ class Postgres:
         arrow |= {"timestamp": pa.timestamp("us"), "int4": pa.int32(), "int8": pa.int64()}
         names, rows = self._run(statement)
         values = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-        columns = {
-            name: pa.array(list(found), arrow.get(own)) for (name, own), found in zip(names, values, strict=True)
-        }
-        return pa.table(columns)
+        made = zip(names, values, strict=True)
+        return _converted(
+            lambda: pa.table({name: pa.array(list(found), arrow.get(own)) for (name, own), found in made})
+        )
 
     def _run(self, statement: str) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
         def fetched(connection: Any) -> Any:
             found = connection.execute(statement)
             known = [self._psycopg.adapters.types.get(column.type_code) for column in found.description]
             names = [(c.name, k.name if k else "") for c, k in zip(found.description, known, strict=True)]
-            return names, [tuple(map(_plain, row)) for row in found.fetchall()]
+            return names, found.fetchall()
 
-        return self._transaction(fetched, _FAILED)  # type: ignore[no-any-return]
+        names, rows = self._transaction(fetched, _FAILED)
+        return names, _converted(lambda: [tuple(map(_plain, row)) for row in rows])
 
     def _transaction(self, work: Callable[[Any], Any], said: str) -> Any:
         """What is done on a connection in one read-only transaction; when it fails, only `said` goes further."""
@@ -162,6 +163,15 @@ class Postgres:
 
     def close(self) -> None:
         """Nothing is held between statements."""
+
+
+def _converted(make: Callable[[], Any]) -> Any:
+    """What was fetched in other types; a value that has none of them is quoted in no error."""
+    try:
+        return make()
+    except (ValueError, TypeError, ArithmeticError):
+        pass
+    raise EngineFailed(_FAILED)
 
 
 def _plain(value: Any) -> Any:
