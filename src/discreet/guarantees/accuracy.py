@@ -42,6 +42,8 @@ class Accuracy:
     def __post_init__(self) -> None:
         if self.of not in MEANINGS:
             raise InvalidArgument(f"of must be one of {', '.join(MEANINGS)}.")
+        if self.amount is not None:  # one type, whatever array the amount was taken from
+            object.__setattr__(self, "amount", float(self.amount))
 
     def __float__(self) -> float:
         if self.amount is None:
