@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import venv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parent.parent
 PINS = {
     "opendp": ["opendp==0.16.0"],
     "opendp-polars": ["opendp[polars]==0.16.0"],
@@ -27,8 +31,57 @@ PINS = {
     "opacus": ["opacus==1.6.0", "torch==2.13.0", "scikit-learn==1.7.2"],
     "local": ["pure-ldp==1.2.0", "multi-freq-ldpy==0.2.5", "scikit-learn", "statsmodels", "xxhash==3.8.2"],
     "tpch": ["tpchgen-cli==4.0.0"],  # no peer: it makes data
+    "tumult": ["tmlt.analytics==0.21.0", "pyspark==3.5.9"],
+    "pipelinedp": ["pipeline-dp==0.3.1", "pyspark==3.5.9"],
+    "spark-3": ["pyspark==3.5.9", "--editable", str(ROOT)],  # no peers: discreet with either Spark
+    "spark-4": ["pyspark[connect]==4.3.0", "--editable", str(ROOT)],
 }
-HOME = Path(os.environ.get("PEERS_HOME") or Path(__file__).resolve().parent.parent / ".peers")
+HOME = Path(os.environ.get("PEERS_HOME") or ROOT / ".peers")
+ARM = (platform.system(), platform.machine()) == ("Linux", "aarch64")
+"""Where two of the peers have no wheels: Tumult gets other builds of its C libraries, PipelineDP other noise."""
+DEBIAN = {
+    "libgmp10": ("libgmp.so.10", "libgmp.so.10.5.0"),
+    "libmpfr6": ("libmpfr.so.6", "libmpfr.so.6.2.1"),
+    "libgf2x3": ("libgf2x.so.3", "libgf2x.so.3"),
+    "libntl44": ("libntl.so.44", "libntl.so.44"),
+    "libflint17": ("libflint.so.17", "libflint.so.17.0.0"),
+    "libflint-arb2": ("libflint-arb.so.2", "libarb.so.2.14.0"),
+}
+"""Debian 12 has the C libraries of Tumult: the package, the file in it, and the name that tmlt.core knows it by."""
+PYDP = '''
+"""No python-dp: a stand-in for what PipelineDP imports of it, of which only the Gaussian mechanism is used here."""
+import math
+import sys
+import types
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+
+class GaussianMechanism:
+    def __init__(self, epsilon, delta, sensitivity):
+        def excess(log):  # what delta would be, with a deviation of e^log sensitivities
+            s = math.exp(log)
+            return ndtr(0.5 / s - epsilon * s) - math.exp(epsilon) * ndtr(-0.5 / s - epsilon * s) - delta
+
+        self.epsilon, self.delta, self.std = epsilon, delta, sensitivity * math.exp(brentq(excess, -10, 20))
+
+    def add_noise(self, value):
+        return value + np.random.default_rng().normal(0, self.std)
+
+
+class Missing:
+    pass
+
+
+algorithms = sys.modules["pydp.algorithms"] = types.ModuleType("pydp.algorithms")
+for name in ("numerical_mechanisms", "quantile_tree", "partition_selection"):
+    module = sys.modules[f"pydp.algorithms.{name}"] = types.ModuleType(f"pydp.algorithms.{name}")
+    setattr(algorithms, name, module)
+algorithms.numerical_mechanisms.GaussianMechanism = GaussianMechanism
+algorithms.numerical_mechanisms.LaplaceMechanism = algorithms.quantile_tree.QuantileTree = Missing
+'''
 
 
 def interpreter(peer: str) -> Path:
@@ -43,8 +96,43 @@ def install(peer: str) -> None:
         return
     print(f"installing {' '.join(PINS[peer])} into {HOME / peer}", flush=True)
     venv.create(HOME / peer, with_pip=True, clear=True)
-    subprocess.run([interpreter(peer), "-m", "pip", "install", "-qq", *PINS[peer]], check=True)
+    pip = [interpreter(peer), "-m", "pip", "install", "-qq"]
+    if ARM and peer == "tumult":
+        other_libraries(pip)
+    if ARM and peer == "pipelinedp":
+        stand_in(pip)
+    else:
+        subprocess.run([*pip, *PINS[peer]], check=True)
     ready.write_text("\n".join(PINS[peer]))
+
+
+def other_libraries(pip: list[Any]) -> None:
+    """tmlt.core, Python that loads four C libraries, from its wheel for another processor, with those of Debian."""
+    (found,) = (HOME / "tumult" / "lib").glob("python*/site-packages")
+    foreign = ["--platform", "manylinux2014_x86_64", "--only-binary", ":all:", "--no-deps"]
+    subprocess.run([*pip, *foreign, "--target", found, "tmlt.core==0.19.1"], check=True)
+    libraries = found / "tmlt" / "core" / "ext" / "lib"
+    with tempfile.TemporaryDirectory(prefix="peers-") as folder:
+        subprocess.run(["apt-get", "download", "-qq", *DEBIAN], cwd=folder, check=True)
+        for package in Path(folder).glob("*.deb"):
+            subprocess.run(["dpkg", "-x", package, folder], check=True)
+        for file, name in DEBIAN.values():
+            (libraries / name).unlink(missing_ok=True)
+            shutil.copy(next(Path(folder).glob(f"usr/lib/*/{file}")), libraries / name)
+    # those of Debian need two more, which are loaded first
+    first = [DEBIAN[name][1] for name in ("libgmp10", "libgf2x3", "libntl44")]
+    text = (
+        f"import ctypes, pathlib\nfor name in {first}:\n    ctypes.CDLL(str(pathlib.Path(__file__).with_name(name)))\n"
+    )
+    (libraries / "__init__.py").write_text(text)
+
+
+def stand_in(pip: list[Any]) -> None:
+    """PipelineDP without python-dp, Google's noise in C++: the same law and scale, but numpy's sampler."""
+    subprocess.run([*pip, "--no-deps", PINS["pipelinedp"][0]], check=True)
+    subprocess.run([*pip, "dill", "numpy", "scipy", *PINS["pipelinedp"][1:]], check=True)
+    (found,) = (HOME / "pipelinedp" / "lib").glob("python*/site-packages")
+    (found / "pydp.py").write_text(PYDP)
 
 
 def one_core() -> None:

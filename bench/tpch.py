@@ -1,10 +1,11 @@
-"""The 22 queries of TPC-H with customers protected: which are answered, how wrong, and how much slower than DuckDB.
+"""The 22 queries of TPC-H with customers protected: which are answered, how wrong, and how much slower than without.
 
 `python bench/tpch.py` asks each of `tpch.sql` as it is written, with the specification's validation parameters; where
 that is refused, in the words of its `rewritten` form, if it has one. The truth is what DuckDB says to the same text.
-Data of scale factor 1 (`--scale 0.1`: a tenth) are made once by tpchgen-cli into $BENCH_DATA (default: data beside the
-peers); the ranges of columns are the specification's. `--only 1,3,6` asks only these; `--policy` leaves out the bounds
-of single questions, which the file has where a question asks for little of each customer.
+Data of scale factor 1 (`--scale 0.1`: a tenth, `--scale 10`: ten times as many) are made once by tpchgen-cli into
+$BENCH_DATA (default: data beside the peers); the ranges of columns are the specification's. `--engine spark` asks a
+local Spark instead, and compares the time with Spark's. `--only 1,3,6` asks only these; `--policy` leaves out the
+bounds of single questions, which the file has where a question asks for little of each customer.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import engines
 import peers
 
 import discreet as dp
@@ -53,7 +56,7 @@ def made(scale: str) -> Path:
     return folder
 
 
-def policy(folder: Path, ledger: str) -> dict[str, Any]:
+def policy(folder: Path, ledger: str, kind: str) -> dict[str, Any]:
     """What clause 4.2.3 of the specification says of the columns. A customer has about 10 orders, and an order 1 to 7
     items; 40 orders and 160 items are guesses that few customers pass.
     """
@@ -100,10 +103,29 @@ def policy(folder: Path, ledger: str) -> dict[str, Any]:
         },
     }
     return {
+        "engine": {"kind": kind},
         "ledger": {"path": ledger, "epsilon": 10, "delta": 1e-6, "delta_per_question": DELTA},
         "unit": {"person": "c_custkey"},
         "tables": {n: {"source": str(folder / f"{n}.parquet"), **known.get(n, {"public": True})} for n in TABLES},
     }
+
+
+@dataclass
+class Engine:
+    """What is asked: its kind in a policy, how it answers without privacy, and what `connect` needs beside a policy."""
+
+    kind: str
+    plain: Callable[[str], list[Any]]
+    beside: dict[str, Any] = field(default_factory=dict)
+
+
+def spark(folder: Path, scratch: str) -> Engine:
+    """One session for everything."""
+    os.environ |= engines.settings(scratch, sys.executable)
+    session = engines.started()
+    for name in TABLES:
+        session.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(name)
+    return Engine("spark", lambda text: session.sql(text).collect(), {"spark": session})
 
 
 # --- queries ------------------------------------------------------------------------------------------------
@@ -160,14 +182,14 @@ def queries() -> list[Query]:
 # --- one query ----------------------------------------------------------------------------------------------
 
 
-def asked(query: Query, folder: Path, plain: duckdb.DuckDBPyConnection) -> Result:
+def asked(query: Query, folder: Path, truth: duckdb.DuckDBPyConnection, engine: Engine) -> Result:
     """Ask it as it is written, or else rewritten."""
     refusal = clause = ""
     for outcome, text in (("as written", query.text), ("rewritten", query.rewritten)):
         if not text:
             continue
         try:
-            return measured(text, query.bounds, folder, plain, Result(outcome, refusal, clause))
+            return measured(text, query.bounds, folder, truth, engine, Result(outcome, refusal, clause))
         except (dp.NotAllowed, dp.QueryError) as error:
             said, *pointed = str(error).split("\n")
             if outcome == "rewritten":
@@ -186,24 +208,24 @@ def underlined(lines: list[str]) -> str:
 
 
 def measured(
-    text: str, bounds: dict[str, int], folder: Path, plain: duckdb.DuckDBPyConnection, result: Result
+    text: str, bounds: dict[str, int], folder: Path, truth: duckdb.DuckDBPyConnection, engine: Engine, result: Result
 ) -> Result:
     """Answer in turn with and without noise, each time under a new ledger: an old one would repeat its answer."""
     private, fast = [], []
     for _ in range(REPEAT):
         with tempfile.TemporaryDirectory(prefix="bench-tpch-") as home:
-            database = dp.connect(policy(folder, f"{home}/tpch.ledger"))
+            database = dp.connect(policy(folder, f"{home}/tpch.ledger", engine.kind), **engine.beside)
             start = time.perf_counter()
             answer = database.sql(text, epsilon=EPSILON, bounds=bounds)
             private.append(time.perf_counter() - start)
             database.close()
         start = time.perf_counter()
-        truth = plain.execute(text).fetchall()
+        engine.plain(text)
         fast.append(time.perf_counter() - start)
         names = [output.name for output in answer.question.outputs]
         keys = [place for place, name in enumerate(names) if f"{name}_error" not in answer.table.column_names]
         # a LIMIT takes other groups from noisy values than from true ones: errors are against all of them
-        whole = by_key(plain.execute(re.sub(r"\nlimit \d+$", "", text)).fetchall(), keys)
+        whole = by_key(truth.execute(re.sub(r"\nlimit \d+$", "", text)).fetchall(), keys)
         noisy = by_key([tuple(row[name] for name in names) for row in answer.table.to_pylist()], keys)
         result.errors += [
             1.0 if value is None else abs(float(value) - float(true)) / abs(float(true))
@@ -211,7 +233,7 @@ def measured(
             for value, true in zip(noisy[key], whole[key], strict=True)
             if true
         ]
-        wanted = by_key(truth, keys)
+        wanted = by_key(truth.execute(text).fetchall(), keys)
         result.shown, result.true, result.present = len(noisy), len(wanted), len(noisy.keys() & wanted.keys())
         result.declared = all(key.domain is not None for key in answer.question.keys)
     result.private, result.plain = min(private), min(fast)
@@ -255,28 +277,34 @@ def row(query: Query, result: Result) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--scale", default="1", choices=["0.1", "1"])
+    parser.add_argument("--scale", default="1", choices=["0.1", "1", "10"])
+    parser.add_argument("--engine", default="duckdb", choices=["duckdb", "spark"])
     parser.add_argument("--only", default="", help="numbers of queries, such as 1,3,6")
     parser.add_argument("--policy", action="store_true", help="with the bounds of the policy for every question")
     words = parser.parse_args()
     chosen = {int(number) for number in words.only.split(",") if number}
     folder = made(words.scale)
-    plain = duckdb.connect()
+    truth = duckdb.connect()
     for name in TABLES:
-        plain.execute(f"CREATE VIEW {name} AS FROM read_parquet('{folder / name}.parquet')")
+        truth.execute(f"CREATE VIEW {name} AS FROM read_parquet('{folder / name}.parquet')")
+    scratch = tempfile.TemporaryDirectory(prefix="bench-tpch-", ignore_cleanup_errors=True)  # gone with the process
+    engine = Engine("duckdb", lambda text: truth.execute(text).fetchall())
+    if words.engine == "spark":
+        engine = spark(folder, scratch.name)
+    printed = {"duckdb": "DuckDB", "spark": "Spark"}[engine.kind]
     results: list[tuple[Query, Result]] = []
     for query in queries():
         if not chosen or query.number in chosen:
             query.bounds = {} if words.policy else query.bounds
-            results.append((query, asked(query, folder, plain)))
+            results.append((query, asked(query, folder, truth, engine)))
             print(f"query {query.number}: {results[-1][1].outcome}", file=sys.stderr, flush=True)
     print(
-        f"TPC-H, scale factor {words.scale}, customers protected; ε = {EPSILON:g} and δ = {DELTA:g} for each query; "
-        f"{os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}); best of {REPEAT}\n"
+        f"TPC-H on {printed}, scale factor {words.scale}, customers protected; ε = {EPSILON:g} and δ = {DELTA:g} for "
+        f"each query; {os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}); best of {REPEAT}\n"
     )
     told = ("query", "outcome", "changed, or why refused", "rows of one", "median error", "groups shown / true")
     told += ("true ones shown",)
-    table(*told, "private, s", "DuckDB, s", "÷")
+    table(*told, "private, s", f"{printed}, s", "÷")
     for pair in results:
         line(*row(*pair))
     print("\nWhat was said to the texts as they are written\n")

@@ -332,6 +332,13 @@ def day_of(moment: Any) -> Any:
 
 def columns_of(database: Database, plan: Plan, names: list[str], kinds: Mapping[str, str]) -> dict[str, Any]:
     """The columns of the rows that are asked of, no more rows of one person than may be."""
+    text, known = statement_of(database, plan, names)
+    found = database.engine.table(text)
+    return {name: cells_of(found.column(known[name]), kinds[name]) for name in names}
+
+
+def statement_of(database: Database, plan: Plan, names: list[str]) -> tuple[str, dict[str, str]]:
+    """What reads these columns of the rows that are asked of, and how each is called there."""
     relation = plan.question.relation
     known = {field.name: field.id for field in relation.fields}  # ids: no name of a column can be one of the engine's
     words = database.engine.words
@@ -343,11 +350,11 @@ def columns_of(database: Database, plan: Plan, names: list[str], kinds: Mapping[
         person = words.quoted(relation.person.id)
         own = f"SELECT {shown}, {person} AS person FROM {rows} WHERE {person} IS NOT NULL"
         text = words.few_of_each(own, "person", plan.bounds.rows, columns)
-    found = database.engine.table(text)
-    return {name: _as_numbers(found.column(known[name]), kinds[name]) for name in names}
+    return text, {name: known[name] for name in names}
 
 
-def _as_numbers(column: Any, kind: str) -> Any:
+def cells_of(column: Any, kind: str) -> Any:
+    """A column of Arrow as an array, or a list of its cells; days are numbers."""
     if kind in ("date", "timestamp"):
         days = column.cast("date32").cast("int32")
         return days.to_numpy(zero_copy_only=False)

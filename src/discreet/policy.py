@@ -16,10 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.place import KEYS, Place
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
+from discreet.ledger.store import URLS
 from discreet.rational import check_delta, exactly
 from discreet.sql.schema import AUTO, Column, Schema, Table, Type, implied_type
 
@@ -27,14 +30,12 @@ if TYPE_CHECKING:
     from discreet.database import Database
     from discreet.engines.engine import Engine
 
-URLS = ("postgresql://", "postgres://")
 IN_MEMORY = ":memory:"
 QUESTIONS = 1000
 """Without `delta_per_question`, a question may use one part in so many of the ledger's δ."""
 _BOUNDS = ("rows_per_person", "groups_per_person", "rows_per_group")
 _TABLE = ("source", "public", "person", "through", *_BOUNDS, "version", "columns")
 _COLUMN = ("type", "between", "choices", "frequency")
-_ENGINES = {"duckdb": ("kind",), "postgres": ("kind", "url", "timeout")}
 _PYTHON: dict[Type, Any] = {"text": str, "integer": int, "number": int | float, "boolean": bool}
 _PYTHON |= {"date": datetime.date, "timestamp": datetime.datetime}
 
@@ -46,9 +47,8 @@ class Policy:
     `ledger` is a path, a URL or ":memory:", and `limit` what may be spent from it in all. `delta_per_question` is the δ
     that one question may use, for Gaussian noise; by default a thousandth of the limit's, and 0 under a pure limit. The
     columns of `tables` are those of which something is declared; the engine has all of them. It has their types, too,
-    but for private CSV and JSON files: there a type is declared, or that of the range or choices, or text. With the
-    engine "postgres", `url` says which database, `timeout` how many seconds one statement may take there, and sources
-    are tables with their schema, such as "public.visits".
+    but for private CSV and JSON files: there a type is declared, or that of the range or choices, or text.
+    `engine` says where the rows are.
     """
 
     unit: Unit
@@ -57,9 +57,7 @@ class Policy:
     ledger: Any = field(default=IN_MEMORY, repr=False)  # a URL may hold a password
     rule: str | None = None
     delta_per_question: Any = None
-    engine: str = "duckdb"
-    url: str | None = field(default=None, repr=False)  # it may hold a password
-    timeout: int | None = None
+    engine: Place = field(default_factory=Place)
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, Unit) or not isinstance(self.limit, Guarantee):
@@ -75,26 +73,6 @@ class Policy:
             object.__setattr__(self, "delta_per_question", whole / QUESTIONS)
         if check_delta(self.delta_per_question, "delta_per_question") > whole:
             raise InvalidArgument("delta_per_question is above the ledger's delta. Lower it, or leave it out.")
-        self._check_engine()
-
-    def _check_engine(self) -> None:
-        if self.engine not in ("duckdb", "postgres"):
-            state = "comes later" if self.engine == "spark" else "is not known"
-            raise InvalidArgument(f'The engine {self.engine} {state}. Leave it out, or say kind = "duckdb".')
-        if self.engine == "duckdb":
-            if self.url is not None or self.timeout is not None:
-                raise InvalidArgument('[engine] has url or timeout, which are for kind = "postgres". Leave them out.')
-            return
-        if not isinstance(self.url, str) or not self.url.startswith(URLS):
-            raise InvalidArgument('[engine] needs the url of the database. Add it: url = "postgresql://host/database".')
-        if self.timeout is not None and not (type(self.timeout) is int and 1 <= self.timeout <= 86_400):
-            raise InvalidArgument("timeout of [engine] must be whole seconds from 1 to 86400, such as 600.")
-        for name, table in self.tables.items():
-            parts = table.source.split(".") if isinstance(table.source, str) else []
-            if len(parts) != 2 or not all(parts):
-                raise InvalidArgument(
-                    f'The source of {name} must be a table in PostgreSQL with its schema, such as "public.{name}".'
-                )
 
     def public_text(self) -> str:
         """What decides an answer beside the question and the data: the unit, and everything declared of the tables.
@@ -169,20 +147,26 @@ def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
             raise InvalidArgument(f"[ledger] has no {key}. Add it: {key} = {example}.")
     epsilon, delta = ledger["epsilon"], ledger.get("delta", 0)
     tables = _section(found.get("tables", {}), "tables")
-    engine = {"kind": "duckdb", **_section(found.get("engine", {}), "engine")}
-    _section(engine, "engine", _ENGINES.get(str(engine["kind"]), ("kind", "master", "url")))
-    files = None if engine["kind"] == "postgres" else folder
+    engine = _engine(_section(found.get("engine", {}), "engine"), folder)
     return Policy(
         unit=_unit(_section(found.get("unit"), "unit", ("person", "row", "neighbors"))),
         limit=Approx(epsilon=epsilon, delta=delta) if check_delta(delta) else Pure(epsilon=epsilon),
-        tables={name: _table(name, table, folder, files) for name, table in tables.items()},
+        tables={name: _table(name, table, folder, engine) for name, table in tables.items()},
         ledger=ledger["path"] if folder is None else _target(str(_text(ledger, "path", "ledger")), folder),
         rule=_text(ledger, "rule", "ledger"),
         delta_per_question=ledger.get("delta_per_question"),
-        engine=engine["kind"],
-        url=engine.get("url"),
-        timeout=engine.get("timeout"),
+        engine=engine,
     )
+
+
+def _engine(section: Mapping[str, Any], folder: Path | None) -> Place:
+    words = {"kind": "duckdb", **section}
+    if words["kind"] in KEYS:
+        _section(words, "engine", KEYS[words["kind"]])
+    spill = words.get("spill")
+    if folder is not None and isinstance(spill, str) and spill:
+        words["spill"] = str(folder / Path(spill).expanduser())
+    return Place(**{key: value for key, value in words.items() if any(key in keys for keys in KEYS.values())})
 
 
 def _section(values: Any, where: str, known: Iterable[str] | None = None) -> Mapping[str, Any]:
@@ -218,7 +202,7 @@ def _unit(section: Mapping[str, Any]) -> Unit:
     return Unit(column, section.get("neighbors", "add_or_remove"))
 
 
-def _table(name: str, words: Any, folder: Path | None, files: Path | None) -> Table:
+def _table(name: str, words: Any, folder: Path | None, engine: Place) -> Table:
     where = f"tables.{name}"
     section = _section(words, where, _TABLE)
     source = section.get("source")
@@ -237,7 +221,7 @@ def _table(name: str, words: Any, folder: Path | None, files: Path | None) -> Ta
     return Table(
         name=name,
         columns=columns,
-        source=source if files is None else str(files.resolve() / Path(source).expanduser()),
+        source=engine.found_from(folder, source),
         public=public,
         person=person,
         through=_text(section, "through", where),
@@ -271,16 +255,19 @@ def check_type(kind: Any, column: str) -> None:
 # --- onto the data ------------------------------------------------------------------------------------------
 
 
-def connect(policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | None = None) -> Database:
+def connect(
+    policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | None = None, spark: Any = None
+) -> Database:
     """A data set to ask in SQL, under the policy in a TOML file, in a mapping of the same words, or in a `Policy`.
 
     The ledger is made when missing, with the policy's terms; when present it must have them. With `analyst`, answers
-    are charged to the account that the owner made for them (`ledger.for_analyst(name, limit=…)`), too.
+    are charged to the account that the owner made for them (`ledger.for_analyst(name, limit=…)`), too. `spark` is the
+    session to use where the policy's engine is Spark; without it one is started.
     """
     from discreet.database import Database
 
     known = policy if isinstance(policy, Policy) else load(policy)
-    engine = _opened(known)
+    engine = _opened(known, spark)
     schema = schema_of(known, engine)
     ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
     if analyst is not None:
@@ -288,24 +275,30 @@ def connect(policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | N
     return Database(schema, engine, ledger, delta_per_question=known.delta_per_question, policy=known.public_text())
 
 
-def _opened(known: Policy) -> Engine:
+def _opened(known: Policy, session: Any) -> Engine:
     """The engine that the policy names, on its sources."""
-    tables = known.tables
-    if known.engine == "postgres":
+    place = known.engine
+    sources = {name: table.source for name, table in known.tables.items()}
+    for name, source in sources.items():
+        place.check_source(name, source)
+    if session is not None and place.kind != "spark":
+        raise InvalidArgument('spark= is for a policy whose [engine] has kind = "spark". Leave it out.')
+    if place.kind == "postgres":
         from discreet.engines.postgres import Postgres
 
-        assert known.url is not None  # checked when the policy was made
-        sources = {name: table.source for name, table in tables.items()}
-        return Postgres(known.url, sources, **({} if known.timeout is None else {"timeout": known.timeout}))
-    from discreet.engines.duckdb import DuckDB
+        assert place.url is not None  # checked when the policy was made
+        return Postgres(place.url, sources, **({} if place.timeout is None else {"timeout": place.timeout}))
+    if place.kind == "spark":
+        from discreet.engines.spark import Spark
 
-    for name, table in tables.items():
-        if isinstance(table.source, str | Path) and not Path(table.source).expanduser().exists():
-            raise InvalidArgument(f"The source of {name} is not there: {table.source}. Mend its path.")
+        return Spark(sources, master=place.master, session=session, config=place.config, timeout=place.timeout)
+    tables = known.tables
     return DuckDB(
-        {name: table.source for name, table in tables.items()},
+        sources,
         types={name: _types(table, known.unit) for name, table in tables.items()},
         sniffed=[n for n, t in tables.items() if t.public and not any(c.declared for c in t.columns.values())],
+        memory=place.memory,
+        spill=place.spill,
     )
 
 
@@ -329,6 +322,10 @@ def _completed(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:
             _unknown(table.name, "column", name, types)
     columns = {name: _typed(table.columns.get(name, Column(name=name)), kind) for name, kind in types.items()}
     person = table.person or (unit.column if unit.column in types and not table.public else None)
+    if person is not None and types.get(person) in ("number", "other"):
+        raise InvalidArgument(  # decimals of many digits are read as others, and two people as one
+            f"{person} tells people apart in {table.name}, and must be whole numbers, text or days. Write it so there."
+        )
     return replace(table, columns=columns, person=person)
 
 

@@ -110,7 +110,7 @@ def is_replayed() -> bool:
 
 @contextmanager
 def replaying(stream: Keystream) -> Iterator[None]:
-    """Read from `stream` instead of fresh randomness. For `discreet.testing` only."""
+    """Read from `stream` instead of fresh randomness: for `discreet.testing`, and where a key was drawn elsewhere."""
     token = _replayed.set(stream)
     try:
         yield

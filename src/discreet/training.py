@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.database import Database
-from discreet.distributions import EPOCH, columns_of, day_of, rows_of_one
+from discreet.distributions import EPOCH, cells_of, columns_of, day_of, rows_of_one, statement_of
+from discreet.engines.frames import Partitions
 from discreet.errors import InvalidArgument
 from discreet.extras import need
-from discreet.queries.arrays import number_of
+from discreet.queries.arrays import number_of, on_host
 from discreet.rational import exactly
 from discreet.sql.price import Plan
 from discreet.sql.rows import rows_of
@@ -72,12 +74,39 @@ def fitted(estimator: Any, database: Database, plan: Plan, features: Any, target
     if target is not None and target not in kinds:
         # whole numbers and text one by one: a missing one must not change how the others are read
         kinds[target] = "number" if _known(plan)[target] == "number" else "listed"
-    found = columns_of(database, plan, list(kinds), kinds)
-    table = np.hstack([one.columns(found[one.name]) for one in chosen])
-    labels = [] if target is None else [_as_column(found[target])]
-    done = estimator.fit(table, *labels)
+    by_steps = getattr(estimator, "solver", "descent") == "descent"
+    if hasattr(database.engine, "frame") and hasattr(estimator, "fit_batches") and by_steps:
+        done = estimator.fit_batches(_partitions(database, plan, chosen, target, kinds))
+    else:
+        found = columns_of(database, plan, list(kinds), kinds)
+        labels = [] if target is None else [_as_column(found[target])]
+        done = estimator.fit(_table(chosen, found), *labels)
     done.feature_names_in_ = np.array([name for one in chosen for name in one.names], dtype=object)
     return done
+
+
+def _table(features: list[Feature], found: Mapping[str, Any]) -> NDArray[np.float64]:
+    return np.hstack([one.columns(found[one.name]) for one in features])
+
+
+def _partitions(
+    database: Database, plan: Plan, features: list[Feature], target: str | None, kinds: dict[str, str]
+) -> Partitions:
+    """The rows where Spark has them: its executors make features of them, and only exact sums come back."""
+    text, ids = statement_of(database, plan, list(kinds))
+    cells = partial(_cells, features=features, target=target, kinds=kinds, ids=ids)
+    frame: Any = database.engine
+    return Partitions(frame.frame(text), _width(features), [name for one in features for name in one.names], cells)
+
+
+def _cells(
+    batch: Any, targets: Any, *, features: list[Feature], target: str | None, kinds: dict[str, str], ids: dict[str, str]
+) -> Any:
+    """The rows of a record batch as a model sees them, and their targets."""
+    place = batch.schema.names.index
+    found = {name: cells_of(batch.column(place(ids[name])), kind) for name, kind in kinds.items()}
+    goals = np.zeros(batch.num_rows) if target is None else on_host(targets(_as_column(found[target])))
+    return _table(features, found), goals
 
 
 def explained_fit(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> str:

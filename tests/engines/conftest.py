@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.postgres import Postgres
+from discreet.engines.spark import Spark
 
 
 def beside(folder: str, name: str = "conftest") -> Any:
@@ -27,7 +30,10 @@ def beside(folder: str, name: str = "conftest") -> Any:
 sql = beside("sql")
 postgres = beside("ledger").postgres
 pytest_generate_tests = sql.pytest_generate_tests
-ENGINES = ("duckdb", "postgres")
+ENGINES = ("duckdb", "postgres", "spark")
+CORES = 2
+ELSEWHERE = "Asia/Kathmandu"
+"""The time zone of the session that is passed: ours has another one."""
 _numbers = itertools.count()
 _TYPES = {
     pa.int64(): "int8",
@@ -81,6 +87,56 @@ class PostgresClinic(sql.Clinic):
         return Postgres(self.server.url, self.server.loaded(data))
 
 
+class Lake:
+    """A session of Spark, and a folder for Parquet files."""
+
+    def __init__(self, session: Any, folder: Path) -> None:
+        self.session, self.folder = session, folder
+
+    def loaded(self, data: Mapping[str, pa.Table]) -> dict[str, str]:
+        """The rows as folders of two files each; the sources by name."""
+        place = self.folder / str(next(_numbers))
+        for name, table in data.items():
+            half = table.num_rows // 2
+            (place / name).mkdir(parents=True)
+            for number, part in enumerate((table.slice(0, half), table.slice(half))):
+                pq.write_table(part, place / name / f"{number}.parquet")
+        return {name: str(place / name) for name in data}
+
+    def opened(self, data: Mapping[str, pa.Table]) -> Spark:
+        return Spark(self.loaded(data), session=self.session)
+
+
+class SparkClinic(sql.Clinic):
+    """The clinic, its rows in Parquet files that Spark reads."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        super().__init__()
+
+    def engine(self, data: Mapping[str, pa.Table]) -> Spark:
+        return self.lake.opened(data)
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """Spark on two cores of this machine."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+    builder = SparkSession.builder.master(f"local[{CORES}]").config("spark.ui.enabled", "false")
+    for key in ("spark.sql.shuffle.partitions", "spark.default.parallelism"):
+        builder = builder.config(key, str(CORES))
+    folder = tmp_path_factory.mktemp("lake")
+    settings = {"spark.ui.showConsoleProgress": "false", "spark.sql.ansi.enabled": "false"}
+    settings |= {"spark.sql.session.timeZone": ELSEWHERE, "spark.sql.warehouse.dir": str(folder / "warehouse")}
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    yield Lake(session, folder)
+    session.stop()
+
+
 @pytest.fixture(scope="session")
 def server(postgres: str) -> Iterator[Server]:
     server = Server(postgres)
@@ -97,7 +153,12 @@ def where(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def clinic(request: pytest.FixtureRequest, where: str) -> Any:
     """The clinic on each engine."""
-    return sql.Clinic() if where == "duckdb" else PostgresClinic(request.getfixturevalue("server"))
+    match where:
+        case "spark":
+            return SparkClinic(request.getfixturevalue("lake"))
+        case "postgres":
+            return PostgresClinic(request.getfixturevalue("server"))
+    return sql.Clinic()
 
 
 @pytest.fixture(scope="session")
@@ -105,6 +166,8 @@ def opened(request: pytest.FixtureRequest, where: str) -> Any:
     """An engine on tables of its own."""
     if where == "duckdb":
         return DuckDB
+    if where == "spark":
+        return request.getfixturevalue("lake").opened
 
     def make(data: Mapping[str, pa.Table]) -> Postgres:
         server = request.getfixturevalue("server")

@@ -54,7 +54,7 @@ def inertia(X, centers):
 
 def squared_distance(m, one, other, centers):
     total = Fraction(0)
-    sums = [exact_cluster_sums(list(rows.blocks()), m.whole(centers)) for rows in (one, other)]
+    sums = [exact_cluster_sums(rows, m.whole(centers)) for rows in (one, other)]
     for part, a, b in zip(("count", "sum"), *sums, strict=True):
         grain, _, variance = m._lattice(part)
         total += sum(Fraction(int(x)) ** 2 for x in np.ravel(a - b)) * grain**2 / variance
@@ -83,19 +83,14 @@ def test_no_neighbors_are_further_apart_than_declared_in_a_round(norm, clusters)
 def test_the_nearest_center_is_decided_by_the_row_alone():
     m = Lloyd(clusters=5, features=2, rounds=1, count=1, sum=1)
     rows, centers = data(300), m.whole(m.first_centers())
-    together = exact_cluster_sums(list(RoundedRows(rows, feature_ranges=RANGES).blocks()), centers)
-    alone = [
-        exact_cluster_sums(list(RoundedRows(rows[i : i + 1], feature_ranges=RANGES).blocks()), centers)
-        for i in range(300)
-    ]
+    together = exact_cluster_sums(RoundedRows(rows, feature_ranges=RANGES), centers)
+    alone = [exact_cluster_sums(RoundedRows(rows[i : i + 1], feature_ranges=RANGES), centers) for i in range(300)]
     assert (together[0] == sum(one[0] for one in alone)).all()
     assert (together[1] == sum(one[1] for one in alone)).all()
-    tied = exact_cluster_sums(
-        list(RoundedRows([[0, 0]], feature_ranges=RANGES).blocks()), np.array([[8.0, 0], [-8.0, 0]])
-    )
+    tied = exact_cluster_sums(RoundedRows([[0, 0]], feature_ranges=RANGES), np.array([[8.0, 0], [-8.0, 0]]))
     assert tied[0].tolist() == [1, 0]
     left_out = RoundedRows([ODD["nan"], ODD["infinite"]], feature_ranges=RANGES)
-    assert exact_cluster_sums(list(left_out.blocks()), centers)[0].tolist() == [0] * 5
+    assert exact_cluster_sums(left_out, centers)[0].tolist() == [0] * 5
 
 
 @pytest.mark.parametrize("unit", [None, REPLACED, dp.person("id")])

@@ -20,7 +20,8 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Entry, Ledger
-from discreet.policy import URLS, ledger_of
+from discreet.ledger.store import URLS
+from discreet.policy import ledger_of
 
 _BATCH = 1000
 _NARROWEST = 72

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.cli.ledger_command import clean, harmless
+from discreet.engines.duckdb import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.accuracy import check_confidence
@@ -40,8 +41,10 @@ def query(
     sure = check_confidence(confidence)
     if plot is not None:
         _check_plot(plot)
-    database = connect(policy, analyst=analyst)
-    with closing(database.ledger), closing(database.engine), Console(stderr=True).status("Answering …"):
+    database, console = connect(policy, analyst=analyst), Console(stderr=True)
+    with closing(database.ledger), closing(database.engine), console.status("Answering …") as status:
+        if console.is_terminal and isinstance(database.engine, DuckDB):
+            database.engine.progress = lambda percent: status.update(f"Answering … {percent}%")
         answer = database.sql(question, confidence=confidence, key=key, **cost)
         table = answer.with_errors(sure)
         told = _json(answer, table, sure) if form == "json" else lines(_told(answer, database.ledger, sure))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from discreet.engines import words
 from discreet.engines.engine import EngineFailed as EngineFailed
 from discreet.engines.engine import Words
+from discreet.engines.spill import Spill
 from discreet.engines.text_files import Csv, JsonLines, TextSource
 from discreet.engines.words import listed, quoted, quoted_text
 from discreet.errors import InvalidArgument
@@ -40,6 +42,17 @@ _ODD = {
 # A repeated expression would be computed outside of the TRY that makes it total; a TRY_CAST that is pushed into the
 # reading of a text file would drop the row, or stop the question.
 _UNSAFE_OPTIMIZERS = ("common_subexpressions", "type_pushdown", "scalar_fn_pushdown")
+# A rank that becomes a list for each person can neither be spilled nor is it faster.
+_GREEDY_OPTIMIZERS = ("top_n_window_elimination",)
+_UNITS = {
+    f"{letter}{kind}": base**power
+    for power, letter in enumerate("KMGT", 1)
+    for kind, base in (("B", 1000), ("iB", 1024))
+}
+_LEAST_MEMORY = 100 * 10**6
+"""With less, the smallest question may fail; a thread should have as much for itself."""
+_PATIENCE, _COARSE = 0.5, 5
+"""Progress is looked at every so many seconds, and told in steps of so many percent."""
 
 
 class DuckDB:
@@ -47,9 +60,19 @@ class DuckDB:
 
     A CSV or JSON source has no types of its own: its columns are text, but for those that `types` names. Only where a
     source is listed in `sniffed` are they guessed from the rows, which is for public tables and for their owner.
+
+    `memory` is the most it may use, such as "8GB"; by default four fifths of the machine's. What does not fit is
+    written into a folder of mode 0700, inside of `spill` or of the system's folder for temporary files, and removed
+    when the engine is closed. Those are rows, and not encrypted: DuckDB can do so safely only with an extension that it
+    does not come with. So without a word on `spill` they are written only where every source is a file: they are on a
+    disk already. Rows that are in memory alone stay there, unless `spill` is True or a folder; with False, nothing is
+    written. DuckDB lets statements read its own folder, as it does the sources: only text that was printed reaches it.
     """
 
     reads_files = True
+    progress: Callable[[int], None] | None = None
+    """Told how much of a long statement is done, in percent. Like the time it takes this is not private: it is for a
+    person at a terminal who runs the engine, and nothing for an answer."""
 
     def __init__(
         self,
@@ -57,9 +80,12 @@ class DuckDB:
         *,
         types: Mapping[str, Mapping[str, str]] | None = None,
         sniffed: Collection[str] = (),
+        memory: str | None = None,
+        spill: str | Path | bool | None = None,
     ) -> None:
         import duckdb
 
+        limit = None if memory is None else memory_in_bytes(memory)
         self._duckdb = duckdb
         self._lock = threading.Lock()
         self._connection = duckdb.connect(":memory:", config={"allow_unsigned_extensions": "false"})
@@ -74,7 +100,9 @@ class DuckDB:
             self.relations[name] = text.relation((types or {}).get(name, {}))
         for name in sources.keys() - self._texts.keys():
             self.relations[name] = self._plainly_typed(self.relations[name])
-        self._lock_down(paths)
+        on_disk = len(paths) == len(sources)
+        self._spill = _spilling(spill) if spill is not None or on_disk else None
+        self._lock_down(paths, limit)
 
     @property
     def words(self) -> Words:
@@ -124,21 +152,33 @@ class DuckDB:
         cast = ", ".join(f"TRY_CAST({quoted(name)} AS {kind}) AS {quoted(name)}" for name, kind in odd.items())
         return f"(SELECT * REPLACE ({cast}) FROM {relation})"
 
-    def _lock_down(self, paths: Sequence[str]) -> None:
+    def _lock_down(self, paths: Sequence[str], memory: int | None) -> None:
         """Nothing outside of the sources can be read from here on, and no setting be changed back."""
         folders = [path for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
         known = [name for (name,) in self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
+        without = [name for name in (*_UNSAFE_OPTIMIZERS, *_GREEDY_OPTIMIZERS) if name in known]
+        spill = "" if self._spill is None else str(self._spill.folder)
         for statement in (
-            "SET temp_directory = ''",
+            f"SET temp_directory = {quoted_text(spill)}",
+            *([] if memory is None else self._within(memory)),
+            "SET preserve_insertion_order = false",
+            "SET enable_progress_bar = true",
+            "SET enable_progress_bar_print = false",
             "SET error_on_division_by_zero = false",
-            f"SET disabled_optimizers = '{','.join(name for name in _UNSAFE_OPTIMIZERS if name in known)}'",
+            f"SET disabled_optimizers = '{','.join(without)}'",
             f"SET allowed_paths = {listed(files)}",
             f"SET allowed_directories = {listed(folders)}",
             "SET enable_external_access = false",
             "SET lock_configuration = true",
         ):
             self._connection.execute(statement)
+
+    def _within(self, memory: int) -> list[str]:
+        """The settings for so many bytes: no more threads than have enough of them to work with."""
+        threads = self._connection.execute("SELECT current_setting('threads')").fetchall()[0][0]
+        few = max(1, min(threads, memory // _LEAST_MEMORY))
+        return [f"SET memory_limit = '{memory}B'", f"SET threads = {few}"]
 
     def columns(self, name: str) -> dict[str, str]:
         """The names and types of a source's columns."""
@@ -176,18 +216,63 @@ class DuckDB:
     @contextmanager
     def _held(self) -> Iterator[None]:
         """The connection for one thread; what it says when it fails goes no further."""
-        with self._lock:
+        with self._lock, self._watched():
             try:
                 yield
             except (self._duckdb.Error, RuntimeError):
                 raise EngineFailed(
                     "The engine could not compute this. Its message is not shown, as it may quote values. "
-                    "Ask for less at once, or give the engine more memory."
+                    "Ask for less at once, or give the engine more memory, or a folder to spill into."
                 ) from None
 
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Tell of progress meanwhile, if somebody wants to know."""
+        if self.progress is None:
+            yield
+            return
+        done = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(self.progress, done), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+    def _watch(self, tell: Callable[[int], None], done: threading.Event) -> None:
+        told = 0
+        while not done.wait(_PATIENCE):
+            percent = int(self._connection.query_progress()) // _COARSE * _COARSE
+            if percent > told:
+                told = percent
+                tell(percent)
+
     def close(self) -> None:
-        """Let go of the database."""
+        """Let go of the database, and of what it wrote."""
         self._connection.close()
+        if self._spill is not None:
+            self._spill.close()
+
+
+def _spilling(spill: str | Path | bool | None) -> Spill | None:
+    """The folder that is asked for; without a word on it, none where none can be made."""
+    if spill is False:
+        return None
+    if spill is None:
+        with suppress(InvalidArgument):
+            return Spill()
+        return None
+    return Spill(None if spill is True else spill)
+
+
+def memory_in_bytes(text: str) -> int:
+    """An amount of memory, such as "8GB" or "512 MiB"."""
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?) ?([KMGT]i?B)", text) if isinstance(text, str) else None
+    amount = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if amount < _LEAST_MEMORY:
+        raise InvalidArgument('memory must be an amount from 100MB on, such as "8GB".')
+    return amount
 
 
 def has_types(source: Any) -> bool:

@@ -32,6 +32,9 @@ class Words(Protocol):
     def total(self, value: str, /) -> str:
         """A value that is NULL where it cannot be computed: no row can stop a question."""
 
+    def fenced(self, rows: str) -> str:
+        """A query whose columns are computed once, however often the query around it uses them."""
+
     def equal_as(self, first: str, second: str, kind: str) -> str:
         """That two columns are equal as numbers, or as timestamps, for the engine to join by."""
 
@@ -47,8 +50,8 @@ class Words(Protocol):
     def square(self, value: str) -> str:
         """The square of a whole number of steps, exactly."""
 
-    def exact_sum(self, value: str) -> str:
-        """A sum of whole numbers, which no order and no number of rows changes."""
+    def exact_sum(self, value: str, largest: int, where: str = "") -> str:
+        """A sum of whole numbers, none of them beyond ±`largest`, which no order and no number of rows changes."""
 
     def scaled(self, total: str, most: int, rows: str) -> str:
         """A whole number times `most` over `rows`, rounded towards 0."""
@@ -67,6 +70,15 @@ class Words(Protocol):
 
     def paired(self, rows: str, pairs: str, names: Sequence[str]) -> str:
         """FROM: the rows `one` whose names, the person first, are the same as in one of different `pairs`."""
+
+    def steps(self, steps: Sequence[tuple[str, str]]) -> str:
+        """WITH: named queries, of which those named drawn… are computed once, or the same however often."""
+
+    def drawn(self, rows: str, columns: Sequence[str], seed: int) -> str:
+        """All of FROM `rows`, which has these columns, and a random number `draw` for each row."""
+
+    ranks_all: bool
+    """Whether it is cheaper to rank the pairs of all people than to tell first who has too many."""
 
     def random_rank(self, person: str, by: Sequence[str], seed: int) -> str:
         """The place of a row among its person's rows, in a random order that depends on no value but `by`."""

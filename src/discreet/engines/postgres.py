@@ -14,7 +14,7 @@ from typing import Any
 
 from discreet.engines import postgres_words
 from discreet.engines.engine import EngineFailed, Words
-from discreet.engines.postgres_words import plainly_typed, quoted
+from discreet.engines.postgres_words import ARRAY, plainly_typed, quoted
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 
@@ -29,19 +29,41 @@ _KINDS = {
     "timestamp": ("timestamp",),
 }
 _KIND_OF = {own: kind for kind, names in _KINDS.items() for own in names}
-# Nothing of the session is left to the role or the server: functions and operators are those of pg_catalog only, text
-# and numbers are written in one way.
-_SETTINGS = (
-    "SET LOCAL search_path = pg_catalog",
-    "SET LOCAL standard_conforming_strings = on",
-    "SET LOCAL client_encoding = 'UTF8'",
-    "SET LOCAL DateStyle = 'ISO, YMD'",
-    "SET LOCAL TimeZone = 'UTC'",
-    "SET LOCAL extra_float_digits = 1",
-    "SET LOCAL array_nulls = on",
-    "SET LOCAL transform_null_equals = off",
-    "SET LOCAL row_security = on",
+# Nothing of the session is left to the role or the server: functions, operators and types are those of pg_catalog only,
+# text and numbers are written in one way, and no policy of a table chooses rows, which may fail on one of them.
+_SETTINGS = {
+    "search_path": "pg_catalog, pg_temp",
+    "standard_conforming_strings": "on",
+    "client_encoding": "UTF8",
+    "client_min_messages": "error",
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "array_nulls": "on",
+    "transform_null_equals": "off",
+    "row_security": "off",
+    # no estimate is good for rows that were computed: rows by rows one after the other could take for ever
+    "enable_nestloop": "off",
+    "jit": "off",
+}
+# Whether a relation and all of its parts (partitions, tables that inherit from it) are stored as they are read, whether
+# the role may read it, and whether it has policies that choose rows.
+_FIND = """
+WITH RECURSIVE parts AS (
+    SELECT c.oid, TRUE AS named FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %s AND c.relname = %s
+    UNION SELECT i.inhrelid, FALSE FROM pg_inherits i JOIN parts ON parts.oid = i.inhparent
 )
+SELECT
+    bool_and(c.relkind IN ('r', 'p', 'm') AND NOT EXISTS (
+        SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attgenerated = 'v' AND NOT a.attisdropped
+    )),
+    bool_and(NOT named OR has_table_privilege(c.oid, 'SELECT')),
+    bool_or(named AND row_security_active(c.oid))
+FROM parts JOIN pg_class c ON c.oid = parts.oid
+"""
 _FAILED = (
     "PostgreSQL could not compute this, took longer than allowed, or went away. Its message is not shown, as it may "
     "quote values. What was charged stays charged: ask again with the same key, or give it more time with timeout."
@@ -80,32 +102,39 @@ class Postgres:
     def _open(self, connection: Any, name: str, source: str) -> None:
         """Find a table and the types of its columns; nothing of its rows is read."""
         schema, _, table = source.partition(".")
-        kind = connection.execute(
-            "SELECT c.relkind::text, has_table_privilege(c.oid, 'SELECT'), EXISTS (SELECT 1 FROM pg_attribute a "
-            "WHERE a.attrelid = c.oid AND a.attgenerated = 'v' AND NOT a.attisdropped) FROM pg_class c "
-            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s",
-            (schema, table),
-        ).fetchone()
-        if kind is None:
+        stored, readable, filtered = connection.execute(_FIND, (schema, table)).fetchone()
+        if stored is None:
             raise InvalidArgument(f"The source of {name} is not there: {source}. Mend the schema or the table.")
-        if kind[0] not in ("r", "p", "m") or kind[2]:
-            # what is computed as it is read may fail on a row, and its failure would tell of it
+        # what is computed as it is read may fail on a row, and its failure would tell of it
+        if not stored:
             raise InvalidArgument(
-                f"The source of {name} must be a table or a materialized view without virtual columns: {source} is not."
+                f"The source of {name} must be a table or a materialized view, with no virtual columns and no foreign "
+                f"parts: {source} is not."
             )
-        if not kind[1]:
+        if not readable:
             raise InvalidArgument(f"The role of url may not read {source}. GRANT SELECT ON it.")
+        if filtered:
+            raise InvalidArgument(
+                f"The rows of {source} are chosen by policies of PostgreSQL (row-level security). Give the role of url "
+                "BYPASSRLS, or a table of its own."
+            )
         relation = f"{quoted(schema)}.{quoted(table)}"
-        found = connection.execute(f"SELECT * FROM {relation} LIMIT 0").description
-        types = {column.name: self._type(connection, column.type_code) for column in found}
+        listed = connection.execute(f"SELECT * FROM {relation} LIMIT 0").description
+        types = {column.name: self._type(connection, column.type_code) for column in listed}
         self._kinds[name] = {column: kind for column, (kind, _) in types.items()}
         columns = ", ".join(plainly_typed(column, *pair) for column, pair in types.items())
         self.relations[name] = f"(SELECT {columns} FROM {relation}) AS source_of_rows"
 
     def _type(self, connection: Any, oid: int) -> tuple[str, str]:
         """Our type of a column and PostgreSQL's. A domain has that of what it is made of; a list of words is text."""
-        own, listed = connection.execute("SELECT typname, typtype = 'e' FROM pg_type WHERE oid = %s", (oid,)).fetchone()
-        return ("text" if listed else _KIND_OF.get(own, "other")), own
+        own, sort = connection.execute(
+            "SELECT typname, CASE WHEN typtype = 'e' THEN 'enum' WHEN typcategory = 'A' THEN 'array' "
+            "WHEN typnamespace = 'pg_catalog'::regnamespace THEN 'known' END FROM pg_type WHERE oid = %s",
+            (oid,),
+        ).fetchone()
+        if sort == "enum":
+            return "text", sort
+        return (_KIND_OF.get(own, "other") if sort == "known" else "other"), (ARRAY if sort == "array" else own)
 
     def columns(self, name: str) -> dict[str, str]:
         """The names and types of a source's columns."""
@@ -138,7 +167,7 @@ class Postgres:
 
     def _run(self, statement: str) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
         def fetched(connection: Any) -> Any:
-            found = connection.execute(statement)
+            found = connection.execute(statement, binary=True)  # which is sent so that two statements are an error
             known = [self._psycopg.adapters.types.get(column.type_code) for column in found.description]
             names = [(c.name, k.name if k else "") for c, k in zip(found.description, known, strict=True)]
             return names, found.fetchall()
@@ -152,8 +181,9 @@ class Postgres:
             with self._psycopg.connect(self._url, connect_timeout=_CONNECT_S, prepare_threshold=None) as connection:
                 connection.read_only = True
                 connection.isolation_level = self._psycopg.IsolationLevel.REPEATABLE_READ
-                for setting in (*_SETTINGS, f"SET LOCAL statement_timeout = {self._timeout * 1000}"):
-                    connection.execute(setting)
+                settings = {**_SETTINGS, "statement_timeout": str(self._timeout * 1000)}
+                each = ", ".join(["pg_catalog.set_config(%s, %s, TRUE)"] * len(settings))  # until the transaction ends
+                connection.execute(f"SELECT {each}", [text for pair in settings.items() for text in pair])
                 done = work(connection)
                 connection.rollback()
                 return done

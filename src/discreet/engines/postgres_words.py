@@ -12,8 +12,11 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from discreet.engines.words import drawn as drawn
+from discreet.engines.words import exact_sum as exact_sum
 from discreet.engines.words import quoted as quoted
 from discreet.engines.words import quoted_text
+from discreet.engines.words import steps as steps
 from discreet.errors import NotAllowed
 
 TYPES = {
@@ -28,6 +31,9 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 _WHOLE = f"BETWEEN {_LEAST} AND {_MOST}"
 _INFINITE, _NAN = "'Infinity'::float8", "'NaN'::float8"
 _SIMPLE = re.compile(r"""(\w+|"[^"]+"|CAST\(-?\d+ AS int8\)|'[^']*')(::\w+)?""")
+LONGEST = 2**18
+"""Text of more bytes is NULL. PostgreSQL fails on values and rows of 1 GB, and lower() on a quarter of that; a row of
+1664 columns, which is the most it has, all of them so long, is half as large."""
 
 
 def _refuse(what: str) -> NoReturn:
@@ -137,7 +143,8 @@ _ARITHMETIC: dict[str, dict[str, str]] = {
     "divide": {
         "number": "CASE WHEN {a} IS NULL OR {b} IS NULL THEN NULL "
         "WHEN {a} = " + _NAN + " OR {b} = " + _NAN + " THEN {a} + {b} "
-        "WHEN {b} = 0 THEN CASE WHEN {a} = 0 THEN " + _NAN + " ELSE sign({a}) * " + _INFINITE + " END "
+        "WHEN {b} = 0 THEN CASE WHEN {a} = 0 THEN " + _NAN + " "
+        "WHEN {b}::text = '-0' THEN sign({a}) * -" + _INFINITE + " ELSE sign({a}) * " + _INFINITE + " END "
         "WHEN " + _ORDINARY + " THEN {a} / {b} "
         "WHEN abs({b}) = " + _INFINITE + " THEN CASE WHEN abs({a}) = " + _INFINITE + " THEN " + _NAN + " "
         "ELSE {a} * 0 END "
@@ -212,9 +219,25 @@ _TEXTS = {
     "upper": '(upper({0} COLLATE "default") COLLATE "C")',
     "trim": "btrim({0}, ' ')",
     "length": "char_length({0})::int8",
-    "concat": "concat({all})",
-    "joined": "({0} || {1})",
 }
+
+
+def _joined(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
+    texts = dict(zip("ab", _as(args, kinds, "text"), strict=True))
+    return _once(_within_longest(["octet_length({a})", "octet_length({b})"], "{a} || {b}"), **texts)
+
+
+def _concat(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
+    """Texts one after the other; NULL adds nothing."""
+    texts = {f"t{number}": text for number, text in enumerate(_as(args, kinds, "text"))}
+    named = [f"{{{name}}}" for name in texts]
+    lengths = [f"coalesce(octet_length({name}), 0)" for name in named]
+    return _once(_within_longest(lengths, f"concat({', '.join(named)})"), **texts)
+
+
+def _within_longest(lengths: Sequence[str], text: str) -> str:
+    """A text made of others, unless it is too long: a question could double it until the engine fails."""
+    return f"CASE WHEN {' + '.join(lengths)} <= {LONGEST} THEN {text} END"
 
 
 def _is_number(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
@@ -283,7 +306,7 @@ def _cast(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> 
         case "text", "number":
             return _once("CASE WHEN {a} ~ " + _braced(_NUMBER) + " THEN {a}::float8 END", a=value)
         case ("boolean", "integer") | ("boolean", "number"):
-            return f"CASE WHEN {value} THEN 1::{TYPES[kind]} WHEN NOT {value} THEN 0::{TYPES[kind]} END"
+            return f"{value}::int4::{TYPES[kind]}"
         case ("integer", "boolean") | ("number", "boolean"):
             return f"({value} <> 0)"
         case ("integer", "number") | ("integer", "text") | ("boolean", "text") | ("date", "text"):
@@ -302,6 +325,8 @@ def _braced(text: str) -> str:
 
 _SPECIAL: dict[str, Callable[[Sequence[str], Sequence[str], str, str], str]] = {
     "is_number": _is_number,
+    "concat": _concat,
+    "joined": _joined,
     "round": _round,
     "substring": _substring,
     "part": _part,
@@ -316,6 +341,11 @@ def total(value: str) -> str:
     return value
 
 
+def fenced(rows: str) -> str:
+    """PostgreSQL would write a query into the one around it, once for every use of a column."""
+    return f"{rows} OFFSET 0"
+
+
 def equal_as(first: str, second: str, kind: str) -> str:
     """That two columns are equal as one type."""
     return f"({first}::{TYPES[kind]} = {second}::{TYPES[kind]})"
@@ -328,8 +358,14 @@ _DAYS["timestamp"] = "'0001-01-01'::timestamp AND '9999-12-31 23:59:59.999999'::
 """The dates that Python has, too. Others, and those at infinity, are NULL."""
 
 
+ARRAY = "array"
+_LARGEST = 2**15
+"""The bytes of the largest value of another type; a larger one is NULL. One that is full of numbers such as 1e131071
+has a text that is 10,000 times longer."""
+
+
 def plainly_typed(name: str, kind: str, given: str) -> str:
-    """A column of a source as the one type of ours; `given` is PostgreSQL's own."""
+    """A column of a source as the one type of ours; `given` is PostgreSQL's own, or that it is an array."""
     column = quoted(name)
     match kind:
         case "number" if given == "numeric":
@@ -339,17 +375,19 @@ def plainly_typed(name: str, kind: str, given: str) -> str:
             )
         case "date" | "timestamp":
             return f"CASE WHEN {column} BETWEEN {_DAYS[kind]} THEN {column} END AS {column}"
-        case "text" | "other":  # as text even json can be told apart
-            return f'({column}::text COLLATE "C") AS {column}'
+        case "text" if given in ("text", "varchar", "bpchar"):
+            return f'(CASE WHEN octet_length({column}) <= {LONGEST} THEN {column}::text END COLLATE "C") AS {column}'
+        case "text":  # written by its own type, and by no cast that somebody made
+            return f'(CASE WHEN {column} IS NOT NULL THEN concat({column}) END COLLATE "C") AS {column}'
+        case "other":  # only told apart
+            whole = f"{column} || '{{}}'" if given == ARRAY else f"ARRAY[{column}]"  # neither is compressed
+            short = f"{column} IS DISTINCT FROM NULL AND pg_column_size({whole}) <= {_LARGEST}"
+            digest = f"encode(sha256(convert_to(concat({column}), 'UTF8')), 'hex')"
+            return f'(CASE WHEN {short} THEN {digest} END COLLATE "C") AS {column}'
     return f"{column}::{TYPES[kind]} AS {column}"
 
 
 # --- sums and counts ------------------------------------------------------------------------------------------
-
-
-def exact_sum(value: str) -> str:
-    """A sum of whole numbers, as numeric."""
-    return f"sum({value})"
 
 
 def square(value: str) -> str:
@@ -427,7 +465,7 @@ def group_key(value: str, kind: str) -> str:
         case "number":
             return _once("CASE WHEN abs({a}) < " + _INFINITE + " THEN {a} END", a=value)
         case "date" | "timestamp":
-            return _once("CASE WHEN {a} BETWEEN " + _DAYS[kind] + " THEN {a} END", a=value)
+            return _once("CASE WHEN {a} BETWEEN " + _DAYS[kind] + " THEN {a}::" + TYPES[kind] + " END", a=value)
         case "integer" | "boolean" | "text":
             return value
     return _refuse(f"GROUP BY a column of type {kind}")
@@ -453,9 +491,12 @@ def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
     return f"{rows} AS one JOIN {pairs} AS other ON {' AND '.join(same)}"
 
 
+ranks_all = True
+
+
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:
     """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
-    hashed = f"sha256(convert_to(concat('{seed} ', ROW({', '.join([*by, person])})::text), 'UTF8'))"
+    hashed = f"hashtextextended(ROW({', '.join([*by, person])})::text, {seed})"
     return f"row_number() OVER (PARTITION BY {person} ORDER BY {hashed})"
 
 

@@ -45,6 +45,8 @@ def literal(value: Any) -> str:
     raise InvalidArgument(f"A {type(value).__name__} cannot be written into a question. Use numbers, text or dates.")
 
 
+LONGEST = 2**18
+"""Text that is put together ends after so many characters: doubled again and again, one row would fill the memory."""
 WORDS = {
     "add": "({0} + {1})",
     "subtract": "({0} - {1})",
@@ -83,8 +85,8 @@ WORDS = {
     "trim": "trim({0})",
     "length": "length({0})",
     "substring": "substring({all})",
-    "concat": "concat({all})",
-    "joined": "({0} || {1})",
+    "concat": f"left(concat({{all}}), {LONGEST})",
+    "joined": f"left({{0}} || {{1}}, {LONGEST})",
     "part": "date_part('{detail}', {0})",
     "truncate": "date_trunc('{detail}', {0})",
     "days_between": "date_diff('day', {0}, {1})",
@@ -108,6 +110,11 @@ def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, det
     return WORDS[op].format(*args, all=", ".join(args), detail=detail)
 
 
+def fenced(rows: str) -> str:
+    """DuckDB computes every query by itself."""
+    return rows
+
+
 def equal_as(first: str, second: str, kind: str) -> str:
     """That two columns are equal as one type."""
     return f"(TRY_CAST({first} AS {TYPES[kind]}) = TRY_CAST({second} AS {TYPES[kind]}))"
@@ -118,9 +125,14 @@ def total(value: str) -> str:
     return f"TRY({value})"
 
 
-def exact_sum(value: str) -> str:
+def exact_sum(value: str, largest: int, where: str = "") -> str:
     """A sum of whole numbers, in 128 bits."""
-    return f"sum({value})"
+    return f"sum({value}){filtered(where)}"
+
+
+def filtered(where: str) -> str:
+    """Restricts an aggregate to rows, where they are not all."""
+    return f" FILTER (WHERE {where})" if where else ""
 
 
 def square(value: str) -> str:
@@ -161,6 +173,19 @@ def clamped_steps(number: str, step: Fraction, lowest: int, highest: int) -> str
         f"CASE WHEN {number} BETWEEN {low} AND {high} THEN {whole} WHEN {number} < {low} THEN ({lowest}) "
         f"WHEN isnan({number}) THEN NULL WHEN {number} > {high} THEN ({highest}) END"
     )
+
+
+def steps(steps: Sequence[tuple[str, str]]) -> str:
+    """Named queries. What is drawn is kept: drawn again, it would be something else."""
+    return ", ".join(f"{name} AS {'MATERIALIZED ' * name.startswith('drawn')}({text})" for name, text in steps)
+
+
+def drawn(rows: str, columns: Sequence[str], seed: int) -> str:
+    """All rows, and a random number for each."""
+    return f"SELECT *, random() AS draw FROM {rows}"
+
+
+ranks_all = False
 
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:

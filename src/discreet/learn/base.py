@@ -15,7 +15,7 @@ from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Ledger
 from discreet.mechanisms.mechanism import meets
-from discreet.queries.arrays import here, home, namespace, number_of
+from discreet.queries.arrays import here, home, is_frame, namespace, number_of
 from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
 
@@ -69,6 +69,8 @@ def table_of(features: Any) -> tuple[Any, list[str] | None]:
 
     What is refused is a matter of shape and type, never of a cell: a cell that is not a number counts as missing.
     """
+    if is_frame(features):
+        raise InvalidArgument("A DataFrame of Spark stays where it is: fit_batches(frame, features=[…], target=…).")
     listed = column_names_of(features)
     if listed is not None and hasattr(features, "to_numpy"):
         features = features.to_numpy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,9 @@ from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.base import Private, table_of
 from discreet.learn.preprocessing import fitted_table
+from discreet.learn.streams import opened
 from discreet.mechanisms.lloyd import Lloyd
+from discreet.queries.columns import unlabelled
 from discreet.queries.rounded_rows import RoundedRows, check_ranges
 from discreet.rational import Number, check_count
 
@@ -70,10 +73,20 @@ class KMeans(ClusterMixin, TransformerMixin, Private):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the centers: one release, charged before the rows are read."""
         table, names = table_of(X)
-        features = int(table.shape[1])
+        return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, **bounds))
+
+    def fit_batches(self, batches: Any, *, features: Any = None) -> Self:
+        """Learn from rows that do not fit in memory, a pass for each round: one release, charged before the first.
+
+        `batches` is as for `LogisticRegression.fit_batches`, a DataFrame of Spark among them; a function gives rows X.
+        """
+        known = opened(batches, features, None, self.feature_ranges, labelled=False)
+        return self._fitted(known.features, known.names, lambda **bounds: known.rounded(unlabelled, **bounds))
+
+    def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
         ranges = None if self.feature_ranges is None else check_ranges(self.feature_ranges, features)
         plan = self._plan(features)
-        rows = RoundedRows(table, feature_norm=plan.feature_norm, feature_ranges=ranges)
+        rows = rounded(feature_norm=plan.feature_norm, feature_ranges=ranges)
         guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
         asked = f"KMeans of {features} features in {plan.clusters} clusters and {plan.rounds} rounds"
         self.release_ = self._release(lambda: rows, plan, guarantee, asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,9 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.base import Private, table_of
 from discreet.learn.noisy_equations import shrunk
 from discreet.learn.preprocessing import fitted_table
+from discreet.learn.streams import opened
 from discreet.mechanisms.moments import Moments
+from discreet.queries.columns import unlabelled
 from discreet.queries.rounded_rows import RoundedRows, check_ranges, cube_norm
 from discreet.rational import Number, check_bound, check_count, exactly
 
@@ -88,13 +91,23 @@ class PCA(TransformerMixin, Private):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the components: one release, charged before the rows are read."""
         table, names = table_of(X)
-        features = int(table.shape[1])
+        return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, **bounds))
+
+    def fit_batches(self, batches: Any, *, features: Any = None) -> Self:
+        """Learn from rows that do not fit in memory, in one pass: one release, charged before the first batch is read.
+
+        `batches` is as for `LogisticRegression.fit_batches`, a DataFrame of Spark among them; a function gives rows X.
+        """
+        known = opened(batches, features, None, self.feature_ranges, labelled=False)
+        return self._fitted(known.features, known.names, lambda **bounds: known.rounded(unlabelled, **bounds))
+
+    def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
         many = features if self.n_components is None else check_count(self.n_components, "n_components")
         if many > features:
             raise InvalidArgument(f"n_components must be at most the number of columns, {features}.")
         ranges, plan = self._ranges(features), self._plan(features)
         norm = plan.feature_norm if ranges is None else None
-        rows = RoundedRows(table, feature_norm=norm, feature_ranges=ranges)
+        rows = rounded(feature_norm=norm, feature_ranges=ranges)
         guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
         self.release_ = self._release(lambda: rows, plan, guarantee, f"PCA of {features} features")
         self.n_features_in_, self.n_components_ = features, many

@@ -24,10 +24,10 @@ from discreet.queries.arrays import beside, doubles, number_of, on_host
 from discreet.queries.examples import row_norm
 from discreet.queries.losses import HuberHinge, Loss, Softmax
 from discreet.queries.on_gpu import examples_of
-from discreet.queries.stream import Stream
 from discreet.rational import check_count, exactly, float_up
 
 check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
+clone: Any = need("sklearn.base", "learn", "discreet.learn").clone
 Floats = NDArray[np.float64]
 
 
@@ -169,6 +169,7 @@ class Linear(Private):
         a function without arguments that begins a pass each time it is called and returns an iterator of batches: pairs
         (X, y), or record batches. `features` and `target` name the columns; for pairs `features` says how many there
         are. Files and datasets must have numbers in these columns; elsewhere what is not a number counts as missing.
+        It may also be a DataFrame of Spark: the executors sum up its partitions, and only exact sums come back.
 
         Without `sampling` every step reads all the rows. With it one pass collects the samples of many steps, in which
         every row has its own coin: as many steps as let about `held_rows` rows be held, by the public number of rows.
@@ -177,15 +178,15 @@ class Linear(Private):
             raise InvalidArgument('Batches are learned from step by step: use solver="descent".')
         known = opened(batches, features, target, self.feature_ranges)
         offset, scale = self._scaling(known.features)
-        stream = Stream(
-            lambda: known.read(self._targets),
-            columns=known.features,
+        # what goes to other machines holds no ledger
+        targets = self._targets if known.here else clone(self).set_params(ledger=None)._targets
+        stream = known.stream(
+            targets,
             feature_norm=self.feature_norm,
             intercept=bool(self.fit_intercept),
             offset=offset,
             scale=scale,
             held_rows=held_rows,
-            count=known.count,
             progress=told if self.verbose else None,
         )
         return self._fitted(known.features, known.names, lambda: stream)

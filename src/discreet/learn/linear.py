@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,9 @@ from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.base import Private, column_of, shortened, table_of
+from discreet.learn.glm import as_numbers
 from discreet.learn.noisy_equations import largest_eigenvalue, longest_noise, solved
+from discreet.learn.streams import opened
 from discreet.mechanisms.moments import Moments
 from discreet.queries.arrays import beside, doubles, on_host
 from discreet.queries.rounded_rows import RoundedRows, check_ranges, cube_norm
@@ -78,14 +81,22 @@ class LeastSquares(Private):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
-        table, names = table_of(X)
-        features = int(table.shape[1])
+        (table, names), column = table_of(X), column_of(y, type(self).__name__)
+        return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, column, **bounds))
+
+    def fit_batches(self, batches: Any, *, features: Any = None, target: Any = None) -> Self:
+        """Learn from rows that do not fit in memory, in one pass: one release, charged before the first batch is read.
+
+        The arguments are those of `LogisticRegression.fit_batches`, a DataFrame of Spark among them.
+        """
+        known = opened(batches, features, target, self.feature_ranges)
+        return self._fitted(known.features, known.names, lambda **bounds: known.rounded(as_numbers, **bounds))
+
+    def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
         ranges = self._ranges(features)
         self._ridge()
         plan = self._plan(features)
-        rows = RoundedRows(
-            table,
-            column_of(y, type(self).__name__),
+        rows = rounded(
             feature_norm=self._norm(features) if ranges is None else None,
             feature_ranges=ranges,
             target_bound=plan.target_bound,

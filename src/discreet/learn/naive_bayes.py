@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +14,7 @@ from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.base import Private, column_of, table_of
 from discreet.learn.preprocessing import SHARES, declared_ranges, fitted_table, spreads
+from discreet.learn.streams import opened
 from discreet.mechanisms.group_moments import GroupMoments
 from discreet.queries.rounded_rows import RoundedRows
 from discreet.rational import Number, check_count
@@ -79,15 +82,29 @@ class GaussianNB(ClassifierMixin, Private):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows and their classes: one release, charged before the rows are read."""
-        table, names = table_of(X)
-        ranges, declared = declared_ranges(self.feature_ranges, int(table.shape[1])), self._declared()
-        priors, plan = self._priors(len(declared)), self._plan(len(ranges))
-        labels = column_of(y, type(self).__name__)
+        (table, names), labels = table_of(X), column_of(y, type(self).__name__)
         if labels.shape[0] != table.shape[0]:
             raise InvalidArgument("There must be one target for each row.")
 
+        def rounded(codes: Callable[[Any], Floats], **bounds: Any) -> RoundedRows:
+            return RoundedRows(table, codes(labels), **bounds)
+
+        return self._fitted(int(table.shape[1]), names, rounded)
+
+    def fit_batches(self, batches: Any, *, features: Any = None, target: Any = None) -> Self:
+        """Learn from rows that do not fit in memory, in one pass: one release, charged before the first batch is read.
+
+        The arguments are those of `LogisticRegression.fit_batches`, a DataFrame of Spark among them.
+        """
+        known = opened(batches, features, target, self.feature_ranges)
+        return self._fitted(known.features, known.names, known.rounded)
+
+    def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
+        ranges, declared = declared_ranges(self.feature_ranges, features), self._declared()
+        priors, plan = self._priors(len(declared)), self._plan(len(ranges))
+
         def read() -> RoundedRows:
-            return RoundedRows(table, _codes(labels, declared), feature_ranges=ranges, groups=len(declared))
+            return rounded(partial(_codes, declared=declared), feature_ranges=ranges, groups=len(declared))
 
         guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
         asked = f"GaussianNB of {len(ranges)} features in {len(declared)} classes"

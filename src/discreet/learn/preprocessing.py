@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,8 +12,10 @@ from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.base import BaseEstimator, Private, column_names_of, table_of
+from discreet.learn.streams import opened
 from discreet.mechanisms.group_moments import GroupMoments
 from discreet.queries.arrays import on_host
+from discreet.queries.columns import unlabelled
 from discreet.queries.rounded_rows import RoundedRows, check_ranges
 from discreet.rational import Number, check_count, exactly
 
@@ -87,8 +90,19 @@ class StandardScaler(TransformerMixin, Private):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn means and variances: one release, charged before the rows are read."""
         table, names = table_of(X)
-        ranges = declared_ranges(self.feature_ranges, int(table.shape[1]))
-        plan, rows = self._plan(len(ranges)), RoundedRows(table, feature_ranges=ranges)
+        return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, **bounds))
+
+    def fit_batches(self, batches: Any, *, features: Any = None) -> Self:
+        """Learn from rows that do not fit in memory, in one pass: one release, charged before the first batch is read.
+
+        `batches` is as for `LogisticRegression.fit_batches`, a DataFrame of Spark among them; a function gives rows X.
+        """
+        known = opened(batches, features, None, self.feature_ranges, labelled=False)
+        return self._fitted(known.features, known.names, lambda **bounds: known.rounded(unlabelled, **bounds))
+
+    def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
+        ranges = declared_ranges(self.feature_ranges, features)
+        plan, rows = self._plan(len(ranges)), rounded(feature_ranges=ranges)
         guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
         self.release_ = self._release(lambda: rows, plan, guarantee, f"StandardScaler of {len(ranges)} features")
         sizes, means, variances, _ = spreads(self.release_.value, plan, self.n_samples)

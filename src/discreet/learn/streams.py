@@ -1,5 +1,7 @@
 """Rows that do not fit in memory: Parquet files, a dataset of Arrow, or whatever gives batches afresh on every pass.
 
+The rows of a DataFrame of Spark stay where they are: see `engines/frames.py`.
+
 What is public is looked at before the charge: paths, names and types of columns. Rows are read only behind the door.
 What an engine says when it fails goes no further, as it may quote values, and no cell can make it fail.
 """
@@ -13,18 +15,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.engines.frames import Partitions, kinds_of, partitions_of
 from discreet.errors import InvalidArgument
 from discreet.learn.base import column_of, table_of
-from discreet.queries.arrays import on_host
-from discreet.queries.stream import Batch
+from discreet.queries.arrays import is_frame, on_host
+from discreet.queries.columns import Batch, Targets, from_arrow, is_number
+from discreet.queries.rounded_rows import RoundedBatches
+from discreet.queries.stream import Stream
 from discreet.rational import check_count
-
-Targets = Callable[[Any], Any]
 
 ONCE = (
     "The batches can be read only once, and every pass reads them afresh. Give a function that begins anew each time "
@@ -44,17 +46,39 @@ class Batches:
     names: list[str] | None
     read: Callable[[Targets], Iterator[Batch]]
     count: Callable[[], int] | None = None
+    here: ClassVar[bool] = True
+
+    def stream(self, targets: Targets, **kept: Any) -> Stream:
+        """The rows for noisy descent."""
+        return Stream(lambda: self.read(targets), columns=self.features, count=self.count, **kept)
+
+    def rounded(self, targets: Targets, **bounds: Any) -> RoundedBatches:
+        """The rows for exact moments."""
+        return RoundedBatches(lambda work: work(self.read(targets)), columns=self.features, **bounds)
 
 
-def opened(batches: Any, features: Any, target: str | None, ranges: Any = None) -> Batches:
+def opened(
+    batches: Any, features: Any, target: str | None, ranges: Any = None, *, labelled: bool = True
+) -> Batches | Partitions:
     """Batches by what is public of them; nothing is read yet."""
     if target is not None and not isinstance(target, str):
         raise InvalidArgument("target must be the name of a column.")
+    if isinstance(batches, Partitions):
+        return batches
+    if is_frame(batches):
+        return _frame(batches, features, target, labelled)
     if _is_path(batches) or (isinstance(batches, list | tuple) and batches and all(map(_is_path, batches))):
-        return _parquet(batches if isinstance(batches, list | tuple) else [batches], features, target)
+        return _parquet(batches if isinstance(batches, list | tuple) else [batches], features, target, labelled)
     if type(batches).__module__ == "pyarrow._dataset" and hasattr(batches, "to_batches"):
-        return _dataset(batches, features, target)
-    return _given(batches, features, target, ranges)
+        return _dataset(batches, features, target, labelled)
+    return _given(batches, features, target, ranges, labelled)
+
+
+def _frame(frame: Any, features: Any, target: str | None, labelled: bool) -> Partitions:
+    kinds = kinds_of(frame)
+    numbers = {name for name, kind in kinds if kind == "number"}
+    chosen, goal = _columns_of([name for name, _ in kinds], numbers, features, target, labelled)
+    return partitions_of(frame, chosen, goal)
 
 
 def told(what: str) -> None:
@@ -69,7 +93,7 @@ def _is_path(value: Any) -> bool:
 # --- Parquet files and datasets -----------------------------------------------------------------------------
 
 
-def _parquet(paths: Sequence[str | Path], features: Any, target: str | None) -> Batches:
+def _parquet(paths: Sequence[str | Path], features: Any, target: str | None, labelled: bool) -> Batches:
     from discreet.engines.words import listed, quoted
 
     shown = ", ".join(map(str, paths))
@@ -81,13 +105,14 @@ def _parquet(paths: Sequence[str | Path], features: Any, target: str | None) -> 
             schema = reader.schema
     except _engine_errors():
         raise InvalidArgument(f"There are no Parquet files that can be read together at {shown}.") from None
-    chosen, goal = _columns_of(schema, features, target)
-    statement = f"SELECT {', '.join(map(quoted, [*chosen, goal]))} FROM {source}"
+    chosen, goal = _columns_of(schema.names, _numbers_of(schema), features, target, labelled)
+    wanted = chosen if goal is None else [*chosen, goal]
+    statement = f"SELECT {', '.join(map(quoted, wanted))} FROM {source}"
 
     def read(targets: Targets) -> Iterator[Batch]:
         with _quiet(), _scanned(database, statement, _rows(len(chosen))) as reader:
             for batch in reader:
-                yield _from_arrow(batch, chosen, goal, targets)
+                yield from_arrow(batch, targets, names=chosen, target=goal)
 
     def count() -> int:
         with _quiet(), _scanned(database, f"SELECT count(*) AS rows FROM {source}") as reader:
@@ -144,15 +169,16 @@ def _quiet() -> Iterator[None]:
         raise EngineFailed("The files cannot be read to the end. Why is not shown, as it may quote values.") from None
 
 
-def _dataset(dataset: Any, features: Any, target: str | None) -> Batches:
+def _dataset(dataset: Any, features: Any, target: str | None, labelled: bool) -> Batches:
     if type(getattr(dataset, "format", None)).__name__ in ("CsvFileFormat", "JsonFileFormat"):
         raise InvalidArgument("Files of text have no types, and a cell could stop the fit: write them as Parquet.")
-    chosen, goal = _columns_of(dataset.schema, features, target)
+    chosen, goal = _columns_of(dataset.schema.names, _numbers_of(dataset.schema), features, target, labelled)
+    wanted = chosen if goal is None else [*chosen, goal]
 
     def read(targets: Targets) -> Iterator[Batch]:
         with _quiet():
-            for batch in dataset.to_batches(columns=[*chosen, goal], batch_size=_rows(len(chosen))):
-                yield _from_arrow(batch, chosen, goal, targets)
+            for batch in dataset.to_batches(columns=wanted, batch_size=_rows(len(chosen))):
+                yield from_arrow(batch, targets, names=chosen, target=goal)
 
     def count() -> int:
         with _quiet():
@@ -166,18 +192,24 @@ def _rows(features: int) -> int:
     return int(min(2**17, max(2**13, _CELLS // (features + 1))))
 
 
-def _columns_of(schema: Any, features: Any, target: str | None) -> tuple[list[str], str]:
+def _numbers_of(schema: Any) -> set[str]:
+    return {field.name for field in schema if is_number(field.type)}
+
+
+def _columns_of(
+    there: Sequence[str], numbers: set[str], features: Any, target: str | None, labelled: bool
+) -> tuple[list[str], str | None]:
     """The names of the features and of the target, once they are known to be there and of a right type."""
-    if target is None:
+    if target is None and labelled:
         raise InvalidArgument("Say which column is to be learned: target=….")
     if features is None:
-        features = [name for name in schema.names if name != target]
+        features = [name for name in there if name != target]
     chosen = _named(features)
     if chosen is None:
         raise InvalidArgument("Say which columns are the features by their names: features=[…].")
-    _check_there(schema.names, [*chosen, target])
+    _check_there(there, chosen if target is None else [*chosen, target])
     for name in chosen:
-        if not _is_number(schema.field(schema.names.index(name)).type):
+        if name not in numbers:
             raise InvalidArgument(f"The feature {name} is not a number. Encode it with declared categories first.")
     return chosen, target
 
@@ -204,7 +236,7 @@ def _check_there(there: Sequence[str], wanted: list[str]) -> None:
 # --- whatever gives batches ---------------------------------------------------------------------------------
 
 
-def _given(batches: Any, features: Any, target: str | None, ranges: Any) -> Batches:
+def _given(batches: Any, features: Any, target: str | None, ranges: Any, labelled: bool) -> Batches:
     if _is_arrow(batches):
         batches = [batches]
     if isinstance(batches, Iterator) or hasattr(batches, "read_next_batch"):
@@ -212,18 +244,18 @@ def _given(batches: Any, features: Any, target: str | None, ranges: Any) -> Batc
     if hasattr(batches, "__array__") or not (_called_without_arguments(batches) or isinstance(batches, Iterable)):
         raise InvalidArgument(
             "batches must be the path of Parquet files, a dataset of Arrow, or a function without arguments that "
-            "returns batches: pairs (X, y), or record batches of Arrow."
+            "returns batches: pairs (X, y), or record batches of Arrow; or a DataFrame of Spark."
         )
     if isinstance(batches, list | tuple):
         for batch in batches:
-            _check_batch(batch)
+            _check_batch(batch, labelled)
     names = _named(features)
     width = features if names is None else len(names)
     if width is None and hasattr(ranges, "__len__"):
         width = len(ranges)
     if width is None:
         raise InvalidArgument("Say what the features are before they are read: features=[…], or how many there are.")
-    return Batches(check_count(width, "features"), names, _Passes(batches, names, target).read)
+    return Batches(check_count(width, "features"), names, _Passes(batches, names, target, labelled).read)
 
 
 def _called_without_arguments(function: Any) -> bool:
@@ -241,8 +273,8 @@ def _called_without_arguments(function: Any) -> bool:
 class _Passes:
     """Passes over batches that come from the caller, each begun anew."""
 
-    def __init__(self, batches: Any, names: list[str] | None, target: str | None) -> None:
-        self._batches, self._names, self._target = batches, names, target
+    def __init__(self, batches: Any, names: list[str] | None, target: str | None, labelled: bool) -> None:
+        self._batches, self._names, self._target, self._labelled = batches, names, target, labelled
         self._last: Any = None
         self._some = False
 
@@ -251,7 +283,7 @@ class _Passes:
         some = False
         for batch in come:
             some = True
-            _check_batch(batch)
+            _check_batch(batch, self._labelled)
             yield self._columns(batch, targets) if _is_arrow(batch) else self._pair(batch, targets)
         if self._some and not some:  # a new iterator around an old one that has ended
             raise InvalidArgument(ONCE)
@@ -268,84 +300,25 @@ class _Passes:
         return begun
 
     def _pair(self, batch: Any, targets: Targets) -> Batch:
+        if not self._labelled:
+            table, _ = table_of(np.array(batch, dtype=object) if isinstance(batch, list | tuple) else batch)
+            return table, np.zeros(table.shape[0])
         # cells of a list stay as they are: text among them does not make text of the others
         features, labels = (np.array(one, dtype=object) if isinstance(one, list | tuple) else one for one in batch)
         table, _ = table_of(features)
         return table, on_host(targets(column_of(labels, "fit_batches")))
 
     def _columns(self, batch: Any, targets: Targets) -> Batch:
-        if self._names is None or self._target is None:
+        if self._names is None or (self._labelled and self._target is None):
             raise InvalidArgument("Record batches need the names of their columns: features=[…], target=….")
-        _check_there(batch.schema.names, [*self._names, self._target])
-        return _from_arrow(batch, self._names, self._target, targets)
+        _check_there(batch.schema.names, [*self._names, *([] if self._target is None else [self._target])])
+        return from_arrow(batch, targets, names=self._names, target=self._target)
 
 
-def _check_batch(batch: Any) -> None:
-    if not _is_arrow(batch) and not (isinstance(batch, list | tuple) and len(batch) == 2):
+def _check_batch(batch: Any, labelled: bool) -> None:
+    if not _is_arrow(batch) and labelled and not (isinstance(batch, list | tuple) and len(batch) == 2):
         raise InvalidArgument("A batch must be a pair (X, y) or a record batch of Arrow.")
 
 
 def _is_arrow(batch: Any) -> bool:
     return hasattr(batch, "schema") and hasattr(batch, "column")
-
-
-# --- columns of Arrow ---------------------------------------------------------------------------------------
-
-
-def _from_arrow(batch: Any, names: list[str], target: str, targets: Targets) -> Batch:
-    place = batch.schema.names.index
-    columns = [_doubles(batch.column(place(name))) for name in names]
-    table = np.empty((batch.num_rows, len(names)), dtype=np.result_type(*columns))
-    for number, column in enumerate(columns):
-        table[:, number] = column
-    return table, _goals(batch.column(place(target)), targets)
-
-
-def _doubles(column: Any) -> NDArray[Any]:
-    """A column as numbers, NaN where there is none; a column of anything else has none."""
-    import pyarrow as pa
-
-    if not _is_number(column.type):
-        return np.full(len(column), np.nan, dtype=np.float32)
-    kind = pa.float32() if column.type == pa.float32() else pa.float64()
-    return np.asarray(_plain(column).cast(kind, safe=False).to_numpy(zero_copy_only=False))
-
-
-def _goals(column: Any, targets: Targets) -> NDArray[np.float64]:
-    """Targets of a column of numbers or text, NaN where it has neither: a cell's target depends on that cell alone."""
-    import pyarrow as pa
-
-    column = _plain(column)
-    missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=bool)
-    if pa.types.is_null(column.type):
-        return np.full(len(column), np.nan)
-    if _is_number(column.type):
-        if pa.types.is_decimal(column.type):
-            column = column.cast(pa.float64(), safe=False)
-        values = column.fill_null(pa.scalar(0).cast(column.type)).to_numpy(zero_copy_only=False)
-    elif column.type in (pa.string(), pa.large_string(), pa.string_view()):
-        values = np.array([_text(cell) for cell in column.cast(pa.large_binary()).to_pylist()], dtype=object)
-    else:
-        return np.full(len(column), np.nan)
-    return np.where(missing, np.nan, on_host(targets(values)))
-
-
-def _text(cell: bytes | None) -> str:
-    return "" if cell is None else cell.decode(errors="replace")
-
-
-def _plain(column: Any) -> Any:
-    """A column without a dictionary."""
-    import pyarrow as pa
-
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
-def _is_number(kind: Any) -> bool:
-    """Whether a type of Arrow is one of numbers; one of nothing but NULL is, since any may look so."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    are = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
-    return any(one(kind) for one in are)

@@ -18,7 +18,7 @@ from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.lattice import step_for
 from discreet.mechanisms.mechanism import plain_sensitivity, tidy
 from discreet.mechanisms.moments import calibrated, noisy_units, within_deviations
-from discreet.queries.rounded_rows import Block, Floats, RoundedRows, cube_norm, exact_sums, unit_of
+from discreet.queries.rounded_rows import Block, Floats, RoundedRows, cube_norm, unit_of
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
 
@@ -144,7 +144,7 @@ def exact_group_sums(rows: RoundedRows, groups: int) -> list[NDArray[Any]]:
         members = (group[:, None] == np.arange(groups)).astype(np.float64)
         return [members.sum(0), members.T @ whole, members.T @ (whole * whole)]
 
-    counts, sums, squares = exact_sums(rows.blocks(), of_block)
+    counts, sums, squares = rows.exact_sums(of_block)
     return [counts, sums, squares - half * counts[:, None]]
 
 

@@ -16,7 +16,7 @@ from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.lattice import step_for
 from discreet.mechanisms.mechanism import plain_sensitivity, tidy
 from discreet.mechanisms.moments import calibrated, noisy_units, within_deviations
-from discreet.queries.rounded_rows import Block, Floats, RoundedRows, cube_norm, exact_sums, unit_of
+from discreet.queries.rounded_rows import Block, Floats, RoundedRows, cube_norm, unit_of
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_bound, check_count, check_positive, exactly, significant, sqrt_up
 
@@ -132,10 +132,10 @@ class Lloyd:
     def _draw(self, value: RoundedRows) -> dict[str, Any]:
         if value.columns != self.features or value.norm != self._norm:
             raise InvalidArgument("The rows are not rounded for the bounds of these clusters.")
-        blocks, centers = list(value.blocks()), self.first_centers()
+        rows, centers = value.held(), self.first_centers()
         known, doubt = np.zeros((self.clusters, self.features + 1)), np.inf
         for _ in range(self.rounds):
-            seen = self._noisy(exact_cluster_sums(blocks, self.whole(centers)))
+            seen = self._noisy(exact_cluster_sums(rows, self.whole(centers)))
             # what clusters moved by, beyond the noise: the less, the more of the last rounds is kept
             moved = float(np.mean((seen - known) ** 2)) - 1 - doubt
             doubt = doubt + max(moved, 0.0)
@@ -194,7 +194,7 @@ class Lloyd:
         return found
 
 
-def exact_cluster_sums(blocks: list[Block], centers: Floats) -> list[NDArray[Any]]:
+def exact_cluster_sums(rows: RoundedRows, centers: Floats) -> list[NDArray[Any]]:
     """How many rows are nearest to each center, and their sum: all in whole numbers, ties to the first center."""
     lengths = (centers**2).sum(1)
 
@@ -205,7 +205,7 @@ def exact_cluster_sums(blocks: list[Block], centers: Floats) -> list[NDArray[Any
         counted = members.astype(np.float64)
         return [counted.sum(0), counted.T @ whole]
 
-    return exact_sums(blocks, of_block)
+    return rows.exact_sums(of_block)
 
 
 def _cloud(features: int, ball: bool) -> Floats:

@@ -22,7 +22,7 @@ from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.lattice import from_lattice, step_for
 from discreet.mechanisms.mechanism import least_noise, meets, plain_sensitivity, tidy
-from discreet.queries.rounded_rows import Block, Floats, RoundedRows, exact_sums, unit_of
+from discreet.queries.rounded_rows import Block, Floats, RoundedRows, unit_of
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_bound, check_count, check_positive, exactly, significant, sqrt_up
 
@@ -197,7 +197,7 @@ def exact_moments(rows: RoundedRows, parts: Iterable[str]) -> list[NDArray[Any]]
         }
         return [work[part]() for part in parts]
 
-    return exact_sums(rows.blocks(), of_block)
+    return rows.exact_sums(of_block)
 
 
 # --- Gaussian noise of several deviations ---------------------------------------------------------------------

@@ -25,6 +25,11 @@ def here(array: Any) -> bool:
     return type(array).__module__.partition(".")[0] == "numpy"
 
 
+def is_frame(data: Any) -> bool:
+    """Whether this is a DataFrame of Spark, classic or Connect: it stays where it is."""
+    return type(data).__module__.startswith("pyspark.sql") and hasattr(data, "mapInArrow")
+
+
 def home(array: Any) -> Any:
     """The array as it is, or as numpy: lists and tables are converted, and torch on the CPU is looked at in place."""
     if type(array).__module__.partition(".")[0] == "torch":

@@ -108,6 +108,14 @@ class RoundedRows:
             whole = self._shortened(cells) if self.ranges is None else self._clamped(cells)
             yield np.where(kept[:, None], whole, 0.0), np.where(kept, self._goals(goal), np.nan)
 
+    def exact_sums(self, parts: Callable[[Block], list[Floats]]) -> list[NDArray[Any]]:
+        """The parts of all rows added as integers of any size; each block's own must be exact."""
+        return exact_sums(self.blocks(), parts)
+
+    def held(self) -> RoundedRows:
+        """The same rows for several passes, rounded once where they are in memory."""
+        return _Held(self)
+
     def _clamped(self, cells: Floats) -> Floats:
         low, high = self.ranges[:, 0], self.ranges[:, 1]  # type: ignore[index]
         middle, half, most = low / 2 + high / 2, high / 2 - low / 2, float(1 / self.unit)
@@ -136,6 +144,44 @@ class RoundedRows:
         most = math.floor(self.bound / unit)
         with np.errstate(over="ignore"):
             return np.clip(np.rint(goal / float(unit)), -most, most)
+
+
+class _Held(RoundedRows):
+    def __init__(self, rows: RoundedRows) -> None:
+        self._blocks = list(rows.blocks())
+
+    def blocks(self) -> Iterator[Block]:
+        return iter(self._blocks)
+
+
+class RoundedBatches(RoundedRows):
+    """Rows that come in batches, wherever they are: `summed` runs a function on them and adds what it gives, exactly.
+
+    The other arguments are those of `RoundedRows`; rows without targets come with zeros.
+    """
+
+    def __init__(self, summed: Callable[[Any], list[NDArray[Any]]], *, columns: int, **bounds: Any) -> None:
+        super().__init__(np.zeros((0, columns)), **bounds)
+        self._summed, self._bounds = summed, bounds
+
+    def exact_sums(self, parts: Callable[[Block], list[Floats]]) -> list[NDArray[Any]]:
+        columns, bounds = self.columns, self._bounds
+
+        def work(batches: Iterable[Any], place: int = 0) -> list[NDArray[Any]]:
+            return exact_sums(_blocks_of(batches, columns, bounds), parts)
+
+        return self._summed(work)
+
+    def held(self) -> RoundedRows:
+        return self
+
+
+def _blocks_of(batches: Iterable[Any], columns: int, bounds: dict[str, Any]) -> Iterator[Block]:
+    yield from RoundedRows(np.zeros((0, columns)), **bounds).blocks()  # sums have their shape also without rows
+    for rows, goal in batches:
+        if rows.ndim != 2 or rows.shape[1] != columns:
+            raise InvalidArgument(f"Every batch must have the same {columns} features, in two dimensions.")
+        yield from RoundedRows(rows, goal, **bounds).blocks()
 
 
 def _check_numbers(array: Any, kinds: str, name: str) -> None:

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.queries.arrays import namespace, whole_beside
+from discreet.queries.columns import Batch
 from discreet.queries.examples import BLOCK
 from discreet.queries.losses import Loss, Softmax
 from discreet.queries.on_gpu import examples_of
 from discreet.rational import Number, check_count
-
-Batch = tuple[Any, NDArray[np.float64]]
 
 HELD = 2**25
 """Numbers that are held at most, about, where it is not said how many rows: 256 megabytes of doubles."""

@@ -85,10 +85,7 @@ class Statement:
         return self.values_of.name(self.words.clamped_steps(number, measure.step, *ends))
 
     def _query(self, last: str) -> str:
-        steps = ", ".join(
-            f"{name} AS {'MATERIALIZED ' if name.startswith('drawn') else ''}({text})" for name, text in self.steps
-        )
-        return f"WITH {steps} {last}"
+        return f"WITH {self.words.steps(self.steps)} {last}"
 
     def _grouped(self, columns: Iterable[str], source: str, keys: list[str]) -> str:
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
@@ -127,14 +124,15 @@ class Statement:
         if measure.kind == "people":
             return f"count(*) FILTER (WHERE {count} > 0)"
         if measure.kind == "count":
-            return f"coalesce({self.words.exact_sum(f'least({count}, {most})')}, 0)"
+            return f"coalesce({self.words.exact_sum(f'least({count}, {most})', most)}, 0)"
         summed = pairs.name(self._summed(value, measure, flag))
         scaled = self.words.scaled(summed, most, count)
         fitting = f"CASE WHEN {count} > {most} THEN {scaled} ELSE {summed} END"
-        return f"coalesce({self.words.exact_sum(fitting)}, 0)"
+        return f"coalesce({self.words.exact_sum(fitting, most * _largest(measure))}, 0)"
 
     def _summed(self, value: str, measure: Measure, flag: str) -> str:
-        return self.words.exact_sum(value if measure.power == 1 else self.words.square(value)) + _filtered(flag)
+        added = value if measure.power == 1 else self.words.square(value)
+        return self.words.exact_sum(added, _largest(measure), _where(flag))
 
     # --- bounds -------------------------------------------------------------------------------------------
 
@@ -147,7 +145,7 @@ class Statement:
         rank, columns = "row_number() OVER (PARTITION BY person ORDER BY draw)", ", ".join(self.columns)
         self.steps += [
             ("many_rows", f"SELECT person FROM declared GROUP BY person HAVING count(*) > {most}"),
-            ("drawn", f"SELECT *, random() AS draw FROM {self.words.among('declared', 'many_rows')}"),
+            ("drawn", self.words.drawn(self.words.among("declared", "many_rows"), self.columns, self.seed)),
             ("ranked_rows", f"SELECT *, {rank} AS place FROM drawn"),
             (
                 "bounded",
@@ -164,6 +162,12 @@ class Statement:
         if not self.keys or (self.rows == "bounded" and most >= self.bounds.rows):
             return pairs
         rank, shown = self.words.random_rank("person", self.keys, self.seed), ", ".join(columns)
+        if self.words.ranks_all:
+            self.steps += [
+                ("ranked_groups", f"SELECT *, {rank} AS place FROM {pairs}"),
+                ("kept", f"SELECT {shown} FROM ranked_groups WHERE place <= {most}"),
+            ]
+            return "kept"
         self.steps += [
             ("many_groups", f"SELECT person FROM {pairs} GROUP BY person HAVING count(*) > {most}"),
             ("ranked_groups", f"SELECT *, {rank} AS place FROM {self.words.among(pairs, 'many_groups')}"),
@@ -199,11 +203,11 @@ class Statement:
             self.steps.append(("pairs", f"SELECT DISTINCT {', '.join(whose)} FROM {self.rows}"))
             source = self.words.paired(self.rows, self._bounded_groups("pairs", whose), whose)
         unique = "DISTINCT " if measure.kind == "distinct" else ""
-        shown = ", ".join([*(f"one.{name}" for name in whose), f"one.{value} AS value"])
+        shown = ", ".join([*(f"one.{name} AS {name}" for name in whose), f"one.{value} AS value"])
         rank = f"row_number() OVER (PARTITION BY {', '.join(whose)} ORDER BY draw)"
         self.steps += [
             ("seen", f"SELECT {unique}{shown} FROM {source}{where}"),
-            ("drawn_values", "SELECT *, random() AS draw FROM seen"),
+            ("drawn_values", self.words.drawn("seen", [*whose, "value"], self.seed)),
             ("ranked", f"SELECT *, {rank} AS place FROM drawn_values"),
             ("few", f"SELECT * FROM ranked WHERE place <= {self.bounds.per_group}"),
         ]
@@ -249,13 +253,21 @@ _FARTHEST = 2**40
 """Whole numbers of steps are exact as DOUBLE up to 2^53; a center farther away is taken off before rounding."""
 
 
-def _filtered(flag: str) -> str:
-    """Restrict a sum to the rows that count; values that are NULL add nothing anyway."""
-    return f" FILTER (WHERE {flag})" if flag.startswith("w") else ""
+def _largest(measure: Measure) -> int:
+    """How far from 0 what one row adds may be."""
+    shift = _shift(measure)
+    farthest = max(abs(measure.lowest + shift), abs(measure.highest + shift))
+    return int(farthest**measure.power)
+
+
+def _where(flag: str) -> str:
+    """The rows that a sum is restricted to; values that are NULL add nothing anyway."""
+    return flag if flag.startswith("w") else ""
 
 
 def _count(flag: str) -> str:
-    return f"count({flag})" if flag.startswith("v") else f"count(*){_filtered(flag)}"
+    where = _where(flag)
+    return f"count({flag})" if flag.startswith("v") else f"count(*) FILTER (WHERE {where})" if where else "count(*)"
 
 
 def _counted(flag: str) -> str:

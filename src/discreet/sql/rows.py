@@ -60,7 +60,9 @@ def rows_of(relation: Relation, engine: Engine) -> str:
             shown = [f"{safe(expr, words)} AS {quoted(field.id)}" for field, expr in columns]
             if person is not None and source.person is not None and person not in relation.fields:
                 shown.append(f"{quoted(source.person.id)} AS {quoted(person.id)}")
-            return f"SELECT {', '.join(shown)} FROM ({rows_of(source, engine)}) AS one"
+            rows = rows_of(source, engine)
+            computed = isinstance(source, Project) and any(isinstance(expr, Call) for _, expr in source.columns)
+            return f"SELECT {', '.join(shown)} FROM ({words.fenced(rows) if computed else rows}) AS one"
         case PerPerson(source=source, keys=keys, columns=columns, person=person) if source.person is not None:
             whose = quoted(source.person.id)
             shown = [f"{_of_person(*column, words)} AS {quoted(column[0].id)}" for column in columns]

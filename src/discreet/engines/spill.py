@@ -1,0 +1,69 @@
+"""Where rows go that do not fit into memory: a folder that only its owner can read, gone when the engine is closed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import weakref
+from contextlib import suppress
+from pathlib import Path
+
+from discreet.errors import InvalidArgument
+
+_NEW, _NAME, _LOCK = "discreet-new-", "discreet-spill-", "in-use"
+
+
+class Spill:
+    """A folder inside of `parent`, of mode 0700, for one engine.
+
+    Promise: it is removed by `close`, with the last use of this object, and at the end of the process. Only a process
+    that is killed leaves it behind; the next one that spills into the same `parent` removes it then.
+    """
+
+    def __init__(self, parent: str | Path | None = None) -> None:
+        """In the system's folder for temporary files unless `parent` is named, which must exist."""
+        if parent is not None and not Path(parent).expanduser().is_dir():
+            raise InvalidArgument(f"There is no folder {parent} to spill into. Make it, or name another.")
+        try:
+            place = Path(tempfile.gettempdir() if parent is None else parent).expanduser().resolve()
+            _remove_leftovers(place)
+            new = Path(tempfile.mkdtemp(prefix=_NEW, dir=place))
+        except OSError as error:
+            raise InvalidArgument(f"There is no folder to spill into: {error.strerror}. Name another.") from None
+        lock = os.open(new / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        _locked(lock)
+        # only under this name is it looked for, and by then the lock says that it is in use
+        self.folder = new.rename(place / f"{_NAME}{new.name.removeprefix(_NEW)}")
+        self._finalizer = weakref.finalize(self, _remove, self.folder, lock, os.getpid())
+
+    def close(self) -> None:
+        """Remove it with all that is in it."""
+        self._finalizer()
+
+
+def _remove(folder: Path, lock: int, process: int) -> None:
+    if os.getpid() == process:  # a forked child leaves its parent's folder alone
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _remove_leftovers(place: Path) -> None:
+    """Remove the folders of processes that were killed: nobody holds their locks."""
+    for folder in place.glob(f"{_NAME}*"):
+        with suppress(OSError):  # it was removed meanwhile, or is another user's
+            lock = os.open(folder / _LOCK, os.O_RDWR)
+            try:
+                if folder.lstat().st_uid == os.getuid() and _locked(lock):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+def _locked(lock: int) -> bool:
+    """Whether the lock is ours now; a disk that has no locks never gives it."""
+    with suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
