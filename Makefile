@@ -2,6 +2,9 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+MADE := $(VENV)/.made
+DEMO_READY := $(VENV)/.ready-demo
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3 python
@@ -12,14 +15,14 @@ PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3 python
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(READY) ## see private answers to a real question
+demo: $(DEMO_READY) ## see private answers to a real question
 	@$(BIN)/discreet demo
 
 test: lint ## everything a change must pass: lint, doctests and the quick tests
-	$(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -n auto --dist loadgroup -m "not slow"
 
 test-slow: $(READY) ## the laws of the samplers and other long checks
-	$(BIN)/pytest -n auto -m slow
+	$(BIN)/pytest -n auto --dist loadgroup -m slow
 
 lint: $(READY) ## format, style, types and floors
 	$(BIN)/ruff format --check .
@@ -33,7 +36,7 @@ format: $(READY) ## rewrite the code in the house format
 
 bench: $(READY) ## measure, side by side with the peers (installed on the way, each in its own environment)
 	@$(BIN)/python bench/peers.py || echo "a peer that could not be installed is left out below"
-	@set -e; for task in samplers accounting ledger sql tpch quantiles synthetic regression learning density curves adaptive local shuffle channel install; do echo "== bench/$$task.py"; $(BIN)/python bench/$$task.py; done
+	@set -e; for task in samplers accounting ledger sql tpch quantiles synthetic regression learning density curves adaptive local shuffle channel engines growth spark_learning install; do echo "== bench/$$task.py"; $(BIN)/python bench/$$task.py; done
 
 docs: $(DOCS_READY) ## build the documentation into site/; any broken link fails
 	$(BIN)/mkdocs build --strict --quiet
@@ -41,21 +44,26 @@ docs: $(DOCS_READY) ## build the documentation into site/; any broken link fails
 clean: ## remove what was built, the environment included
 	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
-$(READY): pyproject.toml constraints.txt
+$(MADE):
 	@set -e; \
-	if [ ! -x $(BIN)/python ]; then \
-		for python in $(PYTHONS); do \
-			if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-				echo "making $(VENV) with $$($$python --version)"; $$python -m venv $(VENV); break; \
-			fi; \
-		done; \
-	fi; \
+	for python in $(PYTHONS); do \
+		if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "making $(VENV) with $$($$python --version)"; $$python -m venv $(VENV); break; \
+		fi; \
+	done; \
 	if [ ! -x $(BIN)/python ]; then \
 		echo "discreet needs Python 3.11 or newer with venv; name one with: make PYTHON=/path/to/python3" >&2; exit 1; \
 	fi
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,plot]"
 	@touch $@
 
+$(DEMO_READY): $(MADE) pyproject.toml constraints.txt
+	$(PIP) -e ".[plot]"
+	@touch $@
+
+$(READY): $(MADE) pyproject.toml constraints.txt
+	$(PIP) -e ".[dev,plot]"
+	@touch $@ $(DEMO_READY)
+
 $(DOCS_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(PIP) -e ".[docs]"
 	@touch $@

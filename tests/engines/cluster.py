@@ -6,13 +6,16 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
 
 _CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+_SUBMIT = _CLASS.with_name("spark-submit")
 _PATIENCE_S = 120
 
 
@@ -61,6 +64,29 @@ class Cluster:
         for process in self.processes:
             killed(process.pid)
             process.wait()
+
+
+@contextlib.contextmanager
+def connect_server(folder: Path, port: int) -> Iterator[None]:
+    """A server of Spark Connect on this port."""
+    words = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"]
+    told = {"spark.connect.grpc.binding.port": port, "spark.connect.grpc.binding.address": "127.0.0.1"}
+    for key, value in (told | {"spark.ui.enabled": "false"}).items():
+        words += ["--conf", f"{key}={value}"]
+    log = (folder / "connect.log").open("wb")
+    command = [str(_SUBMIT), *words, "spark-internal"]
+    process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        end = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            time.sleep(0.2)
+        yield
+    finally:
+        killed(process.pid)
+        process.wait()
+        log.close()
 
 
 def killed(leader: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +18,21 @@ import pytest
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.postgres import Postgres
 from discreet.engines.spark import Spark
+
+QUICK = 40
+"""So many fixtures of SQL, always the same ones, are asked of Spark in the quick tests; the others in the slow ones."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One process of the tests starts Spark; of what every engine is asked a part is enough for it, most of the time."""
+    spark = [item for item in items if hasattr(item, "callspec") and "spark" in item.callspec.params.values()]
+    corpus = [item for item in spark if item.path.name == "test_corpus.py"]
+    quick = {item for n, item in enumerate(corpus) if n * QUICK // len(corpus) > (n - 1) * QUICK // len(corpus)}
+    for item in spark:
+        item.add_marker(pytest.mark.xdist_group("spark"))
+        if item not in quick:
+            item.add_marker(pytest.mark.slow)
 
 
 def beside(folder: str, name: str = "conftest") -> Any:
@@ -119,11 +135,12 @@ class SparkClinic(sql.Clinic):
 
 
 @pytest.fixture(scope="session")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+def lake(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """Spark on two cores of this machine."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # where this package is
     builder = SparkSession.builder.master(f"local[{CORES}]").config("spark.ui.enabled", "false")
     for key in ("spark.sql.shuffle.partitions", "spark.default.parallelism"):
         builder = builder.config(key, str(CORES))

@@ -6,7 +6,7 @@ import pytest
 
 from discreet.errors import NotAllowed
 
-NOT_YET: dict[str, dict[str, str]] = {"postgres": {}}
+NOT_YET: dict[str, dict[str, str]] = {"postgres": {}, "spark": {}}
 """For each engine: the fixtures it refuses, and words of its refusal."""
 
 

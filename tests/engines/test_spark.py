@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ from discreet.sql.compile import Bounds, Statement
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.understand import understood
 
-from .cluster import Cluster
+from .cluster import Cluster, connect_server
 from .conftest import CORES, ELSEWHERE, sql
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -109,6 +110,7 @@ def test_a_delta_folder_is_not_read_as_parquet(lake, tmp_path):
         dp.connect(policy)
 
 
+@pytest.mark.slow
 def test_tables_views_and_frames(lake):
     """A table is read as it is; a DataFrame or view is computed when it is opened, so that no row fails later."""
     session = lake.session
@@ -152,6 +154,7 @@ def test_types(lake):
     assert found[1][:5] == (2.5, datetime.date(2020, 1, 2), moment, moment, "FF")
 
 
+@pytest.mark.slow
 def test_keys_that_are_no_text(lake, tmp_path):
     """Bytes that Python has no text for are one key there, too: groups that nobody declared are found all the same."""
     broken = pa.array([b"\xff", b"\xfe", b"Acre"] * 50, pa.binary()).cast(pa.string(), safe=False)
@@ -170,6 +173,7 @@ def test_keys_that_are_no_text(lake, tmp_path):
 # --- what is chosen at random -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_chosen_is_the_same_however_often_it_is_computed(lake):
     """A lost task runs again, and a query that is named twice runs twice: both find the same rows, in any layout."""
     rows = pa.table({"pid": [n % 50 for n in range(3000)], "city": [f"c{n % 7}" for n in range(3000)]})
@@ -234,7 +238,8 @@ except Exception as error:
 """
 
 
-def test_the_loggers_are_silent_while_it_is_open(tmp_path):
+@pytest.mark.slow
+def test_the_loggers_are_silent_while_it_is_open(java, tmp_path):
     """A session that tells everything, a cast that quotes its value: nothing is heard until it is closed."""
     done = subprocess.run([sys.executable, "-c", LOUD], capture_output=True, text=True, cwd=tmp_path, timeout=300)
     silent = done.stderr.partition("opened")[2].partition("closed")[0]
@@ -245,8 +250,47 @@ def test_the_loggers_are_silent_while_it_is_open(tmp_path):
     assert done.stdout.split() == ["INFO", "True", "True"]  # the owner's own levels are back
 
 
+CONNECTED = """
+import sys
+import discreet as dp
+from discreet import testing
+database = dp.connect(sys.argv[1])
+with testing.no_noise():
+    print(database.sql("SELECT COUNT(*) AS n, SUM(cost) AS s FROM visits", epsilon=1).as_json()["rows"])
+engine = database.engine
+try:
+    engine.rows(f"SELECT CAST(note AS BIGINT) FROM {engine.relations['visits']}")
+except Exception as error:
+    print("failed", repr(error.__context__))
+engine._timeout = 1
+try:
+    engine.rows(sys.argv[2])
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
 @pytest.mark.slow
-def test_lost_workers(tmp_path):
+def test_spark_connect(java, tmp_path):
+    """The same policy, its master a server of Spark Connect in a process of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    policy = written(tmp_path, engine=f'master = "sc://127.0.0.1:{port}"')
+    with connect_server(tmp_path, port):
+        done = subprocess.run(
+            [sys.executable, "-c", CONNECTED, str(policy), SLOW],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert done.stdout.splitlines() == ["[[3, 6.0]]", "failed None", "EngineFailed"], done.stderr
+    assert "secret" not in done.stderr
+
+
+@pytest.mark.slow
+def test_lost_workers(java, tmp_path):
     """One of two workers killed in the middle of a question, then the other: each has one charge and one outcome."""
     cluster = Cluster(tmp_path)
     try:

@@ -33,7 +33,10 @@ from discreet.queries.partitions import SpreadStream
 from discreet.queries.stream import Stream
 
 pyspark = pytest.importorskip("pyspark", reason='needs pip install "discreet[spark]"')
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning"),
+    pytest.mark.xdist_group("learning on spark"),
+]
 
 NAMES = ["a", "b", "c"]
 RANGES = [(-1.0, 1.0), (-2.0, 1.0), (0.0, 1.0)]
@@ -48,7 +51,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def spark(said: Path) -> Iterator[Any]:
+def spark(java: None, said: Path) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -145,6 +148,7 @@ def test_a_model_is_that_of_the_same_rows_to_the_last_bit(model: Any, target: st
         clone(model).fit_batches(lambda: [X[:, :2] if y is None else (X[:, :2], y)], features=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "target"), MODELS, ids=lambda one: type(one).__name__)
 def test_partitions_change_nothing(
     model: Any, target: str | None, path: Path, frame: Any, monkeypatch: pytest.MonkeyPatch
@@ -158,6 +162,7 @@ def test_partitions_change_nothing(
         assert_same(fitted(model, frame.repartition(9), target), known)
 
 
+@pytest.mark.slow
 def test_odd_columns_and_no_rows(spark: Any, tmp_path: Path) -> None:
     odd = pa.table(
         {
@@ -271,6 +276,7 @@ def _one_row(batches: Any) -> Any:
     return known.sums(np.array([5000.0]), Huber(1), 0.5)
 
 
+@pytest.mark.slow
 def test_samples_on_spark(frame: Any) -> None:
     for held_rows in (None, 1):
         model = dp.learn.LogisticRegression(classes=[0, 1], steps=3, sampling=0.2, n_samples=3000, **GOAL)
@@ -306,6 +312,7 @@ def test_one_charge_before_the_first_pass(frame: Any, tmp_path: Path, monkeypatc
     assert len(seen) == 3
 
 
+@pytest.mark.slow
 def test_what_is_refused_from_public_facts_costs_nothing(spark: Any, frame: Any) -> None:
     book = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=2, delta=1e-5))
     model = dp.learn.LogisticRegression(classes=[0, 1], ledger=book, **GOAL)
@@ -350,6 +357,7 @@ def test_no_cell_is_quoted(spark: Any, said: Path, capfd: pytest.CaptureFixture[
     assert CANARY not in "".join(capfd.readouterr())
 
 
+@pytest.mark.slow
 def test_executors_must_compute_alike(frame: Any) -> None:
     def work(batches: Any, place: int) -> Any:
         sound = np.exp
@@ -389,6 +397,7 @@ def test_a_query_of_vectors(frame: Any, path: Path) -> None:
 # --- tables of a policy ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_table_whose_engine_has_frames(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Features of all kinds are made on the executors: the model is that of the rows brought here."""
     rng = np.random.default_rng(1)

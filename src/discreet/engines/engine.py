@@ -12,6 +12,9 @@ from typing import Any, Protocol
 
 from discreet.errors import DiscreetError
 
+ALL_ROWS, ROWS_OF_ONE = 2**36, 2**31
+"""No table has more rows, and nobody more of them in one group: up to here sums are exact in the type that is taken."""
+
 
 class EngineFailed(DiscreetError):
     """The engine could not answer. Its own words are not passed on: they may quote values."""
@@ -50,11 +53,11 @@ class Words(Protocol):
     def square(self, value: str) -> str:
         """The square of a whole number of steps, exactly."""
 
-    def exact_sum(self, value: str, largest: int, where: str = "") -> str:
-        """A sum of whole numbers, none of them beyond ±`largest`, which no order and no number of rows changes."""
+    def exact_sum(self, value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS) -> str:
+        """A sum of at most so many whole numbers, none of them beyond ±`largest`, which no order of them changes."""
 
-    def scaled(self, total: str, most: int, rows: str) -> str:
-        """A whole number times `most` over `rows`, rounded towards 0."""
+    def scaled(self, total: str, most: int, rows: str, largest: int) -> str:
+        """A sum of at most `ROWS_OF_ONE` numbers within ±`largest`, times `most` over `rows`, rounded towards 0."""
 
     def moved_sum(self, total: str, rows: str, shift: int) -> str:
         """The exact sum of values that are all moved by so much."""

@@ -395,7 +395,7 @@ def square(value: str) -> str:
     return f"{value}::numeric * {value}::numeric"
 
 
-def scaled(total: str, most: int, rows: str) -> str:
+def scaled(total: str, most: int, rows: str, largest: int) -> str:
     """A whole number times `most` over `rows`, rounded towards 0."""
     return f"div({total}::numeric * {most}, {rows}::numeric)"
 

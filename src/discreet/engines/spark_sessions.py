@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +34,12 @@ _SETTINGS = {
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
 }
 """What decides the meaning of a statement; the rest is the owner's."""
+_FASTER = {
+    # two thirds of the time of pairs of people and groups, most of which are seen once
+    "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
+    # another sort before the one that is needed
+    "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
+}
 _PLAIN = {"spark.app.name": "discreet", "spark.ui.showConsoleProgress": "false"}
 _SILENT = {
     "spark.ui.enabled": "false",
@@ -66,6 +74,8 @@ def session_for(master: str | None, config: Mapping[str, str]) -> Any:
             return attempt(lambda: sql.SparkSession.builder.remote(master).create(), _CLOSED, InvalidArgument)
         running = sql.SparkSession.getActiveSession()
         if running is None:
+            if (master or "local").startswith("local"):
+                os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors need this package for models
             builder = sql.SparkSession.builder.master(master or "local[*]")
             for key, value in {**_PLAIN, **config, **_SILENT}.items():
                 builder = builder.config(key, value)
@@ -83,7 +93,7 @@ def is_remote(session: Any) -> bool:
 def own_session(session: Any) -> Any:
     """A SQL session of our own on the same cluster: what the owner sets in others changes nothing in it."""
     own = session.newSession() if hasattr(session, "newSession") else session
-    for key, value in _SETTINGS.items():
+    for key, value in (_SETTINGS | _FASTER).items():
         own.conf.set(key, value)
     return own
 

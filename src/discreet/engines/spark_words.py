@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from discreet.engines.engine import ALL_ROWS, ROWS_OF_ONE
 from discreet.engines.words import LONGEST, filtered
 from discreet.errors import NotAllowed
 from discreet.randomness import random_integer
@@ -310,15 +311,13 @@ def equal_as(first: str, second: str, kind: str) -> str:
 
 # --- sums and counts ------------------------------------------------------------------------------------------
 
-_ROWS = 2**36
-"""No sum is of more rows than this."""
 _LIMB = 2**26
 
 
-def exact_sum(value: str, largest: int, where: str = "") -> str:
+def exact_sum(value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS) -> str:
     """A sum of whole numbers: in 64 bits where all rows fit, in two halves of them, or as decimals."""
     only = filtered(where)
-    if largest * _ROWS < 2**63:
+    if largest * rows < 2**63:
         return f"sum(CAST({value} AS BIGINT)){only}"
     if largest >= _LIMB * 2**27:
         return f"sum(CAST({value} AS DECIMAL(38, 0))){only}"
@@ -332,8 +331,11 @@ def square(value: str) -> str:
     return f"CAST({value} AS DECIMAL(19, 0)) * CAST({value} AS DECIMAL(19, 0))"
 
 
-def scaled(total: str, most: int, rows: str) -> str:
-    """A whole number times `most` over `rows`, rounded towards 0."""
+def scaled(total: str, most: int, rows: str, largest: int) -> str:
+    """A sum times `most` over `rows`, rounded towards 0: in 64 bits where whole parts and rests fit."""
+    if largest * max(most, ROWS_OF_ONE) < 2**62 and most < 2**31:
+        few = f"nullif({rows}, 0L)"
+        return f"(({total} div {few}) * {most}L + (({total} % {few}) * {most}L) div {few})"
     number = f"try_multiply(CAST({total} AS DECIMAL(38, 0)), CAST({most} AS DECIMAL(10, 0)))"
     return f"CAST(({number} - {number} % nullif({rows}, 0L)) / nullif({rows}, 0L) AS DECIMAL(38, 0))"
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from discreet.engines.engine import ALL_ROWS
 from discreet.errors import InvalidArgument
 
 
@@ -125,7 +126,7 @@ def total(value: str) -> str:
     return f"TRY({value})"
 
 
-def exact_sum(value: str, largest: int, where: str = "") -> str:
+def exact_sum(value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS) -> str:
     """A sum of whole numbers, in 128 bits."""
     return f"sum({value}){filtered(where)}"
 
@@ -140,7 +141,7 @@ def square(value: str) -> str:
     return f"{value} * {value}"
 
 
-def scaled(total: str, most: int, rows: str) -> str:
+def scaled(total: str, most: int, rows: str, largest: int) -> str:
     """A whole number times `most` over `rows`, rounded towards 0."""
     return f"{total} * {most} // {rows}"
 

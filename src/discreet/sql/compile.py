@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.engines.engine import Engine, Words
+from discreet.engines.engine import ALL_ROWS, ROWS_OF_ONE, Engine, Words
 from discreet.sql.expressions import Expr, has_number
 from discreet.sql.plan import Measure, Question
 from discreet.sql.rows import rows_of, safe
@@ -126,13 +126,14 @@ class Statement:
         if measure.kind == "count":
             return f"coalesce({self.words.exact_sum(f'least({count}, {most})', most)}, 0)"
         summed = pairs.name(self._summed(value, measure, flag))
-        scaled = self.words.scaled(summed, most, count)
+        scaled = self.words.scaled(summed, most, count, _largest(measure))
         fitting = f"CASE WHEN {count} > {most} THEN {scaled} ELSE {summed} END"
         return f"coalesce({self.words.exact_sum(fitting, most * _largest(measure))}, 0)"
 
     def _summed(self, value: str, measure: Measure, flag: str) -> str:
         added = value if measure.power == 1 else self.words.square(value)
-        return self.words.exact_sum(added, _largest(measure), _where(flag))
+        rows = ALL_ROWS if self.bounds is None else ROWS_OF_ONE
+        return self.words.exact_sum(added, _largest(measure), _where(flag), rows=rows)
 
     # --- bounds -------------------------------------------------------------------------------------------
 

@@ -39,7 +39,6 @@ one holds all that are larger."""
 YEARS = range(1900, 2101)
 SURE = 0.999
 MOST_GROUPS = 100
-MOST_ROWS = 2**36
 IMAGINED_GROUPS = 100
 """Groups whose number is not declared are weighed as if there were so many."""
 
@@ -235,7 +234,7 @@ class _Spread(Statement):
     def spread(self, most: int) -> str:
         """How many people have so many groups, and how many rows they have, each at most as many as one may have."""
         assert self.bounds is not None
-        total = self.words.exact_sum("n", MOST_ROWS)
+        total = self.words.exact_sum("n", 1)  # all of them together are the rows
         self.steps += [
             ("pairs", self._grouped(["count(*) AS n"], self.rows, ["person", *self.keys])),
             (

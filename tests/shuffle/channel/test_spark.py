@@ -16,12 +16,11 @@ from discreet.shuffle.channel import keys, wire
 
 from .polls import Poll, counts, make_poll
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    pytest.importorskip("pyspark", reason='needs pip install "discreet[spark]"')
+def spark(java: None) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # where this package is
