@@ -25,7 +25,7 @@ QUICK = 40
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process of the tests starts Spark; a part of what every engine is asked is enough for it, most of the time."""
+    """One process of the tests starts Spark; a part of what all engines are asked is mostly enough for it."""
     spark = [item for item in items if hasattr(item, "callspec") and "spark" in item.callspec.params.values()]
     corpus = [item for item in spark if item.path.name == "test_corpus.py"]
     quick = {item for n, item in enumerate(corpus) if n * QUICK // len(corpus) > (n - 1) * QUICK // len(corpus)}
