@@ -343,7 +343,10 @@ def statement_of(database: Database, plan: Plan, names: list[str]) -> tuple[str,
     known = {field.name: field.id for field in relation.fields}  # ids: no name of a column can be one of the engine's
     words = database.engine.words
     columns = [words.quoted(known[name]) for name in names]
-    shown, rows = ", ".join(columns), f"({rows_of(relation, database.engine)}) AS one"
+    texts = {words.quoted(field.id) for field in relation.fields if field.type == "text"}
+    # as keys are: bytes that are no text would stop whoever reads them
+    cells = [f"{words.group_key(column, 'text')} AS {column}" if column in texts else column for column in columns]
+    shown, rows = ", ".join(cells), f"({rows_of(relation, database.engine)}) AS one"
     if relation.person is None or plan.bounds is None:
         text = f"SELECT {shown} FROM {rows}"
     else:

@@ -95,8 +95,9 @@ def _partitions(
     """The rows where Spark has them: its executors make features of them, and only exact sums come back."""
     text, ids = statement_of(database, plan, list(kinds))
     cells = partial(_cells, features=features, target=target, kinds=kinds, ids=ids)
-    frame: Any = database.engine
-    return Partitions(frame.frame(text), _width(features), [name for one in features for name in one.names], cells)
+    engine: Any = database.engine
+    names = [name for one in features for name in one.names]
+    return Partitions(engine.frame(text), _width(features), names, cells, getattr(engine, "timeout", None))
 
 
 def _cells(

@@ -70,7 +70,7 @@ def main(master: str, place: str, *workers: str) -> None:
     killer.join()
     found["retried"] = asked(database, "b")
     killed(int(workers[1]))
-    database.engine._timeout = 5  # Spark itself would wait for workers without end
+    database.engine.timeout = 5  # Spark itself would wait for workers without end
     found["none"] = asked(database, "c")
     print(json.dumps(found), flush=True)
 

@@ -170,6 +170,69 @@ def test_keys_that_are_no_text(lake, tmp_path):
     assert sorted(row[1] for row in rows) == [50, 100]
 
 
+@pytest.mark.slow
+def test_views_are_of_one_database(lake):
+    """Two databases on one cluster: neither sees the other's rows, and nothing is left when they are closed."""
+    frames = [lake.session.createDataFrame([(name,)], "x STRING") for name in ("mine", "theirs")]
+    engines = [Spark({"t": frame}, session=lake.session) for frame in frames]
+    found = [engine.rows(f"SELECT x FROM {engine.relations['t']}") for engine in engines]
+    assert found == [[("mine",)], [("theirs",)]]
+    views = [engine.relations["t"].split("`")[-2] for engine in engines]
+    for engine in engines:
+        engine.close()
+    left = [table.name for table in lake.session.catalog.listTables("global_temp")]
+    assert not set(views) & set(left)
+
+
+def test_a_folder_for_each_city_is_text(lake, tmp_path):
+    """What one row is in does not decide the type of all; and moments that Spark may fail on are refused."""
+    for city in ("1", "02"):
+        (tmp_path / "t" / f"city={city}").mkdir(parents=True)
+        pq.write_table(pa.table({"pid": [1]}), tmp_path / "t" / f"city={city}" / "0.parquet")
+    engine = Spark({"t": str(tmp_path / "t")}, session=lake.session)
+    assert engine.columns("t") == {"pid": "integer", "city": "text"}
+    assert sorted(engine.rows(f"SELECT city FROM {engine.relations['t']}")) == [("02",), ("1",)]
+    moments = pa.table({"pid": [1], "at": pa.array([0], pa.timestamp("ms"))})
+    pq.write_table(moments, tmp_path / "ms.parquet")
+    with pytest.raises(InvalidArgument, match="at is in milliseconds"):
+        Spark({"t": str(tmp_path / "ms.parquet")}, session=lake.session)
+
+
+@pytest.mark.slow
+def test_nulls_are_chosen_as_others_are(lake):
+    """Of two rows that differ in where they have NULL, or groups, each is kept by half the people, or nearly."""
+    people = 500
+    table = pa.table(
+        {"pid": [*range(people)] * 2, "a": [1] * people + [None] * people, "b": [None] * people + [1] * people}
+    )
+    told = {name: Column(name=name, type="integer", between=(0, 1)) for name in ("a", "b")}
+    told["pid"] = Column(name="pid", type="integer")
+    unit = dp.person("pid")
+    schema = Schema(unit=unit, tables={"t": Table(name="t", columns=told, person="pid", rows_per_person=1)})
+    database = Database(schema, lake.opened({"t": table}), sql.open_ledger(unit))
+    ((first, second),) = plain(database, "SELECT SUM(a) AS a, SUM(b) AS b FROM t")
+    assert first + second == people
+    assert abs(first - people / 2) < 6 * (people / 4) ** 0.5
+
+
+@pytest.mark.slow
+def test_a_model_of_rows_with_bytes_that_are_no_text(lake, tmp_path):
+    broken = pa.array([b"\xff", b"Acre", b"Haifa"] * 30, pa.binary()).cast(pa.string(), safe=False)
+    rows = pa.table({"pid": range(90), "city": broken, "cost": [float(n) for n in range(90)]})
+    pq.write_table(rows, tmp_path / "t.parquet")
+    told = {
+        "pid": Column(name="pid", type="integer"),
+        "city": Column(name="city", type="text", choices=("Acre", "Haifa")),
+    }
+    told["cost"] = Column(name="cost", type="number", between=(0, 90))
+    unit = dp.person("pid")
+    schema = Schema(unit=unit, tables={"t": Table(name="t", columns=told, person="pid", rows_per_person=1)})
+    engine = Spark({"t": str(tmp_path / "t.parquet")}, session=lake.session)
+    database = Database(schema, engine, sql.open_ledger(unit))
+    model = dp.learn.LinearRegression(epsilon=100, target_bound=100)
+    assert database.fit(model, "t", features=["city"], target="cost").coef_.shape == (2,)
+
+
 # --- what is chosen at random -------------------------------------------------------------------------------
 
 
@@ -204,7 +267,7 @@ def test_too_long_a_statement_leaves_the_charge(lake, tmp_path, monkeypatch):
     assert caught.value.__context__ is None
     assert "Its message is not shown" in str(caught.value)
     monkeypatch.setattr(engine, "frame", frame)
-    monkeypatch.setattr(engine, "_timeout", 300)
+    monkeypatch.setattr(engine, "timeout", 300)
     assert float(database.ledger.spent["ε"]) == 1
     assert plain(database, key="again") == [[3, 6.0]]
     assert float(database.ledger.spent["ε"]) == 1
@@ -262,7 +325,7 @@ try:
     engine.rows(f"SELECT CAST(note AS BIGINT) FROM {engine.relations['visits']}")
 except Exception as error:
     print("failed", repr(error.__context__))
-engine._timeout = 1
+engine.timeout = 1
 try:
     engine.rows(sys.argv[2])
 except Exception as error:

@@ -120,7 +120,8 @@ class DuckDB:
                     f"The source of {name} is not a Parquet, CSV or JSON file, or a folder of them: {source}."
                 )
             if reader == "read_parquet":
-                return f"{reader}({quoted_text(files)})", [str(path)]
+                # folders such as city=Haifa are text: what one row is in must not decide the type of all
+                return f"{reader}({quoted_text(files)}, hive_types_autocast = false)", [str(path)]
             if sniffed:
                 return f"{reader}({quoted_text(files)}, sample_size = -1)", [str(path)]
             found = sorted(path.glob(f"**/*{inside}")) if path.is_dir() else [path]

@@ -19,10 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.engines.engine import EngineFailed
+from discreet.engines.spark_sessions import in_time
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.arrays import is_frame
 from discreet.queries.columns import Batch, Targets, from_arrow, unlabelled
+from discreet.queries.counts import Count, CountingQuery, Histogram
+from discreet.queries.numeric import Sum, VectorSum
 from discreet.queries.partitions import SpreadStream, Whole, Work
 from discreet.queries.rounded_rows import RoundedBatches
 from discreet.queries.sensitivity import Sensitivity
@@ -53,10 +56,12 @@ _MOST = 2**100  # in whole units: 2^26 partitions of them still fit in 128 bits
 # --- a pass -------------------------------------------------------------------------------------------------
 
 
-def passed(frame: Any, work: Pass, *, alike: bool = False, then: Fold | None = None) -> list[bytes]:
+def passed(
+    frame: Any, work: Pass, *, alike: bool = False, then: Fold | None = None, timeout: int | None = None
+) -> list[bytes]:
     """What `work` makes of each partition; with `then`, what that makes of the parts, on a few executors.
 
-    With `alike` the executors must agree on functions that are not exact, such as exp.
+    With `alike` the executors must agree on functions that are not exact, such as exp. `timeout` is in seconds.
     """
 
     def on_partition(batches: Iterable[Any]) -> Iterator[Any]:
@@ -74,7 +79,8 @@ def passed(frame: Any, work: Pass, *, alike: bool = False, then: Fold | None = N
             spread = frame.mapInArrow(on_partition, schema)
             if then is not None:
                 spread = spread.repartition(_REDUCERS).mapInArrow(on_parts, schema)
-            found = [(bytes(row[0]), bytes(row[1])) for row in spread.collect()]
+            with in_time(frame.sparkSession, timeout):
+                found = [(bytes(row[0]), bytes(row[1])) for row in spread.collect()]
     except Exception:  # of many kinds, from other machines; ours is raised outside of here: nothing hangs on it
         found = None
     if found is None or any(mark == _LOST for mark, _ in found):
@@ -129,7 +135,9 @@ def _arithmetic() -> bytes:
 # --- exact sums ---------------------------------------------------------------------------------------------
 
 
-def summed(frame: Any, function: Callable[[Iterator[Any], int], Whole], *, alike: bool = False) -> Whole:
+def summed(
+    frame: Any, function: Callable[[Iterator[Any], int], Whole], *, alike: bool = False, timeout: int | None = None
+) -> Whole:
     """The sum over all partitions of what `function` makes of their record batches: arrays of whole numbers.
 
     Promise: exact, whatever the partitions are. `function` must give arrays of the same shapes for any rows, also for
@@ -145,7 +153,8 @@ def summed(frame: Any, function: Callable[[Iterator[Any], int], Whole], *, alike
         low, high = _added(parts, width)
         return low.tobytes() + high.tobytes()
 
-    total = _added(passed(frame, part, alike=alike, then=fold if width > _NARROW else None), width)
+    then = fold if width > _NARROW else None
+    total = _added(passed(frame, part, alike=alike, then=then, timeout=timeout), width)
     whole = total[1].astype(object) * 2**64 + total[0].astype(object)
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
     return [one.reshape(shape) for one, shape in zip(np.split(whole, ends), shapes, strict=True)]
@@ -189,6 +198,7 @@ class Partitions:
     features: int
     names: list[str] | None
     cells: Callable[[Any, Targets], Batch]
+    timeout: int | None = None
     here: ClassVar[bool] = False
 
     def stream(self, targets: Targets, **kept: Any) -> Stream:
@@ -202,11 +212,11 @@ class Partitions:
 
     def summed(self, targets: Targets, work: Work, *, alike: bool = False) -> Whole:
         """Exact sums of what `work` makes of the rows of each partition."""
-        return summed(self.frame, _on_rows(self.cells, targets, work), alike=alike)
+        return summed(self.frame, _on_rows(self.cells, targets, work), alike=alike, timeout=self.timeout)
 
     def gathered(self, targets: Targets, work: Callable[[Iterator[Batch], int], Iterable[bytes]]) -> list[bytes]:
         """All that `work` makes of the rows of each partition."""
-        return passed(self.frame, _on_rows(self.cells, targets, work))
+        return passed(self.frame, _on_rows(self.cells, targets, work), timeout=self.timeout)
 
 
 def _on_rows(cells: Any, targets: Targets, work: Any) -> Any:
@@ -275,6 +285,10 @@ class ByPartition:
     def space(self) -> Any:
         """The query's own."""
         return self.query.space
+
+    def __post_init__(self) -> None:
+        if type(self.query) not in (Count, CountingQuery, Histogram, Sum, VectorSum):
+            raise InvalidArgument("Only counts, histograms and sums add up over partitions. Ask for them.")
 
     def __call__(self, data: Any) -> Any:
         if not is_frame(data):

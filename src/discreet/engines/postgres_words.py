@@ -443,6 +443,8 @@ def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
             _refuse(f"{aggregate.upper()} of a column of another type")
         if of == "boolean":
             return f"bool_{'and' if aggregate == 'min' else 'or'}({value})"
+        if of == "number":
+            return f"{aggregate}({value} + 0::float8)"  # of two zeros the plain one, in any order
         return f'{aggregate}({value} COLLATE "C")' if of == "text" else f"{aggregate}({value})"
     if of == "integer":
         found = f"{aggregate}({value})"

@@ -8,7 +8,6 @@ fixed. Spark's messages quote values, so neither its exceptions nor its loggers 
 from __future__ import annotations
 
 import decimal
-import itertools
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from discreet.engines import spark_words
 from discreet.engines.engine import Words
 from discreet.engines.place import DELTA, is_path
-from discreet.engines.spark_sessions import Silence, attempt, in_time, own_session, session_for
+from discreet.engines.spark_sessions import Silence, attempt, in_time, new_name, own_session, session_for
 from discreet.engines.spark_words import plainly_typed, quoted
 from discreet.errors import InvalidArgument
 
@@ -36,7 +35,6 @@ _FAILED = (
 )
 _TYPED = ("parquet", "delta", "orc", "iceberg")
 """Formats whose columns have types: no cell of theirs has to be understood first."""
-_numbers = itertools.count()
 
 
 class Spark:
@@ -56,11 +54,12 @@ class Spark:
         config: Mapping[str, str] | None = None,
         timeout: int | None = None,
     ) -> None:
-        self._timeout = timeout
+        self.timeout = timeout
         self._given = session_for(master, config or {}) if session is None else session
         self.relations: dict[str, str] = {}
         self._kinds: dict[str, dict[str, str]] = {}
         self._files: dict[str, Callable[[], Any]] = {}
+        self._kept: list[str] = []
         Silence.begin(self._given)
         self._open = True
         try:
@@ -85,7 +84,7 @@ class Spark:
             said = f"The source of {name} cannot be read: {source}. See that Spark finds it, and can read such a file."
             relation = attempt(lambda: self._path(str(source)) or self._table(str(source)), said, InvalidArgument)
         else:
-            relation = attempt(lambda: _computed(source), said, InvalidArgument)
+            relation = attempt(lambda: self._computed(source), said, InvalidArgument)
         found = attempt(lambda: self._session.sql(f"SELECT * FROM {relation} LIMIT 0").schema, said, InvalidArgument)
         types = {field.name: field.dataType.simpleString() for field in found}
         self._kinds[name] = {column: _kind(own) for column, own in types.items()}
@@ -97,12 +96,14 @@ class Spark:
         if not is_path(source):
             return None
         delta = source.startswith(DELTA) or (Path(source) / "_delta_log").is_dir()
-        path, view = source.removeprefix(DELTA), f"discreet_{next(_numbers)}"
+        path, view = source.removeprefix(DELTA), new_name()
         kind = "delta" if delta else "parquet"
+        if not delta:
+            _check_units(Path(path))
         schema = self._session.read.format(kind).load(path).schema
 
         def listed() -> None:
-            reader = self._session.read.format(kind)
+            reader = self._session.read.format(kind).option("discreet", view)  # nobody has cached it under this name
             (reader if delta else reader.schema(schema)).load(path).createOrReplaceTempView(view)
 
         self._files[view] = listed
@@ -117,7 +118,16 @@ class Spark:
             described = self._session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
             if any(row[0] == "Provider" and row[1].lower() in _TYPED for row in described):
                 return name
-        return _computed(self._given.table(source))
+        return self._computed(self._given.table(source))
+
+    def _computed(self, frame: Any) -> str:
+        """The rows of a DataFrame, computed once, under a name that every session of the cluster could know."""
+        if hasattr(frame, "createOrReplaceGlobalTempView") and not hasattr(frame, "localCheckpoint"):
+            raise InvalidArgument("This Spark cannot keep a DataFrame or view. Write it as Parquet, and name its path.")
+        view = new_name()
+        frame.localCheckpoint(eager=True).createGlobalTempView(view)
+        self._kept.append(view)
+        return f"{quoted(self._session.conf.get('spark.sql.globalTempDatabase'))}.{quoted(view)}"
 
     def columns(self, name: str) -> dict[str, str]:
         """The names and types of a source's columns."""
@@ -160,7 +170,7 @@ class Spark:
 
     def _run(self, statement: str) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
         def fetched() -> Any:
-            with in_time(self._session, self._timeout):
+            with in_time(self._session, self.timeout):
                 frame = self.frame(statement)
                 types = [(field.name, field.dataType.simpleString()) for field in frame.schema]
                 return types, [tuple(map(_plain, row)) for row in frame.collect()]
@@ -170,9 +180,11 @@ class Spark:
 
     def close(self) -> None:
         """Let go of the views; the session goes on."""
-        views, self._files = list(self._files), {}
+        views, self._files, kept, self._kept = list(self._files), {}, self._kept, []
         for view in views:
             attempt(partial(self._session.catalog.dropTempView, view), _FAILED)
+        for view in kept:
+            attempt(partial(self._session.catalog.dropGlobalTempView, view), _FAILED)
         if self._open:
             self._open = False
             Silence.end(self._given)
@@ -182,14 +194,18 @@ def _kind(own: str) -> str:
     return _KIND_OF.get(own.partition("(")[0].partition(" ")[0], "other")
 
 
+def _check_units(path: Path) -> None:
+    """Refuse moments in milliseconds where we can see them: Spark fails on a cell that has none in microseconds."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for file in sorted(path.glob("**/*.parquet")) if path.is_dir() else [path] if path.is_file() else []:
+        for field in pq.read_schema(file):
+            if pa.types.is_timestamp(field.type) and field.type.unit in ("s", "ms"):
+                raise InvalidArgument(
+                    f"{field.name} is in milliseconds, which may stop Spark. Write it in microseconds."
+                )
+
+
 def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, decimal.Decimal) else value
-
-
-def _computed(frame: Any) -> str:
-    """The rows of a DataFrame, computed once, under a name that every session of the cluster knows."""
-    if hasattr(frame, "createOrReplaceGlobalTempView") and not hasattr(frame, "localCheckpoint"):
-        raise InvalidArgument("This Spark cannot keep a DataFrame or view. Write it as Parquet, and name its path.")
-    view = f"discreet_{next(_numbers)}"
-    frame.localCheckpoint(eager=True).createOrReplaceGlobalTempView(view)
-    return f"global_temp.{quoted(view)}"

@@ -16,6 +16,7 @@ from typing import Any
 from discreet.engines.engine import EngineFailed
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.extras import need
+from discreet.randomness import random_integer
 
 CONNECT = "sc://"
 _SETTINGS = {
@@ -28,6 +29,11 @@ _SETTINGS = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.adaptive.enabled": "true",
+    # a file whose reading fails must not just end there, nor a value decide the type of a column
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
     # old dates would be an error
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
@@ -46,12 +52,23 @@ _SILENT = {
     "spark.log.level": "OFF",
     "spark.executor.syncLogLevel.enabled": "true",
     "spark.eventLog.enabled": "false",
+    "spark.io.encryption.enabled": "true",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).parent / 'quiet_log4j2.properties'}",
 }
 """For a session that is started here: nothing is shown of what it does."""
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging", "py4j")
+_LOGGERS = (
+    *("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging"),
+    *("py4j", "py4j.clientserver", "py4j.java_gateway", "py4j.finalizer"),
+)
 _CLOSED = "Spark cannot be started or reached. See that Java 17 is there, and mend master of [engine]."
+
+
 _numbers = itertools.count()
+
+
+def new_name() -> str:
+    """A name that no other process on the same cluster takes or guesses."""
+    return f"discreet_{random_integer(120):x}_{next(_numbers)}"
 
 
 def attempt(work: Callable[[], Any], said: str, error: type[DiscreetError] = EngineFailed) -> Any:
@@ -72,7 +89,8 @@ def session_for(master: str | None, config: Mapping[str, str]) -> Any:
         sql = need("pyspark.sql", "spark", "The engine Spark")
         if master is not None and master.startswith(CONNECT):
             return attempt(lambda: sql.SparkSession.builder.remote(master).create(), _CLOSED, InvalidArgument)
-        running = sql.SparkSession.getActiveSession()
+        context = need("pyspark", "spark", "The engine Spark").SparkContext._active_spark_context
+        running = sql.SparkSession.getActiveSession() if context is None else sql.SparkSession(context)
         if running is None:
             if (master or "local").startswith("local"):
                 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors need this package for models
@@ -92,7 +110,9 @@ def is_remote(session: Any) -> bool:
 
 def own_session(session: Any) -> Any:
     """A SQL session of our own on the same cluster: what the owner sets in others changes nothing in it."""
-    own = session.newSession() if hasattr(session, "newSession") else session
+    if not hasattr(session, "newSession"):
+        raise InvalidArgument('This session of Spark Connect cannot make another. Say master = "sc://…" instead.')
+    own = session.newSession()
     for key, value in (_SETTINGS | _FASTER).items():
         own.conf.set(key, value)
     return own
@@ -104,7 +124,7 @@ def in_time(session: Any, timeout: int | None) -> Iterator[None]:
     if timeout is None:
         yield
         return
-    tag, done = f"discreet-{next(_numbers)}", threading.Event()
+    tag, done = new_name(), threading.Event()
     if is_remote(session):
         begin, stop, end = session.addTag, session.interruptTag, session.removeTag
     else:  # a session's own interruptTag sees only what its thread began

@@ -372,7 +372,9 @@ def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
     if aggregate == "count":
         return f"count({value})"
     if aggregate in ("min", "max"):
-        return _refuse(f"{aggregate.upper()} of a column of another type") if of == "other" else f"{aggregate}({value})"
+        if of == "other":
+            _refuse(f"{aggregate.upper()} of a column of another type")
+        return f"{aggregate}({value} + 0D)" if of == "number" else f"{aggregate}({value})"  # of two zeros the plain one
     if of in ("integer", "boolean"):
         whole = f"sum(CAST(CAST({value} AS BIGINT) AS DECIMAL(28, 0)))"
         if aggregate == "avg":
@@ -409,9 +411,14 @@ def steps(steps: Sequence[tuple[str, str]]) -> str:
 
 def drawn(rows: str, columns: Sequence[str], seed: int) -> str:
     """All rows, and a number for each that is as good as random: equal rows are numbered."""
-    listed = ", ".join(columns)
-    number = f"row_number() OVER (PARTITION BY {listed} ORDER BY {columns[0]})"
-    return f"SELECT *, xxhash64({seed}L, {number}, {listed}) AS draw FROM {rows}"
+    number = f"row_number() OVER (PARTITION BY {', '.join(columns)} ORDER BY {columns[0]})"
+    return f"SELECT *, {_hashed(columns, seed, number)} AS draw FROM {rows}"
+
+
+def _hashed(columns: Sequence[str], seed: int, *others: str) -> str:
+    """A number that is as good as random, for each different row. The hash itself leaves NULL out."""
+    told = (part for column in columns for part in (f"{column} IS NULL", column))
+    return f"xxhash64({', '.join([f'{seed}L', *others, *told])})"
 
 
 def among(rows: str, others: str) -> str:
@@ -432,8 +439,8 @@ def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:
     """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
-    listed = ", ".join(by)
-    return f"row_number() OVER (PARTITION BY {person} ORDER BY xxhash64({seed}L, {listed}, {person}), {listed})"
+    order = _hashed([*by, person], seed)
+    return f"row_number() OVER (PARTITION BY {person} ORDER BY {', '.join([order, *by])})"
 
 
 def few_of_each(rows: str, key: str, most: int, columns: Sequence[str]) -> str:
@@ -458,7 +465,8 @@ def octave_bin(value: str, first: int, last: int) -> str:
     number = f"CAST({value} AS DOUBLE)"
     ends = (f"WHEN abs({number}) >= {2.0**power!r}D THEN {power - first + 1}" for power in reversed(range(first, last)))
     sized = f"CASE {' '.join(ends)} ELSE 0 END"
-    return f"CASE WHEN NOT isnan({number}) THEN CAST(sign({number}) AS INT) * ({sized}) END"
+    sign = f"CASE WHEN {number} < 0 THEN -1 ELSE 1 END"
+    return f"CASE WHEN NOT isnan({number}) THEN ({sign}) * ({sized}) END"
 
 
 def year_bin(value: str, first: int, last: int) -> str:
@@ -484,4 +492,6 @@ def plainly_typed(name: str, kind: str, given: str) -> str:
             return f"CASE WHEN {own} BETWEEN {_DAYS[kind]} THEN {own} END AS {column}"
         case "other":  # as text even a map can be told apart
             return f"{f'hex({column})' if given == 'binary' else f'CAST({column} AS STRING)'} AS {column}"
+    if kind == "number":  # zero has no sign: which of two equal rows is kept must not matter
+        return f"CAST({column} AS DOUBLE) + 0D AS {column}"
     return column if given.upper() == TYPES[kind] else f"CAST({column} AS {TYPES[kind]}) AS {column}"

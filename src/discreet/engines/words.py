@@ -242,6 +242,8 @@ def year_bin(value: str, first: int, last: int) -> str:
 
 def of_person(aggregate: str, value: str, kind: str, of: str = "number") -> str:
     """An aggregate of one person's rows: it never fails, and is NULL where it does not fit its type."""
+    if aggregate in ("min", "max") and of == "number":
+        return f"{aggregate}(TRY_CAST({value} AS DOUBLE) + 0.0::DOUBLE)"  # of two zeros the plain one, in any order
     if aggregate in ("count", "min", "max"):
         return f"{aggregate}({value})"
     # in an order that these values have by themselves: that of the rows depends on the rows of others
