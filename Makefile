@@ -19,10 +19,12 @@ demo: $(DEMO_READY) ## see private answers to a real question
 	@$(BIN)/discreet demo
 
 test: lint ## everything a change must pass: lint, doctests and the quick tests
-	$(BIN)/pytest -n auto --dist loadgroup -m "not slow"
+	$(BIN)/pytest -n auto -m "not slow and not spark"
+	$(BIN)/pytest -m "not slow and spark"
 
 test-slow: $(READY) ## the laws of the samplers and other long checks
-	$(BIN)/pytest -n auto --dist loadgroup -m slow
+	$(BIN)/pytest -n auto -m "slow and not spark"
+	$(BIN)/pytest -m "slow and spark"
 
 lint: $(READY) ## format, style, types and floors
 	$(BIN)/ruff format --check .

@@ -19,7 +19,14 @@ from discreet.demo.run import QUESTIONS, main
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+ON_SPARK = ("learn_on_spark.py", "one_policy_two_engines.py")
+EXAMPLES = [
+    pytest.param(path, id=path.name, marks=[pytest.mark.slow, pytest.mark.spark] if path.name in ON_SPARK else [])
+    for path in sorted((ROOT / "examples").glob("*.py"))
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_run_and_print(example: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(example)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

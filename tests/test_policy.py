@@ -407,3 +407,17 @@ def test_a_ledger_with_other_terms_is_refused(folder: Path) -> None:
     (folder / "clinic.toml").write_text(CLINIC.replace("epsilon = 10.0", "epsilon = 20.0"), "utf-8")
     with pytest.raises(InvalidArgument, match="has a limit of ε = 10"):
         connect(folder / "clinic.toml")
+
+
+def test_people_are_told_apart_by_what_is_exact(tmp_path: Path) -> None:
+    """Decimals of many digits are read as floating-point numbers, where two of them may be one."""
+    from decimal import Decimal
+
+    ids = pa.array([Decimal(10**20), Decimal(10**20 + 1)], pa.decimal128(38, 0))
+    words = {
+        "ledger": {"path": str(tmp_path / "a.ledger"), "epsilon": 1},
+        "unit": {"person": "pid"},
+        "tables": {"t": {"source": pa.table({"pid": ids}), "rows_per_person": 1}},
+    }
+    with pytest.raises(InvalidArgument, match="pid tells people apart in t"):
+        connect(words)

@@ -72,6 +72,7 @@ def test_ours_is_below_what_was_published(full: Plan) -> None:
     assert found[10**5, 500, "gaussian"] < min(found[10**5, 500, name] for name in PUBLISHED)
 
 
+@pytest.mark.slow
 def test_more_rows_are_narrower_and_more_questions_wider() -> None:
     methods = (*CHEAP, "taught", "guess and check", *PUBLISHED)
     made = plan([10**5, 10**6, 10**7], [10, 100, 1000], methods=methods)
@@ -164,7 +165,7 @@ def test_bad_input(arguments: tuple[Any, ...], options: dict[str, Any], said: st
 # --- how many rows --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["gaussian", "splitting", "guess and check"])
+@pytest.mark.parametrize("method", ["gaussian", "splitting", pytest.param("guess and check", marks=pytest.mark.slow)])
 def test_so_many_rows_suffice_and_a_hundredth_fewer_do_not(method: str) -> None:
     needed = rows_needed(0.05, 100, method=method)
     enough, fewer = plan([needed, math.floor(needed / 1.0101) - 1], 100, methods=[method]).rows[::-1]

@@ -23,14 +23,13 @@ QUICK = 40
 """So many fixtures of SQL, always the same ones, are asked of Spark in the quick tests; the others in the slow ones."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process of the tests starts Spark; a part of what all engines are asked is mostly enough for it."""
+    """One process of the tests starts Spark; a part of what all engines are asked is enough for it, mostly."""
     spark = [item for item in items if hasattr(item, "callspec") and item.callspec.params.get("where") == "spark"]
     corpus = [item for item in spark if item.path.name == "test_corpus.py"]
     quick = {item.nodeid for n, item in enumerate(corpus) if n * QUICK // len(corpus) > (n - 1) * QUICK // len(corpus)}
     for item in spark:
-        item.add_marker(pytest.mark.xdist_group("spark"))
+        item.add_marker(pytest.mark.spark)
         if item.nodeid not in quick:
             item.add_marker(pytest.mark.slow)
 

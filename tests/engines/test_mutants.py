@@ -18,7 +18,7 @@ from discreet.sql.understand import understood
 
 from .conftest import Lake
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 PEOPLE = 400
 CITIES = ("a", "b", "c")
 COLUMNS = {

@@ -26,7 +26,7 @@ from discreet.sql.understand import understood
 from .cluster import Cluster, connect_server
 from .conftest import CORES, ELSEWHERE, sql
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.spark
 HERE = Path(__file__).parent
 POLICY = """
 [ledger]

@@ -35,7 +35,7 @@ from discreet.queries.stream import Stream
 pyspark = pytest.importorskip("pyspark", reason='needs pip install "discreet[spark]"')
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning"),
-    pytest.mark.xdist_group("learning on spark"),
+    pytest.mark.spark,
 ]
 
 NAMES = ["a", "b", "c"]

@@ -16,7 +16,7 @@ from discreet.shuffle.channel import keys, wire
 
 from .polls import Poll, counts, make_poll
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
 @pytest.fixture(scope="module")
