@@ -7,6 +7,7 @@ MADE := $(VENV)/.made
 DEMO_READY := $(VENV)/.ready-demo
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
+HANGS := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true  # says where, and ends
 PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3 python
 
 .DEFAULT_GOAL := help
@@ -19,8 +20,8 @@ demo: $(DEMO_READY) ## see private answers to a real question
 	@$(BIN)/discreet demo
 
 test: lint ## everything a change must pass: lint, doctests and the quick tests
-	$(BIN)/pytest -n auto -m "not slow and not spark"
-	$(BIN)/pytest -m "not slow and spark"
+	$(BIN)/pytest -n auto $(HANGS) -m "not slow and not spark"
+	$(BIN)/pytest $(HANGS) -m "not slow and spark"
 
 test-slow: $(READY) ## the laws of the samplers and other long checks
 	$(BIN)/pytest -n auto -m "slow and not spark"

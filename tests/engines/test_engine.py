@@ -99,8 +99,8 @@ def test_what_is_dropped_is_chosen_uniformly(opened):
 def test_answers_have_the_law_of_the_noise(opened, where):
     """The same answers' distribution everywhere: counts of three people with geometric noise, by its exact law.
 
-    400 answers in one question of 400 groups: a shift by 1 moves the mean by 8 deviations, a scale of ¾ or 4/3 the mean
-    size of the noise by 6; four deviations have a false alarm of 6e-5 and are looked at again with new answers.
+    400 answers in one question of 400 groups: a shift by 1, or noise of half its size, moves what is compared by seven
+    deviations. Four have a false alarm of 6e-5, and are looked at again with new answers.
     """
     groups = 400
     data = pa.table({"pid": [1, 2, 3] * groups, "k": [n // 3 for n in range(3 * groups)]})

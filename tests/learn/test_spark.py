@@ -199,7 +199,8 @@ class Machines:
 
     def gathered(self, work: Any) -> list[bytes]:
         twice = [[list(work(iter([part]), place)) for place, part in enumerate(self.parts)] for _ in range(2)]
-        assert twice[0] == twice[1], "a second attempt has other coins"
+        same = twice[0] == twice[1]  # told alone: pytest would take hours to print how two such lists differ
+        assert same, "a second attempt has other coins"
         return [blob for blobs in twice[0] for blob in blobs]
 
     def summed(self, work: Any, *, alike: bool = False) -> Any:

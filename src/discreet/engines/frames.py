@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from discreet.engines.engine import EngineFailed
 from discreet.engines.spark_sessions import in_time
+from discreet.engines.spark_words import quoted
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.arrays import is_frame
@@ -238,10 +239,10 @@ def partitions_of(frame: Any, features: Sequence[str], target: str | None) -> Pa
     there = [name for name, _ in kinds]
     if any(there.count(name) > 1 for name in (names if target is None else [*names, target])):
         raise InvalidArgument(COLUMNS)
-    wanted = [_quoted(name) for name in names]
+    wanted = [quoted(name) for name in names]
     if target is not None:
         known = (target, "other") not in kinds
-        wanted.append(_quoted(target) if known else f"CAST(NULL AS DOUBLE) AS {_quoted(target)}")
+        wanted.append(quoted(target) if known else f"CAST(NULL AS DOUBLE) AS {quoted(target)}")
     chosen = _analyzed(lambda: _with_schema(frame.selectExpr(*wanted)))
     return Partitions(chosen, len(names), names, partial(from_arrow, names=names, target=target))
 
@@ -260,10 +261,6 @@ def _analyzed(look: Callable[[], Any]) -> Any:
     if found is None:
         raise InvalidArgument(COLUMNS)
     return found
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 # --- a query of one's own -----------------------------------------------------------------------------------

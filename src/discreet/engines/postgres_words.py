@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from discreet.engines.words import PLAIN_WORDS, quoted_text
 from discreet.engines.words import drawn as drawn
 from discreet.engines.words import exact_sum as exact_sum
+from discreet.engines.words import few_of_each as few_of_each
 from discreet.engines.words import quoted as quoted
-from discreet.engines.words import quoted_text
 from discreet.engines.words import steps as steps
 from discreet.errors import NotAllowed
 
@@ -94,8 +95,8 @@ def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, det
         return _once(_FUNCTIONS[op], **dict(zip("ab", _as(args, kinds, "number"), strict=False)))
     if op in ("lt", "le", "gt", "ge", "least", "greatest") and "text" in known:
         args = [f'{arg} COLLATE "C"' for arg in args]
-    if op in _WORDS:
-        return _WORDS[op].format(*args, all=", ".join(args))
+    if op in PLAIN_WORDS:
+        return PLAIN_WORDS[op].format(*args, all=", ".join(args))
     if op in _TEXTS:
         return _TEXTS[op].format(*_as(args, kinds, "text"), all=", ".join(_as(args, kinds, "text")))
     if op in _SPECIAL:
@@ -197,21 +198,6 @@ _FUNCTIONS = {
 }
 """Of numbers, to a number."""
 
-_WORDS = {
-    "eq": "({0} = {1})",
-    "ne": "({0} <> {1})",
-    "lt": "({0} < {1})",
-    "le": "({0} <= {1})",
-    "gt": "({0} > {1})",
-    "ge": "({0} >= {1})",
-    "same": "({0} IS NOT DISTINCT FROM {1})",
-    "not": "(NOT {0})",
-    "is_null": "({0} IS NULL)",
-    "coalesce": "coalesce({all})",
-    "least": "least({all})",
-    "greatest": "greatest({all})",
-    "nullif": "nullif({0}, {1})",
-}
 _TEXTS = {
     "like": "({0} LIKE {1} ESCAPE '')",
     "ilike": "({0} COLLATE \"default\" ILIKE {1} ESCAPE '')",
@@ -500,13 +486,6 @@ def random_rank(person: str, by: Sequence[str], seed: int) -> str:
     """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
     hashed = f"hashtextextended(ROW({', '.join([*by, person])})::text, {seed})"
     return f"row_number() OVER (PARTITION BY {person} ORDER BY {hashed})"
-
-
-def few_of_each(rows: str, key: str, most: int, columns: Sequence[str]) -> str:
-    """These columns of rows, at most so many of them with the same key, chosen at random."""
-    drawn = f"WITH drawn AS MATERIALIZED (SELECT *, random() AS draw FROM ({rows}) AS one)"
-    ranked = f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY draw) AS place FROM drawn"
-    return f"{drawn} SELECT {', '.join(columns)} FROM ({ranked}) AS one WHERE place <= {most}"
 
 
 def one_of_each(rows: str, key: str, value: str) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from discreet.engines import spark_words
-from discreet.engines.engine import Words
+from discreet.engines.engine import EngineFailed, Words
 from discreet.engines.place import DELTA, is_path
 from discreet.engines.spark_sessions import Silence, attempt, in_time, new_name, own_session, session_for
 from discreet.engines.spark_words import plainly_typed, quoted
@@ -181,10 +182,11 @@ class Spark:
     def close(self) -> None:
         """Let go of the views; the session goes on."""
         views, self._files, kept, self._kept = list(self._files), {}, self._kept, []
-        for view in views:
-            attempt(partial(self._session.catalog.dropTempView, view), _FAILED)
-        for view in kept:
-            attempt(partial(self._session.catalog.dropGlobalTempView, view), _FAILED)
+        with suppress(EngineFailed):  # a cluster that is gone has no views
+            for view in views:
+                attempt(partial(self._session.catalog.dropTempView, view), _FAILED)
+            for view in kept:
+                attempt(partial(self._session.catalog.dropGlobalTempView, view), _FAILED)
         if self._open:
             self._open = False
             Silence.end(self._given)

@@ -41,7 +41,7 @@ _SETTINGS = {
 }
 """What decides the meaning of a statement; the rest is the owner's."""
 _FASTER = {
-    # two thirds of the time of pairs of people and groups, most of which are seen once
+    # most pairs of a person and a group are seen once: a first, smaller table only adds work
     "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
     # another sort before the one that is needed
     "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
@@ -61,8 +61,6 @@ _LOGGERS = (
     *("py4j", "py4j.clientserver", "py4j.java_gateway", "py4j.finalizer"),
 )
 _CLOSED = "Spark cannot be started or reached. See that Java 17 is there, and mend master of [engine]."
-
-
 _numbers = itertools.count()
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from discreet.engines.engine import ALL_ROWS, ROWS_OF_ONE
-from discreet.engines.words import LONGEST, filtered
+from discreet.engines.words import LONGEST, PLAIN_WORDS, filtered
 from discreet.errors import NotAllowed
 from discreet.randomness import random_integer
 
@@ -98,8 +98,8 @@ def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, det
         return _FUNCTIONS[op].format(*_as(args, kinds, "number"))
     if op in ("least", "greatest") and len(args) == 1:
         return args[0]
-    if op in _WORDS:
-        return _WORDS[op].format(*args, all=", ".join(args))
+    if op in PLAIN_WORDS:
+        return PLAIN_WORDS[op].format(*args, all=", ".join(args))
     if op in _TEXTS:
         texts = _as(args, kinds, "text")
         return _TEXTS[op].format(*texts, all=", ".join(texts))
@@ -152,21 +152,6 @@ _FUNCTIONS = {
 }
 """Of numbers, to a number."""
 
-_WORDS = {
-    "eq": "({0} = {1})",
-    "ne": "({0} <> {1})",
-    "lt": "({0} < {1})",
-    "le": "({0} <= {1})",
-    "gt": "({0} > {1})",
-    "ge": "({0} >= {1})",
-    "same": "({0} <=> {1})",
-    "not": "(NOT {0})",
-    "is_null": "({0} IS NULL)",
-    "coalesce": "coalesce({all})",
-    "least": "least({all})",
-    "greatest": "greatest({all})",
-    "nullif": "nullif({0}, {1})",
-}
 _TEXTS = {
     "lower": "lower({0})",
     "upper": "upper({0})",

@@ -94,6 +94,9 @@ WORDS = {
     "cast": "TRY_CAST({0} AS {detail})",
 }
 """How each operation on values is written here."""
+_PLAIN = ("eq", "ne", "lt", "le", "gt", "ge", "same", "not", "is_null", "coalesce", "least", "greatest", "nullif")
+PLAIN_WORDS = {op: WORDS[op] for op in _PLAIN}
+"""Those that are total, and the same, in all engines."""
 
 
 TYPES = {
