@@ -11,7 +11,7 @@ HANGS := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true  # say
 PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3 python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench docs clean
+.PHONY: help demo test test-slow mutants fuzz wheel lint format bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,6 +26,12 @@ test: lint ## everything a change must pass: lint, doctests and the quick tests
 test-slow: $(READY) ## the laws of the samplers and other long checks
 	$(BIN)/pytest -n auto -m "slow and not spark"
 	$(BIN)/pytest -m "slow and spark"
+
+mutants: $(READY) ## every seeded bug, and the tests that kill it
+	$(BIN)/python tests/matrix.py
+
+wheel: $(READY) ## the package as users get it: built, and installed with each extra alone
+	$(BIN)/python tests/wheel.py
 
 lint: $(READY) ## format, style, types and floors
 	$(BIN)/ruff format --check .
@@ -42,7 +48,7 @@ bench: $(READY) ## measure, side by side with the peers (installed on the way, e
 	@set -e; for task in samplers accounting ledger sql tpch quantiles synthetic regression learning density curves adaptive local shuffle channel engines growth spark_learning install; do echo "== bench/$$task.py"; $(BIN)/python bench/$$task.py; done
 
 docs: $(DOCS_READY) ## build the documentation into site/; any broken link fails
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## remove what was built, the environment included
 	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -60,7 +66,7 @@ $(MADE):
 	@touch $@
 
 $(DEMO_READY): $(MADE) pyproject.toml constraints.txt
-	$(PIP) -e ".[plot]"
+	$(PIP) -e ".[plot,learn]"
 	@touch $@
 
 $(READY): $(MADE) pyproject.toml constraints.txt

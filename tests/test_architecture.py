@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Protocol
 
 import pytest
@@ -341,3 +343,24 @@ def test_a_stale_map_is_caught(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "here.py").touch()
     assert missing_files("| L3.EM | `src/here.py` | `tests/test_gone.py` |", tmp_path) == ["tests/test_gone.py"]
+
+
+# --- the picture and the rooms of docs/architecture.md are those of the tree ---------------------------------------
+
+
+def drawn() -> ModuleType:
+    """docs/make_architecture.py, which is no part of the package."""
+    path = Path(__file__).parents[1] / "docs" / "make_architecture.py"
+    spec = importlib.util.spec_from_file_location("make_architecture", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_the_architecture_is_that_of_the_tree() -> None:
+    maker = drawn()
+    mend = "run python docs/make_architecture.py"
+    assert maker.PICTURE.read_text() == maker.picture(), mend
+    assert maker.PAGE.read_text() == maker.page(), mend

@@ -51,7 +51,10 @@ class Database:
         self, schema: Schema, engine: Engine, ledger: Ledger, *, delta_per_question: Any = 0, policy: str = ""
     ) -> None:
         if ledger.protects != schema.unit:
-            raise InvalidArgument(f"The ledger protects {ledger.protects!r}, but the policy says {schema.unit!r}.")
+            raise InvalidArgument(
+                f"The ledger protects {ledger.protects!r}, but the policy says {schema.unit!r}. Open it for the "
+                "policy's unit."
+            )
         self.schema, self.engine, self.ledger = _with_public_values(schema, engine), engine, ledger
         self.delta_per_question, self.policy = delta_per_question, policy
 

@@ -124,7 +124,9 @@ class Session:
     def add(self, value: Any) -> Any:
         """What is said after more has come."""
         if os.getpid() != self._process:
-            raise DiscreetError("A session cannot go on in two processes: the same step would have two noises.")
+            raise DiscreetError(
+                "A session cannot go on in two processes: the same step would have two noises. Begin one in each."
+            )
         self.not_private = self.not_private or not samplers.is_private()
         with self._lock:
             return self._running.open_with(lambda running: running._draw(value))

@@ -10,6 +10,7 @@ import datetime
 import difflib
 import json
 import math
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -110,13 +111,13 @@ def load(source: str | Path | Mapping[str, Any]) -> Policy:
         return _policy(source, None)
     if not isinstance(source, str | Path):
         raise InvalidArgument('A policy is the path of a TOML file, such as "clinic.toml", a mapping, or a Policy.')
-    file = Path(source).expanduser()
+    file = Path(os.path.expanduser(source))
     return _policy(_words(file), file.parent)
 
 
 def ledger_of(source: str | Path) -> str:
     """The path or URL of the ledger that a policy file names; nothing else of it is read."""
-    file = Path(source).expanduser()
+    file = Path(os.path.expanduser(source))
     ledger = _words(file).get("ledger")
     path = ledger.get("path") if isinstance(ledger, dict) else None
     if not isinstance(path, str) or not path:
@@ -129,6 +130,10 @@ def _words(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidArgument(f"The policy {file} cannot be read: {error.strerror}. Name one that exists.") from None
+    except UnicodeDecodeError:
+        raise InvalidArgument(f"The policy {file} is not text in UTF-8. Save it so.") from None
+    except RecursionError:
+        raise InvalidArgument(f"The policy {file} is nested too deeply. Write it plainly.") from None
     except ValueError as error:
         raise InvalidArgument(f"The policy {file} is not TOML: {error}. Mend that line.") from None
 
@@ -136,7 +141,7 @@ def _words(file: Path) -> dict[str, Any]:
 def _target(path: str, folder: Path) -> str:
     if path == IN_MEMORY:
         raise InvalidArgument('A ledger in memory would forget what was spent. Name a file: path = "clinic.ledger".')
-    return path if path.startswith(URLS) else str(folder / Path(path).expanduser())
+    return path if path.startswith(URLS) else str(folder / os.path.expanduser(path))
 
 
 def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
@@ -161,11 +166,11 @@ def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
 
 def _engine(section: Mapping[str, Any], folder: Path | None) -> Place:
     words = {"kind": "duckdb", **section}
-    if words["kind"] in KEYS:
+    if isinstance(words["kind"], str) and words["kind"] in KEYS:
         _section(words, "engine", KEYS[words["kind"]])
     spill = words.get("spill")
     if folder is not None and isinstance(spill, str) and spill:
-        words["spill"] = str(folder / Path(spill).expanduser())
+        words["spill"] = str(folder / os.path.expanduser(spill))
     return Place(**{key: value for key, value in words.items() if any(key in keys for keys in KEYS.values())})
 
 

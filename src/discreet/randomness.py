@@ -74,7 +74,9 @@ def _entropy(count: int) -> bytes:
             "The operating system gives no randomness, so no noise can be drawn. Make its random device available."
         ) from error
     if len(entropy) != count or len(set(entropy)) == 1:
-        raise EntropyUnavailable("The operating system's randomness is broken; no noise can be drawn from it.")
+        raise EntropyUnavailable(
+            "The operating system's randomness is broken; no noise can be drawn from it. Mend its random device."
+        )
     return entropy
 
 

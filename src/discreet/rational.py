@@ -172,7 +172,7 @@ def exp_bounds(value: Fraction, digits: int = 60) -> tuple[Fraction, Fraction]:
     if value == 0:
         return Fraction(1), Fraction(1)
     if abs(value) > 10**7:
-        raise InvalidArgument("exp of a number beyond ±1e7 has no use as a probability ratio.")
+        raise InvalidArgument("exp of a number beyond ±1e7 has no use as a probability ratio. Give one nearer to 0.")
     return _enclose("exp", value, digits)
 
 

@@ -68,7 +68,7 @@ def below_exp(word: int, energy: Fraction, scale: Fraction = Fraction(1)) -> boo
 def bernoulli(probability: Fraction, size: int) -> NDArray[np.bool_]:
     """`size` coins, each True with exactly this rational probability."""
     if not 0 <= probability <= 1:
-        raise InvalidArgument("a probability must lie between 0 and 1.")
+        raise InvalidArgument("A probability must lie between 0 and 1.")
     if probability == 1:
         return np.ones(size, dtype=bool)
     words = random_words(size)
@@ -251,7 +251,7 @@ def uniform_below(bound: int, size: int) -> NDArray[Any]:
 
 def _uniform_below(bound: int, size: int) -> NDArray[Any]:
     if bound < 1:
-        raise InvalidArgument("a uniform draw needs at least one possible value.")
+        raise InvalidArgument("A uniform draw needs a bound of at least 1.")
     bits = (bound - 1).bit_length()
     if bits > 63:
         return np.array([_big_uniform_below(bound, bits) for _ in range(size)] + [None], dtype=object)[:-1]

@@ -63,7 +63,7 @@ class PrivateTable:
     def count(self, of: str = "rows", *, epsilon: Any, delta: Any = 0, where: str | None = None) -> Release:
         """How many rows there are, or how many people: `count("people", …)`."""
         if of not in ("rows", "people"):
-            raise InvalidArgument('count takes "rows" or "people".')
+            raise InvalidArgument('of must be "rows" or "people".')
         person = self._table.person
         counted = f"COUNT(DISTINCT {quoted(person)})" if of == "people" and person is not None else "COUNT(*)"
         return self._number(counted, {}, epsilon, delta, where)

@@ -131,7 +131,7 @@ def _options(sampler: Callable[..., Any], given: dict[str, Any], window: int) ->
         case "permutation":
             size = given["size"]
             return [(order, Fraction(1, factorial(size))) for order in permutations(range(size))]
-    raise InvalidArgument(f"no exact law is written down for {sampler.__name__}.")
+    raise InvalidArgument(f"No exact law is written down for {sampler.__name__}. Enumerate another sampler.")
 
 
 def _single_draws(
@@ -193,7 +193,7 @@ def exact_law(run: Callable[[], Any], *, window: int = 12, most_paths: int = 2_0
         if following is None:
             return ExactLaw(law, 1 - sum(law.values(), Fraction(0)))
         prefix = following
-    raise InvalidArgument(f"more than {most_paths} paths: make the window or the number of draws smaller.")
+    raise InvalidArgument(f"There are more than {most_paths} paths. Make the window or the number of draws smaller.")
 
 
 def _named(sampler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -221,7 +221,7 @@ def _ranges(features: list[Feature], estimator: Any) -> list[tuple[float, float]
     if len(open_ended) == len(features):
         return None  # all as they are: rows are clipped by their norm alone
     if open_ended:
-        raise InvalidArgument(f"{', '.join(open_ended)} needs a range, as the other features have one.")
+        raise InvalidArgument(f"{', '.join(open_ended)} needs a range, as the other features have one. Add it.")
     share = (len(features) / _width(features)) ** 0.5
     return [pair for one in features for pair in one.ranges(share)]
 

@@ -73,13 +73,13 @@ def test_the_claim_of_a_mechanism_is_its_own_guarantee() -> None:
     result = audit(dp.Laplace(scale=2), 0, 1, sensitivity=1, samples=100_000, confidence=SURE)
     assert result.claimed == pytest.approx(0.5)
     assert result.passed
-    assert result.epsilon_lower > 0.4
+    assert result.epsilon_lower > 0.3  # as a rule 0.434 ± 0.008
     assert not audit(dp.Laplace(scale=2), 0, 2, sensitivity=1, samples=100_000, confidence=SURE).passed
     vectors = audit(dp.Laplace(scale=1), [0, 0], [1, 1], sensitivity=2, samples=1000, confidence=SURE)
     assert vectors.passed
     assert vectors.claimed == pytest.approx(2)
     response = dp.RandomizedResponse(choices=["a", "b"], lie=0.25)
-    assert audit(response, "a", "b", samples=50_000, confidence=SURE).epsilon_lower > 0.9
+    assert audit(response, "a", "b", samples=50_000, confidence=SURE).epsilon_lower > 0.8
 
 
 def test_without_noise_the_audit_fires() -> None:

@@ -117,7 +117,7 @@ def test_without_a_folder_it_fails_with_the_one_error_and_stays_charged(source):
     asked = dp.connect(words(source, memory=MEMORY, spill=False))
     with pytest.raises(EngineFailed, match=r"The engine could not compute this\. Its message is not") as caught:
         asked.sql(TEXT, epsilon=1)
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
     (entry,) = asked.ledger.entries()
     assert entry.state == "reserved"

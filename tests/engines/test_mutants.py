@@ -48,7 +48,7 @@ COUNT = "SELECT city, COUNT(*) AS n FROM t GROUP BY city"
 
 def people_have_no_more_than_may_be(lake: Lake) -> None:
     (counts,) = found(lake, Bounds(rows=12, groups=1, per_group=12), COUNT)
-    pairs = counts["a"][0] / 8 + counts["b"][0] / 3 + counts["c"][0]
+    pairs = sum(counts.get(city, (0,))[0] / rows for city, rows in (("a", 8), ("b", 3), ("c", 1)))
     assert pairs == PEOPLE, "a person is in another number of groups"
     (few,) = found(lake, Bounds(rows=4, groups=3, per_group=4), COUNT)
     assert sum(row[0] for row in few.values()) == 4 * PEOPLE, "a person has another number of rows"
@@ -84,7 +84,8 @@ def replaced(name: str, old: str, new: str) -> Callable[[pytest.MonkeyPatch], No
 
     def wrong(*args: Any, **kwargs: Any) -> str:
         text = right(*args, **kwargs)
-        assert old in text
+        if old not in text:
+            raise LookupError(f"the bug cannot be planted in {text}")
         return str(text.replace(old, new))
 
     return lambda patch: patch.setattr(spark_words, name, wrong)
@@ -101,6 +102,12 @@ def passed_on(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "attempt", attempt)
 
 
+def wrapping(patch: pytest.MonkeyPatch) -> None:
+    right = spark_words.exact_sum
+    wrapped = "CAST(CAST({} AS BIGINT) & 2147483647L AS DECIMAL(38, 0))"
+    patch.setattr(spark_words, "exact_sum", lambda *args, **kwargs: wrapped.format(right(*args, **kwargs)))
+
+
 MUTANTS = {
     "groups are ranked among all people": (
         replaced("random_rank", "PARTITION BY person ", ""),
@@ -115,7 +122,7 @@ MUTANTS = {
         replaced("drawn", "row_number() OVER (PARTITION BY", "0 * row_number() OVER (PARTITION BY"),
         equal_rows_are_chosen_apart,
     ),
-    "sums of 32-bit numbers": (replaced("exact_sum", "AS BIGINT)", "AS INT)"), sums_are_exact),
+    "sums in 32 bits": (wrapping, sums_are_exact),
     "values are not clamped": (
         replaced("clamped_steps", "> CAST('1048576.0' AS DOUBLE) THEN", "> CAST('1048576.0' AS DOUBLE) THEN 2 *"),
         sums_are_exact,
@@ -130,5 +137,5 @@ def test_a_seeded_bug_is_seen(lake, monkeypatch, name):
     plant, check = MUTANTS[name]
     check(lake)
     plant(monkeypatch)
-    with pytest.raises((AssertionError, EngineFailed)):
+    with pytest.raises(AssertionError):
         check(lake)

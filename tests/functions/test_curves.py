@@ -16,17 +16,9 @@ from sklearn.utils.estimator_checks import check_estimator
 import discreet as dp
 from discreet import testing
 from discreet.errors import BudgetExhausted, IncompatibleGuarantee, InvalidArgument
-from discreet.functions.curves import (
-    Cosines,
-    CurvePCA,
-    CurveRegression,
-    CurveRows,
-    MeanCurve,
-    SanitizedCurves,
-    cosines_for,
-    damped,
-    sanitized_curves,
-)
+from discreet.functions.cosines import Cosines, CurveRows, cosines_for
+from discreet.functions.curves import CurvePCA, CurveRegression, MeanCurve, SanitizedCurves, sanitized_curves
+from discreet.functions.mean_curve import damped
 from discreet.learn.checks import expected_failed_checks
 from discreet.mechanisms.moments import exact_moments
 from discreet.queries.rounded_rows import BLOCK

@@ -13,7 +13,7 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.functions.density import Density, density_of, least_bandwidth, process_for
-from discreet.guarantees.guarantee import gaussian_delta
+from discreet.guarantees.conversions import gaussian_delta
 from discreet.mechanisms.gaussian_process import GaussianProcess, feature_sensitivity
 from discreet.queries.rkhs import Axis, FourierFeatures, RandomFeatures
 

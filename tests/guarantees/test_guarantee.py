@@ -7,7 +7,7 @@ import mpmath
 import pytest
 
 import discreet as dp
-from discreet.guarantees.guarantee import gaussian_delta, renyi_of_response
+from discreet.guarantees.conversions import gaussian_delta, renyi_of_response
 
 EPSILONS = (0.0, 0.01, 0.3, 1.0, 4.0, 12.0)
 DELTAS = (1e-15, 1e-6, 1e-2, 0.3)

@@ -129,7 +129,7 @@ def clip_a_copy_but_use_the_raw(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(summing._Step, "clipped", clipped)
 
 
-def nan_passes_clip(patch: pytest.MonkeyPatch) -> None:
+def a_nan_is_large_and_not_clipped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(summing, "doubles_of", lambda flags, like: np.ones(len(flags)))
     sound = Examples._whole
 
@@ -193,7 +193,7 @@ def one_step_is_charged(patch: pytest.MonkeyPatch) -> None:
 MUTANTS: list[tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], None]]] = [
     (drop_clip, no_row_moves_sums_too_far),
     (clip_a_copy_but_use_the_raw, no_row_moves_sums_too_far),
-    (nan_passes_clip, no_row_moves_sums_too_far),
+    (a_nan_is_large_and_not_clipped, no_row_moves_sums_too_far),
     (the_intercept_does_not_count_in_the_norm, no_row_moves_sums_too_far),
     (norm_from_the_data, no_row_moves_sums_too_far),
     (true_n_as_the_size, nothing_but_sums_depends_on_rows),

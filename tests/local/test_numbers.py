@@ -283,10 +283,10 @@ def test_frequent_texts_are_found() -> None:
 
 def test_codes_of_texts_are_cut_and_named() -> None:
     search = local.heavy_hitters(length=4, alphabet="ab", epsilon=1)
-    codes = search._codes(["ab", "abba", "abbab", "aXb", "", None, 5])
+    codes = search.places(["ab", "abba", "abbab", "aXb", "", None, 5])
     assert [search._named(int(code)) for code in codes] == ["ab", "abba", "abba", "a", "", "", ""]
     numbers = local.heavy_hitters(bits=4, epsilon=1)
-    assert numbers._codes([3, 16, -1, 2.5, None, np.int64(7)]).tolist() == [3, 0, 0, 0, 0, 7]
+    assert numbers.places([3, 16, -1, 2.5, None, np.int64(7)]).tolist() == [3, 0, 0, 0, 0, 7]
     assert len(numbers.encode(3)) == len(numbers.encode(None))
 
 

@@ -17,7 +17,7 @@ from scipy.special import logsumexp, ndtr
 
 import discreet as dp
 from discreet import testing
-from discreet.guarantees.guarantee import gaussian_delta
+from discreet.guarantees.conversions import gaussian_delta
 from discreet.guarantees.loss import compose
 from discreet.mechanisms.certified_minimum import Problem, minimum
 from discreet.mechanisms.minimizer_pair import MinimizerPair

@@ -73,9 +73,9 @@ def questions(plan, rows, monkeypatch, answers=None):
     return script
 
 
-def check_questions(monkeypatch, neighbors, plan=PLAN):
+def check_questions(monkeypatch, neighbors, plan=PLAN, rows=None):
     """Given the same answers, neighbors are asked the same questions, and each moves by what it is charged for."""
-    rows = some_rows(60)
+    rows = some_rows(60) if rows is None else rows
     first = questions(plan, rows, monkeypatch)
     assert any(kind == "choose" for kind, _, _ in first.asked)
     unit = dp.row(neighbors="add_or_remove" if neighbors is added else "replace")
@@ -143,6 +143,10 @@ def _choose(run, guesses, chance, total, power):
 
 
 def test_mutant_bins_from_true_counts(monkeypatch):
+    """One row makes a value of the last column common enough for a bin of its own."""
+    rows = some_rows(61)
+    rows[:, 3] = np.repeat([0, 1, 2, 3], [30, 12, 9, 10])
+    check_questions(monkeypatch, added, rows=rows)
     original = synthesis.merge_rare
     peeked = iter([])
 
@@ -158,7 +162,7 @@ def test_mutant_bins_from_true_counts(monkeypatch):
     monkeypatch.setattr(synthesis, "merge_rare", peeking)
     monkeypatch.setattr(synthesis, "_Run", Peeking)
     with pytest.raises((NotPrivate, AssertionError, IndexError, ValueError)):
-        check_questions(monkeypatch, lambda rows: iter([rows[:20]]))
+        check_questions(monkeypatch, added, rows=rows)
 
 
 def test_mutant_replacement_costs_as_much_as_adding(monkeypatch):

@@ -154,7 +154,10 @@ def _computed(make: Callable[..., Any], *given: Any) -> Column:
     except Exception:  # not said from here: it would stay in the chain of exceptions
         made = None
     if made is None:
-        raise InvalidArgument("This cannot be computed of columns with these types and shapes.")
+        raise InvalidArgument(
+            "This cannot be computed of columns with these types and shapes. Cast them, or take one place of each "
+            "row, rows['X'][:, j]."
+        )
     if made.ndim < 1 or {len(made)} != rows:
         raise NotAllowed(ROW_BY_ROW)
     return Column(made)

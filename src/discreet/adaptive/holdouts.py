@@ -120,7 +120,10 @@ class Holdout:
         """
         low, high = checked_range(between)
         if self.remaining < 1:
-            raise BudgetExhausted("Nothing more can be checked: all questions, or all allowed overfits, are used up.")
+            raise BudgetExhausted(
+                "Nothing more can be checked: all questions, or all allowed overfits, are used up. Begin anew, on "
+                "new rows."
+            )
         guess = self._train.total(statistic, (low, high)) * float(QUANTUM) / self._train.size
         total, told = self._test.total(statistic, (low, high)), self.corrected
         self.asked += 1
@@ -150,7 +153,9 @@ class Holdout:
                 return True, guess
             if self.corrected >= self.overfits:
                 self._ended = True
-                raise BudgetExhausted("This is one overfit more than are allowed: nothing more can be checked.")
+                raise BudgetExhausted(
+                    "This is one overfit more than are allowed: nothing more can be checked. Begin anew, on new rows."
+                )
             return False, nearest_cell(mean, self.mechanism.cells)
         assert self._session is not None
         if isinstance(self.mechanism, AdaptiveMeans):  # every answer is told, and tells by itself whether it agrees

@@ -55,7 +55,9 @@ class Ladder:
         """Compare a submission with the best so far."""
         losses = _losses(self._labels, predictions, self._loss)
         if self._asked >= self.submissions:
-            raise BudgetExhausted(f"All {self.submissions} submissions are made.")
+            raise BudgetExhausted(
+                f"All {self.submissions} submissions are made. Open another leaderboard, on new labels."
+            )
         self._asked += 1
         mean = exact_total(losses) * float(QUANTUM) / len(losses)
         better = self._losses is None
@@ -156,7 +158,9 @@ def _losses(labels: NDArray[Any], predictions: Any, loss: Loss) -> NDArray[np.fl
     except Exception:  # not said from here: its words, in the chain of exceptions, could hold a label
         said = None
     if said is None:
-        raise InvalidArgument("The loss cannot be computed of labels and predictions with these types.")
+        raise InvalidArgument(
+            "The loss cannot be computed of labels and predictions with these types. Predict in the type of the labels."
+        )
     if said.shape != labels.shape or said.dtype.kind not in "biuf":
         raise InvalidArgument("loss must say one number for each row.")
     return np.clip(np.nan_to_num(said.astype(np.float64), nan=1.0), 0.0, 1.0)

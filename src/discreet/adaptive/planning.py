@@ -161,7 +161,9 @@ def rows_needed(accuracy: Any, k: Any, confidence: Any = 0.95, method: str = "ga
     high = min(_MOST_ROWS, math.ceil(math.sqrt(asked) / most**2))
     while not suffice(high):
         if high >= _MOST_ROWS:
-            raise InvalidArgument(f"No sample of up to 10^12 rows answers {asked} questions within {most:.3g}.")
+            raise InvalidArgument(
+                f"No sample of up to 10^12 rows answers {asked} questions within {most:.3g}. Ask for less."
+            )
         high = min(_MOST_ROWS, 2 * high)
     low = high // 2
     while low and suffice(low):

@@ -129,7 +129,9 @@ class Study:
         """The means of u, v, uv, u², v² for x and y brought to [0,1], and what one unit of uv is."""
         (a, b), (c, d) = checked_range(x_between), checked_range(y_between)
         if self.remaining < count:
-            raise BudgetExhausted(f"This takes {count} questions, and {self.remaining} are left.")
+            raise BudgetExhausted(
+                f"This takes {count} questions, and {self.remaining} are left. Begin another study, on new rows."
+            )
 
         def u(rows: Any) -> Any:
             return _brought(x(rows), a, b)
@@ -251,7 +253,7 @@ def study(
     if queries > rows and "splitting" in names:
         names = [name for name in names if name != "splitting"]
         if not names:
-            raise InvalidArgument("Splitting needs at least one row for every question.")
+            raise InvalidArgument("Splitting needs at least one row for every question. Ask fewer, or of more rows.")
     made = {
         name: method_for(name, size=rows, queries=queries, confidence=sure + lost, accuracy=cheap) for name in names
     }

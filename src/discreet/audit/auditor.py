@@ -143,7 +143,9 @@ def draw_all(draw: Draw, data: Any, count: int, progress: Progress | None = None
         size = min(chunk, count - done)
         parts.append(listed(draw(data, size)))
         if len(parts[-1]) != size:
-            raise InvalidArgument(f"f(data, size) returned {len(parts[-1])} outputs for a size of {size}.")
+            raise InvalidArgument(
+                f"f(data, size) returned {len(parts[-1])} outputs for a size of {size}. Return one for each run."
+            )
         if progress is not None:
             progress(done + size, count)
     arrays = all(isinstance(part, np.ndarray) for part in parts)

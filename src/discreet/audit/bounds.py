@@ -152,7 +152,9 @@ def _find(
     miss = _miss(confidence) / 2
     samples = comparable(as_outputs(sample_a), as_outputs(sample_b))
     if min(map(len, samples)) < FEWEST:
-        raise InvalidArgument(f"An audit needs {FEWEST} outputs on each neighbor, and is useful from 10,000.")
+        raise InvalidArgument(
+            f"An audit needs {FEWEST} outputs on each neighbor, and is useful from 10,000. Draw more."
+        )
     proposing, choosing, testing = zip(*map(_cut, samples), strict=True)
     with np.errstate(invalid="ignore", over="ignore"):  # outputs may be infinite
         event, likelier = _best_event(proposing, choosing, strength, miss)

@@ -38,7 +38,7 @@ def as_outputs(sample: Iterable[Any]) -> Outputs:
     items = listed(sample)
     array = items if isinstance(items, np.ndarray) else _stacked(items)
     if len(array) == 0:
-        raise InvalidArgument("A sample holds at least one output.")
+        raise InvalidArgument("A sample holds at least one output. Draw some.")
     if array.dtype.kind in "biuf":
         numeric = array.astype(np.float64, copy=False)
         return numeric if numeric.ndim == 1 else numeric.reshape(len(numeric), -1)

@@ -1,8 +1,12 @@
-"""Made-up people of a clinic and their visits, as Parquet files: the same every time, so that a reader can compare."""
+"""Made-up people: a clinic with its visits, patients who may come back, employees with an opinion.
+
+They are the same every time, so that a reader can compare.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 CITIES = ("Haifa", "Jerusalem", "Koper", "Ljubljana", "Maribor", "Tel Aviv")
 PEOPLE, VISITS = 40_000, 160_000
@@ -28,6 +32,21 @@ SELECT visit_id,
                  [1 + floor(7 * pow(u[4], 1.3))::INT] END AS diagnosis,
        round(least(5000, 60 + 420 * -ln(1 - u[5]) * (0.4 + u[6])), 2) AS cost
 FROM dice
+"""
+# whoever is older, more expensive and comes more often is likelier to come back
+PATIENTS = """
+WITH dice AS (SELECT [hash(i * 41 + k + 11) % 1000000 / 1000000.0 FOR k IN range(4)] AS u FROM range({count}) t(i)),
+     known AS (SELECT 18 + 72 * u[1] AS age, least(3000, -500 * ln(1 - u[2])) AS cost, 10 * u[3] * u[3] AS visits,
+                      u[4] AS coin FROM dice)
+SELECT age, cost, visits,
+       (coin < 1 / (1 + exp(-((age - 55) / 14 + (cost - 450) / 750 + (visits - 3) / 3))))::INT AS readmitted
+FROM known
+"""
+PATIENT_RANGES = {"age": (18, 90), "cost": (0, 3000), "visits": (0, 10)}
+OPINIONS = ("yes", "probably", "no", "cannot say")
+EMPLOYEES = """
+SELECT CASE WHEN u < 0.36 THEN 'yes' WHEN u < 0.62 THEN 'probably' WHEN u < 0.89 THEN 'no' ELSE 'cannot say' END AS said
+FROM (SELECT hash(i * 53 + 7) % 1000000 / 1000000.0 AS u FROM range({count}) t(i))
 """
 POLICY = f"""\
 [ledger]
@@ -66,3 +85,26 @@ def make_clinic(folder: Path) -> Path:
     policy = folder / "clinic.toml"
     policy.write_text(POLICY, encoding="utf-8")
     return policy
+
+
+def columns_of(query: str, **sizes: int) -> dict[str, Any]:
+    """What a query of made-up people gives, as numpy columns."""
+    import duckdb
+
+    with duckdb.connect(":memory:") as connection:
+        return dict(connection.execute(query.format(**sizes)).fetchnumpy())
+
+
+class Truth:
+    """Plain DuckDB on the clinic's files: what nobody may see where people are real."""
+
+    def __init__(self, folder: Path) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(":memory:")
+        for name in ("people", "visits"):
+            self._connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{folder / name}.parquet')")
+
+    def rows(self, question: str, keys: int) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        """The exact answer, by its keys."""
+        return {row[:keys]: row[keys:] for row in self._connection.execute(question).fetchall()}

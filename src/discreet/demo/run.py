@@ -1,7 +1,11 @@
-"""Five questions of growing interest on a made-up clinic: answers with error bars, the truth beside them, the bill."""
+"""Five questions of growing interest on a made-up clinic: answers with error bars, the truth beside them, the bill.
+
+The other stories have a module each; `tell` opens it when it is asked for.
+"""
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,10 +17,18 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.database import Database
-from discreet.demo.data import PEOPLE, VISITS, make_clinic
+from discreet.demo.data import PEOPLE, VISITS, Truth, make_clinic
+from discreet.demo.telling import Teller, type_next
 from discreet.errors import BudgetExhausted
 from discreet.policy import connect
 
+STORIES = {
+    "sql": "a question by city, and one that is refused",
+    "learning": "a model of who comes back, by ε",
+    "density": "the density of costs, with its band",
+    "shuffle": "a poll in three models of trust",
+    "adaptive": "a finding in pure noise, which a study does not make",
+}
 QUESTIONS = (
     ("How many patients are 65 or older?", "SELECT COUNT(*) AS patients\nFROM people WHERE age >= 65", 0.1),
     (
@@ -53,13 +65,19 @@ def main(console: Console | None = None) -> None:
         policy = make_clinic(Path(folder))
         clinic = connect(policy)
         out.print(_opening(clinic))
-        truth = _Truth(Path(folder))
+        truth = Truth(Path(folder))
         for title, question, epsilon in QUESTIONS:
             _ask(out, clinic, truth, title, question, epsilon)
         _accuracy_first(out, clinic)
         _refusal(out, clinic)
         _account(out, clinic)
         clinic.close()
+    _next(out)
+
+
+def tell(story: str, folder: Path, console: Console | None = None) -> None:
+    """Tell one of `STORIES`, with its picture in `folder`."""
+    importlib.import_module(f"discreet.demo.{story}").tell(Teller(story, folder, console or Console(highlight=False)))
 
 
 def _opening(clinic: Database) -> Panel:
@@ -74,22 +92,7 @@ def _opening(clinic: Database) -> Panel:
     )
 
 
-class _Truth:
-    """Plain DuckDB on the same files: what nobody may see where people are real."""
-
-    def __init__(self, folder: Path) -> None:
-        import duckdb
-
-        self._connection = duckdb.connect(":memory:")
-        for name in ("people", "visits"):
-            self._connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{folder / name}.parquet')")
-
-    def rows(self, question: str, keys: int) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-        """The exact answer, by its keys."""
-        return {row[:keys]: row[keys:] for row in self._connection.execute(question).fetchall()}
-
-
-def _ask(out: Console, clinic: Database, truth: _Truth, title: str, question: str, epsilon: float) -> None:
+def _ask(out: Console, clinic: Database, truth: Truth, title: str, question: str, epsilon: float) -> None:
     answer = clinic.sql(question, epsilon=epsilon)
     keys = len(answer.question.keys)
     exact = truth.rows(question, keys)
@@ -151,3 +154,11 @@ def _account(out: Console, clinic: Database) -> None:
     out.print(table)
     left = f"Still fits: [bold]{ledger.remaining or 'nothing'}[/] of {ledger.limit}."
     out.print(f"{left} All {ledger.verify()} entries verify, the opening included.")
+
+
+def _next(out: Console) -> None:
+    lines = {f"discreet demo {story}": words for story, words in STORIES.items()} | {
+        "discreet init FILE": "a first policy for your own Parquet, CSV or JSON",
+        "discreet --help": "every command, and who uses it",
+    }
+    type_next(out, [f"{line:<24}{words}" for line, words in lines.items()], "index.md")

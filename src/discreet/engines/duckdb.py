@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -112,10 +113,11 @@ class DuckDB:
     def _source(self, name: str, source: Any, *, sniffed: bool) -> tuple[str, list[str]]:
         """How a source is written in FROM, and the files it reads."""
         if isinstance(source, str | Path):
-            path = Path(source).expanduser().resolve()
+            named = os.path.expanduser(source)
+            path = Path(named).resolve() if os.path.exists(named) else Path(os.devnull)
             inside = _ending(path)
             reader, files = FILES.get(inside), f"{path}/**/*{inside}" if path.is_dir() else str(path)
-            if not path.exists() or reader is None:
+            if reader is None:
                 raise InvalidArgument(
                     f"The source of {name} is not a Parquet, CSV or JSON file, or a folder of them: {source}."
                 )
@@ -160,12 +162,13 @@ class DuckDB:
         known = [name for (name,) in self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
         without = [name for name in (*_UNSAFE_OPTIMIZERS, *_GREEDY_OPTIMIZERS) if name in known]
         spill = "" if self._spill is None else str(self._spill.folder)
+        with suppress(self._duckdb.InvalidInputException):  # a notebook without ipywidgets has no bar, and no progress
+            self._connection.execute("SET enable_progress_bar = true")
+            self._connection.execute("SET enable_progress_bar_print = false")
         for statement in (
             f"SET temp_directory = {quoted_text(spill)}",
             *([] if memory is None else self._within(memory)),
             "SET preserve_insertion_order = false",
-            "SET enable_progress_bar = true",
-            "SET enable_progress_bar_print = false",
             "SET error_on_division_by_zero = false",
             f"SET disabled_optimizers = '{','.join(without)}'",
             f"SET allowed_paths = {listed(files)}",
@@ -186,7 +189,9 @@ class DuckDB:
         try:
             described = self.rows(f"DESCRIBE SELECT * FROM {self.relations[name]}")
         except EngineFailed:
-            raise InvalidArgument(f"The source of {name} cannot be read as a table.") from None
+            raise InvalidArgument(
+                f"The source of {name} cannot be read as a table. See that it is whole, and of the type its name says."
+            ) from None
         return {row[0]: _type(row[1]) for row in described}
 
     def reads_text(self, name: str) -> bool:
@@ -207,24 +212,19 @@ class DuckDB:
 
     def table(self, statement: str) -> Any:
         """The same as an Arrow table."""
-        with self._held():
-            return self._connection.sql(statement).to_arrow_table()
+        return self._held(lambda: self._connection.sql(statement).to_arrow_table())
 
     def _run(self, statement: str, fetch: Callable[[Any], Any]) -> Any:
-        with self._held():
-            return fetch(self._connection.execute(statement))
+        return self._held(lambda: fetch(self._connection.execute(statement)))
 
-    @contextmanager
-    def _held(self) -> Iterator[None]:
-        """The connection for one thread; what it says when it fails goes no further."""
-        with self._lock, self._watched():
-            try:
-                yield
-            except (self._duckdb.Error, RuntimeError):
-                raise EngineFailed(
-                    "The engine could not compute this. Its message is not shown, as it may quote values. "
-                    "Ask for less at once, or give the engine more memory, or a folder to spill into."
-                ) from None
+    def _held(self, work: Callable[[], Any]) -> Any:
+        """What is done with the connection, by one thread at a time; what it says when it fails goes no further."""
+        with suppress(self._duckdb.Error, RuntimeError), self._lock, self._watched():
+            return work()
+        raise EngineFailed(  # outside of a handler: it has no context, which might quote values
+            "The engine could not compute this. Its message is not shown, as it may quote values. "
+            "Ask for less at once, or give the engine more memory, or a folder to spill into."
+        )
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

@@ -292,7 +292,9 @@ class ByPartition:
             raise InvalidArgument("The data must be a DataFrame of Spark.")
         kinds = dict(kinds_of(data))
         if missing := [name for name in self.columns if kinds.get(name) != "number"]:
-            raise InvalidArgument(f"There is no column of numbers {', '.join(missing)}.")
+            raise InvalidArgument(
+                f"There is no column of numbers {', '.join(missing)}. Name one that is there, or cast it."
+            )
         known, query, width = partitions_of(data, self.columns, None), self.query, len(self.columns)
         grain = getattr(query, "grain", 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +41,7 @@ class Place:
     spill: str | Path | bool | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KEYS:
+        if not isinstance(self.kind, str) or self.kind not in KEYS:
             raise InvalidArgument(f'The engine {self.kind} is not known. Leave it out, or say kind = "duckdb".')
         for key in (key for keys in KEYS.values() for key in keys):
             if key not in KEYS[self.kind] and getattr(self, key) is not None:
@@ -72,15 +73,15 @@ class Place:
                 raise InvalidArgument(
                     f'The source of {name} must be a table in PostgreSQL with its schema, such as "public.{name}".'
                 )
-        if self.kind == "duckdb" and isinstance(source, str | Path) and not Path(source).expanduser().exists():
+        if self.kind == "duckdb" and isinstance(source, str | Path) and not os.path.exists(os.path.expanduser(source)):
             raise InvalidArgument(f"The source of {name} is not there: {source}. Mend its path.")
 
     def found_from(self, folder: Path | None, source: Any) -> Any:
         """A source as a policy file in `folder` names it: paths are relative to the file."""
         if folder is None or self.kind == "postgres" or "://" in source or source.startswith(DELTA):
             return source
-        path = folder.resolve() / Path(source).expanduser()
-        return str(path) if self.kind == "duckdb" or is_path(source) or path.exists() else source
+        path = folder.resolve() / os.path.expanduser(source)
+        return str(path) if self.kind == "duckdb" or is_path(source) or os.path.exists(path) else source
 
 
 def is_path(source: str) -> bool:

@@ -93,9 +93,9 @@ class Postgres:
 
     def _open_all(self, connection: Any, sources: Mapping[str, Any]) -> None:
         if connection.info.server_version < OLDEST:
-            raise InvalidArgument("The engine needs PostgreSQL 13 or later.")
+            raise InvalidArgument("The engine needs PostgreSQL 13 or later. Name another server in url.")
         if connection.execute("SHOW server_encoding").fetchone()[0] != "UTF8":
-            raise InvalidArgument("The engine needs a database whose encoding is UTF8.")
+            raise InvalidArgument("The engine needs a database whose encoding is UTF8. Name another in url.")
         for name, source in sources.items():
             self._open(connection, name, str(source))
 

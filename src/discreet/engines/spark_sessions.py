@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,7 +87,7 @@ def session_for(master: str | None, config: Mapping[str, str]) -> Any:
         warnings.simplefilter("ignore")  # which versions of pandas it knows
         sql = need("pyspark.sql", "spark", "The engine Spark")
         if master is not None and master.startswith(CONNECT):
-            return attempt(lambda: sql.SparkSession.builder.remote(master).create(), _CLOSED, InvalidArgument)
+            return _let_go(attempt(sql.SparkSession.builder.remote(master).create, _CLOSED, InvalidArgument))
         context = need("pyspark", "spark", "The engine Spark").SparkContext._active_spark_context
         running = sql.SparkSession.getActiveSession() if context is None else sql.SparkSession(context)
         if running is None:
@@ -111,9 +112,17 @@ def own_session(session: Any) -> Any:
     if not hasattr(session, "newSession"):
         raise InvalidArgument('This session of Spark Connect cannot make another. Say master = "sc://…" instead.')
     own = session.newSession()
-    for key, value in (_SETTINGS | _FASTER).items():
-        own.conf.set(key, value)
-    return own
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # which of them a later version will not have
+        for key, value in (_SETTINGS | _FASTER).items():
+            own.conf.set(key, value)
+    return _let_go(own) if is_remote(own) else own
+
+
+def _let_go(remote: Any) -> Any:
+    """Closed at the end of the process, before its threads end: its channel would wait for them for ever."""
+    weakref.finalize(remote, remote.client.close)
+    return remote
 
 
 @contextmanager

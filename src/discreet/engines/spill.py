@@ -24,10 +24,10 @@ class Spill:
 
     def __init__(self, parent: str | Path | None = None) -> None:
         """In the system's folder for temporary files unless `parent` is named, which must exist."""
-        if parent is not None and not Path(parent).expanduser().is_dir():
+        if parent is not None and not os.path.isdir(os.path.expanduser(parent)):
             raise InvalidArgument(f"There is no folder {parent} to spill into. Make it, or name another.")
         try:
-            place = Path(tempfile.gettempdir() if parent is None else parent).expanduser().resolve()
+            place = Path(os.path.expanduser(tempfile.gettempdir() if parent is None else parent)).resolve()
             _remove_leftovers(place)
             new = Path(tempfile.mkdtemp(prefix=_NEW, dir=place))
         except OSError as error:

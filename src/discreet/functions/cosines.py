@@ -38,7 +38,9 @@ class Cosines:
         places = np.asarray(where, dtype=np.float64)
         ends = self.points[0], self.points[-1]
         if not (np.isfinite(places).all() and (places >= ends[0]).all() and (places <= ends[1]).all()):
-            raise InvalidArgument(f"A curve is known from its first point to its last: {ends[0]:g} to {ends[1]:g}.")
+            raise InvalidArgument(
+                f"A curve is known from its first point to its last: {ends[0]:g} to {ends[1]:g}. Ask between them."
+            )
         many = len(self.points)
         return self._at(np.interp(places.ravel(), self.points, (np.arange(many) + 0.5) / many))
 

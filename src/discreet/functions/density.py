@@ -106,7 +106,7 @@ class Density:
             table = np.asarray(points[0], dtype=np.float64)
             shape = table.shape[:-1]
             if table.ndim == 0 or table.shape[-1] != columns:
-                raise InvalidArgument(f"A point has {columns} coordinates.")
+                raise InvalidArgument(f"A point has {columns} coordinates. Give one for each column.")
             return table.reshape(-1, columns), shape
         if len(points) != columns:
             raise InvalidArgument(f"Give {columns} coordinates, or arrays of them.")
@@ -239,7 +239,7 @@ class Density:
         """Where the projected density has that share below."""
         wanted = np.asarray(shares, dtype=np.float64)
         if ((wanted < 0) | (wanted > 1)).any():
-            raise InvalidArgument("A share lies between 0 and 1.")
+            raise InvalidArgument("shares must lie between 0 and 1, such as 0.5.")
         edges, known = self._cumulated
         found = np.interp(wanted, known, edges)
         return float(found) if np.ndim(shares) == 0 else found
@@ -274,7 +274,7 @@ class Density:
 
     def _one_axis(self, what: str) -> tuple[Any, ...]:
         if len(self.features.axes) != 1:
-            raise InvalidArgument(f"{what} is for one column.")
+            raise InvalidArgument(f"{what} is for one column. Release each column alone.")
         return self.features.axes
 
     def plot(self, path: str | None = None, *, title: str | None = None) -> Any:

@@ -16,7 +16,7 @@ def density_plot(density: Any, path: str | None, title: str | None) -> Any:
     plt = need("matplotlib.pyplot", "plot", "density.plot")
     axes = density.features.axes
     if len(axes) > 2:
-        raise InvalidArgument("A picture shows one column or two.")
+        raise InvalidArgument("A picture shows one column or two. Release fewer.")
     figure, panel = plt.subplots(figsize=(7, 4) if len(axes) == 1 else (6, 5), layout="constrained")
     if len(axes) == 1:
         places, heights = density.grid(1024)

@@ -63,7 +63,7 @@ class AdvancedTaught(Rule):
         if exactly(self.each.epsilon) > 1:
             raise InvalidArgument('L6.T1 and L6.T2 are stated for ε of at most 1. Use rule="advanced".')
         if not exactly(self.each.delta) and not exactly(self.limit.delta):
-            raise InvalidArgument("L6.T2 needs a limit with δ above 0.")
+            raise InvalidArgument("L6.T2 needs a limit with δ above 0. State the limit as Approx(epsilon=…, delta=…).")
 
     @property
     def labels(self) -> tuple[str, ...]:

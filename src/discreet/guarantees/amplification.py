@@ -14,7 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidArgument
-from discreet.guarantees.guarantee import SLACK, Approx
+from discreet.guarantees.conversions import SLACK
+from discreet.guarantees.guarantee import Approx
 from discreet.rational import (
     SMALLEST_EPSILON,
     check_count,

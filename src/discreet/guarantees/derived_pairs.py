@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.errors import IncompatibleGuarantee
-from discreet.guarantees.guarantee import SLACK, Renyi, delta_from_renyi
+from discreet.guarantees.conversions import SLACK, delta_from_renyi
+from discreet.guarantees.guarantee import Renyi
 from discreet.guarantees.pairs import Floats, GaussianPair, Pair, TradeoffPair, _renyi_of_atoms
 from discreet.rational import exactly, exp_bounds, float_up, log_bounds
 

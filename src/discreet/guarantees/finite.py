@@ -31,7 +31,7 @@ class FiniteLaws:
 
     def __post_init__(self) -> None:
         if any(weight < 0 for law in self.weights for weight in law):
-            raise InvalidArgument("A law has a negative probability.")
+            raise InvalidArgument("A law has a negative probability. Give weights of at least 0.")
         if any(sum(law) > self.total for law in self.weights):
             raise InvalidArgument("A law has a mass above 1. Its probabilities may add up to 1 at most.")
 

@@ -9,12 +9,20 @@ reads it as that decimal.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
+from discreet.guarantees.conversions import (
+    delta_at_order,
+    delta_from_renyi,
+    epsilon_at_order,
+    epsilon_from_renyi,
+    gaussian_delta,
+    renyi_of_response,
+    smallest_epsilon,
+)
 from discreet.guarantees.unit import Relation, Unit
 from discreet.rational import (
     check_delta,
@@ -27,8 +35,6 @@ from discreet.rational import (
 )
 
 Trust = Literal["central", "local", "shuffled"]
-SLACK = 1 + 1e-12
-"""Float formulas below are good to far better than this; multiplying by it rounds them up."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -251,10 +257,10 @@ class Renyi(Guarantee):
         return f"Rényi divergence of order {_fmt(self.order)} at most {_fmt(self.epsilon)}"
 
     def delta_at(self, *, epsilon: Any) -> float:
-        return _delta_at_order(float(self.order), self.renyi(float(self.order)), _epsilon_or_zero(epsilon))
+        return delta_at_order(float(self.order), self.renyi(float(self.order)), _epsilon_or_zero(epsilon))
 
     def epsilon_at(self, *, delta: Any) -> float:
-        return _epsilon_at_order(float(self.order), self.renyi(float(self.order)), check_delta(delta))
+        return epsilon_at_order(float(self.order), self.renyi(float(self.order)), check_delta(delta))
 
     def renyi(self, order: float) -> float:
         return float_up(exactly(self.epsilon)) if order <= float(self.order) else math.inf
@@ -307,92 +313,3 @@ def _epsilon_or_zero(epsilon: Any) -> float:
     if exact < 0:
         raise InvalidArgument("epsilon must not be negative.")
     return float(exact)
-
-
-def renyi_of_response(epsilon: float, order: float) -> float:
-    """The Rényi divergence of randomized response at ε, the worst of all ε-DP mechanisms, rounded up."""
-    if order <= 1:
-        raise InvalidArgument("order must be above 1.")
-    # ln[(e^{aε} + e^{(1-a)ε}) / (1+e^ε)] / (a-1), with the large exponents taken out
-    ratio = math.log1p(math.exp((1 - 2 * order) * epsilon)) - math.log1p(math.exp(-epsilon))
-    exact_part = epsilon + ratio / (order - 1)
-    if order * epsilon < 1e-3:  # the difference above cancels; its second-order bound does not
-        return order * epsilon * epsilon / 2 * SLACK
-    return min(exact_part + 4e-16 * (1 + 1 / (order - 1)), epsilon, order * epsilon * epsilon / 2) * SLACK
-
-
-def gaussian_delta(mu: float, epsilon: float) -> float:
-    """δ(ε) of N(0,1) against N(μ,1), rounded up."""
-    from scipy.special import log_ndtr
-
-    first = float(log_ndtr(mu / 2 - epsilon / mu))
-    second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
-    if first < -745:
-        return 5e-324
-    difference = -math.expm1(min(second - first, 0.0))
-    error = 1e-14 * (2 + abs(first) + abs(second))
-    return min(1.0, math.exp(first) * (difference + error))
-
-
-def smallest_epsilon(delta_of: Callable[[float], float], delta: float, precision: float = 1e-12) -> float:
-    """The smallest ε ≥ 0 with `delta_of(ε) ≤ delta` for a decreasing curve, rounded up by bisection."""
-    if delta_of(0.0) <= delta:
-        return 0.0
-    low, high = 0.0, 1.0
-    while delta_of(high) > delta:
-        low, high = high, high * 2
-        if high > 1e9:
-            return math.inf
-    while high - low > precision * max(1e-6, high):
-        middle = (low + high) / 2
-        low, high = (middle, high) if delta_of(middle) > delta else (low, middle)
-    return high
-
-
-def _delta_at_order(order: float, divergence: float, epsilon: float) -> float:
-    # Canonne-Kamath-Steinke, Proposition 12: exp((a-1)(r-ε)) (1-1/a)^a / (a-1)
-    if math.isinf(divergence):
-        return 1.0
-    terms = ((order - 1) * divergence, -(order - 1) * epsilon, order * math.log1p(-1 / order), -math.log(order - 1))
-    rounding = 1e-15 * (1 + sum(abs(term) for term in terms))
-    # never 0 by underflow: only a bounded loss has no δ at all
-    return min(1.0, max(math.exp(min(sum(terms) + rounding, 0.0)) * SLACK, 5e-324))
-
-
-def _epsilon_at_order(order: float, divergence: float, delta: Any) -> float:
-    if delta == 0 or math.isinf(divergence):
-        return math.inf
-    log_delta = math.log(float(delta))
-    bound = divergence + math.log1p(-1 / order) - (log_delta + math.log(order)) / (order - 1)
-    return max(0.0, bound + 1e-15 * (divergence + (abs(log_delta) + 10) * (1 + 1 / (order - 1))))
-
-
-def _best_order(objective: Callable[[float], float]) -> float:
-    # golden section on ln(order-1); any order is valid, so a poor search only costs tightness
-    low, high = math.log(1e-4), math.log(1e7)
-    grid = [low + (high - low) * i / 60 for i in range(61)]
-    values = [objective(1 + math.exp(x)) for x in grid]
-    best = min(range(61), key=values.__getitem__)
-    low, high = grid[max(best - 1, 0)], grid[min(best + 1, 60)]
-    golden = (math.sqrt(5) - 1) / 2
-    for _ in range(50):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        if objective(1 + math.exp(left)) < objective(1 + math.exp(right)):
-            high = right
-        else:
-            low = left
-    return 1 + math.exp((low + high) / 2)
-
-
-def delta_from_renyi(divergence: Callable[[float], float], epsilon: float) -> float:
-    """δ at ε from a whole Rényi curve, at the best order."""
-    order = _best_order(lambda a: _delta_at_order(a, divergence(a), epsilon))
-    return _delta_at_order(order, divergence(order), epsilon)
-
-
-def epsilon_from_renyi(divergence: Callable[[float], float], delta: Any) -> float:
-    """ε at δ from a whole Rényi curve, at the best order."""
-    if delta == 0:
-        return math.inf
-    order = _best_order(lambda a: _epsilon_at_order(a, divergence(a), delta))
-    return _epsilon_at_order(order, divergence(order), delta)

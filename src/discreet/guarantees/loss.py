@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
+from discreet.guarantees.conversions import SLACK, delta_from_renyi, epsilon_from_renyi, smallest_epsilon
 from discreet.guarantees.convolution import compose_pairs
 from discreet.guarantees.derived_pairs import (
     BoundedRangePair,
@@ -26,18 +27,7 @@ from discreet.guarantees.derived_pairs import (
     ProfilePair,
     RenyiPair,
 )
-from discreet.guarantees.guarantee import (
-    SLACK,
-    Approx,
-    GaussianTradeoff,
-    Guarantee,
-    Pure,
-    Renyi,
-    ZeroConcentrated,
-    delta_from_renyi,
-    epsilon_from_renyi,
-    smallest_epsilon,
-)
+from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.pairs import GaussianPair, Pair, ResponsePair, TradeoffPair
 from discreet.guarantees.unit import Relation
 from discreet.rational import SMALLEST_EPSILON, check_delta, exactly, float_down, float_up
@@ -244,10 +234,14 @@ def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
     different = {id(one): one for one in listed}
     trust = listed[0].trust
     if any(guarantee.trust != trust for guarantee in different.values()):
-        raise IncompatibleGuarantee("Central, local and shuffled guarantees are not composed with each other.")
+        raise IncompatibleGuarantee(
+            "Central, local and shuffled guarantees are not composed with each other. Compose those of one kind."
+        )
     units = {guarantee.protects for guarantee in different.values()} - {None}
     if len(units) > 1:
-        raise IncompatibleGuarantee(f"The guarantees protect different units: {', '.join(sorted(map(repr, units)))}.")
+        raise IncompatibleGuarantee(
+            f"The guarantees protect different units: {', '.join(sorted(map(repr, units)))}. State them for one."
+        )
     unit = next(iter(units), None)
     proved = {guarantee.neighbors for guarantee in different.values()} - {None}
     neighbors: Relation | None = None

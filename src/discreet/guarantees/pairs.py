@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import IncompatibleGuarantee
-from discreet.guarantees.guarantee import SLACK, Approx, gaussian_delta, renyi_of_response
+from discreet.guarantees.conversions import SLACK, gaussian_delta, renyi_of_response
+from discreet.guarantees.guarantee import Approx
 from discreet.rational import exactly, exp_bounds, float_up, log_bounds
 
 Floats = NDArray[np.float64]

@@ -31,7 +31,9 @@ class Unit:
         if self.neighbors not in RELATIONS:
             raise InvalidArgument("neighbors must be 'add_or_remove' or 'replace'.")
         if self.column is not None and (not isinstance(self.column, str) or not self.column):
-            raise InvalidArgument("person() needs the name of the column that identifies a person.")
+            raise InvalidArgument(
+                "person() needs the name of the column that identifies a person: person('patient_id')."
+            )
 
     def __repr__(self) -> str:
         parts = [] if self.column is None else [repr(self.column)]
@@ -47,7 +49,7 @@ class Unit:
 def person(column: str, *, neighbors: Relation = "add_or_remove") -> Unit:
     """Protect everything one person contributed; `column` identifies the person."""
     if not isinstance(column, str) or not column:
-        raise InvalidArgument("person() needs the name of the column that identifies a person.")
+        raise InvalidArgument("person() needs the name of the column that identifies a person: person('patient_id').")
     return Unit(column, neighbors)
 
 

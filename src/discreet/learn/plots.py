@@ -110,7 +110,7 @@ def _mean_and_spread(given: Any) -> tuple[float, float]:
     if isinstance(given, tuple) and len(given) == 2:
         mean, spread = _number(given[0], "A mean"), _number(given[1], "A standard deviation")
         if spread < 0:
-            raise InvalidArgument("A standard deviation cannot be negative.")
+            raise InvalidArgument("A standard deviation cannot be negative. Give (mean, deviation).")
         return mean, spread
     several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | tuple)
     found = [_number(one, "A score") for one in (given if several else [given])]

@@ -104,7 +104,9 @@ def _parquet(paths: Sequence[str | Path], features: Any, target: str | None, lab
         with _scanned(database, f"SELECT * FROM {source} LIMIT 0") as reader:
             schema = reader.schema
     except _engine_errors():
-        raise InvalidArgument(f"There are no Parquet files that can be read together at {shown}.") from None
+        raise InvalidArgument(
+            f"There are no Parquet files that can be read together at {shown}. Name files with the same columns."
+        ) from None
     chosen, goal = _columns_of(schema.names, _numbers_of(schema), features, target, labelled)
     wanted = chosen if goal is None else [*chosen, goal]
     statement = f"SELECT {', '.join(map(quoted, wanted))} FROM {source}"

@@ -45,17 +45,16 @@ def kept(execute: Execute, entry: Entry) -> tuple[Any, bool]:
     check_entry(execute, entry)
     found = execute("SELECT data, digest, not_private FROM answers WHERE number = ?", entry.number)
     if not found:
-        raise InvalidArgument(f"Entry {entry.receipt} has no answer.")
+        raise InvalidArgument(f"Entry {entry.receipt} has no answer. Choose one with answered=True from entries().")
     data, digest, not_private = found[0]
-    data = None if data is None else bytes(data)
-    if bound(entry.chain, data, not_private=bool(not_private)) != digest:
+    if not is_bound(entry.chain, data, digest, not_private):
         raise book.damaged(f"the answer of entry {entry.number} was changed after it was written")
     if data is None:
         raise DiscreetError(
             f"The answer of entry {entry.receipt} was handed out and not kept: it is large and has no key, or is of a "
             "type that cannot be kept. Ask again, at a new cost."
         )
-    return decoded(data), bool(not_private)
+    return decoded(bytes(data)), bool(not_private)
 
 
 def check_entry(execute: Execute, entry: Entry) -> None:
@@ -69,3 +68,10 @@ def bound(chain: str, data: bytes | None, *, not_private: bool) -> str:
     """The digest that binds an answer, and what is said of it, to its entry."""
     mark = f"{chain} {int(not_private)} {int(data is not None)}\n"
     return hashlib.sha256(mark.encode() + (data or b"")).hexdigest()
+
+
+def is_bound(chain: str, data: object, digest: object, not_private: object) -> bool:
+    """Whether an answer, as it is stored, is the one that was kept for its entry."""
+    if not isinstance(data, bytes | bytearray | memoryview | None):
+        return False
+    return bound(chain, None if data is None else bytes(data), not_private=bool(not_private)) == digest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -43,7 +43,10 @@ class Row(NamedTuple):
 
     def spent(self, analyst: str) -> Vector:
         """The running total of an account after this entry."""
-        return tuple(json.loads(self.totals)[analyst])
+        totals = vectors(self.totals)
+        if analyst not in totals:
+            raise damaged(f"entry {self.number} has no total of the account it should have")
+        return totals[analyst]
 
     @property
     def rule(self) -> Rule:
@@ -51,9 +54,45 @@ class Row(NamedTuple):
         return _rule_in(self.content)
 
 
+_KINDS = {"number": (int,), "microseconds": (int,)} | dict.fromkeys(
+    ("retry_key", "identity", "request"), (str, type(None))
+)
+
+_YEAR_9999 = 253_370_764_800 * 10**6
+
+
+def _row(values: Sequence[Any]) -> Row:
+    """A row whose values have the types that were written: SQLite takes any value anywhere."""
+    if any(type(value) not in _KINDS.get(name, (str,)) for name, value in zip(Row._fields, values, strict=True)):
+        raise damaged("an entry holds values of other types than were written")
+    found = Row(*values)
+    if not 0 <= found.microseconds < _YEAR_9999:
+        raise damaged(f"entry {found.number} was written at no time that a calendar has")
+    return found
+
+
+def vectors(text: str) -> dict[str, Vector]:
+    """What an entry cost each account, or the totals after it."""
+    found = {name: tuple(units) if isinstance(units, list) else (None,) for name, units in part_of(text).items()}
+    if any(type(unit) is not int for units in found.values() for unit in units):
+        raise damaged("an entry holds costs or totals that are no numbers")
+    return found
+
+
+def part_of(text: str) -> dict[str, Any]:
+    """A part of an entry that is written as JSON with names."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise damaged("an entry holds text that was never written so")
+    return found
+
+
 @lru_cache(maxsize=256)
 def _rule_in(content: str) -> Rule:
-    return read_rule(canonical(json.loads(content)["rule"]))
+    return read_rule(canonical(part_of(content).get("rule")))
 
 
 @lru_cache(maxsize=4096)
@@ -98,8 +137,8 @@ _MARKS = ", ".join("?" for _ in Row._fields)
 def head(execute: Execute, lock: str = "") -> Head:
     """The last entry; with `lock`, nobody else moves it before this transaction ends."""
     found = execute(f"SELECT number, chain, answers FROM head{lock}")
-    if len(found) != 1:
-        raise damaged("its head is missing")
+    if len(found) != 1 or [type(value) for value in found[0]] != [int, str, int] or not 0 <= found[0][0] < 2**62:
+        raise damaged("its head is missing, or is not one")
     return Head(*found[0])
 
 
@@ -121,7 +160,7 @@ def _one(execute: Execute, which: str, *parameters: Any) -> Row | None:
     if not found:
         return None
     *values, before = found[0]
-    entry = Row(*values)
+    entry = _row(values)
     if entry.chained_to(before or "") != entry.chain:
         raise damaged(f"entry {entry.number} was changed after it was written, or the one before it")
     return entry
@@ -130,7 +169,7 @@ def _one(execute: Execute, which: str, *parameters: Any) -> Row | None:
 def rows(execute: Execute, first: int, last: int) -> list[Row]:
     """Entries by number, oldest first, as they are stored."""
     statement = f"SELECT {_COLUMNS} FROM entries WHERE number BETWEEN ? AND ? ORDER BY number"
-    return [Row(*values) for values in execute(statement, first, last)]
+    return [_row(values) for values in execute(statement, first, last)]
 
 
 def terms(execute: Execute, analyst: str, at: int = 2**62) -> Row | None:

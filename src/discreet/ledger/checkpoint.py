@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +60,10 @@ class Checkpoint:
                 if newest is None or newest.ledger != seen.ledger:
                     os.pwrite(file, _slot(seen).ljust(2 * _SLOT), 0)
                 elif newest.number == seen.number and newest.chain != seen.chain:
-                    raise LedgerDamaged("The ledger has another past than the one that was seen. Nothing is released.")
+                    raise LedgerDamaged(
+                        "The ledger has another past than the one that was seen. Nothing is released. Put the newest "
+                        "copy back."
+                    )
                 elif seen.newer(newest):
                     os.pwrite(file, _slot(seen), _SLOT if _slots(content[:_SLOT]) == [newest] else 0)
                 if durable:
@@ -101,5 +104,14 @@ def _slots(content: bytes) -> list[Seen]:
     for at in (0, _SLOT):
         text, _, check = content[at : at + _SLOT].decode(errors="replace").rstrip().rpartition(" ")
         if text and hashlib.sha256(text.encode()).hexdigest()[:16] == check:
-            found.append(Seen(*json.loads(text)))
+            found += _seen(text)
     return found
+
+
+def _seen(text: str) -> list[Seen]:
+    """What a slot says, if it is a state: only somebody who works out the hash could write anything else."""
+    with suppress(ValueError, TypeError, RecursionError):
+        seen = Seen(*json.loads(text))
+        if [type(value) for value in seen] == [str, int, str, int, int]:
+            return [seen]
+    return []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.rules import Vector
-from discreet.ledger.book import WHOLE, Row
+from discreet.ledger.book import WHOLE, Row, vectors
 from discreet.ledger.record import read_guarantee
 
 Kind = Literal["opening", "charge", "limit", "renewal", "account", "adoption"]
@@ -72,8 +71,8 @@ def entry_of(row: Row, *, answered: bool) -> Entry:
         asked=row.asked,
         mechanism=row.mechanism,
         guarantee=read_guarantee(row.content) if charge else row.rule.limit,
-        cost=tuple(json.loads(row.costs).get(WHOLE, ())),
-        totals={analyst: tuple(total) for analyst, total in json.loads(row.totals).items()},
+        cost=vectors(row.costs).get(WHOLE, ()),
+        totals=vectors(row.totals),
         key=row.retry_key,
         code_version=row.code_version,
         time=row.microseconds / 1e6,

@@ -249,10 +249,14 @@ class Ledger:
             return entry_of(row, answered=bool(execute("SELECT 1 FROM answers WHERE number = ?", row.number)))
         return None
 
-    def _terms_of(self, execute: Execute, at: int = 2**62) -> dict[str, Row]:
+    def _terms_of(self, execute: Execute, at: int | None = None) -> dict[str, Row]:
         """The entries that set the rules in force, now or at an entry: the data set's, and the analyst's own."""
-        found = {name: book.terms(execute, name, at) for name in dict.fromkeys((WHOLE, self._analyst))}
-        return {name: row for name, row in found.items() if row is not None}
+        limit = () if at is None else (at,)
+        found = {name: book.terms(execute, name, *limit) for name in dict.fromkeys((WHOLE, self._analyst))}
+        known = {name: row for name, row in found.items() if row is not None}
+        if at is None and len(known) < len(found):
+            raise book.damaged("an account has no entry that says what may be spent")
+        return known
 
     def _note(self, made: tuple[Row, Head]) -> Entry:
         """The new entry, once it is durable and its checkpoint noted."""
@@ -309,7 +313,9 @@ class Ledger:
 
     def _check_own(self, entry: Entry) -> None:
         if self._analyst not in (WHOLE, entry.analyst):
-            raise InvalidArgument(f"{self._analyst} has no answer with the receipt {entry.receipt}.")
+            raise InvalidArgument(
+                f"{self._analyst} has no answer with the receipt {entry.receipt}. Choose one of entries()."
+            )
 
     # --- looking ------------------------------------------------------------------------------------------
 

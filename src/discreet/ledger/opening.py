@@ -34,7 +34,9 @@ def checked_limit(limit: Any, protects: Unit) -> Guarantee:
     if not isinstance(limit, Guarantee):
         raise InvalidArgument("limit must be a guarantee, such as dp.Approx(epsilon=10, delta=1e-5).")
     if limit.protects not in (None, protects):
-        raise InvalidArgument(f"The limit is stated for {limit.protects!r}, but the ledger protects {protects!r}.")
+        raise InvalidArgument(
+            f"The limit is stated for {limit.protects!r}, but the ledger protects {protects!r}. State it for the same."
+        )
     return replace(limit, protects=None)
 
 
@@ -95,7 +97,7 @@ def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: s
 def adopted(store: Store) -> Terms:
     """The terms of a ledger whose checkpoint is missing or was kept for another file; the owner answers for it."""
     if not store.exists():
-        raise InvalidArgument(f"There is no ledger at {store.shown}.")
+        raise InvalidArgument(f"There is no ledger at {store.shown}. Name one that exists.")
     with store.transaction(write=False) as execute:
         terms = _terms(book.row(execute, 0))
         _check_end(execute)
@@ -150,7 +152,8 @@ def _looked_at(store: Store) -> tuple[Terms, Rule]:
         checkpoint.advance(seen_of(store, terms.ledger, at))
     elif seen is not None and seen.file != store.file_number():
         raise _Suspicious(_not_beside(store, "it is not the file that its checkpoint was kept for"))
-    assert rule is not None  # the opening has one
+    if rule is None:
+        raise book.damaged("it has no entry that says what may be spent")
     return terms, rule.rule
 
 
@@ -200,9 +203,10 @@ def _make(store: Store, protects: Unit, rule: Rule) -> None:
 
 
 def _terms(first: Row) -> Terms:
-    content = json.loads(first.content)
-    if content["format"] != FORMAT:
+    content = book.part_of(first.content)
+    if content.get("format") != FORMAT:
         raise LedgerDamaged(
-            f"This ledger has format {content['format']}; this version reads {FORMAT}. Use a newer one."
+            f"This ledger has format {content.get('format')}; this version reads {FORMAT}. Use another version of "
+            "discreet."
         )
-    return Terms(content["ledger"], record.read(record.canonical(content["protects"])))
+    return Terms(str(content.get("ledger")), record.read_unit(record.canonical(content.get("protects"))))

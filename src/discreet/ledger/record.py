@@ -10,7 +10,7 @@ import json
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeVar
 
 from discreet.errors import InvalidArgument, LedgerDamaged
 from discreet.guarantees import advanced, derived_pairs, filters, pairs, rules, shuffled_pairs
@@ -56,6 +56,7 @@ KINDS: dict[str, type] = {
     )
 }
 
+T = TypeVar("T")
 _NUMBERS = ("epsilon", "delta", "rho", "order", "mu", "conversion")
 
 
@@ -71,18 +72,33 @@ def written(value: Guarantee | filters.Rule | Unit) -> str:
 
 @lru_cache(maxsize=1024)
 def read(text: str) -> Any:
-    """The value that was written."""
-    return _built(json.loads(text))
+    """The value that was written; LedgerDamaged when nothing was that this version writes."""
+    try:
+        return _built(json.loads(text))
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError):
+        raise LedgerDamaged("An entry holds what was never written so. Put the newest undamaged copy back.") from None
 
 
 def read_guarantee(text: str) -> Guarantee:
     """The guarantee that was written."""
-    return cast(Guarantee, read(text))
+    return _of_kind(Guarantee, text)
 
 
 def read_rule(text: str) -> filters.Rule:
     """The rule that was written."""
-    return cast(filters.Rule, read(text))
+    return _of_kind(filters.Rule, text)
+
+
+def read_unit(text: str) -> Unit:
+    """The unit that was written."""
+    return _of_kind(Unit, text)
+
+
+def _of_kind(kind: type[T], text: str) -> T:
+    found = read(text)
+    if not isinstance(found, kind):
+        raise LedgerDamaged(f"An entry holds no {kind.__name__} where one was written. Put the newest copy back.")
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -116,7 +132,8 @@ def _built(content: Any) -> Any:
     if not isinstance(content, dict):
         return content
     if "ratio" in content:
-        return Fraction(content["ratio"])
+        numerator, denominator = content["ratio"].split("/")
+        return Fraction(int(numerator), int(denominator))
     kind = KINDS.get(content.get("is", ""))
     if kind is None:
         raise LedgerDamaged("An entry speaks of something this version does not know. Open it with a newer discreet.")

@@ -42,7 +42,7 @@ def version_of(source: str | Path) -> str:
             return f"{path}, {len(states)} files, {_hashed(states)[:16]}"
         size, changed = _state(path)
     except OSError as error:
-        raise InvalidArgument(f"The source {path} cannot be looked at: {error.strerror}.") from None
+        raise InvalidArgument(f"The source {path} cannot be looked at: {error.strerror}. Make it readable.") from None
     return f"{path}, {size} bytes, {changed}"
 
 

@@ -16,6 +16,15 @@ from discreet.ledger.store import SCHEMA, Execute, PerProcess
 
 PATIENCE = 60.0
 """Seconds to wait for other writers."""
+_NOT_TEXT = sqlite3.SQLITE_MISMATCH
+"""Python's own error for text that is not Unicode has no code."""
+_DAMAGE = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_ERROR,  # a table or a column is missing
+    sqlite3.SQLITE_CONSTRAINT,  # an entry is there that is not in the chain
+    _NOT_TEXT,
+)
 
 
 class SqliteStore(PerProcess):
@@ -24,9 +33,11 @@ class SqliteStore(PerProcess):
     lock_head = ""
 
     def __init__(self, target: str, checkpoint: str | None = None) -> None:
+        if "\0" in target or "\0" in (checkpoint or ""):
+            raise InvalidArgument("A path has no zero character in it. Name another.")
         super().__init__()
         self.in_memory = target == ":memory:"
-        self.path = Path(target).expanduser().resolve()
+        self.path = Path(os.path.expanduser(target)).resolve()
         self.shown = target if self.in_memory else str(self.path)
         self._beside = Path(checkpoint).resolve() if checkpoint else self.path.with_name(self.path.name + ".checkpoint")
         self._made = False
@@ -40,7 +51,9 @@ class SqliteStore(PerProcess):
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise InvalidArgument(f"{self.shown} cannot be looked at: {error.strerror}.") from None
+            raise InvalidArgument(
+                f"{self.shown} cannot be looked at: {error.strerror}. Make it readable, or name another."
+            ) from None
         with self.transaction(write=False) as execute:
             return "head" in _tables(execute)
 
@@ -69,7 +82,9 @@ class SqliteStore(PerProcess):
             os.fsync(folder)
             os.close(folder)
         except OSError as error:
-            raise InvalidArgument(f"No ledger can be made at {self.shown}: {error.strerror}.") from None
+            raise InvalidArgument(
+                f"No ledger can be made at {self.shown}: {error.strerror}. Name another place."
+            ) from None
 
     def checkpoint_of(self, ledger: str) -> Checkpoint | None:
         """A file beside the ledger's."""
@@ -114,10 +129,14 @@ class SqliteStore(PerProcess):
         return self._connection.execute(statement, parameters).fetchall()  # type: ignore[no-any-return]
 
     def _explained(self, error: Exception) -> DiscreetError | None:
+        if isinstance(error, UnicodeDecodeError):  # an error of SQLite that quotes what is in the file
+            error = sqlite3.OperationalError("it holds text that is not Unicode")
         if not isinstance(error, sqlite3.Error):
             return None
-        text, code = str(error), getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        unknown = _NOT_TEXT if isinstance(error, sqlite3.OperationalError) else 0
+        text, exact = str(error), getattr(error, "sqlite_errorcode", unknown)
+        code = exact & 0xFF
+        if code in _DAMAGE or exact == sqlite3.SQLITE_IOERR_SHORT_READ:
             return LedgerDamaged(
                 f"{self.shown} is not a ledger, or is damaged: {text}. Put the newest undamaged copy back, its -wal "
                 "file with it; do not begin a new one, which would forget what was spent."

@@ -110,7 +110,7 @@ def check_reports(given: Any) -> int:
 def check_some(valid: Any) -> int:
     """How many valid reports there are, at least one."""
     if not len(valid):
-        raise InvalidArgument("There is no report of this survey among those given.")
+        raise InvalidArgument("There is no report of this survey among those given. Collect some first.")
     return len(valid)
 
 

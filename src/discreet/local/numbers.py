@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,9 @@ import numpy as np
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
-from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.ledger import Ledger
-from discreet.local.estimates import Measured, check_reports, check_some, check_values
-from discreet.local.surveys import check_ledger, promise, promised, tell
+from discreet.local.devices import Device, check_ledger, promise
+from discreet.local.estimates import Measured, check_reports, check_some
 from discreet.mechanisms.combine import Each
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.local_mean import HybridResponse, WindowResponse, laplace_mean_error
@@ -62,19 +60,11 @@ def mean(
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanSurvey:
+class MeanSurvey(Device):
     """Both sides of a mean: `encode` on the device, `analyze` at the collector."""
 
     space: Interval
-    mechanism: Any
-    stated: Approx
     method: str
-    ledger: Ledger | None = None
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """What one report promises."""
-        return promised(self.mechanism, self.stated)
 
     @property
     def _half(self) -> float:
@@ -110,23 +100,10 @@ class MeanSurvey:
 
     # --- on the device ---------------------------------------------------------------------------------------
 
-    def encode(self, value: Any, *, key: str | None = None) -> Any:
-        """One report."""
-        return self._through([value], key)[0].tolist()
-
-    def encode_many(self, values: Any) -> Any:
-        """The reports of many, one number each."""
-        return self._through(check_values(values), None)
-
-    def _through(self, values: Any, key: str | None) -> Any:
-        return tell(
-            lambda: self.places(values),
-            self.mechanism,
-            self.guarantee,
-            ledger=self.ledger,
-            asked=f"local reports of a number between {self.space.low} and {self.space.high}, {self.method}",
-            key=key,
-        )
+    @property
+    def asked(self) -> str:
+        """A number, in which range, and how."""
+        return f"a number between {self.space.low} and {self.space.high}, {self.method}"
 
     def places(self, values: Any) -> Any:
         """The numbers as the mechanism takes them: inside the range, and on its grid where it has one."""

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,10 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
-from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.ledger import Ledger
-from discreet.local.estimates import Counted, check_reports, check_some, check_values
-from discreet.local.surveys import check_ledger, deviations, promise, promised, tell
+from discreet.local.devices import Device, check_ledger, promise
+from discreet.local.estimates import Counted, check_reports, check_some
+from discreet.local.surveys import deviations
 from discreet.mechanisms.local_hashing import OPEN, LocalHashing
 from discreet.mechanisms.local_reports import Places, mean_interval
 from discreet.mechanisms.prefix_response import PrefixResponse
@@ -76,19 +75,12 @@ def _lengths(base: int, digits: int, kept: int, groups: int | None) -> tuple[int
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeavyHitters:
+class HeavyHitters(Device):
     """Both sides of the search: `encode` on the device, `analyze` at the collector."""
 
     mechanism: PrefixResponse
-    stated: Approx
     top: int
     alphabet: str | None = None
-    ledger: Ledger | None = None
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """What one report promises."""
-        return promised(self.mechanism, self.stated)
 
     def __str__(self) -> str:
         of = f"numbers of {self.mechanism.length} bits" if self.alphabet is None else "texts"
@@ -97,25 +89,13 @@ class HeavyHitters:
 
     # --- on the device ---------------------------------------------------------------------------------------
 
-    def encode(self, value: Any, *, key: str | None = None) -> Any:
-        """One report. A number outside is told as 0; a text is cut before a letter that is not in the alphabet."""
-        return self._through([value], key)[0].tolist()
+    @property
+    def asked(self) -> str:
+        """Prefixes, for how many values."""
+        return f"prefixes, for the {self.top} most frequent values"
 
-    def encode_many(self, values: Any) -> Any:
-        """The reports of many, one value each."""
-        return self._through(check_values(values), None)
-
-    def _through(self, values: Any, key: str | None) -> Any:
-        return tell(
-            lambda: self._codes(values),
-            self.mechanism,
-            self.guarantee,
-            ledger=self.ledger,
-            asked=f"local reports of prefixes, for the {self.top} most frequent values",
-            key=key,
-        )
-
-    def _codes(self, values: Any) -> Places:
+    def places(self, values: Any) -> Places:
+        """Numbers as they are, or 0 where outside; a text cut before a letter that is not in the alphabet."""
         base, length = self.mechanism.base, self.mechanism.length
         if self.alphabet is None:
             listed = (v if type(v) is int or isinstance(v, np.integer) else 0 for v in values)

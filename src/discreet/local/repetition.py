@@ -130,7 +130,7 @@ class Repeated:
         """The counts of one round. Rounds are not independent: averaging them does not remove permanent noise."""
         if self.one_round is None:
             return self.survey.analyze(reports, simplex=simplex, candidates=candidates)
-        heard = replace(self.survey, oracle=self.one_round)
+        heard = replace(self.survey, mechanism=self.one_round)
         return replace(heard.analyze(reports, simplex=simplex, candidates=candidates), guarantee=self.guarantee)
 
 

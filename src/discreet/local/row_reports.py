@@ -10,9 +10,10 @@ from typing import Any
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
+from discreet.local.devices import check_ledger, promise, tell
 from discreet.local.estimates import Counted, Measured
 from discreet.local.numbers import MeanSurvey, mean
-from discreet.local.surveys import Survey, check_ledger, promise, survey, tell
+from discreet.local.surveys import Survey, survey
 from discreet.mechanisms.combine import Composed
 from discreet.rational import Number, check_positive, exactly
 
@@ -57,9 +58,7 @@ class Rows:
     @cached_property
     def mechanism(self) -> Composed:
         """All columns at once."""
-        return Composed(
-            mechanisms=tuple(c.oracle if isinstance(c, Survey) else c.mechanism for c in self.columns.values())
-        )
+        return Composed(mechanisms=tuple(column.mechanism for column in self.columns.values()))
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -77,7 +76,7 @@ class Rows:
     def encode(self, row: Mapping[str, Any], *, key: str | None = None) -> dict[str, Any]:
         """One row's report: a value missing is told as None, that is as the first choice or the middle of a range."""
         if not isinstance(row, Mapping):
-            raise InvalidArgument("A row is a mapping from column to value.")
+            raise InvalidArgument("A row must be a mapping from column to value, such as {'age': 30}.")
         drawn = self._through({name: [row.get(name)] for name in self.columns}, key)
         return {name: reports[0].tolist() for name, reports in drawn.items()}
 
@@ -88,10 +87,10 @@ class Rows:
         elif isinstance(table, Sequence) and all(isinstance(one, Mapping) for one in table):
             lists = {name: [one.get(name) for one in table] for name in self.columns}
         else:
-            raise InvalidArgument("A table is a mapping from column to values, or a list of rows.")
+            raise InvalidArgument("A table must be a mapping from column to values, or a list of rows.")
         lengths = {-1 if values is None or not hasattr(values, "__len__") else len(values) for values in lists.values()}
         if len(lengths) != 1 or -1 in lengths:
-            raise InvalidArgument("Every column of the survey needs its values, as many in each.")
+            raise InvalidArgument("Every column of the survey must have its values, as many in each.")
         return self._through(lists, None)
 
     def _through(self, lists: Mapping[str, Any], key: str | None) -> dict[str, Any]:

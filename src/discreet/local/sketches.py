@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
-from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.ledger import Ledger
-from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, check_values, onto_simplex
-from discreet.local.surveys import check_ledger, fingerprints, promise, promised, tell
-from discreet.mechanisms.local_reports import mean_interval
+from discreet.local.devices import Device, check_ledger, fingerprints, promise
+from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, onto_simplex
+from discreet.mechanisms.local_reports import Places, mean_interval
 from discreet.mechanisms.oracle_choice import best_oracle
 from discreet.mechanisms.prefix_response import SketchResponse
 from discreet.rational import Number, check_count
@@ -43,22 +41,15 @@ def sketch(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sketch:
+class Sketch(Device):
     """Both sides of a sketch: `encode` on the device, `analyze` at the collector."""
 
     mechanism: SketchResponse
-    stated: Approx
-    ledger: Ledger | None = None
 
     @property
     def method(self) -> str:
         """How a cell is told."""
         return self.mechanism.oracle.method
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """What one report promises."""
-        return promised(self.mechanism, self.stated)
 
     def __str__(self) -> str:
         m = self.mechanism
@@ -66,23 +57,14 @@ class Sketch:
 
     # --- on the device ---------------------------------------------------------------------------------------
 
-    def encode(self, value: Any, *, key: str | None = None) -> Any:
-        """One report; what is no text is told as the empty one."""
-        return self._through([value], key)[0].tolist()
+    def places(self, values: Any) -> Places:
+        """Fingerprints; what is no text is told as the empty one."""
+        return fingerprints(values)
 
-    def encode_many(self, values: Any) -> Any:
-        """The reports of many, one text each."""
-        return self._through(check_values(values), None)
-
-    def _through(self, values: Any, key: str | None) -> Any:
-        return tell(
-            lambda: fingerprints(values),
-            self.mechanism,
-            self.guarantee,
-            ledger=self.ledger,
-            asked=f"local reports of any text, a sketch told by the {self.method} method",
-            key=key,
-        )
+    @property
+    def asked(self) -> str:
+        """Any text, and how."""
+        return f"any text, a sketch told by the {self.method} method"
 
     # --- at the collector ------------------------------------------------------------------------------------
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,21 +12,18 @@ from typing import Any
 import numpy as np
 
 from discreet import samplers
-from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
-from discreet.guarantees.guarantee import Approx, Guarantee, Pure
-from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
-from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, check_values, onto_simplex
+from discreet.local.devices import Device, check_ledger, fingerprints, promise
+from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, onto_simplex
 from discreet.mechanisms.frequency_oracle import FrequencyOracle
 from discreet.mechanisms.local_hashing import OPEN, LocalHashing
 from discreet.mechanisms.local_reports import Places
 from discreet.mechanisms.oracle_choice import best_oracle
 from discreet.queries.space import Categories
-from discreet.rational import Number, check_count, exactly
+from discreet.rational import Number, check_count
 
-LOCAL = row(neighbors="replace")
 _WORDS = {
     "direct": "randomized response",
     "subset": "subset selection",
@@ -64,39 +60,37 @@ def survey(
     if domain is not None:
         if domain != "strings" or method not in ("auto", "hashing"):
             raise InvalidArgument("domain must be 'strings', which is told by local hashing.")
-        return Survey(oracle=best_oracle(stated, OPEN), stated=stated, domain="strings", ledger=ledger)
+        return Survey(mechanism=best_oracle(stated, OPEN), stated=stated, domain="strings", ledger=ledger)
     if choices is not None:
         listed = Categories(choices).points()
         if len(listed) < 2:
             raise InvalidArgument("A survey needs at least two choices.")
         oracle = best_oracle(stated, len(listed), method)
-        return Survey(oracle=oracle, stated=stated, choices=listed, ledger=ledger)
+        return Survey(mechanism=oracle, stated=stated, choices=listed, ledger=ledger)
     size = check_count(domain_size, "domain_size", at_least=2)
-    return Survey(oracle=best_oracle(stated, size, method), stated=stated, ledger=ledger)
+    return Survey(mechanism=best_oracle(stated, size, method), stated=stated, ledger=ledger)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Survey:
+class Survey(Device):
     """Both sides of a survey: `encode` on the device, `analyze` at the collector.
 
-    `oracle` is the mechanism, which `dp.verify` checks when it is small, and `guarantee` what one report promises.
+    `oracle` is the mechanism, which `dp.verify` checks when it is small, and `guarantee` what one report promises. A
+    value that is not a choice is told as the first one.
     """
 
-    oracle: FrequencyOracle
-    stated: Approx
     choices: tuple[Hashable, ...] | None = None
     domain: str | None = None
-    ledger: Ledger | None = None
+
+    @property
+    def oracle(self) -> FrequencyOracle:
+        """How one value is told, and many are counted."""
+        return self.mechanism  # type: ignore[no-any-return]
 
     @property
     def method(self) -> str:
         """How a report tells: 'direct', 'subset', 'unary', 'hashing', 'hadamard' or 'projective'."""
         return self.oracle.method
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """What one report promises: the exact loss of its law, or (ε,δ) as asked."""
-        return promised(self.oracle, self.stated)
 
     @property
     def size(self) -> int:
@@ -124,29 +118,10 @@ class Survey:
 
     # --- on the device ---------------------------------------------------------------------------------------
 
-    def encode(self, value: Any, *, key: str | None = None) -> Any:
-        """One report. A value that is not a choice is told as the first one, so that no error can tell.
-
-        With a ledger, every call is a new report and is charged anew; a retry with the same `key` is not.
-        """
-        return self._through([value], key)[0].tolist()
-
-    def encode_many(self, values: Any) -> Any:
-        """The reports of many, one value each, as an array with one row a report.
-
-        With a ledger they are one charge, as each row is told once [T.4.7].
-        """
-        return self._through(check_values(values), None)
-
-    def _through(self, values: Any, key: str | None) -> Any:
-        return tell(
-            lambda: self.places(values),
-            self.oracle,
-            self.guarantee,
-            ledger=self.ledger,
-            asked=f"local reports of one of {'any text' if self.domain else self.size}, {self.method}",
-            key=key,
-        )
+    @property
+    def asked(self) -> str:
+        """One of so many, and how."""
+        return f"one of {'any text' if self.domain else self.size}, {self.method}"
 
     def places(self, values: Any) -> Places:
         """Where values stand in the public order; what is not a choice goes to the first place."""
@@ -213,47 +188,6 @@ class Survey:
         if isinstance(self.oracle, LocalHashing):
             return self.oracle.supported_among(valid, places)
         return self.oracle.supported(valid)[places]
-
-
-# --- shared by the other surveys ---------------------------------------------------------------------------------
-
-
-def promise(epsilon: Any, delta: Any = 0) -> Approx:
-    """(ε,δ) as asked, checked."""
-    if exactly(delta, "delta") == 0:
-        return Pure(epsilon=epsilon, protects=LOCAL, trust="local")
-    return Approx(epsilon=epsilon, delta=delta, protects=LOCAL, trust="local")
-
-
-def promised(mechanism: Any, stated: Approx) -> Guarantee:
-    """The exact loss for a pure ε; with δ the statement itself, which the law was fitted to."""
-    return stated if exactly(stated.delta) else mechanism.guarantee(None)
-
-
-def tell(
-    read: Callable[[], Any], mechanism: Any, guarantee: Guarantee, *, ledger: Ledger | None, asked: str, key: str | None
-) -> Any:
-    """Reports through the door: charged to the device's ledger first, when there is one."""
-    if key is not None and ledger is None:
-        raise InvalidArgument("A key is kept in a ledger: give the survey a ledger=, or leave the key out.")
-    return through(read, mechanism, guarantee, ledger=ledger, asked=asked, key=key).value
-
-
-def check_ledger(ledger: Any) -> None:
-    """A typed error unless it is an open ledger, or none."""
-    if ledger is not None and not isinstance(ledger, Ledger):
-        raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
-
-
-def fingerprints(values: Any) -> Places:
-    """60 bits of a public hash of each text; what is no text stands for the empty one."""
-    return np.fromiter((_fingerprint(value) for value in values), np.int64, len(values))
-
-
-def _fingerprint(value: Any) -> int:
-    text = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-    data = text if isinstance(text, bytes) else b""
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8, person=b"discreet local").digest(), "big") >> 4
 
 
 def deviations(oracle: FrequencyOracle, raw: Any, total: int) -> Any:

@@ -192,7 +192,7 @@ class Answering:
     def _draw(self, value: int) -> float:
         """The noisy mean for the sum of one question, in whole numbers of `QUANTUM`."""
         if self._asked >= self._mechanism.queries:
-            raise BudgetExhausted(f"All {self._mechanism.queries} questions are asked.")
+            raise BudgetExhausted(f"All {self._mechanism.queries} questions are asked. Begin anew, on new rows.")
         self._asked += 1
         noisy = (value + self._noise()) / (self._mechanism.size * QUANTUM.denominator)
         return min(1.0, max(0.0, noisy))

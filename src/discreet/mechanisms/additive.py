@@ -91,7 +91,8 @@ class AdditiveNoise:
         if amount is None:
             if array.size > sensitivity.dimension:
                 raise InvalidArgument(
-                    f"The sensitivity is stated for {sensitivity.dimension} coordinates, not {array.size}."
+                    f"The sensitivity is stated for {sensitivity.dimension} coordinates, not {array.size}. State it "
+                    "for as many as the answer has."
                 )
             return sensitivity
         grain = grain_of(array)

@@ -218,5 +218,5 @@ class UnaryResponse(_Bits):
 
 def _ratio(guarantee: Guarantee) -> Fraction:
     if not isinstance(guarantee, Approx):
-        raise InvalidArgument("Local reports are calibrated for Pure and Approx.")
+        raise InvalidArgument("Local reports are calibrated for Pure and Approx. Ask for one of them.")
     return ratio_of(guarantee.epsilon) if guarantee.epsilon else Fraction(1)

@@ -69,7 +69,7 @@ class Each:
     ) -> Self:
         """Equal shares of (ε,δ) for the columns: Laplace noise for numbers, randomized response for categories."""
         if not isinstance(guarantee, Approx):
-            raise InvalidArgument("Each is calibrated for Pure and Approx.")
+            raise InvalidArgument("Each is calibrated for Pure and Approx. Ask for one of them.")
         listed = tuple(spaces) if isinstance(spaces, Sequence) else (spaces,)
         columns = len(listed)
         share = replace(guarantee, epsilon=exactly(guarantee.epsilon) / columns)

@@ -88,7 +88,7 @@ class CorrelatedGaussian:
     def sizes(self, value: Any) -> dict[str, int]:
         """Nothing that `error` needs; a typed error when the answer is not as long as the covariance."""
         if int(np.size(value)) != self._size:
-            raise InvalidArgument(f"The covariance is for {self._size} coordinates.")
+            raise InvalidArgument(f"The covariance is for {self._size} coordinates. Give an answer of as many.")
         return {}
 
     def guarantee(self, sensitivity: Any) -> Guarantee:

@@ -260,7 +260,9 @@ class Descent:
         region: Any = self.region
         shape = (self.loss.classes, value.dimension) if isinstance(self.loss, Softmax) else (value.dimension,)
         if math.prod(shape) != self.dimension:
-            raise InvalidArgument(f"The rows need {math.prod(shape)} weights, not {self.dimension}.")
+            raise InvalidArgument(
+                f"The rows need {math.prod(shape)} weights, not {self.dimension}. Say so in dimension=."
+            )
         rows = self._counted(value)
         rate, momentum, first = self.rate(rows), float(exactly(self.momentum)), self._first()
         start = weights = np.asarray(region.project(np.zeros(self.dimension)))

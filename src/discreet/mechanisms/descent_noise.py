@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
-from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated, gaussian_delta
+from discreet.guarantees.conversions import largest_mu
+from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated
 from discreet.guarantees.loss import compose
 from discreet.mechanisms.combine import Subsampled
 from discreet.mechanisms.gaussian import Gaussian
@@ -105,15 +106,11 @@ def _first_guess(guarantee: Guarantee, bound: Sensitivity, steps: int) -> Fracti
     if isinstance(guarantee, ZeroConcentrated):
         return sqrt_up(bound.exact**2 * steps / (2 * exactly(guarantee.rho)))
     if not isinstance(guarantee, Approx):
-        raise InvalidArgument("Descent is calibrated for Approx, Pure and ZeroConcentrated.")
+        raise InvalidArgument("Descent is calibrated for Approx, Pure and ZeroConcentrated. Ask for one of them.")
     epsilon, delta = float(exactly(guarantee.epsilon)), float(exactly(guarantee.delta))
     if not delta:
         return bound.to("L1").exact * steps / exactly(guarantee.epsilon)
-    low, high = 1e-9, 1e4
-    while high / low > 1 + 1e-12:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if gaussian_delta(middle, epsilon) <= delta else (low, middle)
-    return sqrt_up(bound.exact**2 * steps) / Fraction(low)
+    return sqrt_up(bound.exact**2 * steps) / Fraction(largest_mu(epsilon, delta))
 
 
 def taught(

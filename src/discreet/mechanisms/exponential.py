@@ -80,7 +80,9 @@ class _ByRate:
         bound = plain_sensitivity(sensitivity, "Linf")
         if type(guarantee) is Pure or calibration == TAUGHT:
             if not isinstance(guarantee, Pure):
-                raise InvalidArgument("The documents calibrate the exponential mechanism for Pure only.")
+                raise InvalidArgument(
+                    "The documents calibrate the exponential mechanism for Pure only. Use calibration='tight'."
+                )
             factor = 2 if calibration == TAUGHT else score_range(Fraction(1), bound) / bound.exact
             return cls(
                 rate=tidy(significant(exactly(guarantee.epsilon) / (factor * bound.exact), up=False)),
@@ -120,7 +122,9 @@ class _ByRate:
         if not count:
             raise InvalidArgument("There is nothing to choose from: give at least one score.")
         if self.choices is not None and len(self.choices) != count:
-            raise InvalidArgument(f"{len(self.choices)} choices are declared, but there are {count} scores.")
+            raise InvalidArgument(
+                f"{len(self.choices)} choices are declared, but there are {count} scores. Give one for each choice."
+            )
         return {"candidates": count}
 
     def _chosen(self, index: int) -> Any:

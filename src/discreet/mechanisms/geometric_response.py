@@ -109,7 +109,7 @@ class ProjectiveResponse(FrequencyOracle):
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:
         if not isinstance(guarantee, Approx):
-            raise InvalidArgument("Local reports are calibrated for Pure and Approx.")
+            raise InvalidArgument("Local reports are calibrated for Pure and Approx. Ask for one of them.")
         ratio = ratio_of(guarantee.epsilon or 1)
         largest = min(3 * float(ratio) + 8, 2.0 * check_count(size, "size", at_least=2) + 8, _LARGEST_PRIME)
         made = [cls(size=size, odds=ratio, prime=p, dimension=t) for p, t in _spaces(size, largest)]

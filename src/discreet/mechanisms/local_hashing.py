@@ -49,7 +49,7 @@ class LocalHashing(FrequencyOracle):
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:
         if not isinstance(guarantee, Approx):
-            raise InvalidArgument("Local reports are calibrated for Pure and Approx.")
+            raise InvalidArgument("Local reports are calibrated for Pure and Approx. Ask for one of them.")
         near = ratio_of(guarantee.epsilon) + 1 if guarantee.epsilon else Fraction(2)
         most = min(_prime_for(size), 2**20) - 1
         cells = {min(max(2, n), most) for n in (math.floor(near), math.ceil(near))}

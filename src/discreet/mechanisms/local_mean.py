@@ -222,7 +222,7 @@ class HybridResponse:
 def _windows(outputs: int, guarantee: Guarantee) -> list[int]:
     """Windows from half to four times that of Wang et al., a share 1/(e^(ε/2) + 1) of the outputs, to be searched."""
     if not isinstance(guarantee, Approx):
-        raise InvalidArgument("Local reports are calibrated for Pure and Approx.")
+        raise InvalidArgument("Local reports are calibrated for Pure and Approx. Ask for one of them.")
     best = outputs / (math.sqrt(float(ratio_of(guarantee.epsilon or 1))) + 1)
     return sorted({min(max(1, round(best * 2 ** (step / 8))), outputs // 2) for step in range(-8, 17)})
 

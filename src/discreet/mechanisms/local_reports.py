@@ -53,7 +53,7 @@ def ratio_of(epsilon: Any) -> Fraction:
 def fitted(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
     """The report with the largest odds that keeps (ε,δ): e^ε when δ = 0, and else apart·(odds − e^ε) ≤ δ."""
     if not isinstance(guarantee, Approx):
-        raise InvalidArgument("Local reports are calibrated for Pure and Approx.")
+        raise InvalidArgument("Local reports are calibrated for Pure and Approx. Ask for one of them.")
     low = ratio_of(guarantee.epsilon) if guarantee.epsilon else Fraction(1)
     delta = exactly(guarantee.delta) * (1 - Fraction(1, 2**50))
     if not delta:

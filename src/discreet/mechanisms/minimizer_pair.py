@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from discreet.guarantees.conversions import SLACK, gaussian_delta
 from discreet.guarantees.derived_pairs import ProfilePair
-from discreet.guarantees.guarantee import SLACK, gaussian_delta
 from discreet.guarantees.pairs import Pair
 
 FAR = 40

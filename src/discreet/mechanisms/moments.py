@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -15,8 +14,9 @@ from numpy.typing import NDArray
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.conversions import largest_mu
 from discreet.guarantees.derived_pairs import ConcentratedPair, near_gaussian
-from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated, gaussian_delta
+from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.gaussian import Gaussian
@@ -161,7 +161,9 @@ class Moments:
 
     def _draw(self, value: RoundedRows) -> dict[str, Any]:
         if value.columns != self.features or value.norm != exactly(self.feature_norm) or value.bound != self._bound:
-            raise InvalidArgument("The rows are not rounded for the bounds of these moments.")
+            raise InvalidArgument(
+                "The rows are not rounded for the bounds of these moments. Round them with the same norm and bound."
+            )
         exact = dict(zip(self._released, exact_moments(value, self._released), strict=True))
         return {part: self._noisy(part, exact[part]) for part in self._released}
 
@@ -243,26 +245,20 @@ def calibrated(make: Callable[[Fraction], D], guarantee: Guarantee, unit: Unit |
     def keeps(m: D) -> bool:
         return meets(m.guarantee(m.sensitivity(unit, rows_per_person)), guarantee)
 
-    start = make(Fraction(1)).sensitivity(unit, rows_per_person).exact / Fraction(largest_mu(guarantee))
+    start = make(Fraction(1)).sensitivity(unit, rows_per_person).exact / Fraction(_allowed_move(guarantee))
     for more in (0, Fraction(1, 10**9), Fraction(1, 10**7), Fraction(1, 10**5)):
         if keeps(made := make(start * (1 + more))):
             return made
     return least_noise(make, keeps, significant(start, up=True))
 
 
-@lru_cache(maxsize=256)
-def largest_mu(guarantee: Guarantee) -> float:
+def _allowed_move(guarantee: Guarantee) -> float:
     """The move, in deviations of continuous noise, that the guarantee allows."""
     if isinstance(guarantee, ZeroConcentrated):
         return math.sqrt(2 * exactly(guarantee.rho))
     if not isinstance(guarantee, Approx):
-        raise InvalidArgument("Moments are calibrated for Approx and ZeroConcentrated.")
-    epsilon, delta = float(exactly(guarantee.epsilon)), float(exactly(guarantee.delta))
-    low, high = 1e-19, 1e4
-    while high / low > 1 + 1e-13:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if gaussian_delta(middle, epsilon) <= delta else (low, middle)
-    return low
+        raise InvalidArgument("Moments are calibrated for Approx and ZeroConcentrated. Ask for one of them.")
+    return largest_mu(float(exactly(guarantee.epsilon)), float(exactly(guarantee.delta)))
 
 
 def _lowest(square: Fraction, slope: Fraction, reach: Fraction) -> Fraction:

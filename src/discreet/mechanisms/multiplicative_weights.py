@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.guarantee import Approx, Guarantee, Pure, ZeroConcentrated, smallest_epsilon
+from discreet.guarantees.conversions import smallest_epsilon
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure, ZeroConcentrated
 from discreet.guarantees.loss import LossDistribution, compose
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.exponential import Exponential, PermuteAndFlip

@@ -200,7 +200,8 @@ class ObjectivePerturbation:
             return replace(made, output=Laplace.for_guarantee(spent, sensitivity=moved))
         if calibration == TAUGHT or not isinstance(guarantee, Approx | Renyi):
             raise InvalidArgument(
-                "Objective perturbation is calibrated for Pure, Approx and Renyi, and as taught for Pure."
+                "Objective perturbation is calibrated for Pure, Approx and Renyi, and as taught for Pure. Ask for "
+                "one of them."
             )
         if isinstance(guarantee, Approx) and not exactly(guarantee.delta):
             raise InvalidArgument(

@@ -49,7 +49,7 @@ class PrefixResponse:
         ):
             raise InvalidArgument("lengths must grow and end with the whole length.")
         if self.base**self.length > self.oracle.size:
-            raise InvalidArgument("The values are too many for the oracle.")
+            raise InvalidArgument("The values are too many for the oracle. Take a larger oracle, or shorter values.")
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         return self.oracle.guarantee()

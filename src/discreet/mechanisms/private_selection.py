@@ -14,8 +14,9 @@ import numpy as np
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.conversions import SLACK, epsilon_from_renyi
 from discreet.guarantees.coordinates import stated_delta
-from discreet.guarantees.guarantee import SLACK, Approx, Guarantee, Pure, ZeroConcentrated, epsilon_from_renyi
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure, ZeroConcentrated
 from discreet.mechanisms.mechanism import tidy
 from discreet.rational import (
     LARGEST_EPSILON,
@@ -252,7 +253,7 @@ class Selection:
         By default Pure(ε) for Pure, and ZeroConcentrated(ρ) otherwise. To 1 part in 10^4, and checked.
         """
         if not isinstance(guarantee, Approx):
-            raise InvalidArgument("Selection is calibrated for Pure and Approx.")
+            raise InvalidArgument("Selection is calibrated for Pure and Approx. Ask for one of them.")
         limit = exactly(guarantee.epsilon)
         pure = not exactly(guarantee.delta)
         family = of or ((lambda e: Pure(epsilon=tidy(e))) if pure else (lambda r: ZeroConcentrated(rho=tidy(r))))
@@ -291,7 +292,7 @@ class Selection:
         numbers are the worst. Of equal scores the first is kept, which is a fair choice, since runs are alike.
         """
         if not len(candidates):
-            raise InvalidArgument("At least one candidate is needed.")
+            raise InvalidArgument("At least one candidate is needed. Give a list of them.")
         best: Selected | None = None
         for place in samplers.uniform_below(len(candidates), self.tries._sample()):
             score, output = run(candidates[int(place)])

@@ -81,7 +81,7 @@ class RandomizedResponse:
         same.
         """
         if not isinstance(guarantee, Approx):
-            raise InvalidArgument("Randomized response is calibrated for Pure and Approx.")
+            raise InvalidArgument("Randomized response is calibrated for Pure and Approx. Ask for one of them.")
         others = len(tuple(choices)) - 1
         if others < 1:
             raise InvalidArgument("Randomized response needs at least two choices.")

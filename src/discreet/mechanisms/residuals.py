@@ -203,7 +203,10 @@ class ResidualMarginals:
     def _known_parts(self, names: Names) -> list[Names]:
         parts = self._parts_of(names)
         if parts[-1] not in self._variances:
-            raise InvalidArgument(f"{' × '.join(names)} is not part of the workload, so nothing is known about it.")
+            raise InvalidArgument(
+                f"{' × '.join(names)} is not part of the workload, so nothing is known about it. Ask for columns of "
+                "one of its sets."
+            )
         return parts
 
     def expected_rmse(self, names: Sequence[str] | None = None) -> float:

@@ -73,7 +73,9 @@ class Shuffled:
         """The weakest local randomizer, made by `local` from a pure guarantee, that shuffled keeps `guarantee`."""
         low, high = Fraction(1, 10**6), Fraction(math.ceil(math.log(check_count(clients, "clients", at_least=2))) + 4)
         if not meets(cls(local=local(Pure(epsilon=low)), clients=clients).guarantee(), guarantee):
-            raise InvalidArgument("No local randomizer keeps this with so few clients.")
+            raise InvalidArgument(
+                "No local randomizer keeps this with so few clients. Ask more of them, or a weaker guarantee."
+            )
         while high > low * Fraction(10_001, 10_000):
             middle = significant(Fraction(math.sqrt(low * high)), up=False, digits=9)
             kept = meets(cls(local=local(Pure(epsilon=tidy(middle))), clients=clients).guarantee(), guarantee)
@@ -96,6 +98,6 @@ def closed_form_bound(epsilon: float, clients: int, delta: float) -> float:
     """
     grown = math.exp(epsilon)
     if epsilon > math.log(clients / (16 * math.log(4 / delta))):
-        raise InvalidArgument("The closed form is proved for a smaller local ε.")
+        raise InvalidArgument("The closed form is proved for a smaller local ε. Use guarantee(), which is exact.")
     spread = 8 * math.sqrt(grown * math.log(4 / delta) / clients) + 8 * grown / clients
     return float(np.log1p((grown - 1) / (grown + 1) * spread))

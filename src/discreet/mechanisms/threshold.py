@@ -69,7 +69,9 @@ class KeySelection:
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         if sensitivity is not None and plain_sensitivity(sensitivity).exact != self.keys_per_person:
-            raise InvalidArgument("The sensitivity of key selection is keys_per_person, a field of the mechanism.")
+            raise InvalidArgument(
+                "The sensitivity of key selection is keys_per_person, a field of the mechanism. Leave sensitivity= out."
+            )
         noise = LaplacePair(self.keys_per_person, exactly(self.scale))
         leak = ResponsePair(Fraction(0), Fraction(self.delta))
         return LossDistribution(factors=((noise, 1), (leak, 1)), neighbors="add_or_remove")

@@ -177,9 +177,11 @@ class Checking:
     def _draw(self, value: tuple[float, int]) -> dict[str, Any]:
         guess, total = min(1.0, max(0.0, value[0])), value[1]
         if self._ended:
-            raise BudgetExhausted("All allowed overfits are used up: nothing more can be checked.")
+            raise BudgetExhausted(
+                "All allowed overfits are used up: nothing more can be checked. Begin anew, on new rows."
+            )
         if self._asked >= self._mechanism.queries:
-            raise BudgetExhausted(f"All {self._mechanism.queries} questions are asked.")
+            raise BudgetExhausted(f"All {self._mechanism.queries} questions are asked. Begin anew, on new rows.")
         self._asked += 1
         exact = Fraction(total) * QUANTUM
         off = abs(Fraction(guess) * self._mechanism.size - exact)
@@ -187,7 +189,9 @@ class Checking:
             return {"confirmed": True, "value": guess}
         if self._corrected >= self._mechanism.overfits:
             self._ended = True
-            raise BudgetExhausted("This is one overfit more than are allowed: nothing more can be checked.")
+            raise BudgetExhausted(
+                "This is one overfit more than are allowed: nothing more can be checked. Begin anew, on new rows."
+            )
         self._corrected, self._bar = self._corrected + 1, self._mechanism.test._bar()
         noisy = self._mechanism.noise._draw(exact)
         return {"confirmed": False, "value": min(1.0, max(0.0, float(noisy) / self._mechanism.size))}

@@ -59,7 +59,7 @@ class TopK:
             raise InvalidArgument("peel must be 'exponential' or 'permute and flip'.")
         object.__setattr__(self, "choices", self._one.choices)
         if self.choices is not None and len(self.choices) < self.k:
-            raise InvalidArgument(f"{self.k} of {len(self.choices)} choices cannot be named.")
+            raise InvalidArgument(f"{self.k} of {len(self.choices)} choices cannot be named. Lower k.")
 
     @property
     def _one(self) -> Exponential | PermuteAndFlip:
@@ -127,7 +127,7 @@ class TopK:
         """How many candidates there are, for `error`; a typed error when there are fewer than k."""
         found = self._one.sizes(value)
         if found["candidates"] < self.k:
-            raise InvalidArgument(f"{self.k} of {found['candidates']} candidates cannot be named.")
+            raise InvalidArgument(f"{self.k} of {found['candidates']} candidates cannot be named. Lower k.")
         return found
 
     def _draw(self, value: Any) -> tuple[Any, ...]:

@@ -37,7 +37,7 @@ class Domain:
         if not isinstance(columns, Mapping) or not columns:
             raise InvalidArgument("A domain needs a mapping of column names to their values, such as {'age': 100}.")
         if not all(isinstance(name, str) and name for name in columns):
-            raise InvalidArgument("The columns of a domain have names.")
+            raise InvalidArgument("The columns of a domain must be named by text, such as 'age'.")
         object.__setattr__(self, "_columns", tuple((name, _declared(values)) for name, values in columns.items()))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -83,7 +83,7 @@ class Domain:
         """The places of several different columns, or a typed error."""
         places = tuple(self.axis(name) for name in names)
         if len(set(places)) != len(places):
-            raise InvalidArgument("A set of columns names each of them once.")
+            raise InvalidArgument("A set of columns must name each of them once.")
         return places
 
     def project(self, names: Sequence[str]) -> Domain:
@@ -108,7 +108,9 @@ class Domain:
             held = getattr(data, "column_names", getattr(data, "columns", data))
             missing = [name for name in self.names if name not in held]
             if missing:
-                raise InvalidArgument(f"The data has no column {missing[0]!r}.")
+                raise InvalidArgument(
+                    f"The data has no column {missing[0]!r}. Add it, or declare the domain without it."
+                )
             return [_listed(data[name]) for name in self.names]
         columns: list[Any]
         if isinstance(data, np.ndarray) and data.ndim == 2:

@@ -111,7 +111,7 @@ class Examples:
         return whole, shorter / fine, doubles_of(kept, size) / size
 
     def __reduce__(self) -> Any:
-        raise InvalidArgument("The rows of a model are not pickled: they are private.")
+        raise InvalidArgument("The rows of a model are not pickled: they are private. Pickle the fitted model.")
 
     def __repr__(self) -> str:
         return f"<Examples of {self.columns} features>"

@@ -87,7 +87,7 @@ class RoundedRows:
                 raise InvalidArgument("There must be one target for each row.")
 
     def __reduce__(self) -> Any:
-        raise InvalidArgument("The rows of a model are not pickled: they are private.")
+        raise InvalidArgument("The rows of a model are not pickled: they are private. Pickle the fitted model.")
 
     def __repr__(self) -> str:
         return f"<RoundedRows of {self.columns} features>"

@@ -113,7 +113,10 @@ def sensitivity_of(value: Number | Sensitivity, *, dimension: int = 1) -> Sensit
     if not isinstance(value, Sensitivity):
         return Sensitivity(value, dimension=dimension)
     if dimension > value.dimension:
-        raise InvalidArgument(f"The sensitivity is stated for {value.dimension} coordinates, not {dimension}.")
+        raise InvalidArgument(
+            f"The sensitivity is stated for {value.dimension} coordinates, not {dimension}. State it for as many as "
+            "the answer has."
+        )
     return value
 
 

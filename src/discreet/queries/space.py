@@ -233,7 +233,9 @@ class Product:
 
     def _finite(self) -> tuple[FiniteSpace, ...]:
         if self.minimal_distance is None:
-            raise InvalidArgument("A product is finite only when each of its spaces is.")
+            raise InvalidArgument(
+                "A product is finite only when each of its spaces is. Use Integers, Grid or Categories in it."
+            )
         return cast(tuple[FiniteSpace, ...], self.spaces)
 
     def distance(self, a: Any, b: Any) -> Fraction:

@@ -57,7 +57,7 @@ class Stream:
         self._kept = {"feature_norm": feature_norm, "intercept": self.intercept, "offset": offset, "scale": scale}
 
     def __reduce__(self) -> Any:
-        raise InvalidArgument("The rows of a model are not pickled: they are private.")
+        raise InvalidArgument("The rows of a model are not pickled: they are private. Pickle the fitted model.")
 
     def __repr__(self) -> str:
         return f"<Stream of {self.columns} features>"

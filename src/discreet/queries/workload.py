@@ -149,7 +149,7 @@ class Workload:
     def _whole(self, histogram: Any) -> NDArray[Any]:
         array = np.asarray(histogram)
         if array.size != self.domain.size:
-            raise InvalidArgument(f"A histogram of this domain has {self.domain.size} cells.")
+            raise InvalidArgument(f"A histogram of this domain has {self.domain.size} cells. Give one number for each.")
         return array.reshape(self.domain.shape)
 
     def _summed(self, whole: NDArray[Any], names: tuple[str, ...]) -> NDArray[Any]:
@@ -161,7 +161,7 @@ class Workload:
     def query(self, index: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """The columns that query `index` looks at, and the places it asks for in them (at most, for a prefix)."""
         if not 0 <= index < len(self):
-            raise InvalidArgument(f"This workload has the queries 0 … {len(self) - 1}.")
+            raise InvalidArgument(f"This workload has the queries 0 … {len(self) - 1}. Name one of them.")
         block = int(np.searchsorted(self._starts, index, side="right")) - 1
         cell = self.chosen[block] if self.kind == "conjunctions" else index - self._starts[block]
         shape = self._shapes[block]
@@ -170,7 +170,9 @@ class Workload:
     def indicator(self, index: int) -> NDArray[np.bool_]:
         """Which cells of the whole domain query `index` counts: a table of the domain's shape."""
         if self.domain.size > MOST_CELLS:
-            raise InvalidArgument(f"The domain has {self.domain.size} cells, too many for one table (10^8).")
+            raise InvalidArgument(
+                f"The domain has {self.domain.size} cells, too many for one table (10^8). Use fewer columns."
+            )
         names, places = self.query(index)
         inside = np.ones(self.domain.shape, dtype=np.bool_)
         for axis, place in zip(self.domain.axes(names), places, strict=True):
@@ -239,7 +241,7 @@ def _is_term(domain: Domain, term: Any) -> bool:
     if not isinstance(term, Mapping):
         raise InvalidArgument("A conjunction is a mapping of columns to values, such as {'sex': 'f'}.")
     if any(value not in domain.values(name) for name, value in term.items()):
-        raise InvalidArgument("A conjunction names a value that its column does not have.")
+        raise InvalidArgument("A conjunction names a value that its column does not have. Name one of the domain.")
     return True
 
 

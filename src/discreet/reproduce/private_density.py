@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import discreet as dp
 from discreet import samplers
 from discreet.functions.density import Density, process_for
-from discreet.guarantees.guarantee import gaussian_delta
+from discreet.guarantees.conversions import gaussian_delta
 from discreet.mechanisms.gaussian_process import GaussianProcess
 from discreet.queries.rkhs import FourierFeatures
 from discreet.reproduce.experiment import Column, Experiment, promise

@@ -207,5 +207,5 @@ def bit_sum(
     if method != "response":
         raise InvalidArgument('method must be "response" or "two messages".')
     if calibration != TIGHT:
-        raise InvalidArgument('The taught noise belongs to method="two messages".')
+        raise InvalidArgument('The taught noise belongs to method="two messages". Say so, or leave calibration= out.')
     return BitSum.for_guarantee(goal, **given)

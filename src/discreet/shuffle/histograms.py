@@ -166,7 +166,7 @@ def least_fakes(goal: Approx, choices: int, honest: int) -> Fraction:
     while not meets(LossDistribution(factors=((fakes_pair(high, choices, honest), 1),)), goal):
         high *= 2
         if high * honest > choices * 10**9:
-            raise InvalidArgument(f"No number of fakes keeps {goal}.")
+            raise InvalidArgument(f"No number of fakes keeps {goal}. Ask more clients, or a weaker guarantee.")
     return least_that_keeps(
         lambda fakes: ((fakes_pair(fakes, choices, honest), 1),), goal, Fraction(1, 10**12), high, "number of fakes"
     )
@@ -367,7 +367,9 @@ def histogram(
     if method in ("parallel", "inverted"):
         return ParallelSums.for_guarantee(goal, **given, inverted=method == "inverted", calibration=calibration)
     if calibration != TIGHT:
-        raise InvalidArgument('The taught noise belongs to method="parallel" and "inverted".')
+        raise InvalidArgument(
+            'The taught noise belongs to method="parallel" and "inverted". Say so, or leave calibration= out.'
+        )
     if method == "hashed":
         from discreet.shuffle.hashed import HashedHistogram
 

@@ -127,7 +127,7 @@ class Protocol:
     def unpacked(self, blob: bytes) -> Ints:
         """Bytes as messages; −1 for what is none."""
         if len(blob) % self.length:
-            raise InvalidArgument(f"Messages have {self.length} bytes each.")
+            raise InvalidArgument(f"Messages have {self.length} bytes each. Give whole ones.")
         wide = np.zeros((len(blob) // self.length, 8), dtype=np.uint8)
         wide[:, 8 - self.length :] = np.frombuffer(blob, dtype=np.uint8).reshape(-1, self.length)
         whole = wide.reshape(-1).view(">u8").astype(np.uint64)
@@ -149,7 +149,9 @@ class Protocol:
         (ε,δ) to charge instead of the loss distribution, such as the one that clients were promised.
         """
         if stated is not None and not meets(self.guarantee(), stated):
-            raise InvalidArgument(f"The protocol does not keep {stated}: it promises {self.guarantee()}.")
+            raise InvalidArgument(
+                f"The protocol does not keep {stated}: it promises {self.guarantee()}. State that, or a weaker one."
+            )
         if not callable(messages):
             known = whole_messages(messages)
             messages = lambda: known  # noqa: E731
@@ -157,7 +159,7 @@ class Protocol:
         if reports is None:
             raise InvalidArgument("Say of how many clients the messages are: reports=.")
         if check_count(reports, "reports", at_least=0) < self.minimum:
-            raise NotAllowed(f"{reports} of {self.minimum} reports: nothing is released.")
+            raise NotAllowed(f"{reports} of {self.minimum} reports: nothing is released. Collect more.")
         return through(
             lambda: (messages(), reports),
             self,
@@ -200,7 +202,9 @@ class Protocol:
     def _from(cls, described: dict[str, Any]) -> Self:
         names = {field.name for field in fields(cls)}
         if set(described) != names:
-            raise InvalidArgument(f"A shuffled {cls.kind} is described by {', '.join(sorted(names))}.")
+            raise InvalidArgument(
+                f"A shuffled {cls.kind} is described by {', '.join(sorted(names))}. Name these, and no other."
+            )
         return cls(**{name: _read(value) for name, value in described.items()})
 
 

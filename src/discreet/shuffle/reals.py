@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.guarantee import Approx, Guarantee, gaussian_delta
+from discreet.guarantees.conversions import gaussian_delta
+from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import Factors, LossDistribution
 from discreet.guarantees.shuffled_pairs import RandomizedBitsPair
 from discreet.mechanisms.mechanism import meets, tidy

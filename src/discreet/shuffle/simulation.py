@@ -64,8 +64,12 @@ class Simulation:
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(frameon=False, loc="lower right")
         if path is not None:
-            figure.savefig(path, dpi=150)
-            plt.close(figure)
+            try:
+                figure.savefig(path, dpi=150)
+            except (OSError, ValueError):
+                raise InvalidArgument(f"{path} cannot be a picture. Name a .png, .svg or .pdf in a folder.") from None
+            finally:
+                plt.close(figure)
         return figure
 
 
@@ -80,7 +84,7 @@ def simulate(
     check_count(clients, "clients", at_least=10)
     check_count(runs, "runs", at_least=2)
     if check_count(choices, "choices", at_least=2) > 64:
-        raise InvalidArgument("A simulation shows up to 64 choices.")
+        raise InvalidArgument("A simulation shows up to 64 choices. Leave some out.")
     values = (np.arange(clients) % (choices + 1)) % choices  # made up: the first choice has twice its share
     goal, true = Approx(epsilon=epsilon, delta=delta), np.bincount(values, minlength=choices)
     bits = choices == 2

@@ -55,7 +55,7 @@ class SplitAndMix(Protocol):
         for name in ("steps", "bits", "security"):
             check_count(getattr(self, name), name)
         if check_count(self.shares, "shares") < shares_for(honest_clients(self.minimum, self.honest), self):
-            raise InvalidArgument("So few shares do not hide a client's number among the others.")
+            raise InvalidArgument("So few shares do not hide a client's number among the others. Take more.")
         if not exactly(self.low) < exactly(self.high) or self.of not in ("sum", "mean"):
             raise InvalidArgument('low must be below high, and of "sum" or "mean".')
         if self.bits > 56:
@@ -113,7 +113,10 @@ class SplitAndMix(Protocol):
     def _draw(self, value: tuple[Any, int]) -> float:
         messages, reports = value
         if reports > self.clients * 5 // 4:
-            raise InvalidArgument("More clients reported than their sum has room for: nothing can be said of it.")
+            raise InvalidArgument(
+                "More clients reported than their sum has room for: nothing can be said of it. Take the room for "
+                "them: clients=."
+            )
         whole = whole_messages(messages)
         known = whole[(whole >= 0) & (whole < self.alphabet)]
         total = int(sum(int(block.sum()) for block in np.array_split(known, max(1, len(known) // 100)))) % self.alphabet
@@ -148,6 +151,6 @@ def shares_for(honest: int, protocol: SplitAndMix) -> int:
 
 def _shares(honest: int, security: int, bits: int) -> int:
     if honest < FEWEST:
-        raise InvalidArgument(f"Split and mix needs at least {FEWEST} honest clients.")
+        raise InvalidArgument(f"Split and mix needs at least {FEWEST} honest clients. Ask more of them.")
     room = math.log2(honest) - math.log2(math.e)
     return math.ceil(2 + (2 * security + bits) / room)

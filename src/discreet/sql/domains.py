@@ -8,7 +8,8 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from discreet.sql.expressions import Call, Const, Expr, Field, Ref, range_of
+from discreet.sql.expressions import Call, Const, Expr, Field, Ref
+from discreet.sql.ranges import range_of
 from discreet.sql.schema import Found, Type
 
 LARGEST_DOMAIN = 10_000

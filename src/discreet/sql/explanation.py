@@ -35,8 +35,8 @@ def explained(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0
     if repeated := data["one_row"]:
         told["one row"] = f"in at most {repeated:,} joined rows"
     elif bounds := data["one_person"]:
-        within = f", {bounds['groups']:,} groups, {bounds['rows_in_group']:,} rows in a group"
-        told["one person"] = f"at most {bounds['rows']:,} rows{within if data['keys'] else ''}"
+        within = f", {_many(bounds['groups'], 'group')}, {_many(bounds['rows_in_group'], 'row')} in a group"
+        told["one person"] = f"at most {_many(bounds['rows'], 'row')}{within if data['keys'] else ''}"
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
     told["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
     told |= {"noise": data["noise"], "cost": data["guarantee"]}
@@ -55,6 +55,10 @@ def explained(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0
     told_as = Explanation("\n\n".join([data["question"], lines(told), expected, shared, _CAVEAT]))
     told_as.data = data
     return told_as
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def explained_data(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> dict[str, Any]:

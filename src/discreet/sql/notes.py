@@ -21,7 +21,10 @@ def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]
     for name, amount in within.items():
         output = outputs.get(str(name).lower())
         if output is None:
-            raise InvalidArgument(f"within names {name}, which is no column of the answer.")
+            raise InvalidArgument(
+                f"within names {name}, which is no column of the answer. Known: "
+                f"{', '.join(output.name for output in question.outputs)}."
+            )
         aggregate = next((a for a in question.aggregates if output.expr == Ref(a.field)), None)
         if aggregate is None or aggregate.kind not in ("count", "sum", "quantile"):
             raise NotAllowed(

@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidArgument
-from discreet.guarantees.guarantee import Approx, Pure, ZeroConcentrated, gaussian_delta
+from discreet.guarantees.conversions import largest_mu
+from discreet.guarantees.guarantee import Approx, Pure, ZeroConcentrated
 from discreet.guarantees.loss import compose
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.combine import Composed, PerGroup
@@ -154,7 +155,7 @@ class Offers:
         """Gaussian noise for everything that is added to; a chosen value has none, and keeps its part of ε."""
         plain = self.laplace(total)
         whole = sum((self.shares[n] for n in self.added), Fraction(0))
-        mu = _largest_mu(float(total * whole), float(slack)) * lowered
+        mu = largest_mu(float(total * whole), float(slack)) * lowered
         parts, sensitivities = list(plain.parts), list(plain.sensitivities)
         for n in self.added:
             reach = sqrt_up(Fraction(contribution(self.question.measures[n], self.bounds, self.unit).squared))
@@ -189,16 +190,3 @@ def _stretched(make: Callable[[Fraction], Price], total: Fraction, goal: Approx,
 def _expected_error(price: Price) -> float:
     """The geometric mean of the errors of all parts: one number to compare two offers by."""
     return sum(math.log(max(float(part.error(0.95)), 1e-300)) for part in price.parts)
-
-
-def _largest_mu(epsilon: float, delta: float) -> float:
-    """The largest Gaussian trade-off that keeps (ε,δ)."""
-    low, high = 0.0, 1.0
-    while gaussian_delta(high, epsilon) <= delta:
-        low, high = high, 2 * high
-    for _ in range(200):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if gaussian_delta(middle, epsilon) <= delta else (low, middle)
-    return low

@@ -22,6 +22,8 @@ _OTHER_NAMES: dict[str, type[exp.AggFunc]] = {
     "kahan_sum": exp.Sum,
 }
 """Names that the engine has for aggregates, and sqlglot has not."""
+_MOST_OPEN_JOINS = 8
+"""The parser tries each join without a condition in two ways: thirty of them would take it days."""
 _BESIDE = 100
 """So many characters before and after what is underlined are shown."""
 _SPOKEN: dict[type[exp.Expression], str] = {
@@ -132,6 +134,8 @@ def parsed(text: Any) -> tuple[Text, exp.Query]:
     words = Text(text)
     sqlglot_logger.disabled = True  # it would log the question
     try:
+        if _open_joins(words) > _MOST_OPEN_JOINS:
+            raise QueryError("Too many joins have neither ON nor USING. Say by which columns, with USING (…).")
         statements = [statement for statement in sqlglot.parse(text, read="duckdb") if statement is not None]
     except (SqlglotError, RecursionError) as error:
         raise QueryError(f"This does not parse as SQL: {_first_error(error, words)}") from None
@@ -150,6 +154,25 @@ def parsed(text: Any) -> tuple[Text, exp.Query]:
         raise QueryError(f"This is not a query. Begin with SELECT or WITH.{words.pointed(statement)}")
     what = f"{words.tokens[0].text.upper()} is not a question. Only SELECT is answered."
     raise NotAllowed(what + words.underlined(words.tokens[0].start, words.tokens[-1].end))
+
+
+def _open_joins(words: Text) -> int:
+    """Joins that no ON or USING of their own follows."""
+    found, depth = 0, 0
+    waiting: dict[int, int] = {}
+    for token in words.tokens:
+        match token.token_type.name:
+            case "L_PAREN":
+                depth += 1
+            case "R_PAREN":
+                found += waiting.pop(depth, 0)
+                depth -= 1
+            case "ON" | "USING":
+                waiting[depth] = 0
+            case "JOIN" | "STRAIGHT_JOIN":
+                found += waiting.get(depth, 0)
+                waiting[depth] = 1
+    return found + sum(waiting.values())
 
 
 def _renamed(statement: exp.Query) -> exp.Query:

@@ -139,7 +139,9 @@ class Table:
             if value is not None and not (value == AUTO and name == "groups_per_person"):
                 check_count(value, f"{name} of {self.name}")
         if self.person is not None and self.person not in self.columns:
-            raise InvalidArgument(f"{self.name} has no column {self.person}, which the unit says identifies a person.")
+            raise InvalidArgument(
+                f"{self.name} has no column {self.person}, which the unit says identifies a person. Mend person."
+            )
         if self.through is not None and (not all(self.path) or self.person is not None):
             raise InvalidArgument(
                 f'through of {self.name} names a key of another table, such as "visits.visit_id", or with a name '
@@ -202,6 +204,8 @@ class Schema:
                     f"through of {table.name}: {own} and {other}.{key} are of different types. Give them the same one."
                 )
             if other in passed:
-                raise InvalidArgument(f"through of {table.name} leads back to {other}, and never to a person.")
+                raise InvalidArgument(
+                    f"through of {table.name} leads back to {other}, and never to a person. Name a key that does."
+                )
             passed.add(other)
             table = target

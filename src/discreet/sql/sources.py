@@ -10,9 +10,10 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.sql.domains import domain_of, restricted
-from discreet.sql.expressions import Const, Expr, Field, Range, Ref, conjuncts, range_of
+from discreet.sql.expressions import Const, Expr, Field, Range, Ref, conjuncts
 from discreet.sql.joins import Joins
 from discreet.sql.parse import Text
+from discreet.sql.ranges import range_of
 from discreet.sql.relation import Both, Filter, Join, Names, PerPerson, Project, Relation, parts_of, rows_of_person
 from discreet.sql.schema import Schema, Type
 from discreet.sql.scope import Scope
@@ -173,7 +174,7 @@ class Sources:
             known = Field("", "", "integer", (0, rows))
         elif word in ("sum", "avg"):
             if value.type not in ("integer", "number", "boolean"):
-                self.words.unknown(node, f"{node.this.sql()} is not a number.")
+                self.words.unknown(node, f"{node.this.sql()} is not a number. Cast it to DOUBLE.")
             within = range_of(value)
             if word == "sum" and within is not None:
                 within = rows * min(within[0], 0), rows * max(within[1], 0)
@@ -228,7 +229,7 @@ class Sources:
             return [(self.names.fresh(field.name, field), Ref(field)) for field in fields.values()]
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) and not any(item.this.args.values()):
             if item.table.lower() not in scope.names:
-                self.words.unknown(item, f"There is no table {item.table} here.")
+                self.words.unknown(item, f"There is no table {item.table} here. Known: {', '.join(scope.names)}.")
             return [(self.names.fresh(f.name, f), Ref(f)) for f in scope.names[item.table.lower()].values()]
         expr = scope.translate(item.this if isinstance(item, exp.Alias) else item)
         name = item.alias_or_name or item.sql()

@@ -169,7 +169,7 @@ class Translator:
         args = tuple(self(part) for part in parts)
         rule = OPERATIONS[op]
         if len(args) < rule.least or (rule.most is not None and len(args) > rule.most):
-            self.words.unknown(node, f"{op.upper()} has the wrong number of arguments.")
+            self.words.unknown(node, f"{op.upper()} has the wrong number of arguments. Write as many as it takes.")
         args = _dated(args)
         if not fits(op, args):
             shown = ", ".join(arg.type for arg in args)

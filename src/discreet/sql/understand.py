@@ -12,9 +12,10 @@ from sqlglot import exp
 from discreet.errors import QueryError
 from discreet.rational import power_of_two_below
 from discreet.sql.domains import domain_of, restricted, typed
-from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, conjuncts, has_number, present, range_of
+from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, conjuncts, has_number, present
 from discreet.sql.parse import Text, parsed, span_of
 from discreet.sql.plan import Aggregate, AggregateKind, Key, Measure, Ordering, Output, Question
+from discreet.sql.ranges import range_of
 from discreet.sql.relation import Filter
 from discreet.sql.schema import Schema, Type
 from discreet.sql.scope import Scope
@@ -130,7 +131,10 @@ class _Reader:
                 self.words.refuse(item, "An aggregate cannot be grouped by.", "Group by columns.")
             expr = self.scope.translate(node)
             if expr.type == "other":
-                self.words.unknown(item, "Groups are made by numbers, text, dates and conditions, and this is none.")
+                self.words.unknown(
+                    item,
+                    "Groups are made by numbers, text, dates and conditions, and this is none. Cast it to one.",
+                )
             if node not in nodes:
                 keys.append(Key(name or node.sql(), expr, self._domain(expr)))
                 self.bounded |= set(expr.fields()) if keys[-1].domain is not None else set()
@@ -150,7 +154,11 @@ class _Reader:
         if isinstance(item, exp.Literal) and not item.is_string:
             place = int(item.this) if item.this.isdigit() else 0
             if not 1 <= place <= len(self.query.expressions):
-                self.words.unknown(item, f"GROUP BY {item.this} names no column of the answer.")
+                self.words.unknown(
+                    item,
+                    f"GROUP BY {item.this} names no column of the answer. Write a number from 1 to "
+                    f"{len(self.query.expressions)}.",
+                )
             chosen = self.query.expressions[place - 1]
             return _plain(chosen), chosen.alias_or_name
         if isinstance(item, exp.Column) and not item.table and not self.scope.knows(item.name):
@@ -174,7 +182,10 @@ class _Reader:
         if isinstance(node, exp.Literal) and not node.is_string:
             place = int(node.this) if node.this.isdigit() else 0
             if not 1 <= place <= len(outputs):
-                self.words.unknown(node, f"ORDER BY {node.this} names no column of the answer.")
+                self.words.unknown(
+                    node,
+                    f"ORDER BY {node.this} names no column of the answer. Write a number from 1 to {len(outputs)}.",
+                )
             expr = outputs[place - 1].expr
         elif isinstance(node, exp.Column) and not node.table:
             expr = next((output.expr for output in outputs if output.name.lower() == node.name.lower()), None)
@@ -197,7 +208,7 @@ class _Reader:
     def _condition(self, node: exp.Expression) -> Expr:
         found = self._noisy(node)
         if found.type != "boolean":
-            self.words.unknown(node, "HAVING takes a condition that is true or false.")
+            self.words.unknown(node, "HAVING takes a condition that is true or false, such as COUNT(*) > 100.")
         return found
 
     def _noisy(self, node: exp.Expression) -> Expr:
@@ -238,7 +249,7 @@ class _Reader:
         if isinstance(node, exp.Filter):
             where, inner = self.scope.translate(node.expression.this), node.this
             if where.type != "boolean":
-                self.words.unknown(node, "FILTER takes a condition that is true or false.")
+                self.words.unknown(node, "FILTER takes a condition that is true or false, such as age >= 18.")
         kind, parts, sample, type_ = self._parts(inner, where)
         field = Field(f"a{len(self.aggregates)}", _shown(node), type_)
         for known in self.aggregates:

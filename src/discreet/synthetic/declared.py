@@ -104,7 +104,7 @@ class Declared:
         """The rows that are within what was declared, one line of codes for each."""
         missing = [name for name in self._columns if name not in data]
         if missing:
-            raise InvalidArgument(f"The data has no column {missing[0]!r}.")
+            raise InvalidArgument(f"The data has no column {missing[0]!r}. Add it, or declare the table without it.")
         found = [
             column.codes(data[name]) if isinstance(column, Numbers) else column.positions(data[name])
             for name, column in self._columns.items()

@@ -46,7 +46,9 @@ class Analyzer:
         self._one_at_a_time = threading.Lock()
         check(task, secrets, ledger)
         if not secrets.inner and store.standing()[0] != "analyzed":
-            raise DiscreetError("The analyzer's key was deleted, but this task has no result: nothing can be opened.")
+            raise DiscreetError(
+                "The analyzer's key was deleted, but this task has no result: nothing can be opened. Begin a new task."
+            )
         self._forget()
 
     def receive(self, data: bytes) -> Literal["received", "analyzed", "another batch", "not accepted"]:

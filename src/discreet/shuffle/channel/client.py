@@ -68,7 +68,9 @@ class Client:
             except httpx.HTTPError:
                 code = 503
             except httpx.InvalidURL:
-                raise InvalidArgument("The shuffler's address in the task file is not a URL.") from None
+                raise InvalidArgument(
+                    "The shuffler's address in the task file is not a URL. Write one, such as https://shuffler.example."
+                ) from None
             if code < 500:
                 break
             time.sleep(0.1 * 2**wait)

@@ -75,15 +75,17 @@ class SqliteDatabase(SqliteStore):
 
     def _make_file(self) -> None:
         if not Path(self.path).parent.is_dir():
-            raise InvalidArgument(f"There is no folder {self.path.parent} for the database.")
+            raise InvalidArgument(f"There is no folder {self.path.parent} for the database. Make it, or name another.")
         super()._make_file()
 
     def _explained(self, error: Exception) -> DiscreetError | None:
-        if not isinstance(error, sqlite3.Error):
+        if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
             return None
         busy = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
         said = f"others use it for more than {PATIENCE:.0f} s" if busy else str(error)
-        return LedgerUnavailable(f"The database {self.shown} cannot be used: {said}. Nothing was handed out.")
+        return LedgerUnavailable(
+            f"The database {self.shown} cannot be used: {said}. Nothing was handed out. Try again."
+        )
 
 
 class PostgresDatabase(PostgresStore):

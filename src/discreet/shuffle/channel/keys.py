@@ -100,7 +100,7 @@ class _Secrets:
         except FileExistsError:
             raise InvalidArgument(f"{path} exists: its keys belong to another task. Choose another name.") from None
         except OSError as error:
-            raise InvalidArgument(f"{path} cannot be written: {error.strerror}.") from None
+            raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name another place.") from None
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -108,7 +108,9 @@ class _Secrets:
         try:
             mode, text = stat.S_IMODE(path.stat().st_mode), path.read_bytes()
         except OSError as error:
-            raise InvalidArgument(f"The keys {path} cannot be read: {error.strerror}.") from None
+            raise InvalidArgument(
+                f"The keys {path} cannot be read: {error.strerror}. Name the file made with the task."
+            ) from None
         if mode & 0o077:
             raise InvalidArgument(f"Others can read the secrets in {path}. Make them yours alone: chmod 600 {path}")
         try:
@@ -117,7 +119,7 @@ class _Secrets:
         except (KeyError, TypeError, ValueError):  # whose message might quote a key
             secrets = {"": b"?"}
         if any(len(secret) not in (0, _BYTES) for secret in secrets.values()):
-            raise InvalidArgument(f"{path} is not a file of keys for this service.")
+            raise InvalidArgument(f"{path} is not a file of keys for this service. Give the one made with the task.")
         return cls(**secrets)
 
     def _text(self) -> str:

@@ -17,7 +17,7 @@ NOT_ACCEPTED = b"not accepted\n"
 def application(lifespan: Any, routes: Mapping[tuple[str, str], Callable[[Any], Any]], caller: str) -> Any:
     """A FastAPI application with no documentation pages: (method, path) → handler."""
     fastapi = need("fastapi", "shuffle", caller)
-    app = fastapi.FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
+    app = fastapi.FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     for (method, path), handler in routes.items():
         app.add_route(path, handler, methods=[method])
     return app
@@ -51,13 +51,17 @@ def is_operator(request: Any, operator: bytes) -> bool:
 
 
 async def body_of(request: Any, most: int) -> bytes | None:
-    """The body; None when it is longer than `most`, which is not read to its end."""
+    """The body; None when it is longer than `most`, which is not read to its end, or when the client goes away."""
+    gone = need("starlette.requests", "shuffle", "A service of the shuffler").ClientDisconnect
     parts, length = [], 0
-    async for part in request.stream():
-        length += len(part)
-        if length > most:
-            return None
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            length += len(part)
+            if length > most:
+                return None
+            parts.append(part)
+    except gone:
+        return None
     return b"".join(parts)
 
 

@@ -44,7 +44,10 @@ class Shuffler:
         self._openers = openers or Openers(1)
         state, _ = store.standing()
         if not secrets.outer and state not in ("acknowledged", "discarded"):
-            raise DiscreetError("The shuffler's keys were deleted when a task was closed, but this one is not closed.")
+            raise DiscreetError(
+                "The shuffler's keys were deleted, but this task is not closed: nothing can be opened. Begin a new "
+                "task."
+            )
         if secrets.outer and keys.public_of(secrets.outer) != task.shuffler_key:
             raise InvalidArgument(
                 "These are not the keys of the task's shuffler. Give the key file made with the task."
@@ -99,7 +102,9 @@ class Shuffler:
             if state == "sealed" or ask() in ("waiting", "refused"):
                 reply = post(wire.packed(wire.Batch(self.task.hash, *sealed)))
                 if reply not in ("received", "analyzed"):
-                    raise DiscreetError(f"The analyzer does not take the batch: {reply}.")
+                    raise DiscreetError(
+                        f"The analyzer does not take the batch: {reply}. See that both have the same task file."
+                    )
                 self.store.forwarded()
             if ask() == "analyzed":
                 self.store.acknowledged()

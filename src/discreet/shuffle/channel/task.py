@@ -106,7 +106,7 @@ class Task:
         except FileExistsError:
             raise InvalidArgument(f"{path} exists. A new task needs new keys and a file of its own.") from None
         except OSError as error:
-            raise InvalidArgument(f"{path} cannot be written: {error.strerror}.") from None
+            raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name another place.") from None
 
     @classmethod
     def load(cls, path: Path) -> Task:
@@ -116,7 +116,7 @@ class Task:
         except FileNotFoundError:
             raise InvalidArgument(f"There is no task {path}. Make one with: discreet shuffle init {path}") from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InvalidArgument(f"{path} cannot be read as a task: {error}.") from None
+            raise InvalidArgument(f"{path} cannot be read as a task: {error}. Ask for the whole file again.") from None
         if found.get("format") != FORMAT:
             raise InvalidArgument(f'{path} is no task of this version: it must begin with format = "{FORMAT}".')
         keys, services = _table(found, "keys", path), _table(found, "services", path)
@@ -141,7 +141,9 @@ class Task:
         except InvalidArgument as error:
             raise InvalidArgument(f"{path}: {error}") from None
         except (KeyError, TypeError, AttributeError, ValueError):
-            raise InvalidArgument(f"{path}: the [protocol] is not one that this version knows.") from None
+            raise InvalidArgument(
+                f"{path}: the [protocol] is not one that this version knows. Use a newer discreet."
+            ) from None
         return task
 
 
@@ -153,7 +155,7 @@ def canonical(value: Any) -> bytes:
 def _table(found: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
     table = found.get(name)
     if not isinstance(table, dict):
-        raise InvalidArgument(f"{path} has no part [{name}].")
+        raise InvalidArgument(f"{path} has no part [{name}]. Ask for the whole file again.")
     return table
 
 

@@ -1,0 +1,142 @@
+"""Pages and notebooks of the stories in examples/stories: their text and code, and what the code really said and drew.
+
+`mkdocs build` runs every story, as this file is one of its hooks, and puts a page and an executed notebook of each into
+the site. Nothing is kept here, and a cell that fails, or warns, fails the build. `python docs/make_notebooks.py FOLDER`
+writes the executed notebooks alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+STORIES = Path(__file__).resolve().parents[1] / "examples" / "stories"
+FOLDER = "stories"
+"""Where the pages are in the site."""
+WIDE = "---\nhide:\n  - toc\n---\n"
+"""The head of a page: without the table of contents, lines of code and tables have room."""
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+
+
+def stories() -> list[Path]:
+    """The scripts, by name."""
+    return sorted(STORIES.glob("*.py"))
+
+
+def title_of(story: Path) -> str:
+    """The heading that a story begins with."""
+    return notebook_of(story.read_text(encoding="utf-8")).cells[0].source.split("\n")[0].removeprefix("# ")
+
+
+# --- a script becomes a notebook ------------------------------------------------------------------------------
+
+
+def cells_of(script: str) -> Iterator[tuple[str, str]]:
+    """The cells of a script in percent format: each is "code" or "markdown", with its text."""
+    for part in re.split(r"^# %%", script, flags=re.MULTILINE)[1:]:
+        kind, _, text = part.partition("\n")
+        if kind.strip() == "[markdown]":
+            yield "markdown", re.sub(r"^# ?", "", text, flags=re.MULTILINE).strip()
+        else:
+            yield "code", text.strip()
+
+
+def notebook_of(script: str) -> Any:
+    """The notebook of a script, not executed."""
+    new = {"code": new_code_cell, "markdown": new_markdown_cell}
+    cells = [new[kind](text, id=f"cell-{place}") for place, (kind, text) in enumerate(cells_of(script), start=1)]
+    return new_notebook(cells=cells, metadata={"kernelspec": KERNEL, "language_info": {"name": "python"}})
+
+
+@cache
+def executed(script: str) -> Any:
+    """The notebook with what its cells said, run from top to bottom in an empty folder that is removed."""
+    from nbclient import NotebookClient
+    from traitlets.config import Config
+
+    notebook = notebook_of(script)
+    with tempfile.TemporaryDirectory() as home:
+        own = dict.fromkeys(("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"), home)
+        with patch.dict(os.environ, own, MPLBACKEND="module://matplotlib_inline.backend_inline"):
+            without_ports = Config({"KernelManager": {"transport": "ipc", "ip": f"{home}/kernel"}})
+            NotebookClient(
+                notebook,
+                config=without_ports,
+                resources={"metadata": {"path": home}},
+                timeout=300,
+                record_timing=False,
+                coalesce_streams=True,
+            ).execute()
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            if output.get("name") == "stderr":
+                raise RuntimeError(f"A cell of a story warns:\n{output.text}\nIn:\n{cell.source}")
+    return notebook
+
+
+# --- a notebook becomes a page --------------------------------------------------------------------------------
+
+
+def page_of(notebook: Any, name: str) -> tuple[str, dict[str, bytes]]:
+    """The page of an executed notebook in Markdown, and its pictures by name."""
+    parts: list[str] = []
+    pictures: dict[str, bytes] = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            parts.append(cell.source)
+            continue
+        parts.append(f"```python\n{cell.source}\n```")
+        for output in cell.outputs:
+            data = output.get("data", {})
+            if "image/png" in data:
+                picture = f"{name}-{len(pictures) + 1}.png"
+                pictures[picture] = base64.b64decode(data["image/png"])
+                parts.append(f"![what the code above draws]({picture})")
+            else:
+                parts.append(f"```text\n{(output.get('text') or data['text/plain']).rstrip()}\n```")
+    title, *rest = parts[0].split("\n", 1)
+    where = f"*This page is a [notebook]({name}.ipynb) that was run when the site was built. As a script: "
+    parts[0] = "\n".join([WIDE, title, "", where + f"`python examples/stories/{name}.py`.*", *rest])
+    return "\n\n".join(parts) + "\n", pictures
+
+
+# --- the hook of mkdocs ---------------------------------------------------------------------------------------
+
+
+def on_config(config: Any) -> Any:
+    """Add the stories to the navigation, after the start and the tutorial."""
+    listed = [{title_of(story): f"{FOLDER}/{story.stem}.md"} for story in stories()]
+    config.nav.insert(2, {"Stories": listed})
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Run the stories, and add their pages, pictures and notebooks to the files of the site."""
+    from mkdocs.structure.files import File
+
+    for story in stories():
+        notebook = executed(story.read_text(encoding="utf-8"))
+        page, pictures = page_of(notebook, story.stem)
+        made = {f"{story.stem}.md": page, f"{story.stem}.ipynb": nbformat.writes(notebook), **pictures}
+        for name, content in made.items():
+            files.append(File.generated(config, f"{FOLDER}/{name}", content=content))
+    return files
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for story in stories():
+        nbformat.write(executed(story.read_text(encoding="utf-8")), folder / f"{story.stem}.ipynb")
+        print(folder / f"{story.stem}.ipynb")

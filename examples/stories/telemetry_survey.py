@@ -1,0 +1,134 @@
+# %% [markdown]
+# # A telemetry survey
+#
+# The makers of an app want to know which screen people open first. They could collect everybody's answer and promise to
+# be careful. Or they could arrange things so that no promise is needed. What does that cost in accuracy?
+#
+# **Who is protected:** a user, with the one answer given. **From whom** is what differs:
+#
+# | model | who sees the answers |
+# |---|---|
+# | central | a collector, who adds noise to the counts and is trusted to do so |
+# | shuffled | nobody: a shuffler mixes messages among fakes, and the analyzer cannot tell whose they are |
+# | local | nobody: each device lies now and then, so that every report can be denied |
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import discreet as dp
+
+plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 120})
+SCREENS = ["map", "forecast", "radar", "alerts", "news", "settings"]
+USERS = 50_000
+EPSILON, DELTA = 1, 1e-8
+answers = np.random.default_rng(5).choice(SCREENS, USERS, p=[0.34, 0.27, 0.18, 0.12, 0.06, 0.03])  # made-up users
+truth = {screen: int((answers == screen).sum()) for screen in SCREENS}
+print(f"{USERS:,} users, one answer each, {len(SCREENS)} choices; ε = {EPSILON} for every one of them")
+
+# %% [markdown]
+# ## Nobody is trusted: a local survey
+#
+# `encode` runs on the device. What leaves it is already private, whoever reads it.
+
+# %%
+survey = dp.local.survey(choices=SCREENS, epsilon=EPSILON)
+print("one report of a user whose screen is the map:", survey.encode("map"))
+print("exactly, by enumeration:", dp.verify(survey))
+reports = survey.encode_many(answers)
+told = survey.analyze(reports)
+print(told)
+
+# %% [markdown]
+# ## A shuffler is trusted to mix: a shuffled poll
+#
+# Every device sends its answer and a few fakes. The shuffler mixes all messages and learns nothing, as they are
+# encrypted for the analyzer; the analyzer counts them and cannot tell whose they are. The two must not collude. (In a
+# real poll `discreet shuffle` runs both as services; here the shuffling is a permutation.)
+
+# %%
+poll = dp.shuffle.histogram(choices=SCREENS, clients=USERS, epsilon=EPSILON, delta=DELTA)
+print(f"a device sends {poll.messages} messages, some of them empty; a count will be {poll.error(0.95)}")
+messages = np.random.default_rng(6).permutation(poll.encode_many(answers))
+mixed = poll.analyze(messages)
+print({screen: round(count) for screen, count in mixed.value.items()})
+
+# %% [markdown]
+# One report too few, and nothing is released: the promise was made for so many.
+
+# %%
+try:
+    poll.analyze(messages[: -poll.messages])
+except dp.NotAllowed as refused:
+    print("refused:", refused)
+
+# %% [markdown]
+# ## The collector is trusted: the central model
+
+# %%
+ledger = dp.Ledger.open(":memory:", protects=dp.row(neighbors="replace"), limit=dp.Pure(epsilon=EPSILON))
+counts = dp.Histogram(SCREENS)
+noise = dp.Laplace.for_guarantee(dp.Pure(epsilon=EPSILON), sensitivity=counts.sensitivity(ledger.protects))
+central = dp.release(answers, noise, query=counts, ledger=ledger)
+central_error = float(noise.error(0.95, values=len(SCREENS)))
+print({screen: round(count) for screen, count in zip(SCREENS, central.value, strict=True)})
+print(f"each ± {central_error:.1f}; {ledger.remaining or 'nothing'} remains")
+
+# %% [markdown]
+# ## Side by side
+#
+# All three answer the same question for the same ε, with error bars that hold for all six counts at once. Those of two
+# models are too short to be seen.
+
+# %%
+models = {
+    "central": (central.value, central_error, "#2a8c82"),
+    "shuffled": (list(mixed.value.values()), float(mixed.error(0.95)), "#1f4e79"),
+    "local": (list(told.value.values()), float(told.error(0.95)), "#c0504d"),
+}
+print(f"{'screen':>10} {'truth':>8}" + "".join(f"{name:>18}" for name in models))
+for place, screen in enumerate(SCREENS):
+    shown = "".join(f"{f'{values[place]:,.0f} ± {off:,.0f}':>18}" for values, off, _ in models.values())
+    print(f"{screen:>10} {truth[screen]:8,}{shown}")
+
+figure, panel = plt.subplots(figsize=(7.5, 3.8), layout="constrained")
+for place, (name, (values, off, color)) in enumerate(models.items()):
+    where = np.arange(len(SCREENS)) + 0.2 * (place - 1)
+    panel.errorbar(where, values, yerr=off, fmt="o", ms=4, capsize=4, color=color, label=f"{name}: ± {off:,.0f}")
+for place, screen in enumerate(SCREENS):
+    label = "the truth, which nobody is shown" if place == 0 else None
+    panel.hlines(truth[screen], place - 0.4, place + 0.4, color="0.6", linewidth=1, zorder=0, label=label)
+panel.set(xticks=range(len(SCREENS)), xticklabels=SCREENS, ylabel="users", ylim=(0, None))
+panel.set_title(f"The same question in three models, for ε = {EPSILON} (bars: 95%)")
+panel.legend(frameon=False)
+figure.savefig("telemetry_survey_counts.png")
+
+# %% [markdown]
+# ## How many users does it take?
+#
+# Errors are known before anyone is asked, so this picture needs no user at all. It shows errors as shares of all users.
+# A local survey gets better with the square root of their number; the other two have about the same few users of noise,
+# whether a thousand answer or a million.
+
+# %%
+sizes = [1000, 10_000, 100_000, 1_000_000]
+polls = [dp.shuffle.histogram(choices=SCREENS, clients=n, epsilon=EPSILON, delta=DELTA) for n in sizes]
+errors = {
+    "central": [central_error for n in sizes],
+    "shuffled": [float(poll.error(0.95)) for poll in polls],
+    "local": [float(survey.error(0.95, users=n)) for n in sizes],
+}
+figure, panel = plt.subplots(figsize=(7, 3.6), layout="constrained")
+for name, amounts in errors.items():
+    shares = [100 * off / n for off, n in zip(amounts, sizes, strict=True)]
+    panel.plot(sizes, shares, "o-", color=models[name][2], label=name)
+    print(f"{name:>9}: " + ", ".join(f"{share:.2g}% of {n:,}" for share, n in zip(shares, sizes, strict=True)))
+panel.set(xscale="log", yscale="log", xlabel="users", ylabel="error, % of users (95%)", title="What trust is worth")
+panel.legend(frameon=False)
+figure.savefig("telemetry_survey_errors.png")
+print("left behind: telemetry_survey_counts.png, telemetry_survey_errors.png")
+
+# %% [markdown]
+# **What to notice.** A survey that trusts nobody works, and its error bars say what that costs. A shuffler, which is
+# trusted with much less than the answers, brings most of the accuracy back. And the local promise has δ = 0 and was
+# checked by enumeration above; the shuffled one needs a δ, and that the two services do not collude.

@@ -1,0 +1,190 @@
+"""`discreet query` and `discreet explain`: the options that every command about a question takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet.cli.completion import policies
+from discreet.errors import InvalidArgument
+
+COST, RECORD, SHOWN = "What it may cost", "For the record", "How it is shown"
+
+Policy = Annotated[
+    str,
+    typer.Argument(
+        help="The policy of the data (*.toml): who is protected, what may be spent, where the tables are.",
+        autocompletion=policies,
+    ),
+]
+Question = Annotated[str, typer.Argument(help="The question, in SQL; in quotes.")]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(
+        help="What the whole answer may cost: less is more private, and noisier.",
+        show_default=False,
+        rich_help_panel=COST,
+    ),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(
+        help="The δ it may use; by default the policy's delta_per_question.", show_default=False, rich_help_panel=COST
+    ),
+]
+Within = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=ERROR",
+        help="Instead of --epsilon: how wrong a column may be. The smallest ε that promises it is spent. "
+        "May be repeated.",
+        show_default=False,
+        rich_help_panel=COST,
+    ),
+]
+Weight = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=WEIGHT",
+        help="A larger share of ε for a column; all have weight 1. May be repeated.",
+        show_default=False,
+        rich_help_panel=COST,
+    ),
+]
+Confidence = Annotated[float, typer.Option(help="How sure --within and the errors shown are.", rich_help_panel=COST)]
+Analyst = Annotated[
+    str | None,
+    typer.Option(help="Who asks: charged to their own account, too.", show_default=False, rich_help_panel=RECORD),
+]
+
+
+def _asked(
+    policy: Policy,
+    question: Question,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    within: Within = None,
+    confidence: Confidence = 0.95,
+    weight: Weight = None,
+    analyst: Analyst = None,
+) -> dict[str, Any]:
+    """What every command about a question takes."""
+    told = {"policy": policy, "question": question, "confidence": confidence, "analyst": analyst}
+    return told | _cost(epsilon, delta, within, weight)
+
+
+def _about_a_question(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with those options before its own; it gets them as `asked`."""
+    shared, own = (inspect.signature(function, eval_str=True).parameters for function in (_asked, command))
+    options = [*shared.values(), *(option for name, option in own.items() if name != "asked")]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        command(_asked(**{name: given.pop(name) for name in shared}), **given)
+
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in options}
+    return run
+
+
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+@_about_a_question
+def query(
+    asked: dict[str, Any],
+    form: Annotated[
+        Format, typer.Option("--format", help="How the answer is printed.", rich_help_panel=SHOWN)
+    ] = Format.table,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw the answer, too: a .png, .svg or .pdf.", show_default=False, rich_help_panel=SHOWN),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="The id of this request: a retry with it gets the same answer, for free.",
+            show_default=False,
+            rich_help_panel=RECORD,
+        ),
+    ] = None,
+) -> None:
+    """Answer a question in SQL, each number with its error beside it.
+
+    The ledger is charged before noise is drawn. The same question on the same data gets the same answer, for free. What
+    is not allowed or does not fit the budget is refused, with the reason, and costs nothing.
+
+    Examples:
+      $ discreet query clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
+      $ discreet query clinic.toml "SELECT city, AVG(cost) AS cost FROM visits
+                                    GROUP BY city" --epsilon 0.5 --plot cost.png
+      $ discreet query clinic.toml "SELECT COUNT(*) AS n FROM visits" \\
+                                   --within n=50
+
+    What SQL is understood, and how people are protected: docs/sql.md
+    """
+    from discreet.cli import query_command
+
+    query_command.query(**asked, form=form, plot=plot, key=key)
+
+
+class Explanation(StrEnum):
+    """How a plan is printed."""
+
+    text = "text"
+    json = "json"
+
+
+@_about_a_question
+def explain(
+    asked: dict[str, Any],
+    form: Annotated[
+        Explanation, typer.Option("--format", help="How the plan is printed.", rich_help_panel=SHOWN)
+    ] = Explanation.text,
+) -> None:
+    """Say how a question would be answered, what it would cost and how wrong it may be; spends nothing.
+
+    It shows the plan, how far one person can move each number, the noise, and the error to expect. No row is read.
+
+    Examples:
+      $ discreet explain clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
+      $ discreet explain clinic.toml "SELECT COUNT(*) AS n FROM visits" \\
+                                     --within n=50
+
+    What SQL is understood, and how people are protected: docs/sql.md
+    """
+    from discreet.cli import query_command
+
+    query_command.explain(**asked, form=form)
+
+
+def _cost(epsilon: Any, delta: Any, within: Sequence[str] | None, weight: Sequence[str] | None) -> dict[str, Any]:
+    goals, weights = _amounts(within, "--within"), _amounts(weight, "--weight")
+    if (epsilon is None) == (goals is None):
+        raise InvalidArgument("Say what it may cost, --epsilon 0.5, or how wrong it may be, --within visits=50.")
+    return {"epsilon": epsilon, "delta": delta, "within": goals, "weights": weights}
+
+
+def _amounts(given: Sequence[str] | None, option: str) -> dict[str, float] | None:
+    """Numbers for columns, each written as column=number; None when there are none."""
+    found: dict[str, float] = {}
+    for text in given or ():
+        name, _, number = text.rpartition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            name = ""
+        if not name.strip():
+            raise InvalidArgument(f"{option} takes a column and a number. Write {option} visits=50.")
+    return found or None

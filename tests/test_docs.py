@@ -1,0 +1,114 @@
+"""The documentation holds together: links lead somewhere, pages are found, names are documented, outputs are real."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+import runpy
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def without_blocks(page: str) -> str:
+    """A page without its blocks of code, in which nothing is a link or a heading."""
+    return re.sub(r"^ *```.*?^ *```", "", page, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors that a page's headings get, as Markdown's table of contents makes them."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.+)$", without_blocks(page), flags=re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        ascii_only = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
+        slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii_only).strip().lower())
+        number, unique = 0, slug
+        while unique in found:
+            number += 1
+            unique = f"{slug}_{number}"
+        found.add(unique)
+    return found
+
+
+def broken_links(path: Path, page: str) -> Iterator[str]:
+    """The relative links of a page that lead to no file, or to no heading."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]+`", "`", without_blocks(page))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = path.parent / name
+        there = not name or file.is_file()
+        if not there or (anchor and anchor not in anchors(file.read_text("utf-8") if name else page)):
+            yield target
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_a_heading(path: Path) -> None:
+    assert list(broken_links(path, path.read_text("utf-8"))) == []
+
+
+def test_a_broken_link_is_noticed() -> None:
+    page = "# One\n## A `b` & c\n[a](#a-b-c) [b](#no) [c](tutorial.md#five-minutes) [d](tutorial.md#no) [e](no.md)\n"
+    page += "`[f](no.md)`\n```\n[g](no.md)\n# no\n```\n[h](https://example.org/no)"
+    assert list(broken_links(DOCS / "page.md", page)) == ["#no", "tutorial.md#no", "no.md"]
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    lines = [line for line in (ROOT / "mkdocs.yml").read_text("utf-8").split("\n") if not line.strip().startswith("#")]
+    listed = re.findall(r"[\w/-]+\.md$", "\n".join(lines), flags=re.MULTILINE)
+    assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+def named_in_the_reference() -> list[str]:
+    """The names whose docstrings the reference shows."""
+    pages = (page.read_text("utf-8") for page in sorted((DOCS / "reference").glob("api*.md")))
+    return [name for page in pages for name in re.findall(r"^::: (\S+)$", page, flags=re.MULTILINE)]
+
+
+@pytest.mark.parametrize(
+    "module", ["discreet", "discreet.learn", "discreet.local", "discreet.shuffle", "discreet.adaptive"]
+)
+def test_every_public_name_is_in_the_reference(module: str) -> None:
+    shown = {id(pkgutil.resolve_name(name)) for name in named_in_the_reference()}
+    public = pkgutil.resolve_name(module)
+    values = {name: getattr(public, name) for name in public.__all__}
+    things = {name: value for name, value in values.items() if callable(value)}
+    assert [name for name, one in things.items() if not {id(one), id(sys.modules[one.__module__])} & shown] == []
+
+
+def test_the_reference_names_everything_once_and_has_words_for_it() -> None:
+    named = named_in_the_reference()
+    assert sorted(set(named)) == sorted(named)
+    assert [name for name in named if not pkgutil.resolve_name(name).__doc__] == []
+
+
+@pytest.mark.parametrize("picture", sorted((DOCS / "images").rglob("*.svg")), ids=lambda picture: picture.name)
+def test_no_picture_fetches_from_another_host(picture: Path) -> None:
+    assert not re.search(r"(url\(|xlink:href=|\bhref=|src=)[\"']?https?:", picture.read_text("utf-8"))
+
+
+def words(page: str) -> list[str]:
+    """A page without receipts, numbers and what stands around them: all that noise cannot change."""
+    return re.findall(r"[^\W\d_]+", re.sub(r"\b\d+-[0-9a-f]{4}\b|\d[\d,.]*(e-?\d+)?", "", page))
+
+
+def test_the_tutorial_shows_what_its_code_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    making = runpy.run_path(str(DOCS / "make_tutorial.py"))
+    page = making["PAGE"].read_text("utf-8")
+    assert words(making["with_outputs"](page)) == words(page)
+    drawn = {picture.name for picture in tmp_path.glob("*.svg")} | {"two-worlds.svg"}
+    assert drawn == {picture.name for picture in making["PICTURES"].iterdir()}
+    assert drawn == set(re.findall(r"images/tutorial/([\w-]+\.svg)", page))
+
+
+def test_words_see_another_output_and_no_other_noise() -> None:
+    assert words("41 ± 6.5 (95%); receipt 1-6e0c") == words("1,038 ± 11 (95%); receipt 22-ab0f")
+    assert words("ε = 0.5 remains") != words("nothing remains")

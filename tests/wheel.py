@@ -1,0 +1,98 @@
+"""The package as a user gets it: built, installed from the wheel alone, and with each extra alone.
+
+`make wheel`, or `python tests/wheel.py [extra …]`: every extra gets an environment of its own in a folder that is
+removed again, and does its part there. torch is left out, as its newest build brings gigabytes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+WORKS = {
+    "": """
+import discreet as dp
+assert dp.release(41, dp.Laplace(scale=2), sensitivity=1).guarantee.epsilon_at(delta=0) == 0.5
+try:
+    dp.learn
+except dp.MissingExtra as error:
+    assert 'pip install "discreet[learn]"' in str(error)
+""",
+    "spark": """
+import discreet as dp, pyspark.sql.connect.session
+from discreet.engines.spark import Spark
+""",
+    "postgres": """
+import psycopg
+from discreet.engines.postgres import Postgres
+""",
+    "learn": """
+import discreet as dp, numpy as np
+model = dp.learn.LogisticRegression(classes=[0, 1], epsilon=1, delta=1e-6)
+assert model.fit(np.eye(4), [0, 1, 0, 1]).coef_.shape == (1, 4)
+""",
+    "shuffle": """
+import discreet as dp, fastapi, httpx, uvicorn
+from discreet.shuffle.channel import analyzer_service, client, shuffler_service
+""",
+    "plot": """
+import discreet.demo.run, matplotlib
+""",
+    "docs": """
+import material, mkdocs, mkdocstrings
+""",
+    "all": """
+import discreet as dp, fastapi, matplotlib, mkdocs, psycopg, pyspark
+dp.learn.LogisticRegression
+""",
+}
+"""What each installation must do; the first has no extra."""
+
+
+def built(folder: Path) -> Path:
+    """The wheel, made from the source distribution, as `python -m build` does."""
+    subprocess.run([sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)], check=True, capture_output=True)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def installed(wheel: Path, extra: str, place: Path) -> Path:
+    """A Python that has the wheel with this extra, and nothing of this tree."""
+    venv.create(place, with_pip=True)
+    python = place / "bin" / "python"
+    wanted = f"{wheel}[{extra}]" if extra else str(wheel)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "-c", str(ROOT / "constraints.txt"), wanted], check=True)
+    return python
+
+
+def main(extras: list[str]) -> int:
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    if unknown := set(stated) - set(WORKS) - {"dev", "torch"}:
+        print(f"no part is known for: {', '.join(sorted(unknown))}")
+        return 1
+    failed = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        wheel = built(folder / "dist")
+        print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB", flush=True)
+        for extra in extras or list(WORKS):
+            place = folder / (extra or "core")
+            python = installed(wheel, extra, place)
+            command = [str(python), "-W", "error::SyntaxWarning", "-c", WORKS[extra]]
+            runs = [command, [str(python.parent / "discreet"), "--version"]]
+            ends = [subprocess.run(run, cwd=folder, capture_output=True, text=True, check=False) for run in runs]
+            wrong = [end.stderr for end in ends if end.returncode]
+            print(f"{extra or 'no extra':10} {'works' if not wrong else 'FAILED: ' + wrong[0]}", flush=True)
+            failed += wrong
+            subprocess.run(["rm", "-rf", str(place)], check=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
