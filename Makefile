@@ -30,6 +30,9 @@ test-slow: $(READY) ## the laws of the samplers and other long checks
 mutants: $(READY) ## every seeded bug, and the tests that kill it
 	$(BIN)/python tests/matrix.py
 
+fuzz: $(READY) ## hostile input for every surface: twelve minutes each; SEED=2 for other ones
+	$(BIN)/python -m fuzz --minutes 12 --seed $(or $(SEED),1)
+
 wheel: $(READY) ## the package as users get it: built, and installed with each extra alone
 	$(BIN)/python tests/wheel.py
 

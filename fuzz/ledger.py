@@ -143,8 +143,9 @@ class Ledger:
         """Work out the chain of hashes anew, where rows still have the types for it."""
         with suppress(sqlite3.Error, TypeError, ValueError):
             before = number = None
+            last = 2**62 if checkpoint else self.noted.number  # a right entry more is what an owner may write
             for values in connection.execute(
-                f"SELECT {', '.join(Row._fields)} FROM entries ORDER BY number"
+                f"SELECT {', '.join(Row._fields)} FROM entries WHERE number <= {last} ORDER BY number"
             ).fetchall():
                 row = Row(*values)
                 before, number = row.chained_to(before or ""), row.number

@@ -20,6 +20,7 @@ from fuzz.wire_model import Request
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import EngineFailed
 from discreet.errors import InvalidArgument, LedgerDamaged, QueryError
+from discreet.ledger.book import Row
 from discreet.ledger.sqlite import SqliteStore
 from discreet.shuffle.simulation import Model, Simulation
 from discreet.sql.parse import parsed
@@ -125,6 +126,16 @@ def test_a_file_whose_names_are_no_text_is_called_damaged(tmp_path: Path) -> Non
     changed = ledgers.whole.replace(b"tableentries", b"table\xff\xfetries")
     assert changed != ledgers.whole
     assert "it holds text that is not Unicode" in ledgers.check(Change(data=changed))
+
+
+@pytest.mark.parametrize("kind", ["opening", "0", "account"])
+def test_an_entry_of_no_kind_cannot_begin_anew(kind: str, tmp_path: Path) -> None:
+    """A copy of the opening behind the last entry, rightly chained, set all that was spent to 0."""
+    columns = ", ".join(Row._fields)
+    copied = columns.replace("number", "8", 1).replace("kind", f"'{kind}'", 1)
+    again = f"INSERT INTO entries ({columns}) SELECT {copied} FROM entries WHERE number = 0"
+    said = Ledgers(tmp_path).check(Change(statements=(again,), forged="checkpoint"))
+    assert "is of a kind that is not written there" in said
 
 
 def test_an_answer_of_another_type_is_called_damaged(tmp_path: Path) -> None:

@@ -46,9 +46,9 @@ def _named(data: Sequence[Path]) -> dict[str, Path]:
     """Tables named after their files, as SQL can write them."""
     found: dict[str, Path] = {}
     for path in data:
-        if not path.expanduser().exists():
+        if not os.path.exists(os.path.expanduser(path)):
             raise InvalidArgument(f"There is no file or folder {path}. Name data that exist.")
-        plain = re.sub(r"\W+", "_", path.expanduser().resolve().stem).strip("_").lower() or "data"
+        plain = re.sub(r"\W+", "_", _at_home(path).resolve().stem).strip("_").lower() or "data"
         plain = f"data_{plain}" if plain[0].isdigit() else plain
         name, number = plain, 1
         while name in found:
@@ -59,7 +59,12 @@ def _named(data: Sequence[Path]) -> dict[str, Path]:
 
 
 def _relative(source: Path, out: Path) -> str:
-    return os.path.relpath(source.expanduser().resolve(), out.expanduser().resolve().parent)
+    return os.path.relpath(_at_home(source).resolve(), _at_home(out).resolve().parent)
+
+
+def _at_home(path: Path) -> Path:
+    """`~` as the home it names; as it stands where there is none."""
+    return Path(os.path.expanduser(path))
 
 
 def policy_text(

@@ -70,7 +70,7 @@ def init(
         protocol = shuffle.histogram(choices=named, **terms)
     files = files_of(path)
     for present in (path, files.shuffler_key, files.analyzer_key):
-        if present.exists():
+        if os.path.exists(present):  # also where such a name cannot be
             raise InvalidArgument(f"{present} exists. A new task needs new keys: choose another name.")
     own, other = keys.ShufflerKeys.made(), keys.AnalyzerKeys.made()
     other = keys.AnalyzerKeys(operator=own.operator, inner=other.inner)

@@ -58,6 +58,7 @@ _KINDS = {"number": (int,), "microseconds": (int,)} | dict.fromkeys(
     ("retry_key", "identity", "request"), (str, type(None))
 )
 
+_LATER = ("charge", "limit", "renewal", "account", "adoption")
 _YEAR_9999 = 253_370_764_800 * 10**6
 
 
@@ -68,6 +69,9 @@ def _row(values: Sequence[Any]) -> Row:
     found = Row(*values)
     if not 0 <= found.microseconds < _YEAR_9999:
         raise damaged(f"entry {found.number} was written at no time that a calendar has")
+    known = found.kind == "opening" if found.number == 0 else found.kind in _LATER
+    if not known or (found.kind == "account" and found.analyst == WHOLE):
+        raise damaged(f"entry {found.number} is of a kind that is not written there")
     return found
 
 
