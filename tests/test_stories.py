@@ -40,7 +40,12 @@ def test_every_story_is_known_here() -> None:
     assert [story.stem for story in STORIES] == sorted(SAID)
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)
+LONG = ("census_table", "leaderboard")
+
+
+@pytest.mark.parametrize(
+    "story", [pytest.param(one, id=one.stem, marks=[pytest.mark.slow] * (one.stem in LONG)) for one in STORIES]
+)
 def test_a_story_says_what_it_should_and_leaves_only_its_pictures(story: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(story)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

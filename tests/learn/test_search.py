@@ -74,6 +74,7 @@ def test_a_try_costs_less_than_the_whole_and_the_promise_holds() -> None:
         TunedDescent(candidates=tuned.candidates, selection=tuned.selection, scoring=half)
 
 
+@pytest.mark.slow
 def test_no_try_at_all_says_so() -> None:
     given = {"loss": Logistic(), "clip": 1.0, "dimension": 4, "steps": 2, "size": 10, "learning_rate": 1.0}
     tuned = TunedDescent.for_guarantee(

@@ -135,7 +135,8 @@ def test_sources_that_spark_does_not_find(gone: Spark, tmp_path: Path) -> None:
 
 
 def test_sessions_that_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    builder = SimpleNamespace(remote=fail, master=lambda name: builder, config=lambda *_: builder, getOrCreate=fail)
+    builder = SimpleNamespace(master=lambda name: builder, config=lambda *_: builder, getOrCreate=fail, create=fail)
+    builder.remote = lambda master: builder
     session = SimpleNamespace(builder=builder, getActiveSession=lambda: None)
     sparks = {
         "pyspark.sql": SimpleNamespace(SparkSession=session),

@@ -58,6 +58,8 @@ def another_head(statement: str, *values: Any) -> list[Any]:
     [
         (lambda: ENTRY.spent("alice"), "entry 3 has no total of the account it should have"),
         (lambda: book._row(ENTRY._replace(number="3")), "an entry holds values of other types than were written"),
+        (lambda: book._row(ENTRY._replace(microseconds=-1)), "entry 3 was written at no time that a calendar has"),
+        (lambda: book._row(ENTRY._replace(kind="gift")), "entry 3 is of a kind that is not written there"),
         (lambda: book.vectors('{"": ["one"]}'), "an entry holds costs or totals that are no numbers"),
         (lambda: book.part_of("{"), "an entry holds text that was never written so"),
         (lambda: book._newest(nothing, "alice"), "the account of alice is missing"),

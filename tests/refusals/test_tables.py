@@ -20,7 +20,6 @@ from discreet.engines.words import literal
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed, QueryError
 from discreet.policy import load
 from discreet.queries.counts import Count
-from discreet.sql import schema as sql_schema
 from discreet.sql.schema import Column, Schema, Table, checked_range
 
 Asked = Callable[[], Any]
@@ -75,12 +74,6 @@ def visits() -> Any:
 )
 def test_a_table_that_cannot_be_asked(visits: Any, ask: Callable[[Any], Any], said: str) -> None:
     refused(lambda: ask(visits), said)
-
-
-def test_what_is_checked_a_second_time(visits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused(lambda: visits._few_quantiles("age", [], (0, 120), 1, None), "Ask for at least one quantile")
-    monkeypatch.setattr(sql_schema, "checked_range", lambda between, kind, name: between)
-    refused(lambda: visits.density("city", between=("a", "z"), epsilon=1), "city is text: a density is of numbers")
 
 
 def test_a_grid_of_dates_has_whole_days() -> None:

@@ -129,7 +129,7 @@ def check(clinic, text):
     return True
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=questions())
 def test_every_question_is_answered_or_refused(clinic, text):
     check(clinic, text)

@@ -225,7 +225,9 @@ def _asked(method: str, url: str, name: str, **given: Any) -> dict[str, Any]:
     except (httpx.HTTPError, httpx.InvalidURL):
         raise ServiceUnavailable(f"The {name} at {url} does not answer. Start it: discreet shuffle {name} …") from None
     if found.status_code == 400:
-        raise InvalidArgument(f"The {name} does not accept the keys beside the task file: they are another task's.")
+        raise InvalidArgument(
+            f"The {name} does not accept the keys beside the task file: they are not its own. Give those made with it."
+        )
     if found.status_code >= 500:
         raise ServiceUnavailable(f"The {name} failed. Look at what it printed, and try again.")
     return found.json()  # type: ignore[no-any-return]
