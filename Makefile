@@ -48,7 +48,7 @@ format: $(READY) ## rewrite the code in the house format
 
 bench: $(READY) ## measure, side by side with the peers (installed on the way, each in its own environment)
 	@$(BIN)/python bench/peers.py || echo "a peer that could not be installed is left out below"
-	@set -e; for task in samplers accounting ledger sql tpch quantiles synthetic regression learning density curves adaptive local shuffle channel engines growth spark_learning install; do echo "== bench/$$task.py"; $(BIN)/python bench/$$task.py; done
+	@set -e; for task in samplers accounting ledger sql tpch quantiles synthetic regression learning density curves adaptive local shuffle channel engines growth spark_learning install audits; do echo "== bench/$$task.py"; $(BIN)/python bench/$$task.py; done
 
 docs: $(DOCS_READY) ## build the documentation into site/; any broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
