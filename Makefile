@@ -23,7 +23,7 @@ test: lint ## everything a change must pass: lint, doctests and the quick tests
 	$(BIN)/pytest -n auto $(HANGS) -m "not slow and not spark"
 	$(BIN)/pytest $(HANGS) -m "not slow and spark"
 
-test-slow: $(READY) ## the laws of the samplers and other long checks
+test-slow: $(DOCS_READY) ## the laws of the samplers and other long checks
 	$(BIN)/pytest -n auto -m "slow and not spark"
 	$(BIN)/pytest -m "slow and spark"
 

@@ -22,6 +22,8 @@ try:
     dp.learn
 except dp.MissingExtra as error:
     assert 'pip install "discreet[learn]"' in str(error)
+else:
+    raise AssertionError("there is no scikit-learn, and nobody says so")
 """,
     "spark": """
 import discreet as dp, pyspark.sql.connect.session

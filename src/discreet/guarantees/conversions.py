@@ -40,7 +40,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 @lru_cache(maxsize=256)
 def largest_mu(epsilon: float, delta: float) -> float:
-    """The largest μ with δ(ε) of N(0,1) against N(μ,1) at most `delta`, rounded down."""
+    """The largest μ with δ(ε) of N(0,1) against N(μ,1) at most `delta`: where to begin, not a promise."""
     low, high = 1e-19, 1e4
     while high / low > 1 + 1e-13:
         middle = math.sqrt(low * high)
