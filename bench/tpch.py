@@ -4,8 +4,9 @@
 that is refused, in the words of its `rewritten` form, if it has one. The truth is what DuckDB says to the same text.
 Data of scale factor 1 (`--scale 0.1`: a tenth, `--scale 10`: ten times as many) are made once by tpchgen-cli into
 $BENCH_DATA (default: data beside the peers); the ranges of columns are the specification's. `--engine spark` asks a
-local Spark instead, and compares the time with Spark's. `--only 1,3,6` asks only these; `--policy` leaves out the
-bounds of single questions, which the file has where a question asks for little of each customer.
+local Spark instead, and compares the time with Spark's. `--only 1,3,6` asks only these; `--repeat 1` asks once;
+`--policy` leaves out the bounds of single questions, which the file has where a question asks for little of each
+customer.
 """
 
 from __future__ import annotations
@@ -28,13 +29,12 @@ from typing import Any
 import duckdb
 import engines
 import peers
+from report import line, machine, table
 
 import discreet as dp
 
 DATA = Path(os.environ.get("BENCH_DATA") or peers.HOME / "data")
 EPSILON, DELTA = 1.0, 1e-8
-REPEAT = 3
-"""Times are the best of so many answers, errors the median over them."""
 ORDERS, ITEMS = 15, 60
 """What the specification makes one expect of a customer with orders. A question that asks for a share is bounded by
 three times what is expected, and three more."""
@@ -112,20 +112,22 @@ def policy(folder: Path, ledger: str, kind: str) -> dict[str, Any]:
 
 @dataclass
 class Engine:
-    """What is asked: its kind in a policy, how it answers without privacy, and what `connect` needs beside a policy."""
+    """What is asked: its kind in a policy, how it answers without privacy, how often each query is asked (times are the
+    best of so many answers, errors the median over them), and what `connect` needs beside a policy."""
 
     kind: str
     plain: Callable[[str], list[Any]]
+    repeat: int
     beside: dict[str, Any] = field(default_factory=dict)
 
 
-def spark(folder: Path, scratch: str) -> Engine:
+def spark(folder: Path, repeat: int, scratch: str) -> Engine:
     """One session for everything."""
     os.environ |= engines.settings(scratch, sys.executable)
     session = engines.started()
     for name in TABLES:
         session.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(name)
-    return Engine("spark", lambda text: session.sql(text).collect(), {"spark": session})
+    return Engine("spark", lambda text: session.sql(text).collect(), repeat, {"spark": session})
 
 
 # --- queries ------------------------------------------------------------------------------------------------
@@ -190,6 +192,8 @@ def asked(query: Query, folder: Path, truth: duckdb.DuckDBPyConnection, engine: 
             continue
         try:
             return measured(text, query.bounds, folder, truth, engine, Result(outcome, refusal, clause))
+        except dp.EngineFailed:
+            return Result("failed", refusal, clause)
         except (dp.NotAllowed, dp.QueryError) as error:
             said, *pointed = str(error).split("\n")
             if outcome == "rewritten":
@@ -211,21 +215,26 @@ def measured(
     text: str, bounds: dict[str, int], folder: Path, truth: duckdb.DuckDBPyConnection, engine: Engine, result: Result
 ) -> Result:
     """Answer in turn with and without noise, each time under a new ledger: an old one would repeat its answer."""
-    private, fast = [], []
-    for _ in range(REPEAT):
+    private, fast, answers = [], [], []
+    for _ in range(engine.repeat):
         with tempfile.TemporaryDirectory(prefix="bench-tpch-") as home:
             database = dp.connect(policy(folder, f"{home}/tpch.ledger", engine.kind), **engine.beside)
             start = time.perf_counter()
-            answer = database.sql(text, epsilon=EPSILON, bounds=bounds)
+            answers.append(database.sql(text, epsilon=EPSILON, bounds=bounds))
             private.append(time.perf_counter() - start)
             database.close()
         start = time.perf_counter()
         engine.plain(text)
         fast.append(time.perf_counter() - start)
-        names = [output.name for output in answer.question.outputs]
-        keys = [place for place, name in enumerate(names) if f"{name}_error" not in answer.table.column_names]
-        # a LIMIT takes other groups from noisy values than from true ones: errors are against all of them
-        whole = by_key(truth.execute(re.sub(r"\nlimit \d+$", "", text)).fetchall(), keys)
+    result.private, result.plain = min(private), min(fast)
+    question = answers[0].question
+    names = [output.name for output in question.outputs]
+    keys = [place for place, name in enumerate(names) if f"{name}_error" not in answers[0].table.column_names]
+    result.declared = all(key.domain is not None for key in question.keys)
+    wanted = by_key(truth.execute(text).fetchall(), keys)
+    # a LIMIT takes other groups from noisy values than from true ones: errors are against all of them
+    whole = by_key(truth.execute(re.sub(r"\nlimit \d+$", "", text)).fetchall(), keys)
+    for answer in answers:
         noisy = by_key([tuple(row[name] for name in names) for row in answer.table.to_pylist()], keys)
         result.errors += [
             1.0 if value is None else abs(float(value) - float(true)) / abs(float(true))
@@ -233,10 +242,7 @@ def measured(
             for value, true in zip(noisy[key], whole[key], strict=True)
             if true
         ]
-        wanted = by_key(truth.execute(text).fetchall(), keys)
         result.shown, result.true, result.present = len(noisy), len(wanted), len(noisy.keys() & wanted.keys())
-        result.declared = all(key.domain is not None for key in answer.question.keys)
-    result.private, result.plain = min(private), min(fast)
     return result
 
 
@@ -250,29 +256,50 @@ def by_key(rows: list[tuple[Any, ...]], keys: list[int]) -> dict[tuple[Any, ...]
 # --- tables -------------------------------------------------------------------------------------------------
 
 
-def line(*cells: Any) -> None:
-    print(f"| {' | '.join(str(cell) for cell in cells)} |", flush=True)
-
-
-def table(*titles: str) -> None:
-    line(*titles)
-    print(f"|{'---|' * len(titles)}", flush=True)
-
-
 def percent(share: float) -> str:
     return f"{100 * share:,.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
 
 
-def row(query: Query, result: Result) -> list[str]:
-    if result.outcome == "refused":
-        return [str(query.number), "refused", query.why or result.refusal, *["–"] * 7]
-    told = query.changed if result.outcome == "rewritten" else ""
-    outcome = result.outcome if result.shown else f"{result.outcome}, empty"
-    off = percent(statistics.median(result.errors)) if result.errors else "–"
-    there = "–" if result.declared else f"{100 * result.present / result.true:.0f}%"
-    times = [f"{result.private:.2f}", f"{result.plain:.3f}", f"{result.private / result.plain:.1f}"]
-    rows = str(query.bounds.get("rows_per_person", "policy's"))
-    return [str(query.number), outcome, told, rows, off, f"{result.shown:,} / {result.true:,}", there, *times]
+TITLES = ("query", "outcome", "changed, or why refused", "rows of one", "median error", "groups shown / true")
+TITLES += ("true ones shown", "private, s", "engine alone, s", "÷")
+BRIEF = ("query", "median error", "groups shown / true", "private, s", "engine alone, s", "÷")
+
+
+def row(query: Query, result: Result) -> dict[str, str]:
+    """What is told of a query, by title; what is missing there was not measured."""
+    told = {"query": str(query.number), "outcome": result.outcome, "changed, or why refused": ""}
+    match result.outcome:
+        case "refused":
+            return told | {"changed, or why refused": query.why or result.refusal}
+        case "failed":
+            return told | {"changed, or why refused": "the engine ended without an answer"}
+        case "rewritten":
+            told |= {"changed, or why refused": query.changed}
+    return told | {
+        "outcome": result.outcome if result.shown else f"{result.outcome}, empty",
+        "rows of one": str(query.bounds.get("rows_per_person", "policy's")),
+        "median error": percent(statistics.median(result.errors)) if result.errors else "–",
+        "groups shown / true": f"{result.shown:,} / {result.true:,}",
+        "true ones shown": "–" if result.declared else f"{100 * result.present / result.true:.0f}%",
+        "private, s": f"{result.private:.2f}",
+        "engine alone, s": f"{result.plain:.3f}",
+        "÷": f"{result.private / result.plain:.1f}",
+    }
+
+
+def told(results: list[tuple[Query, Result]]) -> None:
+    """What became of all of them."""
+    print("\nWhat was said to the texts as they are written:\n")
+    table("query", "clause", "refusal")
+    for query, result in results:
+        if result.refusal:
+            line(query.number, f"`{' '.join(result.clause.split())}`" if result.clause else "", result.refusal)
+    counts = [sum(r.outcome == name for _, r in results) for name in ("as written", "rewritten", "refused", "failed")]
+    empty = sum(r.outcome in ("as written", "rewritten") and not r.shown for _, r in results)
+    print(
+        f"\n{counts[0]} of {len(results)} as written, {counts[1]} rewritten, {counts[2]} refused, {counts[3]} failed; "
+        f"{empty} show no group."
+    )
 
 
 def main() -> None:
@@ -280,6 +307,8 @@ def main() -> None:
     parser.add_argument("--scale", default="1", choices=["0.1", "1", "10"])
     parser.add_argument("--engine", default="duckdb", choices=["duckdb", "spark"])
     parser.add_argument("--only", default="", help="numbers of queries, such as 1,3,6")
+    parser.add_argument("--brief", action="store_true", help="only errors and times of what is answered")
+    parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--policy", action="store_true", help="with the bounds of the policy for every question")
     words = parser.parse_args()
     chosen = {int(number) for number in words.only.split(",") if number}
@@ -288,35 +317,27 @@ def main() -> None:
     for name in TABLES:
         truth.execute(f"CREATE VIEW {name} AS FROM read_parquet('{folder / name}.parquet')")
     scratch = tempfile.TemporaryDirectory(prefix="bench-tpch-", ignore_cleanup_errors=True)  # gone with the process
-    engine = Engine("duckdb", lambda text: truth.execute(text).fetchall())
+    engine = Engine("duckdb", lambda text: truth.execute(text).fetchall(), words.repeat)
     if words.engine == "spark":
-        engine = spark(folder, scratch.name)
+        engine = spark(folder, words.repeat, scratch.name)
     printed = {"duckdb": "DuckDB", "spark": "Spark"}[engine.kind]
+    titles = BRIEF if words.brief else TITLES
+    print(
+        f"### TPC-H on {printed}, scale factor {words.scale}\n\n`python bench/tpch.py {' '.join(sys.argv[1:])}` · "
+        f"{machine()}; times are the best of {engine.repeat}.\n"
+    )
+    table(*titles)
     results: list[tuple[Query, Result]] = []
     for query in queries():
         if not chosen or query.number in chosen:
             query.bounds = {} if words.policy else query.bounds
             results.append((query, asked(query, folder, truth, engine)))
-            print(f"query {query.number}: {results[-1][1].outcome}", file=sys.stderr, flush=True)
-    print(
-        f"TPC-H on {printed}, scale factor {words.scale}, customers protected; ε = {EPSILON:g} and δ = {DELTA:g} for "
-        f"each query; {os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}); best of {REPEAT}\n"
-    )
-    told = ("query", "outcome", "changed, or why refused", "rows of one", "median error", "groups shown / true")
-    told += ("true ones shown",)
-    table(*told, "private, s", f"{printed}, s", "÷")
-    for pair in results:
-        line(*row(*pair))
-    print("\nWhat was said to the texts as they are written\n")
-    table("query", "clause", "refusal")
-    for query, result in results:
-        if result.refusal:
-            line(query.number, f"`{' '.join(result.clause.split())}`" if result.clause else "", result.refusal)
-    counts = [sum(r.outcome == name for _, r in results) for name in ("as written", "rewritten", "refused")]
-    empty = sum(r.outcome != "refused" and not r.shown for _, r in results)
-    print(
-        f"\n{counts[0]} of {len(results)} as written, {counts[1]} rewritten, {counts[2]} refused; {empty} show no group"
-    )
+            if not words.brief or results[-1][1].outcome != "refused":
+                line(*map(row(*results[-1]).get, titles))
+    if not words.brief:
+        told(results)
+    ratios = [result.private / result.plain for _, result in results if result.plain]
+    print(f"\nA private answer takes {statistics.median(ratios):.1f} times as long as the engine alone, in the median.")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from discreet import testing
 from discreet.database import Database
-from discreet.engines.engine import EngineFailed
+from discreet.errors import EngineFailed
 from fuzz.changes import text_changes
 from fuzz.oracle import CANARY, Broken, attempt, label, within, words_of
 

@@ -16,7 +16,7 @@ from discreet import database as databases
 from discreet import door, testing
 from discreet.database import Database
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.engine import EngineFailed
+from discreet.errors import EngineFailed
 from discreet.ledger import Identity, book
 from discreet.ledger import request as requests
 from discreet.mechanisms.allowance import Allowance

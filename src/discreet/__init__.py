@@ -13,6 +13,7 @@ from discreet.door import release, stream
 from discreet.errors import (
     BudgetExhausted,
     DiscreetError,
+    EngineFailed,
     EntropyUnavailable,
     IncompatibleGuarantee,
     InvalidArgument,
@@ -175,6 +176,7 @@ __all__ = [
     # what can go wrong
     "BudgetExhausted",
     "DiscreetError",
+    "EngineFailed",
     "EntropyUnavailable",
     "IncompatibleGuarantee",
     "InvalidArgument",

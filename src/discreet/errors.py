@@ -8,6 +8,7 @@
     ├── BudgetExhausted        a release would pass the ledger's limit; nothing was spent
     ├── LedgerDamaged          a ledger was tampered with, cut short, copied or put back; nothing more is released
     ├── LedgerUnavailable      a ledger's database is busy or out of reach; nothing was handed out
+    ├── EngineFailed           DuckDB, PostgreSQL or Spark could not compute an answer; what was charged stays charged
     ├── ServiceUnavailable     a shuffler or an analyzer does not answer
     ├── EntropyUnavailable     the operating system gave no randomness: no noise, no answer
     ├── SealedValue            something tried to look at a true value
@@ -56,6 +57,10 @@ class LedgerDamaged(DiscreetError):
 
 class LedgerUnavailable(DiscreetError):
     """The ledger's database is busy, out of reach or full. Nothing was handed out."""
+
+
+class EngineFailed(DiscreetError):
+    """The engine could not answer. Its own words are not passed on: they may quote values."""
 
 
 class ServiceUnavailable(DiscreetError):

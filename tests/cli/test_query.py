@@ -18,8 +18,7 @@ import pytest
 import discreet as dp
 from discreet.cli import main, query_command
 from discreet.cli.app import exit_code
-from discreet.engines.duckdb import EngineFailed
-from discreet.errors import NotAllowed, QueryError
+from discreet.errors import EngineFailed, NotAllowed, QueryError
 
 CANARY = "canary-7c1e"
 PEOPLE, ROWS = 1000, 3000

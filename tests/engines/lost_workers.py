@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 import discreet as dp
 from discreet import testing
-from discreet.engines.engine import EngineFailed
+from discreet.errors import EngineFailed
 
 ROWS = 2_000_000
 TEXT = "SELECT city, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY city"

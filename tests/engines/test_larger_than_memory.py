@@ -25,9 +25,8 @@ import discreet as dp
 from discreet import policy
 from discreet.engines import duckdb
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.engine import EngineFailed
 from discreet.engines.spill import Spill
-from discreet.errors import InvalidArgument
+from discreet.errors import EngineFailed, InvalidArgument
 from discreet.sql.compile import Statement
 
 MEMORY, ROWS = "100MB", 1_200_000

@@ -11,7 +11,7 @@ import pytest
 import discreet as dp
 from discreet.engines import spark as spark_engine
 from discreet.engines import spark_sessions, spark_words
-from discreet.engines.engine import EngineFailed
+from discreet.errors import EngineFailed
 from discreet.sql.compile import Bounds, Statement
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.understand import understood

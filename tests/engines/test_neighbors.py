@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, assume, given, settings
 import discreet as dp
 from discreet import testing
 from discreet.database import Database
-from discreet.engines.engine import EngineFailed
 from discreet.engines.postgres import Postgres
+from discreet.errors import EngineFailed
 from discreet.sql.schema import Schema, Table
 
 from .conftest import PostgresClinic, beside, sql

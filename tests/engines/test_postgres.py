@@ -16,9 +16,8 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.database import Database
-from discreet.engines.engine import EngineFailed
 from discreet.engines.postgres import Postgres
-from discreet.errors import DiscreetError, InvalidArgument
+from discreet.errors import DiscreetError, EngineFailed, InvalidArgument
 from discreet.policy import load
 from discreet.sql.schema import Column, Schema, Table
 
@@ -261,7 +260,6 @@ def test_what_cannot_be_converted_is_quoted_in_no_error() -> None:
     import decimal
 
     from discreet.engines import postgres
-    from discreet.engines.engine import EngineFailed
 
     for odd in (decimal.Decimal("NaN"), decimal.Decimal("Infinity")):
         with pytest.raises(EngineFailed) as failed:

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import testing
 from discreet.database import Database
-from discreet.engines.engine import EngineFailed
 from discreet.engines.postgres import Postgres
 from discreet.engines.postgres_words import LONGEST
-from discreet.errors import InvalidArgument, NotAllowed
+from discreet.errors import EngineFailed, InvalidArgument, NotAllowed
 from discreet.sql.compile import Statement
 from discreet.sql.expressions import PARTS, UNITS, Const, Expr, call, fits
 from discreet.sql.measure import measured

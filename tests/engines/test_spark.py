@@ -16,9 +16,8 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.database import Database
-from discreet.engines.engine import EngineFailed
 from discreet.engines.spark import Spark
-from discreet.errors import InvalidArgument
+from discreet.errors import EngineFailed, InvalidArgument
 from discreet.sql.compile import Bounds, Statement
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.understand import understood

@@ -18,8 +18,7 @@ from fuzz.wire import Wire
 from fuzz.wire_model import Request
 
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.engine import EngineFailed
-from discreet.errors import InvalidArgument, LedgerDamaged, QueryError
+from discreet.errors import EngineFailed, InvalidArgument, LedgerDamaged, QueryError
 from discreet.ledger.book import Row
 from discreet.ledger.sqlite import SqliteStore
 from discreet.shuffle.simulation import Model, Simulation

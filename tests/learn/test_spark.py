@@ -24,8 +24,8 @@ import discreet as dp
 from discreet import testing
 from discreet.engines import frames
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.engine import EngineFailed
 from discreet.engines.frames import ByPartition, Partitions
+from discreet.errors import EngineFailed
 from discreet.queries import partitions as spreading
 from discreet.queries import stream as streaming
 from discreet.queries.losses import Huber

@@ -24,7 +24,7 @@ from sklearn.base import clone
 
 import discreet as dp
 from discreet import samplers, testing
-from discreet.engines.duckdb import EngineFailed
+from discreet.errors import EngineFailed
 from discreet.mechanisms.descent import Descent
 from discreet.mechanisms.lattice import from_lattice
 from discreet.queries import stream as streaming

@@ -14,12 +14,11 @@ import pyarrow.parquet
 import pytest
 
 from discreet.engines import frames, postgres_values, postgres_words, spark_sessions, spark_values, spark_words
-from discreet.engines.engine import EngineFailed
 from discreet.engines.frames import ByPartition, kinds_of, partitions_of, passed
 from discreet.engines.postgres import Postgres
 from discreet.engines.spark import Spark, _check_units
 from discreet.engines.spark_sessions import own_session, session_for
-from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
+from discreet.errors import DiscreetError, EngineFailed, InvalidArgument, NotAllowed
 from discreet.queries.counts import Count
 
 VALUES = pytest.mark.parametrize("values", [postgres_values, spark_values], ids=["postgres", "spark"])

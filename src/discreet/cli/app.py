@@ -18,10 +18,10 @@ import typer
 from discreet._version import __version__
 from discreet.cli import asking, completion, owning, polls, studies
 from discreet.cli.manual import manual
-from discreet.engines.engine import EngineFailed
 from discreet.errors import (
     BudgetExhausted,
     DiscreetError,
+    EngineFailed,
     EntropyUnavailable,
     LedgerDamaged,
     LedgerUnavailable,

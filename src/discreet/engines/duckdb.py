@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from discreet.engines import words
-from discreet.engines.engine import EngineFailed as EngineFailed
 from discreet.engines.engine import Words
 from discreet.engines.spill import Spill
 from discreet.engines.text_files import Csv, JsonLines, TextSource
 from discreet.engines.words import listed, quoted, quoted_text
-from discreet.errors import InvalidArgument
+from discreet.errors import EngineFailed, InvalidArgument
 
 _JSON = (".json", ".jsonl", ".ndjson")
 FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"} | dict.fromkeys(_JSON, "read_json")

@@ -10,14 +10,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
-from discreet.errors import DiscreetError
-
 ALL_ROWS, ROWS_OF_ONE = 2**36, 2**31
 """No table has more rows, and nobody more of them in one group: up to here sums are exact in the type that is taken."""
-
-
-class EngineFailed(DiscreetError):
-    """The engine could not answer. Its own words are not passed on: they may quote values."""
 
 
 class Words(Protocol):

@@ -18,10 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.engines.engine import EngineFailed
 from discreet.engines.spark_sessions import in_time
 from discreet.engines.spark_words import quoted
-from discreet.errors import InvalidArgument
+from discreet.errors import EngineFailed, InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.arrays import is_frame
 from discreet.queries.columns import Batch, Targets, from_arrow, unlabelled

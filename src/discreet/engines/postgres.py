@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from discreet.engines import postgres_words
-from discreet.engines.engine import EngineFailed, Words
+from discreet.engines.engine import Words
 from discreet.engines.postgres_words import ARRAY, plainly_typed, quoted
-from discreet.errors import InvalidArgument
+from discreet.errors import EngineFailed, InvalidArgument
 from discreet.extras import need
 
 OLDEST = 130_000

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from discreet.engines import spark_words
-from discreet.engines.engine import EngineFailed, Words
+from discreet.engines.engine import Words
 from discreet.engines.place import DELTA, is_path
 from discreet.engines.spark_sessions import Silence, attempt, in_time, new_name, own_session, session_for
 from discreet.engines.spark_words import plainly_typed, quoted
-from discreet.errors import InvalidArgument
+from discreet.errors import EngineFailed, InvalidArgument
 
 _KINDS = {
     "boolean": ("boolean",),

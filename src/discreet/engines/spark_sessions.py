@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from discreet.engines.engine import EngineFailed
-from discreet.errors import DiscreetError, InvalidArgument
+from discreet.errors import DiscreetError, EngineFailed, InvalidArgument
 from discreet.extras import need
 from discreet.randomness import random_integer
 

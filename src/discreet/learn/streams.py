@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.engines.frames import Partitions, kinds_of, partitions_of
-from discreet.errors import InvalidArgument
+from discreet.errors import EngineFailed, InvalidArgument
 from discreet.learn.base import column_of, table_of
 from discreet.queries.arrays import is_frame, on_host
 from discreet.queries.columns import Batch, Targets, from_arrow, is_number
@@ -163,7 +163,6 @@ def _engine_errors() -> tuple[type[BaseException], ...]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """What an engine says when it fails stays here."""
-    from discreet.engines.engine import EngineFailed
 
     try:
         yield
