@@ -46,9 +46,9 @@ format: $(READY) ## rewrite the code in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) ## measure, side by side with the peers (installed on the way, each in its own environment)
+bench: $(READY) ## measure beside the peers, and make docs/benchmarks.md; ONLY="samplers sql" for these alone
 	@$(BIN)/python bench/peers.py || echo "a peer that could not be installed is left out below"
-	@set -e; for task in samplers accounting ledger sql tpch quantiles synthetic regression learning density curves adaptive local shuffle channel engines growth spark_learning install audits; do echo "== bench/$$task.py"; $(BIN)/python bench/$$task.py; done
+	@$(BIN)/python bench/page.py $(or $(ONLY),all)
 
 docs: $(DOCS_READY) ## build the documentation into site/; any broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

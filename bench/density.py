@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 import peers
+from report import line, machine, notes, section, table, verdict
 
 import discreet as dp
 from discreet.functions.density import Density, process_for
@@ -34,6 +35,7 @@ GOALS = (  # rows, bandwidth, ε, δ, the largest noise on average
 FITTED, EVALUATED, BANDWIDTH = (10**4, 10**5, 10**6, 10**7), (10**4, 10**5, 10**6), 0.15
 DECLARED = (-3, 9)  # of the timings: so wide that no row is clamped, as the peers clamp none
 PATIENCE = 30.0
+ABOUT = f"""The thesis's mixture ½N(1,1) + ½N(5,1) on [−1, 7], a row replaced, n public, mean of {DRAWS} draws"""
 
 
 def rows_of(count: int, rng: Any) -> Any:
@@ -86,11 +88,9 @@ def draws(process: Any, rows: int, bandwidth: float) -> Measured:
 
 
 def noise() -> None:
-    print(f"largest noise on [{LOW}, {HIGH}], mean of {DRAWS} draws; a row is replaced, n is public")
-    print(
-        "      n      h   (ε, δ)        largest    goal          taught    ratio   95% band   beyond   "
-        "rms noise   rms error, no noise   private"
-    )
+    head = ("n", "h", "(ε, δ)", "largest noise", "goal", "taught constant", "ratio", "95% band", "draws beyond it")
+    table(*head, "rms noise", "rms error without noise", "rms error, private")
+    goals, moves = {}, []
     for rows, h, epsilon, delta, goal in GOALS:
         asked = dp.Approx(epsilon=epsilon, delta=delta)
         tight, taught = (
@@ -99,15 +99,39 @@ def noise() -> None:
         )
         found, other = draws(tight, rows, h), draws(taught, rows, h)
         band = tight.anywhere(0.05) * tight.features.height / rows
-        largest, usual = np.mean(found.largest), np.mean(other.largest)
-        met = "" if goal is None else f"{goal:.4f} {'met' if largest <= goal else 'MISSED'}"
-        beyond = sum(value > band for value in found.largest)
-        print(
-            f"{rows:7} {h:6g}   {f'({epsilon:g}, {delta:g})':11} {largest:9.3g}    {met:11} {usual:8.3g} "
-            f"{usual / largest:7.2f}× {band:10.3g} {f'{beyond} of {DRAWS}':>8} {np.mean(found.noise):11.2g} "
-            f"{np.mean(found.estimate):21.2g} {np.mean(found.private):9.2g}",
-            flush=True,
+        largest, usual = float(np.mean(found.largest)), float(np.mean(other.largest))
+        settings = f"({epsilon:g}, {delta:g})".replace("e-0", "e-")
+        line(
+            power(rows) if rows >= 10**6 else f"{rows:,}",
+            short(h),
+            settings,
+            short(largest),
+            None if goal is None else short(goal),
+            short(usual),
+            f"{usual / largest:.2f}",
+            short(band),
+            f"{sum(value > band for value in found.largest)} of {DRAWS}",
+            *(short(float(np.mean(each)), 2) for each in (found.noise, found.estimate, found.private)),
         )
+        moves.append(float(np.std(found.largest, ddof=1)) / math.sqrt(DRAWS) / largest)
+        if goal is not None:
+            goals[f"largest noise ≤ {short(goal)} at n = {rows:,} and {settings}"] = largest <= goal
+    verdict(goals)
+    notes(
+        f"""From run to run the mean of {DRAWS} draws moves by about {max(moves):.0%}, its standard error where that is
+        largest.""",
+        """Rows beyond the range are moved to its ends, where they pile up: with many rows that, not noise, is the error
+        (last row).""",
+    )
+
+
+def short(number: float, digits: int = 3) -> str:
+    """So many digits that count, without the zero before the point."""
+    return f"{number:#.{digits}g}".removeprefix("0").removesuffix(".").replace("e-0", "e-")
+
+
+def decimal(number: float, places: int) -> str:
+    return f"{number:.{places}f}".removeprefix("0")
 
 
 # --- time -------------------------------------------------------------------------------------------------
@@ -135,11 +159,15 @@ def scipy(rows: Any) -> Callable[[Any], Any]:
 
 
 SYSTEMS = {"here": here, "scikit-learn": scikit_learn, "scipy": scipy}
+CALLED = {"scikit-learn": "KernelDensity", "scipy": "gaussian_kde"}
+Evaluated = tuple[float, float] | str
+"""Seconds and the error of it, or why there are none."""
 
 
 def one_job(system: str, fitted: int, evaluated: int, answers: Any) -> None:
     """Sends the time to fit, then the time to evaluate and how far from the truth it is: here the best of three."""
-    import sklearn.neighbors  # noqa: F401  (imports are not timed)
+    if system == "scikit-learn":
+        import sklearn.neighbors  # noqa: F401  (imports are not timed)
     from scipy import stats  # noqa: F401
 
     rng = np.random.default_rng(0)
@@ -166,40 +194,71 @@ def timed(system: str, fitted: int, evaluated: int) -> list[Any]:
     return found
 
 
+def found_peers() -> dict[str, str]:
+    """The versions of those that are there; the missing are told."""
+    versions = {}
+    for peer in CALLED:
+        try:
+            versions[peer] = version(peer)
+        except PackageNotFoundError:
+            notes(f"{peer} is missing: install it beside discreet.")
+    return versions
+
+
 def times() -> None:
-    fits: dict[int, dict[str, str]] = {}
-    evaluations: dict[tuple[int, int], dict[str, str]] = {}
-    for system in SYSTEMS:
+    versions = found_peers()
+    fits: dict[int, dict[str, float]] = {}
+    evaluations: dict[tuple[int, int], dict[str, Evaluated]] = {}
+    for system in ("here", *versions):
         slow: list[tuple[int, int]] = []
         for fitted in FITTED:
             for evaluated in EVALUATED:
-                cells, late = evaluations.setdefault((fitted, evaluated), {}), "not run"
-                fit = fits.setdefault(fitted, {})
+                cells, fit = evaluations.setdefault((fitted, evaluated), {}), fits.setdefault(fitted, {})
                 beyond = any(fitted >= n and evaluated >= m for n, m in slow)
                 if beyond and system in fit:
-                    cells[system] = late
+                    cells[system] = "not run"
                     continue
                 found = timed(system, fitted, 1 if beyond else evaluated)
                 if found:
-                    fit.setdefault(system, f"{found[0]:.3f}")
+                    fit.setdefault(system, found[0])
                 if beyond or len(found) < 2:
                     slow.append((fitted, evaluated))
-                    cells[system] = late if beyond else f"over {PATIENCE:g}"
+                    cells[system] = "not run" if beyond else f"over {PATIENCE:g}"
                 else:
-                    cells[system] = f"{found[1][0]:.4f}"
-                    cells[f"{system} off"] = f"{found[1][1]:.4f}"
-    print(f"\nseconds on one core, h = {BANDWIDTH}, at (1, 1e-6) here; both peers are not private")
-    print(f"{'fit':24}" + "".join(f"{system:>14}" for system in SYSTEMS))
+                    cells[system] = found[1]
+    shown_fits(fits, versions)
+    shown_evaluations(evaluations, versions)
+    notes(
+        """Here evaluation grows with the points asked, not with the rows. A fit has to calibrate and to tabulate
+        features, however few rows there are: on few rows the peers' fits are faster.""",
+        "scikit-learn is at its default tolerances (rtol = atol = 0); a looser rtol would be faster.",
+    )
+
+
+def shown_fits(fits: dict[int, dict[str, float]], versions: dict[str, str]) -> None:
+    print(
+        f"\nSeconds on one core, h = {short(BANDWIDTH, 2)}, (1, 1e-6), range −3 to 9; the peers are not private. Here "
+        f"the best of 3, peers once; a step over {PATIENCE:g} s is stopped, and what is larger is not run.\n"
+    )
+    table("fit", "here", *(f"{peer} {number} {CALLED[peer]}" for peer, number in versions.items()))
     for fitted, fit in fits.items():
-        print(f"{power(fitted):24}" + "".join(f"{fit.get(system, 'stopped'):>14}" for system in SYSTEMS))
-    print(f"\n{'fitted':9}{'evaluated':15}" + "".join(f"{system:>14}{'×':>9}{'rms error':>11}" for system in SYSTEMS))
+        line(power(fitted), *(decimal(fit[name], 3) if name in fit else "stopped" for name in ("here", *versions)))
+
+
+def shown_evaluations(evaluations: dict[tuple[int, int], dict[str, Evaluated]], versions: dict[str, str]) -> None:
+    """Seconds, how many times ours they are, and how far from the truth; both peers estimate the same."""
+    print()
+    beside = [title for peer in versions for title in (peer, "×")]
+    table("fitted", "evaluated", "here", *beside, "rms error here", "peers")
     for (fitted, evaluated), cells in evaluations.items():
-        line = f"{power(fitted):9}{power(evaluated):15}"
-        for system in SYSTEMS:
-            done = f"{system} off" in cells
-            ratio = f"{float(cells[system]) / float(cells['here']):,.0f}" if done else ""
-            line += f"{cells[system]:>14}{ratio:>9}{cells.get(f'{system} off', ''):>11}"
-        print(line, flush=True)
+        done = {system: cell for system, cell in cells.items() if not isinstance(cell, str)}
+        spent = {system: cell if isinstance(cell, str) else short(cell[0]) for system, cell in cells.items()}
+        row: list[str | None] = [power(fitted), power(evaluated), spent["here"]]
+        for peer in versions:
+            both = peer in done and "here" in done
+            row += [spent[peer], f"{done[peer][0] / done['here'][0]:,.0f}" if both else None]
+        theirs = dict.fromkeys(decimal(done[peer][1], 4) for peer in versions if peer in done)
+        line(*row, decimal(done["here"][1], 4) if "here" in done else None, ", ".join(theirs) or None)
 
 
 def power(count: int) -> str:
@@ -208,7 +267,7 @@ def power(count: int) -> str:
 
 def main() -> None:
     peers.one_core()
-    print(f"load {os.getloadavg()[0]:.1f} at the start")
+    section("Densities", "density", f"{ABOUT}. On one of {machine()}.")
     noise()
     times()
 

@@ -29,6 +29,7 @@ from typing import Any
 
 import peers
 import sql
+from report import line, notes, section, table, verdict
 from sql import DELTA, EPSILON, GROUPS, HIGH, LOW, MAX_GROUPS, MAX_ROWS, SQL, Answer
 
 REPEAT, PATIENCE = 3, 120.0
@@ -48,7 +49,10 @@ SELECT group_key, SUM(n) AS n, SUM(s) AS s, SUM(s) / SUM(n) AS m FROM (
 ) AS chosen WHERE place <= {MAX_GROUPS} GROUP BY group_key
 """
 """So many random rows of each person in a group, then so many random groups of each: one text for all engines."""
+FASTER, SLOWER = 10.0, 1.5
+"""Goals: times as fast as Tumult on the same Spark, and times as slow as the bounds by hand."""
 Ask = Callable[[str], list[Any]]
+Found = dict[str, dict[str, Any]]
 
 
 # --- engines: each gives a function that runs a text ---------------------------------------------------------
@@ -253,16 +257,16 @@ PARTS = list(dict.fromkeys(system.part for system in SYSTEMS.values()))
 # --- PostgreSQL ---------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def server(rows: int) -> Iterator[tuple[str, int] | None]:
-    """The URL and the process of a server with the table in it; nothing, and said so, where PostgreSQL is missing."""
+def postgres_programs() -> Path | None:
+    """The folder of the newest PostgreSQL, if there is one."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda path: int(path.parts[-3]))
     control = versions[-1] if versions else shutil.which("pg_ctl")
-    if control is None:
-        print("PostgreSQL is missing: install Debian's `postgresql`", flush=True)
-        yield None
-        return
-    programs = Path(control).resolve().parent
+    return Path(control).resolve().parent if control else None
+
+
+@contextlib.contextmanager
+def server(programs: Path, rows: int) -> Iterator[tuple[str, int]]:
+    """The URL and the process of a server with the table in it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -339,13 +343,12 @@ def held(roots: list[int]) -> float | None:
     return (own + shared) / 1024
 
 
-def fresh(name: str, rows: int, serving: tuple[str, int] | None, scratch: str) -> dict[str, Any] | None:
-    """What a fresh process of the system measures; nothing, and said so, when it is missing or fails."""
+def fresh(name: str, rows: int, serving: tuple[str, int] | None, scratch: str) -> dict[str, Any] | str:
+    """What a fresh process of the system measures, or why nothing is."""
     system = SYSTEMS[name]
     title = f"{system.printed} on {ENGINES[system.engine].printed}"
     if system.peer and not (peers.HOME / system.peer / ".ready").exists():
-        print(f"{title} is missing: run `python bench/peers.py` to install it", flush=True)
-        return None
+        return f"{title} is missing: `python bench/peers.py` installs it."
     python = str(peers.interpreter(system.peer) if system.peer else sys.executable)
     known = settings(scratch, python) | {"BENCH_SCRATCH": scratch}
     known |= {"BENCH_POSTGRES": serving[0]} if serving else {}
@@ -368,57 +371,114 @@ def fresh(name: str, rows: int, serving: tuple[str, int] | None, scratch: str) -
     watcher.join()
     if process.returncode:
         lines = said.read_text(errors="replace").strip().splitlines() or ["it says nothing"]
-        told = [line for line in lines if "Caused by" in line or "Error" in line or "Exception" in line]
-        print(f"{title} failed: {(told or lines)[-1].strip()}", flush=True)  # Java ends with where, not with what
-        return None
+        causes = [one for one in lines if "Caused by" in one or "Error" in one or "Exception" in one]
+        print(f"{title}: {(causes or lines)[-1].strip()}", file=sys.stderr, flush=True)  # Java ends with where
+        return f"{title} failed, and is left out."
     return json.loads(out.splitlines()[-1]) | {"peak": most[0] if most else None}
 
 
 # --- table --------------------------------------------------------------------------------------------------
 
 
-def measured(parts: list[str], rows: int) -> dict[str, dict[str, Any]]:
-    """What every system of these parts measures, and the one that says the truth."""
-    found: dict[str, dict[str, Any]] = {}
+def measured(parts: list[str], rows: int) -> tuple[Found, list[str]]:
+    """What every system of these parts measures, the one that says the truth first; and what is left out."""
+    found: Found = {}
+    missing: list[str] = []
+    programs = postgres_programs()
     for part in parts if "duckdb" in parts else ["truth", *parts]:
         names = [name for name in SYSTEMS if SYSTEMS[name].part == part] or ["duckdb-plain"]
-        with server(rows) if part == "postgres" else contextlib.nullcontext() as serving:
-            if part == "postgres" and serving is None:
-                continue
+        if part == "postgres" and programs is None:
+            missing.append("PostgreSQL is missing: Debian's `postgresql` has it.")
+            continue
+        with server(programs, rows) if part == "postgres" else contextlib.nullcontext() as serving:
             for name in names:
                 with tempfile.TemporaryDirectory(prefix="bench-engines-", ignore_cleanup_errors=True) as scratch:
                     row = fresh(name, rows, serving, scratch)
-                if row:
-                    found[name] = row
-                    print(f"{name}: {row['cold']:.1f} s, then {row['warm']:.1f} s", file=sys.stderr, flush=True)
-    return found
+                if isinstance(row, str):
+                    missing.append(row)
+                    continue
+                found[name] = row
+                print(f"{name}: {row['cold']:.1f} s, then {row['warm']:.1f} s", file=sys.stderr, flush=True)
+    truth = found.get("duckdb-plain")
+    for row in found.values():
+        row["error"] = sql.errors(row, truth)[0] if truth else None
+    return found, missing
+
+
+def heading(rows: int) -> None:
+    if rows < sql.LARGE:
+        print(
+            f"### A tenth of the rows\n`python bench/engines.py --tenth` · The same over {rows:,} rows.\n", flush=True
+        )
+        return
+    about = f"""The question of [SQL](#sql) over {rows:,} rows on every engine, beside the same bounds written by hand
+    in SQL (two windows over random rows and groups, no noise) and beside Tumult Analytics {sql.version("tumult")} on
+    the same Spark: as one writes it, and with its bounded rows cached for both of its questions. Spark is local, on two
+    cores with {MEMORY} GB. First: from the start of the process, the JVM's included; warm: the best of {REPEAT}."""
+    section("Engines", "engines", about)
+
+
+def told(found: Found, missing: list[str], rows: int) -> None:
+    """The table, which goals are met, and remarks."""
+    peer = found.get("tumult")
+    columns = ("first, s", "warm, s", "÷ by hand", *["Tumult ÷ this"] * bool(peer), "error COUNT", "peak, MB")
+    table("system", "engine", *columns)
+    for name, row in found.items():
+        system = SYSTEMS[name]
+        times = [sql.seconds(row[key]) for key in ("cold", "warm")]
+        hand = found.get(f"{system.engine}-hand")
+        ratios = [f"{row['warm'] / hand['warm']:.2f}" if hand else None]
+        ratios += [f"{peer['warm'] / row['warm']:.1f}"] if peer else []
+        off = None if row["error"] is None else sql.percent(row["error"])
+        peak = None if row["peak"] is None else f"{row['peak']:.0f}"
+        line(system.printed, ENGINES[system.engine].printed, *times, *ratios, off, peak)
+    if rows == sql.LARGE:
+        verdict(goals(found))
+    if said := [*remarks(found), *missing]:
+        notes(*said)
+
+
+def faster(found: Found, peer: str) -> float | None:
+    """How many times as fast as a peer discreet is, on the same Spark."""
+    both = [found[name]["warm"] for name in (peer, "spark-3-discreet") if name in found]
+    return both[0] / both[1] if len(both) == 2 else None
+
+
+def goals(found: Found) -> dict[str, bool]:
+    met = {}
+    if ratio := faster(found, "tumult"):
+        met[f"{FASTER:g} times as fast as Tumult on the same Spark ({ratio:.1f} times)"] = ratio >= FASTER
+    pairs = [(found.get(f"{engine}-discreet"), found.get(f"{engine}-hand")) for engine in ENGINES]
+    if slower := [ours["warm"] / hand["warm"] for ours, hand in pairs if ours and hand]:
+        span = f"{min(slower):.2f} to {max(slower):.2f} times"
+        met[f"at most {SLOWER:g} times the bounds by hand ({span})"] = max(slower) <= SLOWER
+    return met
+
+
+def remarks(found: Found) -> list[str]:
+    said = []
+    if ratio := faster(found, "tumult-cached"):
+        said.append(f"discreet is {ratio:.1f} times as fast as Tumult with its bounded rows cached, on the same Spark.")
+    if ratio := faster(found, "pipelinedp"):
+        peer = f"PipelineDP {sql.version('pipelinedp')}"
+        said.append(f"discreet is {ratio:.0f} times as fast as {peer}, on the same Spark.")
+    if peers.ARM and "tumult" in found:
+        said.append("On this processor (ARM) Tumult runs with Debian's builds of its C libraries.")
+    if peers.ARM and "pipelinedp" in found:
+        said.append("PipelineDP's noise in C++ has no build for this processor: here it is numpy's, of the same scale.")
+    if "postgres-discreet" in found and (programs := postgres_programs()):
+        printed = subprocess.run([programs / "pg_ctl", "--version"], capture_output=True, text=True).stdout
+        version = printed.partition("(PostgreSQL) ")[2].partition(".")[0]
+        said.append(f"PostgreSQL {version} has its table loaded, vacuumed and analyzed before the clock starts.")
+    return said
 
 
 def main(words: list[str]) -> None:
     rows = sql.MIDDLE if "--tenth" in words else sql.LARGE
     if not sql.place(rows).exists():
         subprocess.run([sys.executable, sql.__file__, "data", str(rows)], check=True)
-    print(
-        f"{rows:,} rows; ε = {EPSILON:g}, δ = {DELTA:g}, at most {MAX_GROUPS} groups of a person and {MAX_ROWS} rows "
-        f"in each; {os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}); warm: best of {REPEAT}\n",
-        flush=True,
-    )
-    found = measured([word for word in words if word in PARTS] or PARTS, rows)
-    truth, peer = found["duckdb-plain"], found.get("tumult")
-    columns = ("first, s", "warm, s", "÷ by hand", "Tumult ÷ this", "error COUNT", "peak, MB")
-    print()
-    sql.table("system", "engine", *columns)
-    for name, row in found.items():
-        system = SYSTEMS[name]
-        hand = found.get(f"{system.engine}-hand")
-        ratio = f"{row['warm'] / hand['warm']:.2f}" if hand else None
-        times = f"{peer['warm'] / row['warm']:.1f}" if peer else None
-        taken = [sql.seconds(row[key]) for key in ("cold", "warm")]
-        peak = None if row["peak"] is None else f"{row['peak']:.0f}"
-        off = sql.errors(row, truth)[0]
-        sql.line(system.printed, ENGINES[system.engine].printed, *taken, ratio, times, off, peak)
-    if peers.ARM and "pipelinedp" in found:
-        print("\nPipelineDP's noise in C++ has no build for this processor: here it is numpy's, of the same scale.")
+    heading(rows)
+    told(*measured([word for word in words if word in PARTS] or PARTS, rows), rows)
 
 
 if __name__ == "__main__":

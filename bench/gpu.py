@@ -1,8 +1,8 @@
 """Clipped gradients of a linear model on a GPU: one fused pass here, beside reading the rows, two products, vmap(grad).
 
-`python bench/gpu.py` needs torch with CUDA, and Triton; without them it says so and stops. All of a table is measured
-in one run, on the same rows: 40 million of 128 normal numbers, or as many as fill a fifth of the GPU's memory.
-"Reading" is the faster of torch's sum and maximum of the whole matrix. The products are X·w and Xᵀ·v in the type of X:
+`python bench/gpu.py` needs torch with CUDA, and Triton; without them it says so and ends with status 2. All of a table
+is measured in one run, on the same rows: 40 million of 128 normal numbers, or as many as fill a fifth of the memory.
+"Reading" is the fastest of torch's reductions of the whole matrix. The products are X·w and Xᵀ·v in the type of X:
 they clip nothing, and their sums depend on the order. `vmap(grad)` is what training with clipped gradients does
 elsewhere: the gradient of each example, its norm, the clip, the sum. A step is what a training loop waits for: weights
 up, the pass, integers down, exact Gaussian noise on the host, new weights.
@@ -11,17 +11,23 @@ up, the pass, integers down, exact Gaussian noise on the host, new weights.
 from __future__ import annotations
 
 import importlib
+import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from report import line, notes, section, table, verdict
 
 COLUMNS, ROWS, STEPS, EXAMPLES = 128, 40_000_000, 100, (200_000, 4_000_000)
 OPTIONS: dict[str, Any] = {"loss": "logistic", "clip": 1, "feature_norm": 8}
 GOAL = {"float32": 0.80, "bfloat16": 0.70}
+"""The share of the speed of reading, for each type."""
+SECONDS, FASTER = 0.8, 35
+"""Goals for all steps, and beside vmap(grad)."""
 WIDTHS = (8, 32, 100, 104, 128, 256, 512, 1024)
+FEW = (0, 1, 1000, 100_000, 1_000_000)
 HARD = 1_000_000
 
 
@@ -62,7 +68,7 @@ def data(rows: int, columns: int, dtype: str) -> tuple[Any, Any]:
 
 
 def reading(x: Any) -> float:
-    """Milliseconds to read the matrix, by torch's faster reduction."""
+    """Milliseconds to read the matrix, by torch's fastest reduction."""
     import torch
 
     raw = x.view(torch.int32)
@@ -109,38 +115,55 @@ def steps(fast: Any, count: int = STEPS) -> float:
     return min(spent)
 
 
-def passes(rows: int) -> None:
+def fit(x: Any, y: Any, rows: int) -> float | None:
+    """Seconds for as many steps of the estimator, the better of two; None without scikit-learn, which it needs."""
+    try:
+        from discreet.learn import LogisticRegression
+    except ImportError:
+        return None
+    settings: dict[str, Any] = {"epsilon": 1, "delta": 1e-12, "classes": [0, 1], "n_samples": rows}
+    model = LogisticRegression(**settings, feature_norm=OPTIONS["feature_norm"], clip=OPTIONS["clip"], steps=STEPS)
+    spent = []
+    for _ in range(2):
+        start = time.perf_counter()
+        model.fit(x, y)
+        spent.append(time.perf_counter() - start)
+    return min(spent)
+
+
+def measured(dtype: str, rows: int) -> tuple[dict[str, str | None], dict[str, bool]]:
+    """The cells of a column, by what was measured, and which goals are met."""
     import torch
 
     from discreet.queries.fused import FusedPass
 
-    few, many = EXAMPLES
-    print(
-        f"{rows:,} × {COLUMNS}, logistic loss; goals: 80% of reading in float32, 70% in bfloat16; 100 steps in 0.8 s;"
-    )
-    print(f"35 times vmap(grad), which is given batches of {few:,} and of {many:,}")
-    print(
-        "           reading        fused pass                           X·w, Xᵀ·v      vmap(grad), Mrows/s        100"
-    )
-    print(
-        "type       ms     TB/s    ms     TB/s   of reading  Grows/s    ms     ÷       few    ÷    many    ÷      steps"
-    )
-    for dtype in ("float32", "bfloat16"):
-        x, y = data(rows, COLUMNS, dtype)
-        w = torch.randn(COLUMNS, device="cuda") / COLUMNS**0.5
-        fast = FusedPass(x, y, **OPTIONS)
-        fast.sums(w.cpu().numpy(), 0.1)
-        size = x.numel() * x.element_size() / 1e9
-        read, here, plain = reading(x), milliseconds(fast._graph.replay), products(x, w)
-        slow = [per_example(x, y, w, batch) / 1e6 for batch in EXAMPLES]
-        beside = " ".join(f"{each:7.0f} {rows / here / each / 1e3:4.0f}×" for each in slow)
-        print(
-            f"{dtype:9} {read:6.3f} {size / read:6.2f} {here:8.3f} {size / here:6.2f} {read / here:9.0%} "
-            f"{rows / here / 1e6:10.2f} {plain:8.2f} {plain / here:4.1f}× {beside} {steps(fast):8.3f} s",
-            flush=True,
-        )
-        exact(x, y, w.cpu().numpy())
-        del x, y, fast
+    x, y = data(rows, COLUMNS, dtype)
+    w = torch.randn(COLUMNS, device="cuda") / COLUMNS**0.5
+    fast = FusedPass(x, y, **OPTIONS)
+    fast.sums(w.cpu().numpy(), 0.1)
+    size = x.numel() * x.element_size() / 1e9
+    read, here, plain = reading(x), milliseconds(fast._graph.replay), products(x, w)
+    slow = {batch: per_example(x, y, w, batch) for batch in EXAMPLES}
+    times = {batch: rows / here * 1e3 / each for batch, each in slow.items()}
+    loop, whole, share = steps(fast), fit(x, y, rows), read / here
+    exact(x, y, w.cpu().numpy())
+    speed = f"{here:.2f} ms, {size / here:.2f} TB/s, {share:.0%} of reading, {rows / here / 1e6:.1f} billion rows/s"
+    cells: dict[str, str | None] = {
+        "reading X once": f"{read:.2f} ms, {size / read:.2f} TB/s",
+        "one clipped gradient, exact integer sum": speed,
+        "plain, not private: X·w and Xᵀ·v": f"{plain:.2f} ms ({plain / here:.1f} ×)",
+    }
+    for batch, each in slow.items():
+        cells[f"`vmap(grad)`, batches of {batch:,}"] = f"{each / 1e9:.2f} billion rows/s ({times[batch]:.0f} ×)"
+    cells[f"{STEPS} steps, noise and round trips included"] = f"{loop:.2f} s"
+    cells[f"`LogisticRegression(…).fit`, {STEPS} steps"] = None if whole is None else f"{whole:.2f} s"
+    met = {
+        f"{GOAL[dtype]:.0%} of reading in {dtype} ({share:.0%})": share >= GOAL[dtype],
+        f"{STEPS} steps in {SECONDS} s, {dtype} ({loop:.2f} s)": loop <= SECONDS,
+    }
+    for batch, ratio in times.items():
+        met[f"{FASTER} × `vmap(grad)` in batches of {batch:,}, {dtype} ({ratio:.0f} ×)"] = ratio >= FASTER
+    return cells, met
 
 
 def exact(x: Any, y: Any, w: Any) -> None:
@@ -159,7 +182,6 @@ def exact(x: Any, y: Any, w: Any) -> None:
     mixed = sums(x[order], y[order])
     assert np.array_equal(moved - every, sums(one_x, one_y)), "a row put first changed another row's integers"
     assert np.array_equal(mixed, every), "the sum depends on the order"
-    print(f"{'':9} exact: a row put first adds its {len(every)} integers and no more; a permutation changes nothing")
 
 
 def hard(dtype: str, seed: int, columns: int) -> Any:
@@ -200,24 +222,30 @@ def longest(dtype: str, seed: int, columns: int = COLUMNS) -> float:
 
 
 def widths(rows: int) -> None:
-    """Other numbers of columns, at the same number of bytes; and few rows."""
+    """Other numbers of columns, at the same number of bytes."""
     from discreet.queries.fused import FusedPass
 
-    print(f"\nother widths, about {rows * 128 * 4 / 1e9:.0f} GB each, rows no multiple of a tile")
-    print("columns    float32: TB/s   of reading   Grows/s      bfloat16: TB/s   of reading   Grows/s")
+    print(f"\nOther widths, about {rows * 128 * 4 / 1e9:.0f} GB each, rows no multiple of a tile:\n")
+    table("columns", *(f"{dtype}, {what}" for dtype in GOAL for what in ("TB/s", "of reading", "billion rows/s")))
     for columns in WIDTHS:
-        line = f"{columns:7}"
+        cells = []
         for dtype, size in (("float32", 4), ("bfloat16", 2)):
             x, y = data(rows * 128 * 4 // (columns * size) - 13, columns, dtype)
             fast = FusedPass(x, y, **OPTIONS)
             fast.sums(np.ones(columns) / columns, 0.1)
             here, read = milliseconds(fast._graph.replay), reading(x)
             gigabytes = x.numel() * size / 1e9
-            line += f" {gigabytes / here:15.2f} {read / here:12.0%} {len(x) / here / 1e6:9.2f}    "
+            cells += [f"{gigabytes / here:.2f}", f"{read / here:.0%}", f"{len(x) / here / 1e6:.2f}"]
             del x, y, fast
-        print(line, flush=True)
-    print("\nfew rows, × 128 float32: microseconds for one call of sums, round trip included")
-    for few in (0, 1, 1000, 100_000, 1_000_000):
+        line(columns, *cells)
+
+
+def few_rows() -> None:
+    from discreet.queries.fused import FusedPass
+
+    print(f"\nFew rows × {COLUMNS} in float32, one call with its round trip:\n")
+    table("rows", "µs")
+    for few in FEW:
         x, y = data(few, COLUMNS, "float32")
         fast, w = FusedPass(x, y, **OPTIONS), np.ones(COLUMNS) / COLUMNS
         spent = []
@@ -225,29 +253,43 @@ def widths(rows: int) -> None:
             start = time.perf_counter()
             fast.sums(w, 0.1)
             spent.append(time.perf_counter() - start)
-        print(f"{few:9,} rows {sorted(spent)[100] * 1e6:8.0f}", flush=True)
+        line(f"{few:,}", f"{sorted(spent)[100] * 1e6:.0f}")
 
 
 def main() -> None:
-    lack = missing()
-    if lack:
-        print(f"{lack}: nothing is measured. This benchmark needs a GPU with CUDA, torch and Triton.")
-        return
+    if lack := missing():
+        print(f"{lack}: nothing is measured. This needs a GPU with CUDA, torch and Triton.", file=sys.stderr)
+        sys.exit(2)
     import torch
     import triton
 
     from discreet.queries.fused import BITS, cut_at
 
     card = torch.cuda.get_device_properties(0)
-    rows = min(ROWS, card.total_memory // 5 // (COLUMNS * 4))
-    print(f"{card.name}, torch {torch.__version__}, Triton {triton.__version__}; medians of 9 by the device's clock")
-    passes(rows)
-    found = [longest(dtype, seed) for dtype in GOAL for seed in range(4)]
-    print(
-        f"\n{len(found) * HARD:,} hard rows (equal numbers, tiny, huge, at the feature norm; slopes to 1e38): the "
-        f"longest is {max(found):.7f} clips; rows are cut at {cut_at(COLUMNS) / 2**BITS:.7f}"
+    section(
+        "Learning on a GPU",
+        "gpu",
+        f"""One {card.name}, torch {torch.__version__}, Triton {triton.__version__}; medians of 9 by the device's clock.
+        Reading is by the fastest of torch's reductions; (×): how much longer than the clipped gradient.""",
     )
+    rows = min(ROWS, card.total_memory // 5 // (COLUMNS * 4))
+    columns, met = zip(*(measured(dtype, rows) for dtype in GOAL), strict=True)
+    table(f"{rows:,} × {COLUMNS}, logistic loss", *GOAL)
+    for what in columns[0]:
+        line(what, *(cells[what] for cells in columns))
     widths(rows // 8)
+    few_rows()
+    verdict(met[0] | met[1])
+    lengths = [longest(dtype, seed) for dtype in GOAL for seed in range(4)]
+    notes(
+        f"""A row put first adds its own {COLUMNS + 1} integers and no more, and a permutation changes nothing: checked
+        on all {rows:,} rows.""",
+        f"""Of {len(lengths) * HARD:,} hard rows (equal numbers, tiny, huge, at the feature norm; slopes to 1e38) the
+        longest is {max(lengths):.7f} clips; rows are cut at {cut_at(COLUMNS) / 2**BITS:.7f} so that no rounding can
+        carry one past the clip.""",
+        """The products clip nothing, and their sums depend on the order. `vmap(grad)` is what training with clipped
+        gradients does elsewhere: the gradient of each example, its norm, the clip, the sum.""",
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What grows with what: time and memory of the group-by question of sql.py, by rows, people and groups.
+"""What grows with what: processor time and memory of the group-by question of sql.py, by rows, people and groups.
 
 `python bench/growth.py` measures up to 10^7 rows and fits a cost model; `--all` makes 10^8 rows too, which takes
 minutes and 1.5 GB of disk, and says how well the model predicts them. Every point is measured in a fresh process, with
@@ -9,19 +9,19 @@ once, a file at a time, into $BENCH_DATA (default: data beside the peers).
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sql import DATA, DELTA, EPSILON, HIGH, LOW, MAX_GROUPS, MAX_ROWS, SQL, line, peak, seconds, table
+from report import line, notes, table
+from sql import DATA, DELTA, EPSILON, HIGH, LOW, MAX_GROUPS, MAX_ROWS, SQL, peak, seconds
 
 FILE = 1_000_000
 """Rows in one file."""
@@ -31,6 +31,11 @@ KEYS = 10_000
 """So many values of one key may be declared; groups beyond them need a second key."""
 REPEAT, PATIENCE = 3, 60.0
 """Time is the best of so many answers, none of them begun after so many seconds."""
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+Point = dict[str, Any]
+"""A size, what it has, and what was measured."""
+Model = dict[str, float]
+"""What a cost grows with, and how fast."""
 
 
 @dataclass(frozen=True)
@@ -131,13 +136,12 @@ def child(size: Size) -> dict[str, float]:
         db, began, runs = dp.connect(words), time.perf_counter(), []
         with spilled(spill) as most:
             while len(runs) < REPEAT and (not runs or time.perf_counter() - began < PATIENCE):
-                start, used = time.perf_counter(), time.process_time()
+                start = time.process_time()
                 # another name each time, as the same question would be answered from the ledger for free
                 db.sql(asked.replace(" AS n", f" AS n{len(runs)}"), epsilon=EPSILON, delta=DELTA)
-                runs.append((time.perf_counter() - start, time.process_time() - used))
+                runs.append(time.process_time() - start)
         db.close()
-    wall, processor = (min(column) for column in zip(*runs, strict=True))
-    return {"seconds": wall, "cpu": processor, "peak": peak(), "spilled": most[0] / 1e6}
+    return {"cpu": min(runs), "peak": peak(), "spilled": most[0] / 1e6}
 
 
 @contextmanager
@@ -159,78 +163,120 @@ def spilled(folder: Path) -> Iterator[list[int]]:
     watcher.join()
 
 
-def fresh(size: Size) -> dict[str, Any]:
+def fresh(size: Size) -> Point | None:
+    """What a fresh process measures; nothing when it fails."""
+    print(size, file=sys.stderr, flush=True)
     words = [str(part) for part in asdict(size).values()]
     if not size.place.exists():
         subprocess.run([sys.executable, __file__, "data", *words], check=True)
-    done = subprocess.run([sys.executable, __file__, "child", *words], check=True, capture_output=True, text=True)
-    found = {**asdict(size), "pairs": int((size.place / "pairs").read_text())} | json.loads(done.stdout)
-    times = (seconds(found["seconds"]), seconds(found["cpu"]), f"{found['peak']:.0f}", f"{found['spilled']:.0f}")
-    line(*(f"{found[name]:,}" for name in KNOWN), *times)
-    return found
+    done = subprocess.run([sys.executable, __file__, "child", *words], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        return None
+    return asdict(size) | {"pairs": int((size.place / "pairs").read_text())} | json.loads(done.stdout)
 
 
 # --- the model ----------------------------------------------------------------------------------------------
 
-Point = dict[str, Any]
-Model = Callable[[Point], float]
-KNOWN = ("rows", "people", "groups", "pairs", "memory")
 GROWS = {
     "spilled": {"pairs": 1, "memory": -1},
     "peak": {"base": 1, "pairs": 1, "groups": 1},
-    "seconds": {"base": 1, "rows": 1, "pairs": 1, "groups": 1, "spilled": 1},
     "cpu": {"base": 1, "rows": 1, "pairs": 1, "groups": 1, "spilled": 1},
 }
-"""What each cost grows with, and what it falls with."""
-SAID = {"spilled": "MB spilled", "peak": "MB of memory", "seconds": "seconds", "cpu": "processor seconds"}
+"""What each cost grows with, and what it falls with; what is spilled comes first, as time grows with it."""
 
 
 def fitted(what: str, points: list[Point]) -> Model:
-    """A sum of what grows, with the least relative errors on the points that it is for; and print it.
+    """A sum of what grows, with the least relative errors on the points that it is for.
 
     Nothing is spilled as long as all fits, and memory grows up to its limit.
     """
     import numpy as np
     from scipy.optimize import nnls
 
-    def terms(point: Point) -> Any:
-        return np.array([sign * float((point | {"base": 1})[name]) for name, sign in GROWS[what].items()])
-
     points = [p for p in points if p["spilled"] > 0 or what != "spilled"]
     points = [p for p in points if p["spilled"] == 0 or what != "peak"]
-    values = np.array([point[what] for point in points])
-    found, _ = nnls(np.array([terms(point) for point in points]) / values[:, None], np.ones(len(points)))
-    parts = [f"{one * sign:+.3g}·{name}" for one, (name, sign) in zip(found, GROWS[what].items(), strict=True)]
-    print(f"{SAID[what]} ≈ {' '.join(parts).replace('·base', '')}", flush=True)
-
-    def predicted(point: Point) -> float:
-        return max(0.0, float(found @ terms(point)))
-
-    def within(point: Point) -> float:
-        return min(predicted(point), float(found[0]) + point["memory"])
-
-    return within if what == "peak" else predicted
+    terms = [[sign * (p | {"base": 1})[name] / p[what] for name, sign in GROWS[what].items()] for p in points]
+    found = nnls(np.array(terms), np.ones(len(points)))[0] if points else np.zeros(len(GROWS[what]))
+    return {name: sign * float(one) for one, (name, sign) in zip(found, GROWS[what].items(), strict=True)}
 
 
-def compared(points: list[Point], large: list[Point]) -> None:
-    """The models, fitted to `points`, and how far they are off at each point and at larger ones."""
-    print(f"\n### Fitted on up to {max(point['rows'] for point in points):,} rows\n")
-    models = {what: fitted(what, points) for what in GROWS}
-    print("\nPredicted ÷ measured, from the sizes alone:\n")
-    table(*KNOWN, *(SAID[what] for what in models))
-    for point in [*points, *large]:
-        guess = {name: point[name] for name in KNOWN}
-        for what, model in models.items():  # what is spilled comes first: time grows with it
-            guess[what] = model(guess)
-        ratios = [f"{guess[what] / point[what]:.2f}" if point[what] else f"{guess[what]:.0f} : 0" for what in models]
-        line(*(f"{point[name]:,}" for name in KNOWN), *ratios)
+def predicted(models: dict[str, Model], point: Point) -> Point:
+    """What the models make of the sizes of a point, and of nothing else."""
+    guess = {name: point[name] for name in ("rows", "people", "groups", "pairs", "memory")} | {"base": 1}
+    for what, model in models.items():
+        guess[what] = max(0.0, sum(factor * guess[name] for name, factor in model.items()))
+        if what == "peak":
+            guess[what] = min(guess[what], model["base"] + point["memory"])
+    return guess
+
+
+# --- printing -----------------------------------------------------------------------------------------------
+
+
+def heading(words: str) -> None:
+    print(
+        f"### What grows with what\n`python bench/growth.py{words}` · The same question on DuckDB over folders of "
+        f"Parquet, within the memory that is given. Pairs are those of a person and a group; peak is that of the "
+        f"process. CPU seconds, as the machine is shared: the best of {REPEAT}.\n",
+        flush=True,
+    )
+    table("rows", "people", "groups", "pairs", "memory, MB", "CPU s", "peak, MB", "spilled, MB")
+
+
+def row(point: Point) -> None:
+    sizes = [short(point[name]) for name in ("rows", "people", "groups")]
+    used = (seconds(point["cpu"]), f"{point['peak']:.0f}", f"{point['spilled']:.0f}")
+    line(*sizes, f"{point['pairs']:,}", point["memory"], *used)
+
+
+def short(number: int) -> str:
+    """10⁷ for a power of ten."""
+    zeros = len(str(number)) - 1
+    return f"10{str(zeros).translate(RAISED)}" if number == 10**zeros else f"{number:,}"
+
+
+def time_of(amount: float) -> str:
+    unit, size = next(((u, s) for u, s in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)) if amount >= s), ("ns", 1e-9))
+    return f"{amount / size:.3g} {unit}"
+
+
+def size_of(megabytes: float) -> str:
+    return f"{megabytes:,.0f} MB" if megabytes >= 1 else f"{1e6 * megabytes:,.0f} bytes"
+
+
+def told(models: dict[str, Model], rows: int, large: list[Point], failed: list[str]) -> None:
+    """The models, fitted to so many rows at most, how far they are off at larger points, and what failed."""
+    cpu = {name: time_of(factor) for name, factor in models["cpu"].items()}
+    memory = {name: size_of(factor) for name, factor in models["peak"].items()}
+    pairs, limit = size_of(models["spilled"]["pairs"]), f"{-models['spilled']['memory']:.2g}"
+    said = [
+        f"""Fitted to at most {short(rows)} rows: CPU time ≈ {cpu["base"]} + {cpu["rows"]} · rows + {cpu["pairs"]} ·
+        pairs + {cpu["groups"]} · groups + {cpu["spilled"]} · MB spilled.""",
+        f"""Memory ≈ {memory["base"]} + {memory["pairs"]} · pairs + {memory["groups"]} · groups, up to the limit;
+        spilled ≈ {pairs} · pairs − {limit} · the limit.""",
+    ]
+    for point in large:
+        guess = predicted(models, point)
+        off = {what: f"{guess[what] / point[what]:.2f}" if point[what] else "–" for what in models}
+        said.append(
+            f"""At {short(point["rows"])} rows this predicts {off["cpu"]} of the CPU time, {off["peak"]} of the memory
+            and {off["spilled"]} of what is spilled."""
+        )
+    notes(*said, *failed)
 
 
 def main(words: list[str]) -> None:
-    print(f"{os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}); best of {REPEAT}; memory in MB\n")
-    table(*KNOWN, "s", "CPU s", "peak, MB", "spilled, MB")
-    points = [fresh(size) for size in dict.fromkeys([*ROWS, *PEOPLE, *GROUPS, *MEMORY])]
-    compared(points, [fresh(LARGE)] if "--all" in words else [])
+    heading("".join(f" {word}" for word in words))
+    few: list[Point] = []
+    large: list[Point] = []
+    failed: list[str] = []
+    for size in dict.fromkeys([*ROWS, *PEOPLE, *GROUPS, *MEMORY, *[LARGE] * ("--all" in words)]):
+        if point := fresh(size):
+            row(point)
+            (large if size == LARGE else few).append(point)
+        else:
+            failed.append(f"{short(size.rows)} rows in {size.memory} MB failed, and are left out.")
+    told({what: fitted(what, few) for what in GROWS}, max(point["rows"] for point in few), large, failed)
 
 
 if __name__ == "__main__":

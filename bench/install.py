@@ -18,8 +18,12 @@ from pathlib import Path
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
+from report import line, machine, notes, section, table, verdict
+
 ROOT = Path(__file__).resolve().parent.parent
 PROCESSES = 15
+SECONDS, MEGABYTES = 0.5, 150
+"""Goals: the time to import it, and what is downloaded."""
 
 
 def import_seconds(statement: str) -> float:
@@ -66,21 +70,47 @@ def installed(name: str, seen: dict[str, int]) -> dict[str, int]:
     return seen
 
 
-def main() -> None:
-    empty, ours, numpy = (import_seconds(code) for code in ("pass", "import discreet", "import numpy"))
-    print(f"import discreet: {ours:.3f} s (goal < 0.5; an empty interpreter {empty:.3f}, import numpy {numpy:.3f})")
-    on_disk = installed("discreet", {})
-    package = sum(file.stat().st_size for file in (ROOT / "src" / "discreet").rglob("*.py"))
-    on_disk["discreet"] = package  # an editable install lists no source files
+def planned() -> dict[str, int] | None:
+    """The downloads; nothing, and said so, where pip reaches no index."""
     try:
-        sizes = downloads()
-    except (subprocess.CalledProcessError, OSError) as error:
-        sizes = {}
-        print(f"the download could not be planned: {error}")
-    print(f"{'package':20} {'download MB':>12} {'on disk MB':>12}")
-    for name in sorted({*sizes, *on_disk}, key=lambda key: -on_disk.get(key, 0)):
-        print(f"{name:20} {sizes.get(name, 0) / 1e6:12.2f} {on_disk.get(name, 0) / 1e6:12.2f}")
-    print(f"{'all (goal < 150)':20} {sum(sizes.values()) / 1e6:12.2f} {sum(on_disk.values()) / 1e6:12.2f}")
+        return downloads()
+    except (subprocess.CalledProcessError, OSError, ValueError) as error:
+        print(f"the download could not be planned: {error}", file=sys.stderr, flush=True)
+        return None
+
+
+def on_disk() -> int:
+    sizes = installed("discreet", {})
+    package = sum(file.stat().st_size for file in (ROOT / "src" / "discreet").rglob("*.py"))
+    return sum((sizes | {"discreet": package}).values())  # an editable install lists no source files
+
+
+def told(seconds: dict[str, float], sizes: dict[str, int] | None, disk: int) -> None:
+    """What was measured, and which goals are met."""
+    ours, empty, numpy = (seconds[code] for code in ("import discreet", "pass", "import numpy"))
+    table("", "measured")
+    beside = f"an empty interpreter {empty:.2f}, `import numpy` {numpy:.2f}"
+    line(f"`import discreet`, median of {PROCESSES} processes", f"{ours:.2f} s ({beside})")
+    goals = {f"`import discreet` under {SECONDS:g} s": ours < SECONDS}
+    if sizes is None:
+        line("core download", None)
+    else:
+        whole = sum(sizes.values()) / 1e6
+        largest = sorted(sizes.items(), key=lambda item: -item[1])[:4]
+        parts = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in largest)
+        line("core download", f"{whole:.1f} MB, of which {parts}")
+        goals[f"core install under {MEGABYTES} MB downloaded"] = whole < MEGABYTES
+    line("core on disk", f"{disk / 1e6:.1f} MB")
+    verdict(goals)
+    if sizes is None:
+        notes("The download is missing: pip could not plan it.")
+
+
+def main() -> None:
+    about = "The time of the import, and the bytes of the core install as pip would choose it here, without extras."
+    section("Start-up", "install", f"{about} {machine()}.")
+    seconds = {code: import_seconds(code) for code in ("pass", "import discreet", "import numpy")}
+    told(seconds, planned(), on_disk())
 
 
 if __name__ == "__main__":

@@ -14,17 +14,19 @@ import multiprocessing
 import os
 import sqlite3
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urldefrag
 
 import peers
+from report import line, machine, notes, section, table, verdict
 
 SECONDS, REPEAT = 0.5, 3
 """Each rate is the best of so many rounds, each so long."""
@@ -34,6 +36,8 @@ VERIFIED, OPENINGS = 10**4, 15
 MARKS = (10**3, 10**4, 10**5)
 PATIENCE = 60.0
 """Seconds after which whoever has not made all charges is stopped, and what was reached is reported."""
+GROWN = 1.5
+"""The goal for the longest ledgers: times as long to open and to charge as one of `VERIFIED` entries, at most."""
 EPSILON, LIMIT = 1e-6, 1e3
 ASKED = "how many, by benchmark"
 ROW = "x" * 600
@@ -191,18 +195,10 @@ def synced(folder: Path) -> float:
 
 
 def rates(places: Places) -> None:
-    print(f"\n### Charges a second\n\n4 KiB appended to a file and fsynced: {synced(places.folder):,.0f} a second\n")
-    table(
-        "where",
-        "rule",
-        "processes",
-        "bare commits/s",
-        "charges/s",
-        "÷ bare",
-        "releases/s",
-        "÷ bare",
-        "longest charge, ms",
-    )
+    appends = synced(places.folder)
+    print(f"\n### Charges a second\n\n4 KiB appended to a file and fsynced: {appends:,.0f} a second.\n", flush=True)
+    counted = ("bare commits/s", "charges/s", "÷ bare", "releases/s", "÷ bare", "longest charge, ms")
+    table("where", "rule", "processes", *counted)
     cases = [("basic", 1), ("best", 1), ("basic", PROCESSES)]
     for kind in (*places.durable, ":memory:"):
         for rule, processes in cases if kind != ":memory:" else cases[:2]:
@@ -210,16 +206,18 @@ def rates(places: Places) -> None:
             work = {} if kind == ":memory:" else {"commit": places.new(kind)}
             work |= {"charge": ledger, "release": ledger}
             made = rate(work, rule, processes)
-            charges, releases = made["charge"].each_second, made["release"].each_second
             bare = made["commit"].each_second if "commit" in made else None
-            shown = [
-                f"{charges:,.0f}",
-                bare and f"{charges / bare:.2f}",
-                f"{releases:,.0f}",
-                bare and f"{releases / bare:.2f}",
-            ]
-            longest = f"{1000 * made['charge'].longest:.0f}"
-            line(kind, rule, processes, bare and f"{bare:,.0f}", *shown, longest)
+            shown = [bare and f"{bare:,.0f}"]
+            for each in (made["charge"].each_second, made["release"].each_second):
+                shown += [f"{each:,.0f}", bare and f"{each / bare:.2f}"]
+            line(kind, rule, processes, *shown, f"{1000 * made['charge'].longest:.0f}")
+    notes(
+        """A charge reads the head, the terms and the last entry, checks their hashes, and appends one row, durable when
+        it returns. A release is two such commits and a draw. Charges wait for each other by design; bare commits in
+        PostgreSQL share their flushes.""",
+        f"A flush takes {1000 / appends:.2f} ms here. Where it takes longer, the ratios rise.",
+        *[f"PostgreSQL is missing: it takes part where ${VARIABLE} names a database."] * (not places.url),
+    )
 
 
 # --- long ledgers -----------------------------------------------------------------------------------------
@@ -298,18 +296,27 @@ def walked(place: Place) -> float:
 
 
 def long_ledgers(places: Places) -> None:
-    print(f"\n### Long ledgers\n\nmedians of {OPENINGS} openings, the sizes in turn\n")
+    from discreet.ledger.opening import LOOKED_AT
+
+    print(f"\n### Long ledgers\n\nMedians of {OPENINGS} openings, the sizes in turn.\n", flush=True)
     rules = {"basic": SIZES, "best": (VERIFIED,)}
     ledgers = {(p.kind, rule, n): p for rule, sizes in rules.items() for n in sizes for p in prepared(places, rule, n)}
     times = [{case: reopened(place) for case, place in ledgers.items()} for _ in range(OPENINGS)]
     table("where", "rule", "entries", "open, ms", "charge, ms", f"÷ {VERIFIED:,} entries", "verify, µs an entry")
+    longest: dict[str, float] = {}
     for kind in places.durable:
         for rule, sizes in rules.items():
             both = {n: [1000 * statistics.median(t[kind, rule, n][i] for t in times) for i in (0, 1)] for n in sizes}
             for size, (to_open, to_charge) in both.items():
                 verify = f"{1e6 * walked(ledgers[kind, rule, size]):.0f}" if size == VERIFIED else None
-                grown = f"{(to_open + to_charge) / sum(both[VERIFIED]):.2f}"
-                line(kind, rule, f"{size:,}", f"{to_open:.1f}", f"{to_charge:.1f}", grown, verify)
+                grown = (to_open + to_charge) / sum(both[VERIFIED])
+                line(kind, rule, f"{size:,}", f"{to_open:.1f}", f"{to_charge:.1f}", f"{grown:.2f}", verify)
+                if size == max(SIZES):
+                    longest[kind] = grown
+    goal = f"{max(SIZES):,} entries take at most {GROWN:g} times as long to open and charge as {VERIFIED:,}"
+    seen = ", ".join(f"{kind} {grown:.2f} times" for kind, grown in longest.items())
+    verdict({f"{goal} ({seen})": max(longest.values()) <= GROWN})
+    notes(f"The last {LOOKED_AT} entries are checked at every opening; a shorter ledger has fewer to check.")
 
 
 # --- against the peers ------------------------------------------------------------------------------------
@@ -336,7 +343,7 @@ def opendp() -> Iterator[dict[str, Any]]:
     noisy = dp.m.make_laplace(*space, scale=1 / EPSILON)
     odometer = dp.c.make_fully_adaptive_composition(*space, dp.max_divergence())
     limited = dp.c.make_privacy_filter(odometer, d_in=1, d_out=LIMIT)(17)
-    yield from timed("OpenDP, privacy filter", lambda: limited(noisy))
+    yield from timed(f"OpenDP {version('opendp')}, privacy filter", lambda: limited(noisy))
     costs = [noisy.map(1)] * MARKS[-1]
     named = dp.c.make_adaptive_composition(*space, dp.max_divergence(), d_in=1, d_mids=costs)(17)
     yield from timed("OpenDP, costs named in advance", lambda: named(noisy))
@@ -346,7 +353,7 @@ def diffprivlib() -> Iterator[dict[str, Any]]:
     from diffprivlib import BudgetAccountant
 
     accountant = BudgetAccountant(epsilon=LIMIT, delta=0)
-    yield from timed("diffprivlib, BudgetAccountant", lambda: accountant.spend(EPSILON, 0))
+    yield from timed(f"diffprivlib {version('diffprivlib')}, BudgetAccountant", lambda: accountant.spend(EPSILON, 0))
 
 
 PEERS = {"opendp": opendp, "diffprivlib": diffprivlib}
@@ -357,55 +364,79 @@ def ours(places: Places) -> Iterator[dict[str, Any]]:
         yield from timed(f"discreet, {kind}", step("charge", places.new(kind), "basic"))
 
 
+def measured(peer: str) -> list[dict[str, Any]] | str:
+    """What a peer measures, or why nothing is."""
+    if not (peers.HOME / peer / ".ready").exists():
+        return f"{peer} is missing: `python bench/peers.py` installs it."
+    try:
+        return peers.measure(__file__, peer)
+    except subprocess.CalledProcessError:
+        return f"{peer} failed, and is left out."
+
+
 def against_peers(places: Places) -> None:
-    print("\n### Against the peers\n")
     rows = list(ours(places))
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as cores:  # one for each: both may need all their patience
-        rows += [row for part in cores.map(partial(peers.measure, __file__), PEERS) for row in part]
+        found = list(cores.map(measured, PEERS))
+    rows += [row for part in found if not isinstance(part, str) for row in part]
+    compared(rows, [part for part in found if isinstance(part, str)])
+
+
+def compared(rows: list[dict[str, Any]], missing: list[str]) -> None:
+    """Who made how many charges in how many seconds, ours in memory first; and who did not."""
     counts: dict[str, dict[int, float]] = {}
     for row in rows:
         counts.setdefault(row["system"], {})[row["count"]] = row["seconds"]
-    table(
-        "budget kept by", "survives the process", *(f"{mark:,} charges" for mark in MARKS), f"in {PATIENCE:g} s at most"
-    )
     base = next(iter(counts.values()))
+    print(
+        f"\n### Against the peers\n\nPeers keep the budget in the memory of one process. Whoever is not done after "
+        f"{PATIENCE:g} s is stopped; × is the time beside that of {next(iter(counts))}.\n"
+    )
+    marks = [f"{mark:,} charges" for mark in MARKS]
+    table("budget kept by", "survives the process", *marks, f"in {PATIENCE:g} s at most")
     for system, seconds in counts.items():
         spans = [f"{seconds[m]:.2f} s" if m in seconds else f"over {PATIENCE:g} s" for m in MARKS]
         ratios = [f", {seconds[m] / base[m]:.2f} ×" if m in seconds and m in base else "" for m in MARKS]
         last, end = max(seconds.items())
-        reached = f"{last:,}, {1e6 * end / last:,.0f} µs each"
+        survives = "yes" if "SQLite file" in system else "no"
         line(
-            system, "yes" if "SQLite file" in system else "no", *map("".join, zip(spans, ratios, strict=True)), reached
+            system,
+            survives,
+            *map("".join, zip(spans, ratios, strict=True)),
+            f"{last:,}, {1e6 * end / last:,.0f} µs each",
         )
-    print(f"\n× is the time of {next(iter(counts))}; what does not survive is kept in the memory of one process")
+    notes(
+        """OpenDP's filter (`make_privacy_filter` over `make_fully_adaptive_composition`) and diffprivlib add up
+        everything again at each charge, so their cost for each charge grows with the number made.""",
+        """OpenDP's `make_adaptive_composition` needs every cost before the first question, so it cannot guard an
+        adaptive session; making its list is not timed. An OpenDP charge includes a Laplace draw; ours here does
+        not.""",
+        *missing,
+    )
 
 
-# --- printing ---------------------------------------------------------------------------------------------
-
-
-def line(*cells: Any) -> None:
-    print(f"| {' | '.join('–' if cell is None else str(cell) for cell in cells)} |", flush=True)
-
-
-def table(*titles: str) -> None:
-    line(*titles)
-    print(f"|{'---|' * len(titles)}", flush=True)
+# --- the run ----------------------------------------------------------------------------------------------
 
 
 def where_postgres() -> str | None:
+    """The database that takes part; none, and said so, where it is not named or cannot be reached."""
     url = os.environ.get(VARIABLE)
     if url and importlib.util.find_spec("psycopg"):
         return urldefrag(url)[0]
     how = f"set ${VARIABLE}=postgresql://user@host/database" if not url else "pip install 'discreet[postgres]'"
-    print(f"PostgreSQL is left out: {how} to take part")
+    print(f"PostgreSQL is left out: {how} to take part", file=sys.stderr, flush=True)
     return None
 
 
 def main(parts: Iterable[Callable[[Places], None]] = (rates, long_ledgers, against_peers)) -> None:
-    print(
-        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start; rates: best of {REPEAT} × {SECONDS:g} s"
-    )
-    url = where_postgres()
+    url, server = where_postgres(), "PostgreSQL"
+    if url:
+        with postgres(url) as connection:
+            server = f"PostgreSQL {connection.info.server_version // 10_000}"
+    about = f"""Real processes on all cores, each opening the ledger itself, beside bare one-row commits on the same
+    disk and server ({len(ROW)} bytes; SQLite WAL with synchronous=FULL; {server}, one round trip). PostgreSQL takes
+    part with `{VARIABLE}=postgresql://…`. Rates are the best of {REPEAT} rounds of {SECONDS:g} s. {machine()}."""
+    section("Ledger", "ledger", about)
     with tempfile.TemporaryDirectory(prefix=".bench-ledger-", dir=".") as folder:
         places = Places(folder, url)
         try:

@@ -143,12 +143,15 @@ def one_core() -> None:
 
 
 def measure(script: str, peer: str) -> list[dict[str, Any]]:
-    """What `script` measures inside the peer's environment; nothing, and said so, when the peer is missing."""
+    """What `script` measures inside the peer's environment; nothing, and said so, when the peer is missing or fails."""
     if not (HOME / peer / ".ready").exists():
         print(f"{peer} is missing: run `python bench/peers.py` to install it", flush=True)
         return []
     command = [str(interpreter(peer)), "-W", "ignore", script, peer]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        print(f"{peer} failed, and is left out.", flush=True)
+        return []
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -9,19 +9,26 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import peers
+from report import line, machine, notes, section, table, verdict
 
 LOW, HIGH, EPSILON = 0.0, 1e5, 1.0
 DECILES = [i / 10 for i in range(1, 10)]
-JOBS = {"median": [0.5], "deciles": DECILES}
+JOBS = {"median": [0.5], "nine deciles": DECILES}
 ROWS = (10**6, 10**7)
 CANDIDATES = 1001  # OpenDP chooses among given candidates
+RUNS = {"here": (30, 5), "OpenDP": (3, 1), "diffprivlib": (1, 1)}
+"""How often each is asked, of 10^6 rows and of 10^7."""
+MEAN, LARGEST = 11, 35
+"""The goals for 99 quantiles: rank errors on average, and of the worst."""
+ABOUT = f"""Median and nine deciles of values in [0, 10^5] at ε = 1, the data in memory, beside OpenDP
+{peers.PINS["opendp-polars"][0].partition("==")[2]}, which chooses among {CANDIDATES} candidates, and diffprivlib
+{peers.PINS["diffprivlib"][0].partition("==")[2]}"""
 
 
 def data(rows: int) -> Any:
@@ -39,38 +46,37 @@ def rank_errors(ordered: Any, shares: list[float], found: Any) -> Any:
     return np.maximum(0, np.maximum(below - asked, asked - up_to))
 
 
-def measured(job: str, rows: int, ask: Callable[[], Any], x: Any, ordered: Any, repeat: int) -> dict[str, Any]:
+def measured(ask: Callable[[], Any], shares: list[float], ordered: Any, repeat: int) -> dict[str, float]:
     """The shortest time, and the mean over the runs of the mean and of the largest rank error."""
     times, misses = [], []
     for _ in range(repeat):
         start = time.perf_counter()
         found = ask()
         times.append(time.perf_counter() - start)
-        misses.append(rank_errors(ordered, JOBS[job], found))
+        misses.append(rank_errors(ordered, shares, found))
     return {
-        "job": job,
-        "rows": rows,
         "seconds": min(times),
         "mean": float(sum(m.mean() for m in misses) / repeat),
         "largest": float(sum(m.max() for m in misses) / repeat),
     }
 
 
-def jobs(ask: Callable[[Any, list[float]], Any], repeat: Callable[[int], int]) -> Iterator[dict[str, Any]]:
+def jobs(system: str, ask: Callable[[Any, list[float]], Any]) -> Iterator[dict[str, Any]]:
     import numpy as np
 
-    for rows in ROWS:
+    for rows, repeat in zip(ROWS, RUNS[system], strict=True):
         x = data(rows)
         ordered = np.sort(x)
         for job, shares in JOBS.items():
-            yield measured(job, rows, lambda x=x, shares=shares: ask(x, shares), x, ordered, repeat(rows))
+            found = measured(lambda x=x, shares=shares: ask(x, shares), shares, ordered, repeat)
+            yield {"system": system, "job": job, "rows": rows, **found}
 
 
 def diffprivlib() -> Iterator[dict[str, Any]]:
     """The exponential mechanism over the gaps between the values; ε is shared out evenly."""
     from diffprivlib.tools import quantile
 
-    yield from jobs(lambda x, q: quantile(x, q, epsilon=EPSILON, bounds=(LOW, HIGH)), lambda rows: 1)
+    yield from jobs("diffprivlib", lambda x, q: quantile(x, q, epsilon=EPSILON, bounds=(LOW, HIGH)))
 
 
 def opendp() -> Iterator[dict[str, Any]]:
@@ -94,7 +100,7 @@ def opendp() -> Iterator[dict[str, Any]]:
     def ask(x: Any, shares: list[float]) -> Any:
         return dp.c.make_composition([one(share, EPSILON / len(shares)) for share in shares])(x)
 
-    yield from jobs(ask, lambda rows: 3 if rows < 10**7 else 1)
+    yield from jobs("OpenDP", ask)
 
 
 def here() -> Iterator[dict[str, Any]]:
@@ -105,7 +111,7 @@ def here() -> Iterator[dict[str, Any]]:
         made = Quantiles.for_guarantee(dp.Pure(epsilon=EPSILON), space=dp.Interval(LOW, HIGH), quantiles=shares)
         return made._draw(x)
 
-    yield from jobs(ask, lambda rows: 30 if rows < 10**7 else 5)
+    yield from jobs("here", ask)
 
 
 def many(runs: int = 200) -> None:
@@ -118,17 +124,21 @@ def many(runs: int = 200) -> None:
     shares = [i / 100 for i in range(1, 100)]
     asked = dp.Approx(epsilon=1, delta=1e-6)
     rng = np.random.default_rng(0)
-    print(f"\n99 quantiles of 1000 normal draws (sd 5) on [-100, 100], (1, 1e-6), {runs} runs")
-    print("asked for   method                mean   largest   predicted   goal")
-    for least, goal in (("mean", "mean 11"), ("largest", "largest 35")):
+    print(f"\n99 quantiles of 1000 normal draws (sd 5) on [−100, 100], ε = 1, δ = 1e-6, {runs} runs, in ranks:\n")
+    table("asked for", "method chosen", "mean error", "largest", "predicted", "goal")
+    goals = {}
+    for least, most in (("mean", MEAN), ("largest", LARGEST)):
         made = best_quantiles(asked, space=dp.Interval(-100, 100), quantiles=shares, least=least, rows=1000)
         misses = []
         for _ in range(runs):
             x = np.clip(rng.normal(0, 5, 1000), -100, 100)
             misses.append(rank_errors(np.sort(x), shares, made._draw(x)))
-        mean, largest = np.mean(misses), np.mean([m.max() for m in misses])
-        predicted = predicted_error(made, least)
-        print(f"{least:11} {type(made).__name__:20} {mean:5.1f} {largest:9.1f} {predicted:11.1f}   {goal}")
+        found = {"mean": np.mean(misses), "largest": np.mean([m.max() for m in misses])}
+        bins = f", {made.counts.sums.points} bins" if hasattr(made, "counts") else ""
+        errors = (f"{error:.1f}" for error in (found["mean"], found["largest"], predicted_error(made, least)))
+        line(f"least {least}", f"`{type(made).__name__}`{bins}", *errors, f"{least} ≤ {most}")
+        goals[f"of 99 quantiles, {least} error ≤ {most}"] = found[least] <= most
+    verdict(goals)
 
 
 def prefixes() -> None:
@@ -138,8 +148,13 @@ def prefixes() -> None:
     from discreet.mechanisms.count_tree import CountTree, best_branches, levels_of, prefix_variances
     from discreet.mechanisms.factorization import PrefixSums
 
-    print("\nprefix sums: standard deviation of the noisiest, Gaussian noise of one sensitivity (add or remove)")
-    print("points   square root   dyadic tree   ratio   tree at pure ε = 1 (branches)   seconds: root, tree")
+    print(
+        "\nPrefix sums: the standard deviation of the noisiest, per unit of Gaussian noise for sensitivity 1 (add or "
+        "remove), and of the best tree at pure ε = 1:\n"
+    )
+    table(
+        "points", "square-root factor", "dyadic tree", "ratio", "tree, pure ε = 1 (branches)", "seconds: factor, tree"
+    )
     for points in (1024, 4096, 65536, 2**20):
         root = PrefixSums(points=points, stddev=1)
         dyadic = dyadic_tree(points)
@@ -149,9 +164,13 @@ def prefixes() -> None:
         counts = np.random.default_rng(0).poisson(10, points)
         tree = CountTree(points=points, scale=wide, branches=branches)
         spent = [peers.best(lambda m=m, counts=counts: m._draw(counts), 3)[0] for m in (root, tree)]
-        print(
-            f"{points:7} {root.spread:12.3f} {dyadic:13.2f} {dyadic / root.spread:7.2f} {pure:12.1f} ({branches}) "
-            f"{spent[0]:26.3f}, {spent[1]:.3f}"
+        line(
+            points if points < 2**20 else "2^20",
+            f"{root.spread:.3f}",
+            f"{dyadic:.2f}",
+            f"{dyadic / root.spread:.2f}",
+            f"{pure:.1f} ({branches})",
+            f"{spent[0]:.3f}, {spent[1]:.3f}",
         )
 
 
@@ -163,24 +182,37 @@ def dyadic_tree(points: int) -> float:
 
 def main() -> None:
     peers.one_core()
-    print(f"one core, load {os.getloadavg()[0]:.1f} at the start; ε = 1; rank errors are means over the runs")
-    print("rows   job       system        seconds   ratio   mean error   largest")
-    ours = {(row["rows"], row["job"]): row for row in here()}
-    show("here", ours.values(), ours)
+    section("Quantiles and prefix sums", "quantiles", f"{ABOUT}. On one of {machine()}.")
+    found = list(here())
     for peer in PEERS:
-        show(peer.partition("-")[0], peers.measure(__file__, peer), ours)
+        found += peers.measure(__file__, peer)
+    shown({(row["rows"], row["job"], row["system"]): row for row in found})
     many()
     prefixes()
 
 
-def show(system: str, rows: Any, ours: dict[Any, Any]) -> None:
-    for row in rows:
-        ratio = row["seconds"] / ours[row["rows"], row["job"]]["seconds"]
-        print(
-            f"10^{round(math.log10(row['rows']))}   {row['job']:9} {system:12} {row['seconds']:8.3f} {ratio:6.1f}× "
-            f"{row['mean']:12.1f} {row['largest']:9.1f}",
-            flush=True,
-        )
+def shown(found: dict[tuple[int, str, str], dict[str, Any]]) -> None:
+    """Seconds, with how many times ours they are, and errors in ranks."""
+    print("\nThe shortest time; errors are in ranks, means over the runs:\n")
+    table("rows", "job", *RUNS, f"mean error {' / '.join(RUNS)}", "largest")
+    for rows in ROWS:
+        for job in JOBS:
+            ours = found[rows, job, "here"]["seconds"]
+            asked = [found.get((rows, job, system)) for system in RUNS]
+            times = [
+                None if one is None else f"{short(one['seconds'])} s ({one['seconds'] / ours:,.0f}×)"
+                for one in asked[1:]
+            ]
+            misses = [
+                " / ".join("–" if one is None else short(one[kind]) for one in asked) for kind in ("mean", "largest")
+            ]
+            line(f"10^{round(math.log10(rows))}", job, f"{short(ours)} s", *times, *misses)
+    counts = "; ".join(f"{system} {few} and {more}" for system, (few, more) in RUNS.items())
+    notes(f"Runs at 10^6 and at 10^7 rows: {counts}.")
+
+
+def short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.1f}" if number >= 1 else f"{number:#.2g}"
 
 
 PEERS = {"opendp-polars": opendp, "diffprivlib": diffprivlib}  # the one of OpenDP's environments that has numpy

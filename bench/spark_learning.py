@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from report import line, machine, notes, table, verdict
 
 from discreet.learn import LogisticRegression
 from discreet.learn.streams import opened
@@ -33,6 +34,7 @@ from discreet.queries.losses import Logistic
 
 FEATURES, EACH = 20, 500_000
 NAMES = [f"x{place}" for place in range(FEATURES)]
+DRIVER, FILES, PERSISTED = "the driver, Parquet", "Spark, Parquet", "Spark, persisted"
 
 
 def write(folder: Path, rows: int) -> None:
@@ -72,6 +74,42 @@ def core_seconds() -> float:
     return sum(used.get(process, 0) for process in ours) / os.sysconf("SC_CLK_TCK")
 
 
+def measured(spark: Any, rows: int, times: int, folder: Path | None) -> tuple[dict[str, tuple[float, float]], bool]:
+    """Seconds and seconds of cores of a pass by each way, and whether all gave the same sums to the last bit."""
+    weights, model = np.linspace(-1, 1, FEATURES + 1), LogisticRegression(classes=[0, 1])
+    found, sums = {}, []
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        write(Path(place), rows)
+        frame = spark.read.parquet(place)
+        kept = frame.persist()
+        for name, source in {DRIVER: place, FILES: frame, PERSISTED: kept}.items():
+            if name == FILES:
+                kept.unpersist(blocking=True)
+            if name == PERSISTED:
+                kept.persist().count()
+            stream = opened(source, NAMES, "label").stream(model._targets)
+            with one_product_at_a_time(stream):
+                stream.count  # noqa: B018 - workers load the package
+                seconds, cores, sum_of = least(lambda s=stream: s.sums(weights, Logistic(), 0.5), times)
+            found[name] = seconds, cores
+            sums.append(sum_of)
+        kept.unpersist()
+    return found, all((one == sums[0]).all() for one in sums)
+
+
+def session(master: str) -> Any:
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        print("pyspark is not installed: nothing is measured.", file=sys.stderr)
+        sys.exit(2)
+    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+    return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[10**6, 10**7])
@@ -79,38 +117,27 @@ def main() -> None:
     parser.add_argument("--master", default=f"local[{os.cpu_count()}]")
     parser.add_argument("--folder", type=Path, default=None)
     given = parser.parse_args()
-    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master(given.master).config("spark.ui.enabled", "false")
-    spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
-    weights, model = np.linspace(-1, 1, FEATURES + 1), LogisticRegression(classes=[0, 1])
-    print(f"one pass, {FEATURES} features, {given.master}, {os.cpu_count()} cores here")
+    busy, spark = machine(), session(given.master)
+    print(
+        "### Learning on Spark\n`python bench/spark_learning.py` · One pass of `LogisticRegression` over Parquet with "
+        f"{FEATURES} features, Spark {spark.version} as `{given.master}`; the least of {given.times}; {busy}.\n"
+    )
+    table("rows", "read by", "s", "million rows/s", "s of cores", "÷ those of the driver")
+    goals = {}
     for rows in given.rows:
-        with tempfile.TemporaryDirectory(dir=given.folder) as place:
-            write(Path(place), rows)
-            frame = spark.read.parquet(place)
-            kept = frame.persist()
-            sources = {"driver, Parquet": place, "Spark, Parquet": frame, "Spark, persisted": kept}
-            sums: list[Any] = []
-            for name, source in sources.items():
-                if name == "Spark, Parquet":
-                    kept.unpersist(blocking=True)
-                if name == "Spark, persisted":
-                    kept.persist().count()
-                stream = opened(source, NAMES, "label").stream(model._targets)
-                with one_product_at_a_time(stream):
-                    stream.count  # noqa: B018 - workers load the package
-                    seconds, cores, found = least(lambda s=stream: s.sums(weights, Logistic(), 0.5), given.times)
-                sums.append(found)
-                speed = f"{seconds:8.2f} s  {rows / seconds / 1e6:6.2f} million rows/s  {cores:8.2f} s of cores"
-                print(f"{rows:>12,} rows  {name:18} {speed}", flush=True)
-            kept.unpersist()
-            same = all((one == sums[0]).all() for one in sums)
-            print(f"{rows:>12,} rows  sums are {'the same to the last bit' if same else 'DIFFERENT'}")
+        found, same = measured(spark, rows, given.times, given.folder)
+        goals[f"all sums of {rows:,} rows are the same to the last bit"] = same
+        for name, (seconds, cores) in found.items():
+            ratio = f"{cores / driver:.1f}" if (driver := found[DRIVER][1]) else None
+            line(f"{rows:,}", name, f"{seconds:.2f}", f"{rows / seconds / 1e6:.2f}", f"{cores:.2f}", ratio)
     spark.stop()
+    verdict(goals)
+    notes(
+        """Seconds of cores are of all processes on this machine, the driver's, Spark's and its workers': they say more
+        where it is busy with other work.""",
+        """What is drawn and charged is left out. Spark starts before the clock does, and its workers have loaded this
+        package.""",
+    )
 
 
 if __name__ == "__main__":

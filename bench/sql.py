@@ -16,11 +16,12 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import peers
+from report import line, machine, notes, section, table, verdict
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("BENCH_DATA") or peers.HOME / "data")
@@ -33,6 +34,8 @@ LOW, HIGH = 0, 100
 REPEAT, PATIENCE = 3, 90.0
 """Warm is the best of so many runs after the first, none of them begun after so many seconds."""
 SQL = "SELECT group_key, COUNT(*) AS n, SUM(value) AS s, AVG(value) AS m FROM t GROUP BY group_key"
+SECONDS, MEGABYTES, FASTER, SLOWER = 2.0, 1000, 8.0, 2.0
+"""Goals: with a person protected, time and memory, and times as fast as OpenDP; with a row, times as slow as DuckDB."""
 Answer = dict[int, tuple[float, float, float]]
 
 
@@ -66,6 +69,9 @@ def make(rows: int) -> None:
 
 # --- systems: each gives a function that answers once --------------------------------------------------------
 
+SAID: list[str] = []
+"""What discreet says in this process of bounds that it found."""
+
 
 def duckdb(data: str) -> Callable[[], Answer]:
     import duckdb
@@ -81,21 +87,21 @@ def discreet(data: str, protects: str, *, anew: bool = False) -> Callable[[], An
     """
     import discreet as dp
 
-    table: dict[str, Any] = {
+    known: dict[str, Any] = {
         "source": data,
         "columns": {"group_key": {"between": [0, GROUPS - 1]}, "value": {"between": [LOW, HIGH]}},
     }
     if protects != "row":
         fixed = protects == "person"
         most, rows = (MAX_GROUPS, MAX_ROWS) if fixed else (WIDE, WIDE)
-        table |= {"person": "user_id", "rows_per_person": most * rows, "rows_per_group": rows}
-        table["groups_per_person"] = most if fixed else "auto"
+        known |= {"person": "user_id", "rows_per_person": most * rows, "rows_per_group": rows}
+        known["groups_per_person"] = most if fixed else "auto"
     unit = {"row": True} if protects == "row" else {"person": "user_id"}
     folder = tempfile.TemporaryDirectory(prefix="bench-sql-")  # gone with the process
 
     def opened() -> Any:
         ledger = {"path": f"{folder.name}/{time.time_ns()}.ledger", "epsilon": 10, "delta": 1e-3}
-        return dp.connect({"ledger": ledger, "unit": unit, "tables": {"t": table}})
+        return dp.connect({"ledger": ledger, "unit": unit, "tables": {"t": known}})
 
     kept = None if anew else opened()
 
@@ -103,10 +109,11 @@ def discreet(data: str, protects: str, *, anew: bool = False) -> Callable[[], An
         db = kept or opened()
         n, s, m = (f"{name}_{time.time_ns()}" for name in "nsm")
         text = SQL.replace(" AS n", f" AS {n}").replace(" AS s", f" AS {s}").replace(" AS m", f" AS {m}")
-        rows = db.sql(text, epsilon=EPSILON, delta=DELTA).table.to_pylist()
+        found = db.sql(text, epsilon=EPSILON, delta=DELTA)
+        SAID.extend(note for note in found.notes if note.startswith("Found privately") and note not in SAID)
         if anew:
             db.close()
-        return {row["group_key"]: (row[n], row[s], row[m]) for row in rows}
+        return {row["group_key"]: (row[n], row[s], row[m]) for row in found.table.to_pylist()}
 
     return answer
 
@@ -164,14 +171,18 @@ def smartnoise(data: str) -> Callable[[], Answer]:
     return answer
 
 
+def version(peer: str) -> str:
+    return peers.PINS[peer][0].partition("==")[2]
+
+
 SYSTEMS: dict[str, tuple[str, str, Callable[[str], Callable[[], Answer]]]] = {
     "duckdb": ("DuckDB, not private", "", duckdb),
     "person": ("discreet", "", lambda data: discreet(data, "person")),
     "auto": ('discreet, `groups_per_person="auto"`', "", lambda data: discreet(data, "auto")),
     "row": ("discreet, `row()`", "", lambda data: discreet(data, "row")),
     "row_anew": ("… opened for each question", "", lambda data: discreet(data, "row", anew=True)),
-    "opendp": ("OpenDP", "opendp-polars", opendp),
-    "smartnoise": ("SmartNoise SQL", "smartnoise", smartnoise),
+    "opendp": (f"OpenDP {version('opendp-polars')} (Polars)", "opendp-polars", opendp),
+    "smartnoise": (f"SmartNoise SQL {version('smartnoise')}", "smartnoise", smartnoise),
 }
 """By name: how it is printed, the environment it has (none: this one), and its maker."""
 
@@ -207,40 +218,35 @@ def child(system: str, rows: int, repeat: int, began: float) -> dict[str, Any]:
         warm.append((time.perf_counter() - start, time.process_time() - used))
     seconds, processor = (min(one[part] for one in warm) if warm else None for part in (0, 1))
     cells = [[key, *map(float, parts)] for key, parts in found.items()]
-    return {"cold": cold, "warm": seconds, "cpu": processor, "peak": peak(), "cells": cells}
+    return {"cold": cold, "warm": seconds, "cpu": processor, "peak": peak(), "cells": cells, "said": SAID}
 
 
-def fresh(system: str, rows: int, repeat: int = REPEAT) -> dict[str, Any] | None:
-    """What a fresh process of the system measures; nothing, and said so, when it is missing or fails."""
+def fresh(system: str, rows: int, repeat: int = REPEAT) -> dict[str, Any] | str:
+    """What a fresh process of the system measures, or why nothing is."""
     name, peer, _ = SYSTEMS[system]
     if peer and not (peers.HOME / peer / ".ready").exists():
-        print(f"{name} is missing: run `python bench/peers.py` to install it", flush=True)
-        return None
+        return f"{name} is missing: `python bench/peers.py` installs it."
     if not place(rows).exists():
         subprocess.run([sys.executable, __file__, "data", str(rows)], check=True)
     python = peers.interpreter(peer) if peer else sys.executable
     command = [str(python), "-W", "ignore", __file__, "child", system, str(rows), str(repeat), str(time.time())]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        print(f"{name} failed: {(done.stderr.strip().splitlines() or ['it says nothing'])[-1]}", flush=True)
-        return None
+        print(f"{name}: {done.stderr}", file=sys.stderr, flush=True)
+        return f"{name} failed over {rows:,} rows, and is left out."
+    print(f"{name}, {rows:,} rows: done", file=sys.stderr, flush=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 # --- tables -------------------------------------------------------------------------------------------------
 
 
-def line(*cells: Any) -> None:
-    print(f"| {' | '.join('–' if cell is None else str(cell) for cell in cells)} |", flush=True)
-
-
-def table(*titles: str) -> None:
-    line(*titles)
-    print(f"|{'---|' * len(titles)}", flush=True)
-
-
 def seconds(value: float | None) -> str | None:
     return None if value is None else f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:,.0f}%"
 
 
 def best(row: dict[str, Any]) -> float:
@@ -248,62 +254,110 @@ def best(row: dict[str, Any]) -> float:
     return row["cold"] if row["warm"] is None else row["warm"]
 
 
-def errors(row: dict[str, Any], truth: dict[str, Any]) -> list[str]:
+def errors(row: dict[str, Any], truth: dict[str, Any]) -> list[float]:
     """The mean relative errors of COUNT, SUM and AVG on the largest groups; a group that is not there is wrong by 1."""
     found = {key: parts for key, *parts in row["cells"]}
     largest = sorted(truth["cells"], key=lambda cell: -cell[1])[:TOP]
     off = [[abs(f - t) / t for f, t in zip(found.get(k, (0, 0, 0)), true, strict=True)] for k, *true in largest]
-    return [f"{100 * sum(column) / len(off):.2g}%" for column in zip(*off, strict=True)]
+    return [sum(column) / len(off) for column in zip(*off, strict=True)]
 
 
-def compared(rows: int, systems: list[str], base: str = "person") -> None:
-    """One row for each system, with its time as a multiple of DuckDB's, and of `base`."""
-    found = {name: row for name in systems if (row := fresh(name, rows))}
-    ours, raw = found.get(base), found.get("duckdb")
+def lost(rows: int) -> float:
+    """The share of the counts of the largest groups that bounds take away, when a person's groups are chosen at random:
+    a mean over all choices.
+    """
+    import duckdb
+
+    pairs = f"""SELECT group_key, COUNT(*) AS n, COUNT(*) OVER (PARTITION BY user_id) AS groups
+        FROM read_parquet('{place(rows)}') GROUP BY user_id, group_key"""
+    kept = f"SUM(LEAST(n, {MAX_ROWS}) * LEAST(1, {MAX_GROUPS} / groups))"
+    shares = f"SELECT 1 - {kept} / SUM(n) AS share FROM ({pairs}) GROUP BY group_key ORDER BY SUM(n) DESC LIMIT {TOP}"
+    return float(duckdb.execute(f"SELECT AVG(share) FROM ({shares})").fetchall()[0][0])
+
+
+def compared(rows: int, systems: list[str], base: str = "person") -> dict[str, dict[str, Any]]:
+    """One row for each system, with its time as a multiple of DuckDB's, and of `base`; and what was measured."""
+    runs = {name: fresh(name, rows) for name in systems}
+    found = {name: run for name, run in runs.items() if isinstance(run, dict)}
+    raw = found.get("duckdb")
     columns = ("cold, s", "warm, s", "warm, CPU s", "÷ DuckDB", "÷ discreet", "peak, MB")
     table("system", *columns, "error COUNT", "SUM", "AVG", "groups")
     for name, row in found.items():
-        ratios = [f"{best(row) / best(other):.2f}" if other else None for other in (raw, ours)]
-        off = errors(row, raw) if raw else [None] * 3
+        ratios = [f"{best(row) / best(found[one]):.2f}" if one in found else None for one in ("duckdb", base)]
+        off = map(percent, errors(row, raw)) if raw else [None] * 3
         times = [seconds(row[key]) for key in ("cold", "warm", "cpu")]
         line(SYSTEMS[name][0], *times, *ratios, f"{row['peak']:.0f}", *off, len(row["cells"]))
+    left_out(runs.values())
+    return found
+
+
+def left_out(runs: Iterable[dict[str, Any] | str]) -> None:
+    if said := dict.fromkeys(run for run in runs if isinstance(run, str)):
+        notes(*said)
 
 
 def person(everyone: bool) -> None:
-    slow = ["smartnoise"] if everyone else []
-    print(f"\n### {LARGE:,} rows, a person protected{_load()}\n")
-    compared(LARGE, ["duckdb", "person", "auto", "opendp", *slow])
+    print(f"\n### {LARGE:,} rows, a person protected\n")
+    found = compared(LARGE, ["duckdb", "person", "auto", "opendp", *["smartnoise"] * everyone])
+    goals = {}
+    if ours := found.get("person"):
+        goals[f"at most {SECONDS:g} s ({best(ours):.2f} s)"] = best(ours) <= SECONDS
+        goals[f"at most {MEGABYTES:,} MB ({ours['peak']:.0f} MB)"] = ours["peak"] <= MEGABYTES
+    if ours and (peer := found.get("opendp")):
+        faster = best(peer) / best(ours)
+        goals[f"{FASTER:g} times as fast as OpenDP ({faster:.1f} times)"] = faster >= FASTER
+    verdict(goals)
+    told = [f"{percent(lost(LARGE))} of the counts are lost to the bounds alone, in the mean of the {TOP} groups."]
+    if "auto" in found:
+        told.append(
+            f"""With `groups_per_person="auto"`, and {WIDE} rows in a group, a tenth of ε pays for the number of groups.
+            {" ".join(found["auto"]["said"])}"""
+        )
+    notes(*told)
 
 
 def row_level(everyone: bool) -> None:
-    print(f"\n### {LARGE:,} rows, a row protected{_load()}\n")
-    compared(LARGE, ["duckdb", "row", "row_anew"], base="row")
+    print(f"\n### {LARGE:,} rows, a row protected\n\nNothing is bounded.\n")
+    found = compared(LARGE, ["duckdb", "row", "row_anew"], base="row")
+    raw, kept, anew = map(found.get, ("duckdb", "row", "row_anew"))
+    goals = {}
+    for how, row in (("by a database that is open", kept), ("by one that is opened for each question", anew)):
+        if raw and row:
+            slower = best(row) / best(raw)
+            goals[f"at most {SLOWER:g} times DuckDB's time, {how} ({slower:.2f} times)"] = slower <= SLOWER
+    verdict(goals)
+    if kept and anew and kept["cpu"] is not None and anew["cpu"] is not None:
+        notes(f"To open policy, engine and ledger takes {anew['cpu'] - kept['cpu']:.2f} CPU seconds.")
 
 
 def with_peers(everyone: bool) -> None:
-    print(f"\n### {MIDDLE:,} rows, a person protected{_load()}\n")
+    print(f"\n### {MIDDLE:,} rows, a person protected\n")
     compared(MIDDLE, ["duckdb", "person", "auto", "opendp", "smartnoise"])
 
 
 def small(everyone: bool) -> None:
     """From the start of a process to its first answer."""
-    print(f"\n### {SMALL:,} rows, a fresh process{_load()}\n")
+    print(f"\n### {SMALL:,} rows, a fresh process\n")
     table("system", f"first answer, s (best of {REPEAT})", "peak, MB")
+    failed: list[str] = []
     for name in ("duckdb", "person", "row", "opendp"):
-        runs = [run for _ in range(REPEAT) if (run := fresh(name, SMALL, 0))]
-        if runs:
+        tried = [fresh(name, SMALL, 0) for _ in range(REPEAT)]
+        failed += [run for run in tried if isinstance(run, str)]
+        if runs := [run for run in tried if isinstance(run, dict)]:
             line(SYSTEMS[name][0], seconds(min(run["cold"] for run in runs)), f"{min(r['peak'] for r in runs):.0f}")
+    left_out(failed)
 
 
 def from_nothing(everyone: bool) -> None:
     """From an empty environment to the first table of the demo, and to its end."""
-    print(f"\n### From `pip install` to an answer{_load()}\n")
+    print("\n### From `pip install` to an answer")
     with tempfile.TemporaryDirectory(prefix="bench-sql-") as folder:
         home = Path(folder) / "venv"
         venv.create(home, with_pip=True)
         start = time.perf_counter()
         pip = [home / "bin" / "python", "-m", "pip", "install", "-qq", "--disable-pip-version-check", str(ROOT)]
-        subprocess.run(pip, check=True, cwd=folder)
+        if subprocess.run(pip, cwd=folder, stdout=sys.stderr).returncode:
+            return notes("`pip install .` failed, so nothing is measured.")
         installed = time.perf_counter() - start
         seen = None
         shown = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
@@ -315,8 +369,9 @@ def from_nothing(everyone: bool) -> None:
                     seen = time.perf_counter() - start
         whole = time.perf_counter() - start
     if demo.returncode or seen is None:
-        print(f"`discreet demo` ended with {demo.returncode}, and showed {'no' if seen is None else 'an'} answer")
-        return
+        said = f"`discreet demo` ended with {demo.returncode}, and showed {'no' if seen is None else 'an'} answer."
+        return notes(said)
+    print()
     table("from an empty virtual environment", "s")
     line("`pip install .`, packages from pip's cache where it has them", f"{installed:.1f}")
     line("… and the first answer of `discreet demo`", f"{seen:.1f}")
@@ -357,14 +412,10 @@ def profile(everyone: bool) -> None:
 
     for top in json.loads(shown)["operator"]:
         walk(top)
-    print(f"\n### Where the time goes, by operator, all threads added{_load()}\n")
+    print("\n### Where the time goes, by operator, all threads added\n")
     table("operator", "rows out", "s")
     for spent, name, rows in sorted(operators, reverse=True)[:10]:
         line(name.replace("|", "/"), f"{rows:,}", f"{spent:.2f}")
-
-
-def _load() -> str:
-    return f" (load {os.getloadavg()[0]:.1f})"
 
 
 PARTS: dict[str, Callable[[bool], None]] = {
@@ -378,10 +429,12 @@ PARTS: dict[str, Callable[[bool], None]] = {
 
 
 def main(words: list[str]) -> None:
-    print(
-        f"ε = {EPSILON:g}, δ = {DELTA:g}, at most {MAX_GROUPS} groups of a person and {MAX_ROWS} rows in each; "
-        f"{os.cpu_count()} cores; warm: best of {REPEAT}"
-    )
+    about = f"""COUNT, SUM and AVG of {GROUPS} groups, ε = {EPSILON:g}, δ = {DELTA:g}, {PEOPLE} rows of a person on
+    average, at most {MAX_GROUPS} groups of a person and {MAX_ROWS} rows in each. Databases are open before the clock
+    starts, discreet's as DuckDB's; each question is a new one, charged to a durable ledger on disk. Cold is the first
+    answer, from the start of a fresh process; warm is the best of {REPEAT} after it. Errors are means over the {TOP}
+    largest groups, against the truth without bounds. {machine()}."""
+    section("SQL", "sql", about)
     for part in [word for word in words if word in PARTS] or [name for name in PARTS if name != "profile"]:
         PARTS[part]("--all" in words)
 

@@ -31,6 +31,7 @@ PUBLIC = [
     "DiscreetError",
     "Domain",
     "Each",
+    "EngineFailed",
     "EntropyUnavailable",
     "Exponential",
     "Functions",

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.columns import DAYS, EPOCH, as_number, columns_of, from_number, in_days, rows_of_one
 from discreet.database import Database
-from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
 from discreet.functions.density import Density, process_for
 from discreet.guarantees.accuracy import Accuracy, check_confidence
@@ -34,15 +34,10 @@ from discreet.releases import Release
 from discreet.sql.measure import measured
 from discreet.sql.plan import Measure
 from discreet.sql.price import Plan
-from discreet.sql.rows import rows_of
 from discreet.statistics.bands import BandedQuantiles, Bands, Least, bands_for
 from discreet.statistics.distribution import Distribution
 from discreet.synthetic import Declared, MadeUp, Synthesis
 from discreet.synthetic.table import SyntheticTable
-
-DAYS = ("date", "timestamp")
-EPOCH = datetime.date(1970, 1, 1)
-"""Dates are numbers of days from here."""
 
 
 @dataclass(frozen=True)
@@ -72,29 +67,11 @@ def allowed(plan: Plan) -> Guarantee:
     return Approx(epsilon=epsilon, delta=delta) if delta else Pure(epsilon=epsilon)
 
 
-def rows_of_one(plan: Plan) -> int:
-    return 1 if plan.bounds is None else plan.bounds.rows
-
-
 def _values(database: Database, plan: Plan) -> Any:
     """The values of the one measure, in steps of its grid."""
     assert plan.cells is not None  # nothing is grouped
     enforced = None if plan.question.relation.person is None else plan.bounds
     return measured(plan.question, database.engine, enforced, plan.cells)[0][0]
-
-
-# --- columns ------------------------------------------------------------------------------------------------
-
-
-def as_number(column: str, kind: str) -> str:
-    """A column as a number in SQL: of a date, its days since 1970."""
-    name = quoted(column)
-    return f"({name} - DATE '{EPOCH}')" if kind in ("date", "timestamp") else name
-
-
-def from_number(value: Any, kind: str) -> Any:
-    """The number as the column has it."""
-    return EPOCH + datetime.timedelta(days=int(value)) if kind in ("date", "timestamp") else value
 
 
 def counted(database: Database, plan: Plan, epsilon: Any, what: str) -> Drawing:
@@ -257,7 +234,7 @@ def synthetic(
     days = {name for name in columns if kinds[name] in ("date", "timestamp") and isinstance(columns[name], tuple)}
     read_as = {name: kinds[name] if isinstance(columns[name], tuple) else "listed" for name in columns}
     whole = days | {name for name in columns if kinds[name] == "integer"}
-    told = {name: _in_days(what) if name in days else what for name, what in columns.items()}
+    told = {name: in_days(what) if name in days else what for name, what in columns.items()}
     declared = Declared(told, whole=whole)
     sensitivity = Count().sensitivity(database.schema.unit, rows_of_one(plan))
     made = Synthesis.for_guarantee(
@@ -291,7 +268,7 @@ def density(
 ) -> Drawing:
     """The density of up to three columns, as one function; without a bandwidth, one by rule, found in the release."""
     unit, rows = database.schema.unit, rows_of_one(plan)
-    ends = [_in_days(pair) if kind in DAYS else pair for pair, kind in zip(ranges, kinds, strict=True)]
+    ends = [in_days(pair) if kind in DAYS else pair for pair, kind in zip(ranges, kinds, strict=True)]
     if bandwidth is None and len(columns) > 1:
         raise InvalidArgument("Say the bandwidth, one for each column: only one column has a rule for it.")
     width = Fraction(exactly(ends[0][1]) - exactly(ends[0][0])) / 100 if bandwidth is None else bandwidth
@@ -316,52 +293,6 @@ def density(
         read=read,
         finish=finish,
     )
-
-
-def _in_days(what: tuple[Any, Any]) -> tuple[int, int]:
-    if not all(isinstance(end, datetime.date) for end in what):
-        raise InvalidArgument("The range of a column of dates must be two dates.")
-    low, high = map(day_of, what)
-    return (low - EPOCH).days, (high - EPOCH).days
-
-
-def day_of(moment: Any) -> Any:
-    """The day of a date or a moment; anything else as it is."""
-    return moment.date() if isinstance(moment, datetime.datetime) else moment
-
-
-def columns_of(database: Database, plan: Plan, names: list[str], kinds: Mapping[str, str]) -> dict[str, Any]:
-    """The columns of the rows that are asked of, no more rows of one person than may be."""
-    text, known = statement_of(database, plan, names)
-    found = database.engine.table(text)
-    return {name: cells_of(found.column(known[name]), kinds[name]) for name in names}
-
-
-def statement_of(database: Database, plan: Plan, names: list[str]) -> tuple[str, dict[str, str]]:
-    """What reads these columns of the rows that are asked of, and how each is called there."""
-    relation = plan.question.relation
-    known = {field.name: field.id for field in relation.fields}  # ids: no name of a column can be one of the engine's
-    words = database.engine.words
-    columns = [words.quoted(known[name]) for name in names]
-    texts = {words.quoted(field.id) for field in relation.fields if field.type == "text"}
-    # as keys are: bytes that are no text would stop whoever reads them
-    cells = [f"{words.group_key(column, 'text')} AS {column}" if column in texts else column for column in columns]
-    shown, rows = ", ".join(cells), f"({rows_of(relation, database.engine)}) AS one"
-    if relation.person is None or plan.bounds is None:
-        text = f"SELECT {shown} FROM {rows}"
-    else:
-        person = words.quoted(relation.person.id)
-        own = f"SELECT {shown}, {person} AS person FROM {rows} WHERE {person} IS NOT NULL"
-        text = words.few_of_each(own, "person", plan.bounds.rows, columns)
-    return text, {name: known[name] for name in names}
-
-
-def cells_of(column: Any, kind: str) -> Any:
-    """A column of Arrow as an array, or a list of its cells; days are numbers."""
-    if kind in ("date", "timestamp"):
-        days = column.cast("date32").cast("int32")
-        return days.to_numpy(zero_copy_only=False)
-    return column.to_numpy(zero_copy_only=False) if kind in ("integer", "number") else column.to_pylist()
 
 
 # --- choices ------------------------------------------------------------------------------------------------

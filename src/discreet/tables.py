@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -11,42 +10,39 @@ from typing import Any
 import numpy as np
 
 from discreet import distributions, training
+from discreet.asking import NAME, Asking, of_all, of_counts, where_clause
+from discreet.columns import as_number, day_of, from_number
 from discreet.database import Database
 from discreet.distributions import Drawing
-from discreet.door import through
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
 from discreet.functions.density import Density
-from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.ledger import Identity, Ledger
+from discreet.guarantees.accuracy import check_confidence
+from discreet.ledger import Ledger
 from discreet.policy import check_type
 from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
 from discreet.sql.explanation import IMAGINED, explained
 from discreet.sql.price import Plan
-from discreet.sql.schema import Column, Schema, Table, Type, checked_range, implied_type
+from discreet.sql.schema import Column, Table, Type, checked_range
 from discreet.statistics.bands import Least, checked
 from discreet.statistics.distribution import Distribution
 from discreet.synthetic.table import SyntheticTable
 
-NAME = "data"
 FEW = 3
 """So many quantiles are best chosen one by one, each with its own narrow interval."""
 COUNTING = Fraction(1, 20)
 """The part of ε that counts values before quantiles are asked for: how far out the ends of intervals are."""
 
 
-class PrivateTable:
+class PrivateTable(Asking):
     """A table under a ledger. Every method answers with noise, once the ledger is charged.
 
     `epsilon` is what an answer may cost; `delta` is 0 unless given, and then Gaussian noise is used where it is better.
     `between` clamps values to a public range, or to one that is found privately for a tenth of ε (`"auto"`); `where` is
     a condition in SQL.
     """
-
-    def __init__(self, ledger: Ledger, table: Table, engine: DuckDB) -> None:
-        self._ledger, self._table, self._engine = ledger, table, engine
 
     @property
     def columns(self) -> dict[str, str]:
@@ -83,8 +79,8 @@ class PrivateTable:
     def median(self, column: str, *, between: Any, epsilon: Any, where: str | None = None) -> Release:
         """The median of a column, chosen from a public grid; of dates, to the day."""
         kind = self._kind(column, between)
-        text = f"MEDIAN({distributions.as_number(column, kind)})"
-        return self._number(text, {column: between}, epsilon, 0, where, lambda v: distributions.from_number(v, kind))
+        text = f"MEDIAN({as_number(column, kind)})"
+        return self._number(text, {column: between}, epsilon, 0, where, lambda v: from_number(v, kind))
 
     def quantiles(
         self,
@@ -109,14 +105,14 @@ class PrivateTable:
         if len(at) <= FEW and not check_delta(delta):
             return self._few_quantiles(column, at, between, epsilon, where)
         whole, kind = check_epsilon(epsilon), self._kind(column, between)
-        text = f"SELECT MEDIAN({distributions.as_number(column, kind)}) AS value FROM {NAME}{_where(where)}"
+        text = f"SELECT MEDIAN({as_number(column, kind)}) AS value FROM {NAME}{where_clause(where)}"
         database, plan = self._asked(text, {column: between}, {}, whole * (1 - COUNTING), delta)
 
         def asked(known: Plan, rows: float) -> Drawing:
             return distributions.quantiles(database, known, at, rows=rows, least=least, confidence=sure, kind=kind)
 
         counting = distributions.counted(
-            database, plan, whole * COUNTING, f"how many values {column} has{_where(where)}"
+            database, plan, whole * COUNTING, f"how many values {column} has{where_clause(where)}"
         )
         self._check_fits(counting, plan, lambda: asked(plan, IMAGINED[-1]))
         known = self._settled(database, plan)
@@ -124,14 +120,12 @@ class PrivateTable:
 
     def _few_quantiles(self, column: str, at: Sequence[Any], between: Any, epsilon: Any, where: str | None) -> Release:
         kind = self._kind(column, between)
-        number = distributions.as_number(column, kind)
+        number = as_number(column, kind)
         names = [f"q{place}" for place, _ in enumerate(at)]
         shown = [f"QUANTILE_CONT({number}, {float(q)!r}) AS {name}" for name, q in zip(names, at, strict=True)]
-        text = f"SELECT {', '.join(shown)} FROM {NAME}{_where(where)}"
+        text = f"SELECT {', '.join(shown)} FROM {NAME}{where_clause(where)}"
         asked = self._asked(text, {column: between}, {}, epsilon, 0)
-        return self._answered(
-            *asked, lambda answer: np.array([distributions.from_number(answer[n][0], kind) for n in names]), _all
-        )
+        return self._answered(*asked, lambda answer: np.array([from_number(answer[n][0], kind) for n in names]), of_all)
 
     def cdf(
         self, column: str, *, between: Any, step: Any = 1, epsilon: Any, delta: Any = 0, where: str | None = None
@@ -140,9 +134,9 @@ class PrivateTable:
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise InvalidArgument("between must be two public ends, such as (0, 120): they are the grid.")
         kind = self._kind(column, between)
-        low, high = map(distributions.day_of, checked_range(between, kind, column))
+        low, high = map(day_of, checked_range(between, kind, column))
         points = distributions.Points(low, high, step)
-        text = f"SELECT MEDIAN({points.places(column, kind)}) AS value FROM {NAME}{_where(where)}"
+        text = f"SELECT MEDIAN({points.places(column, kind)}) AS value FROM {NAME}{where_clause(where)}"
         database, plan = self._asked(text, {column: between}, {}, epsilon, delta)
         return self._drawn(distributions.cumulative(database, plan, points))  # type: ignore[return-value]
 
@@ -168,7 +162,7 @@ class PrivateTable:
                 raise InvalidArgument(f"{name} needs a pair of ends, such as (0, 120), or a list of choices.")
         ranges = {name: what for name, what in columns.items() if isinstance(what, tuple)}
         listed = {name: what for name, what in columns.items() if name not in ranges}
-        text = f"SELECT COUNT(*) AS n FROM {NAME}{_where(where)}"
+        text = f"SELECT COUNT(*) AS n FROM {NAME}{where_clause(where)}"
         database, plan = self._asked(text, ranges, listed, epsilon, delta)
         kinds: dict[str, Type] = {name: database.schema.tables[NAME].columns[name].type for name in columns}
         for name, kind in kinds.items():
@@ -197,7 +191,7 @@ class PrivateTable:
         ranges = [between] if isinstance(column, str) else list(between)
         if not 1 <= len(columns) <= 3 or len(ranges) != len(columns):
             raise InvalidArgument("A density has one to three columns, with one pair of ends for each.")
-        text = f"SELECT COUNT(*) AS n FROM {NAME}{_where(where)}"
+        text = f"SELECT COUNT(*) AS n FROM {NAME}{where_clause(where)}"
         given = dict(zip(columns, ranges, strict=True))
         database, plan = self._asked(text, given, {}, epsilon, delta)
         kinds = [database.schema.tables[NAME].columns[name].type for name in columns]
@@ -213,7 +207,7 @@ class PrivateTable:
         brackets, which makes one column of each. The cost is the estimator's own epsilon and delta, and the ledger this
         table's. Each fit is charged and drawn anew.
         """
-        text = f"SELECT COUNT(*) AS n FROM {NAME}{_where(where)}"
+        text = f"SELECT COUNT(*) AS n FROM {NAME}{where_clause(where)}"
         database, plan = self._asked(text, {}, {}, estimator.epsilon, estimator.delta)
         return self._fit(estimator, database, plan, features, target)
 
@@ -254,7 +248,7 @@ class PrivateTable:
         shown, which needs a `delta`.
         """
         asked = self._asked(_by_value(column, where), {}, {column: choices}, epsilon, delta)
-        return self._answered(*asked, lambda answer: dict(zip(answer["value"], answer["n"], strict=True)), _counts)
+        return self._answered(*asked, lambda answer: dict(zip(answer["value"], answer["n"], strict=True)), of_counts)
 
     def most_common(
         self,
@@ -272,102 +266,6 @@ class PrivateTable:
         """
         database, plan = self._asked(_by_value(column, where), {}, {column: choices}, epsilon, delta)
         return self._drawn(distributions.votes(database, plan, check_count(k, "k")))
-
-    # --- the way ------------------------------------------------------------------------------------------
-
-    def _number(
-        self,
-        aggregate: str,
-        between: Mapping[str, Any],
-        epsilon: Any,
-        delta: Any,
-        where: str | None,
-        shown: Callable[[Any], Any] = lambda value: value,
-    ) -> Release:
-        text = f"SELECT {aggregate} AS value FROM {NAME}{_where(where)}"
-        return self._answered(
-            *self._asked(text, between, {}, epsilon, delta), lambda answer: shown(answer["value"][0]), _first
-        )
-
-    def _kind(self, column: str, between: Any) -> Type:
-        """The type of a column; of a text file, the one that follows from the range it is given."""
-        if column not in self._table.columns:
-            raise InvalidArgument(f"There is no column {column}. Known: {', '.join(self._table.columns)}.")
-        return self._typed(self._table.columns[column], between, None).type
-
-    def _typed(self, column: Column, between: Any, choices: Any) -> Column:
-        kind = implied_type(between, choices)
-        if kind == "other" or column.declared or not self._engine.reads_text(NAME):
-            return column
-        return replace(column, type=kind)
-
-    def _check_fits(self, counting: Drawing, plan: Plan, rest: Callable[[], Drawing]) -> None:
-        """Refuse before anything is spent what does not fit as a whole; what was counted before is free."""
-        known, drawn = self._identity(counting), repr(counting.mechanism)
-        if self._ledger.knows(counting.guarantee, asked=counting.what, mechanism=drawn, key=None, identity=known):
-            return
-        pure = not check_delta(plan.terms["delta"])
-        left = distributions.allowed(plan) if pure else rest().guarantee
-        self._ledger.after(*(finding.guarantee for finding in plan.first), counting.guarantee, left)
-
-    def _identity(self, one: Drawing) -> Identity | None:
-        return one.database.identity(one.what, one.plan.question.relation, found=list(one.plan.found))
-
-    def _at_least(self, counting: Drawing) -> float:
-        """About how many values a column has at least."""
-        return float(self._drawn(counting).value[0]) - float(counting.mechanism.error(0.995))
-
-    def _settled(self, database: Database, plan: Plan) -> Plan:
-        return database.settled(plan)
-
-    def _fit(self, *given: Any) -> Any:
-        return training.fitted(*given)
-
-    def _told(self, line: str) -> None:
-        """Progress, for a person who watches."""
-        if sys.stderr.isatty():
-            print(line, file=sys.stderr, flush=True)
-
-    def _asked(
-        self, text: str, between: Mapping[str, Any], choices: Mapping[str, Any], epsilon: Any, delta: Any
-    ) -> tuple[Database, Plan]:
-        """The question in SQL, with what is declared for it alone."""
-        columns = dict(self._table.columns)
-        for name in (*between, *choices):
-            if name not in columns:
-                raise InvalidArgument(f"There is no column {name}. Known: {', '.join(columns)}.")
-            columns[name] = self._typed(columns[name], between.get(name), choices.get(name))
-        for name, ends in between.items():
-            columns[name] = replace(columns[name], between=ends)
-        for name, listed in choices.items():
-            columns[name] = replace(columns[name], choices=None if listed is None else tuple(listed))
-        engine = self._engine.typed(NAME, {name: column.type for name, column in columns.items()})
-        schema = Schema(unit=self._ledger.protects, tables={NAME: replace(self._table, columns=columns)})
-        bounds = (self._table.rows_per_person, self._table.groups_per_person, self._table.rows_per_group)
-        declared = repr((bounds, [(c.name, c.between, c.choices, c.type) for _, c in sorted(columns.items())]))
-        database = Database(schema, engine, self._ledger, policy=declared)
-        return database, database.plan(text, epsilon=epsilon, delta=delta)
-
-    def _answered(
-        self, database: Database, plan: Plan, value_of: Callable[[Any], Any], error_of: Callable[..., Accuracy]
-    ) -> Release:
-        plan = database.settled(plan)
-        answer = database.answer(plan)
-        shown = {name: answer.table.column(name).to_pylist() for name in answer.table.column_names}
-        error = _Error(lambda confidence: error_of(answer, plan, confidence))
-        return replace(answer.release, value=value_of(shown), _mechanism=error, _sizes={})
-
-    def _drawn(self, one: Drawing) -> Release:
-        """Charge, read, draw, keep, hand out."""
-        release = through(
-            one.read,
-            one.mechanism,
-            one.guarantee,
-            ledger=self._ledger,
-            asked=one.what,
-            identity=self._identity(one),
-        )
-        return one.finish(release)
 
 
 class Explained(PrivateTable):
@@ -399,51 +297,7 @@ class Explained(PrivateTable):
 
 def _by_value(column: str, where: str | None) -> str:
     name = quoted(column)
-    return f"SELECT {name} AS value, COUNT(*) AS n FROM {NAME}{_where(where)} GROUP BY {name}"
-
-
-class _Error:
-    """How wrong an answer may be, worked out when it is asked for."""
-
-    def __init__(self, of: Callable[[float], Accuracy]) -> None:
-        self._of = of
-
-    def error(self, confidence: Any) -> Accuracy:
-        return self._of(check_confidence(confidence))
-
-
-def _first(answer: Any, plan: Plan, confidence: float) -> Accuracy:
-    """Half the interval of the one value; for a quantile with the bound in ranks beside it."""
-    quantile = plan.question.aggregates[0].kind == "quantile"
-    ranks = float(plan.price.parts[0].error(confidence)) if quantile else None
-    return _half(answer, ["value"], confidence, ranks)
-
-
-def _all(answer: Any, plan: Plan, confidence: float) -> Accuracy:
-    """Half the widest of the quantiles' intervals, which hold together."""
-    each = 1 - (1 - confidence) / len(plan.price.parts)
-    ranks = max(float(part.error(each)) for part in plan.price.parts)
-    return _half(answer, [output.name for output in plan.question.outputs], each, ranks, confidence)
-
-
-def _half(
-    answer: Any, names: Sequence[str], each: float, ranks: float | None, confidence: float | None = None
-) -> Accuracy:
-    table, sure = answer.with_errors(each), each if confidence is None else confidence
-    halves = [table.column(f"{name}_error").to_pylist()[0] for name in names]
-    of = "value" if len(names) == 1 else "every value"
-    if any(half is None for half in halves):
-        reason = "the interval is drawn with the answer, for 95%" if ranks else "no interval is known for this answer"
-        return Accuracy(amount=None, confidence=sure, of=of, reason=reason, ranks=ranks)
-    return Accuracy(amount=max(halves), confidence=sure, of=of, ranks=ranks)
-
-
-def _counts(answer: Any, plan: Plan, confidence: float) -> Accuracy:
-    return plan.price.parts[0].error(confidence)  # type: ignore[no-any-return]
-
-
-def _where(condition: str | None) -> str:
-    return "" if condition is None else f" WHERE {condition}"
+    return f"SELECT {name} AS value, COUNT(*) AS n FROM {NAME}{where_clause(where)} GROUP BY {name}"
 
 
 def table(

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.columns import EPOCH, cells_of, columns_of, day_of, rows_of_one, statement_of
 from discreet.database import Database
-from discreet.distributions import EPOCH, cells_of, columns_of, day_of, rows_of_one, statement_of
 from discreet.engines.frames import Partitions
 from discreet.errors import InvalidArgument
 from discreet.extras import need

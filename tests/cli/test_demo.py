@@ -147,7 +147,7 @@ def test_a_command_that_the_shell_would_not_find_is_told_where_it_is(
 
 def test_rows_of_single_people_are_refused_in_the_story_of_sql(tmp_path: Path) -> None:
     shown = " ".join(told("sql", tmp_path).split())
-    assert "patient_id is a value of single people" in shown
+    assert "patient_id tells people apart" in shown
     assert "remains ε = 3.5: a refusal costs nothing" in shown
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.cli import main
 from discreet.errors import InvalidArgument
 from discreet.shuffle import bit_sum, histogram, protocol
 from discreet.shuffle.bit_sums import BitSum, TwoMessageBitSum
@@ -106,3 +107,14 @@ def test_a_picture_that_cannot_be_written(tmp_path: Path) -> None:
     shown = simulate(clients=100, epsilon=4, delta=1e-2, runs=2)
     with pytest.raises(InvalidArgument, match="cannot be a picture"):
         shown.plot(str(tmp_path / "nowhere" / "poll.png"))
+
+
+def test_a_picture_is_checked_before_anybody_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib", reason='needs pip install "discreet[plot]"')
+    monkeypatch.setattr("discreet.shuffle.simulation.simulate", lambda **_: pytest.fail("it was simulated"))
+    with pytest.raises(SystemExit) as ended:
+        main(["shuffle", "simulate", "--chart", str(tmp_path / "poll.txt")])
+    assert ended.value.code == 2
+    assert "cannot be a picture" in capsys.readouterr().err

@@ -229,8 +229,11 @@ def simulate(
       $ discreet shuffle simulate
       $ discreet shuffle simulate --clients 100000 --choices 8 --chart errors.png
     """
+    from discreet.cli.pictures import check_picture
     from discreet.shuffle.simulation import simulate
 
+    if chart is not None:
+        check_picture(chart, "discreet shuffle simulate --chart")
     done = simulate(clients=clients, epsilon=epsilon, delta=delta, choices=choices, runs=runs)
     typer.echo(str(done))
     if chart is not None:

@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.cli.ledger_command import clean, harmless
+from discreet.cli.pictures import check_picture
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import InvalidArgument
-from discreet.extras import need
 from discreet.guarantees.accuracy import check_confidence
 from discreet.ledger import Ledger
 from discreet.policy import connect
@@ -40,7 +40,7 @@ def query(
     """Answer a question and print it as "table", "json" or "csv"; bad options are told before anything is charged."""
     sure = check_confidence(confidence)
     if plot is not None:
-        _check_plot(plot)
+        check_picture(plot, "discreet query --plot")
     database, console = connect(policy, analyst=analyst), Console(stderr=True)
     with closing(database.ledger), closing(database.engine), console.status("Answering …") as status:
         if console.is_terminal and isinstance(database.engine, DuckDB):
@@ -108,12 +108,6 @@ def _told(answer: Answer, ledger: Ledger, confidence: float) -> dict[str, str]:
         **{f"note {number}": note for number, note in enumerate(answer.notes, 1)},
     }
     return told | ({"NOT PRIVATE": "made in test mode"} if answer.not_private else {})
-
-
-def _check_plot(path: Path) -> None:
-    need("matplotlib", "plot", "discreet query --plot")
-    if path.suffix.lower() not in (".png", ".svg", ".pdf") or not path.absolute().parent.is_dir():
-        raise InvalidArgument(f"{path} cannot be a picture. Name a .png, .svg or .pdf in a folder that exists.")
 
 
 def _draw(answer: Answer, confidence: float, path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 
 from discreet.adaptive.planning import plan
+from discreet.cli.pictures import check_picture
 from discreet.errors import InvalidArgument
-from discreet.extras import need
 
 
 def main(
@@ -29,7 +29,7 @@ def main(
     sizes, asked = _numbers(rows, "--rows"), _numbers(questions, "--questions")
     wished = _numbers(accuracy, "--accuracy", whole=False)
     if chart is not None:
-        _check_chart(chart)
+        check_picture(chart, "discreet study plan --chart")
     with Console(stderr=True).status("Comparing methods …"):
         made = plan(sizes, asked, confidence, overfits=overfits)
         needed = made.sizes(wished) if wished else None
@@ -57,12 +57,6 @@ def _numbers(given: Sequence[str], option: str, *, whole: bool = True) -> list[A
             raise InvalidArgument(f"{option} takes {kind}. Write {option} {example}.")
         found.append(int(number) if whole else number)
     return found
-
-
-def _check_chart(path: Path) -> None:
-    need("matplotlib", "plot", "discreet study plan --chart")
-    if path.suffix.lower() not in (".png", ".svg", ".pdf") or not path.absolute().parent.is_dir():
-        raise InvalidArgument(f"{path} cannot be a picture. Name a .png, .svg or .pdf in a folder that exists.")
 
 
 def _draw(made: Any, path: Path) -> None:

@@ -81,7 +81,9 @@ def _right(scores: list[float]) -> str:
 
 def _promised(model: Any) -> str:
     bound = model.release_.error(0.95).amount
-    return "no promise" if bound is None or math.isinf(bound) else f"± {bound:.2g}"
+    if bound is None or math.isinf(bound):
+        return "no promise"
+    return f"± {bound:,.0f}" if bound >= 10 else f"± {bound:.2g}"
 
 
 def _formula(model: Any) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.errors import InvalidArgument, NotAllowed
+from discreet.sql.aggregates import EXTREMES
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Question
 from discreet.sql.price import Plan, Price
-from discreet.sql.understand import EXTREMES
 
 
 def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:

@@ -1,36 +1,25 @@
-"""The SELECT list, GROUP BY, HAVING, ORDER BY and LIMIT: which measures are taken, and what is made of them."""
+"""The SELECT list, GROUP BY, HAVING, ORDER BY and LIMIT: what is shown of keys and aggregates, and in which order."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 from sqlglot import exp
 
 from discreet.errors import QueryError
-from discreet.rational import power_of_two_below
+from discreet.sql.aggregates import Aggregates, shown
 from discreet.sql.domains import domain_of, restricted, typed
-from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, conjuncts, has_number, present
+from discreet.sql.expressions import Expr, Field, conjuncts
 from discreet.sql.parse import Text, parsed, span_of
-from discreet.sql.plan import Aggregate, AggregateKind, Key, Measure, Ordering, Output, Question
-from discreet.sql.ranges import range_of
+from discreet.sql.plan import Key, Ordering, Output, Question
 from discreet.sql.relation import Filter
-from discreet.sql.schema import Schema, Type
+from discreet.sql.schema import Schema
 from discreet.sql.scope import Scope
 from discreet.sql.sources import Sources
 from discreet.sql.translate import Translator
 
 _CLAUSES = {"expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset"}
-_FINENESS = {1: 2**30, 2: 2**18}
-"""Values are rounded to so many steps of their range, or of one where they are whole; their squares to fewer, for the
-sums of many to stay inside 64 bits."""
-GRID = 2**16
-"""A quantile of values that are not whole is one of so many points of their range."""
-_NUMBER = 'Cast it to DOUBLE; or, for a column of a CSV or JSON file, declare it: type = "number".'
-EXTREMES = {"min": Fraction(1, 1000), "max": Fraction(999, 1000)}
-"""MIN and MAX are answered as these quantiles: the true ones belong to single people."""
 
 
 def understood(text: Any, schema: Schema) -> Question:
@@ -44,31 +33,16 @@ def understood(text: Any, schema: Schema) -> Question:
         raise QueryError("This question is nested too deeply. Ask for less at once.") from None
 
 
-_INSTEAD = {"approxdistinct": "Write COUNT(DISTINCT x), which has noise in any case."}
-_INSTEAD |= dict.fromkeys(("countif", "logicaland", "logicalor"), "Write COUNT(*) FILTER (WHERE …).")
-_INSTEAD |= dict.fromkeys(("mode", "approxtopk"), "Write COUNT(*) with GROUP BY, and ORDER BY it with a LIMIT.")
-_INSTEAD |= dict.fromkeys(
-    ("anyvalue", "first", "last", "argmax", "argmin", "arrayagg", "groupconcat"),
-    "It would show values of single people: write MEDIAN(x), or COUNT(*) with GROUP BY.",
-)
-"""What to write for aggregates that are not answered."""
-
-Parts = tuple[AggregateKind, tuple[int, ...], bool, Type]
-"""The kind of an aggregate, its measures, whether it is of a sample, and its type."""
-
-
 class _Reader:
     """Reads one SELECT."""
 
     def __init__(self, words: Text, schema: Schema, query: exp.Select) -> None:
         self.words, self.schema, self.query = words, schema, query
-        self.measures: list[Measure] = []
-        self.aggregates: list[Aggregate] = []
-        self.bounded: set[Field] = set()
         self._check_clauses()
         self.scope: Scope = Sources(words, schema).scope(query, {})
         if self.scope.relation.public:
             words.refuse(query, "This asks of public tables only.", "Read them directly: no noise is needed.")
+        self.aggregates = Aggregates(words, schema, self.scope)
         self.keys, self.key_nodes = self._keys()
         self.key_fields = tuple(
             Field(f"k{n}", key.name, key.expr.type, choices=key.domain) for n, key in enumerate(self.keys)
@@ -109,15 +83,15 @@ class _Reader:
             limit=self._whole("limit"),
             offset=self._whole("offset") or 0,
         )
-        if not self.measures:
+        if not self.aggregates.measures:
             self.words.refuse(
                 self.query, "This asks for rows of single people.", "Aggregate them: COUNT(*), AVG(age), MEDIAN(cost)."
             )
         return replace(
             question,
-            measures=tuple(self.measures),
-            aggregates=tuple(self.aggregates),
-            bounded=frozenset(self.bounded),
+            measures=tuple(self.aggregates.measures),
+            aggregates=tuple(self.aggregates.taken),
+            bounded=frozenset(self.aggregates.bounded),
         )
 
     # --- keys ---------------------------------------------------------------------------------------------
@@ -137,7 +111,7 @@ class _Reader:
                 )
             if node not in nodes:
                 keys.append(Key(name or node.sql(), expr, self._domain(expr)))
-                self.bounded |= set(expr.fields()) if keys[-1].domain is not None else set()
+                self.aggregates.bounded |= set(expr.fields()) if keys[-1].domain is not None else set()
                 nodes.append(node)
         return tuple(keys), nodes
 
@@ -174,7 +148,7 @@ class _Reader:
             self.words.refuse(item, "SELECT * shows rows of single people.", "Ask for aggregates, such as COUNT(*).")
         node = _plain(item)
         expr = self._noisy(node)
-        name = item.alias or (self.scope.lookup(node).name if isinstance(node, exp.Column) else _shown(node))
+        name = item.alias or (self.scope.lookup(node).name if isinstance(node, exp.Column) else shown(node))
         return Output(name, expr)
 
     def _ordering(self, item: exp.Ordered, outputs: tuple[Output, ...]) -> Ordering:
@@ -227,7 +201,7 @@ class _Reader:
             if named in aliases and aliases[named] is not node and not self.scope.knows(named):
                 return aliases[named].copy().transform(put, copy=False)
             if isinstance(part, exp.Filter | exp.AggFunc | exp.WithinGroup):
-                return _stands_for(part, self._aggregate(part).id)
+                return _stands_for(part, self.aggregates.field(part).id)
             return part
 
         placed = node.copy().transform(put, copy=False)
@@ -235,154 +209,12 @@ class _Reader:
 
     def _noisy_field(self, node: exp.Column) -> Field:
         if node.table == "noisy":
-            fields = {field.id: field for field in (*self.key_fields, *(a.field for a in self.aggregates))}
+            fields = {field.id: field for field in (*self.key_fields, *(a.field for a in self.aggregates.taken))}
             if node.name in fields:
                 return fields[node.name]
-        self.scope.lookup(node)
+        if self.schema.leads(self.scope.lookup(node).origin) == "person":
+            self.words.refuse(node, f"{node.name} tells people apart.", f"Count them: COUNT(DISTINCT {node.sql()}).")
         self.words.refuse(node, f"{node.name} is a value of single people.", "Aggregate it, or put it into GROUP BY.")
-
-    # --- aggregates ---------------------------------------------------------------------------------------
-
-    def _aggregate(self, node: Any) -> Field:
-        """The column of an aggregate, its measures taken once however often it is written."""
-        where, inner = None, node
-        if isinstance(node, exp.Filter):
-            where, inner = self.scope.translate(node.expression.this), node.this
-            if where.type != "boolean":
-                self.words.unknown(node, "FILTER takes a condition that is true or false, such as age >= 18.")
-        kind, parts, sample, type_ = self._parts(inner, where)
-        field = Field(f"a{len(self.aggregates)}", _shown(node), type_)
-        for known in self.aggregates:
-            if (known.kind, known.parts, known.sample) == (kind, parts, sample):
-                return known.field
-        self.aggregates.append(Aggregate(field.name, kind, parts, field, sample))
-        return field
-
-    def _parts(self, node: exp.Expression, where: Expr | None) -> Parts:
-        given = {name for name, value in node.args.items() if value} - {"this", "expression", "quantile", "big_int"}
-        if given:
-            self._unknown_aggregate(node)
-        match node:
-            case exp.Count():
-                return "count", (self._counted(node, where),), True, "integer"
-            case exp.Sum():
-                value, within = self._value(node, node.this)
-                return "sum", (self._summed(value, where, within, centered=False),), True, "number"
-            case exp.Avg():
-                value, within = self._value(node, node.this)
-                return "mean", self._moments(value, where, within, 1), True, "number"
-            case exp.Variance() | exp.VariancePop() | exp.Stddev() | exp.StddevPop() | exp.StddevSamp():
-                value, within = self._value(node, node.this)
-                kind: AggregateKind = "variance" if isinstance(node, exp.Variance | exp.VariancePop) else "stddev"
-                sample = not isinstance(node, exp.VariancePop | exp.StddevPop)
-                return kind, self._moments(value, where, within, 2), sample, "number"
-            case exp.Median():
-                return self._quantile(node, node.this, Fraction(1, 2), where)
-            case exp.Quantile():
-                return self._quantile(node, node.this, self._share(node, node.args["quantile"]), where)
-            case exp.PercentileCont() | exp.PercentileDisc() if node.expression is not None:
-                return self._quantile(node, node.this, self._share(node, node.expression), where)
-            case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc() as inner):
-                if len(node.expression.expressions) != 1:
-                    self._unknown_aggregate(node)
-                [ordered] = node.expression.expressions
-                share = self._share(node, inner.this)
-                return self._quantile(node, ordered.this, 1 - share if ordered.args.get("desc") else share, where)
-            case exp.Min():
-                return self._quantile(node, node.this, EXTREMES["min"], where)
-            case exp.Max():
-                return self._quantile(node, node.this, EXTREMES["max"], where)
-        self._unknown_aggregate(node)
-
-    def _unknown_aggregate(self, node: exp.Expression) -> NoReturn:
-        self.words.refuse(
-            node,
-            f"{self.words.name(node)} is not among the aggregates that are answered, or not in this form.",
-            _INSTEAD.get(node.key, "Use COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX."),
-        )
-
-    def _take(self, measure: Measure) -> int:
-        if measure not in self.measures:
-            self.measures.append(measure)
-        return self.measures.index(measure)
-
-    def _counted(self, node: exp.Count, where: Expr | None) -> int:
-        if isinstance(node.this, exp.Star) and not any(node.this.args.values()):
-            return self._take(Measure("count", where=where))
-        if node.this is None or isinstance(node.this, exp.Star):
-            self.words.refuse(node, "COUNT takes * or one value.", "Write COUNT(*).")
-        if isinstance(node.this, exp.Distinct):
-            if len(node.this.expressions) != 1 or node.this.args.get("on"):
-                self.words.refuse(node, "COUNT(DISTINCT …) takes one value.", "Write COUNT(DISTINCT city).")
-            value = self.scope.translate(node.this.expressions[0])
-            if isinstance(value, Ref) and value.field == self.scope.relation.person:
-                return self._take(Measure("people", where=where))
-            if isinstance(value, Ref) and self.schema.leads(value.field.origin) == "person":
-                # the same person, or nobody where a LEFT JOIN met none
-                return self._take(Measure("people", where=_both(where, present(value))))
-            return self._take(Measure("distinct", value, _both(where, present(value))))
-        value = self.scope.translate(node.this)
-        return self._take(Measure("count", where=_both(where, present(value))))
-
-    def _value(self, node: exp.Expression, of: exp.Expression) -> tuple[Expr, Range]:
-        if isinstance(of, exp.Distinct):
-            self.words.refuse(node, "DISTINCT is answered in COUNT only.", "Write SUM(x), or COUNT(DISTINCT x).")
-        value = self.scope.translate(of)
-        if value.type not in ("integer", "number", "boolean"):
-            self.words.unknown(node, f"{_shown(of)} is not a number. {_NUMBER}")
-        return value, self._within(node, value)
-
-    def _within(self, node: exp.Expression, value: Expr) -> Range:
-        self.bounded |= set(value.fields())
-        within = range_of(value)
-        if within is None or not all(map(math.isfinite, within)) or max(map(abs, within)) > 1e15:
-            self.words.refuse(
-                node,
-                "The range of this value is not declared, so one person could move the answer without limit.",
-                "Declare between = [low, high] for its columns in the policy, or write LEAST(GREATEST(x, low), high).",
-            )
-        return within if within[0] < within[1] else (within[0] - 1, within[1] + 1)
-
-    def _summed(self, value: Expr, where: Expr | None, within: Range, *, centered: bool, power: int = 1) -> int:
-        low, high = (Fraction(end) for end in within)
-        whole = value.type in ("integer", "boolean")
-        center = (low + high) / 2 if centered else Fraction(0)
-        fine, common = (_step(low, high, from_, whole, 1) for from_ in (center, Fraction(0)))
-        # a mean has the steps of a sum, unless its range is much narrower: the engine then adds them up once
-        fine = common if common <= 4 * fine else fine
-        center = math.floor(center / fine) * fine
-        step = fine if power == 1 else _step(low, high, center, whole, power)
-        ends = math.floor((low - center) / step), math.ceil((high - center) / step)
-        return self._take(Measure("sum", value, _both(where, has_number(value)), center, step, *ends, power))
-
-    def _moments(self, value: Expr, where: Expr | None, within: Range, most: int) -> tuple[int, ...]:
-        count = self._take(Measure("count", where=_both(where, has_number(value))))
-        sums = [self._summed(value, where, within, centered=True, power=power) for power in range(1, most + 1)]
-        return (count, *sums)
-
-    def _share(self, node: exp.Expression, of: exp.Expression) -> Fraction:
-        value = self.scope.translate(of)
-        if not isinstance(value, Const) or not isinstance(value.value, int | float) or not 0 < value.value < 1:
-            self.words.refuse(node, "A quantile takes one number between 0 and 1.", "Write QUANTILE_CONT(age, 0.9).")
-        return Fraction(str(value.value))
-
-    def _quantile(self, node: exp.Expression, of: exp.Expression, share: Fraction, where: Expr | None) -> Parts:
-        value, within = self._value(node, of)
-        low, high = (Fraction(end) for end in within)
-        whole = value.type in ("integer", "boolean") and high - low < 2**31
-        if whole:
-            low, high, step = Fraction(math.ceil(low)), Fraction(math.floor(high)), Fraction(1)
-        else:
-            step = power_of_two_below((high - low) / (GRID // 2))
-        last = max(1, math.floor((high - low) / step))
-        measure = Measure("quantile", value, _both(where, has_number(value)), low, step, 0, last, quantile=share)
-        return "quantile", (self._take(measure),), True, value.type
-
-
-def _step(low: Fraction, high: Fraction, center: Fraction, whole: bool, power: int) -> Fraction:
-    """What values are rounded to before they, or their squares, are added."""
-    step = power_of_two_below(max(abs(low - center), abs(high - center)) / _FINENESS[power])
-    return max(step, Fraction(1)) if whole else step
 
 
 def _stands_for(part: Any, field: str) -> exp.Column:
@@ -395,13 +227,3 @@ def _stands_for(part: Any, field: str) -> exp.Column:
 
 def _plain(item: exp.Expression) -> exp.Expression:
     return item.this if isinstance(item, exp.Alias) else item
-
-
-def _shown(node: exp.Expression) -> str:
-    return node.sql(dialect="duckdb").lower()
-
-
-def _both(first: Expr | None, second: Expr | None) -> Expr | None:
-    if first is None or second is None:
-        return first if second is None else second
-    return call("and", first, second)
