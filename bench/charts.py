@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from discreet.demo import pictures
+from discreet import plots
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images" / "benchmarks"
-OURS, PEER, OTHER, PLAIN = pictures.PRIVATE, pictures.WRONG, "#7b5ea7", pictures.TRUTH
+OURS, PEER, OTHER, PLAIN = plots.BLUE, plots.ORANGE, "#7b5ea7", "#9aa0a8"
 Table = list[dict[str, str]]
 
 
@@ -88,7 +88,7 @@ def samplers(figure: Any, found: list[Table]) -> None:
         panel.set_xticks(range(len(rows)), [raised(row["scale"]) for row in rows])
         panel.set(title=law, xlabel="scale", yscale="log")
     panels[0].set_ylabel("million draws a second")
-    pictures.legend_below(figure, panels[0])
+    plots.legend_below(figure, panels[0])
 
 
 def series(row: dict[str, str], unit: str) -> Iterable[tuple[str, str]]:
@@ -147,7 +147,7 @@ def shuffle(figure: Any, found: list[Table]) -> None:
         panel.set_xticks([number(row["ε"]) for row in rows], [row["ε"] for row in rows])
         panel.minorticks_off()
     panels[0].set_ylabel("standard deviation of a count")
-    pictures.legend_below(figure, panels[-1])
+    plots.legend_below(figure, panels[-1])
 
 
 def adaptive(figure: Any, found: list[Table]) -> None:
@@ -202,13 +202,14 @@ CHARTS = (
 )
 
 
-def draw(results: Path) -> None:
+def draw(results: Path, folder: Path = FOLDER) -> None:
     """Every chart whose section is kept."""
+    folder.mkdir(parents=True, exist_ok=True)
     for chart in CHARTS:
         kept = results / f"{chart.section}.md"
         if kept.exists():
             found = tables(kept.read_text("utf-8"))
-            pictures.save(FOLDER / f"{chart.section}.png", chart.title, partial(chart.draw, found=found))
+            plots.save(folder / f"{chart.section}.png", chart.title, partial(chart.draw, found=found))
 
 
 def shown() -> str:

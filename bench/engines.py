@@ -14,8 +14,6 @@ import contextlib
 import json
 import math
 import os
-import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,7 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import peers
+import postgres_server
 import sql
+from postgres_server import Server
 from report import line, notes, section, table, verdict
 from sql import DELTA, EPSILON, GROUPS, HIGH, LOW, MAX_GROUPS, MAX_ROWS, SQL, Answer
 
@@ -257,41 +257,14 @@ PARTS = list(dict.fromkeys(system.part for system in SYSTEMS.values()))
 # --- PostgreSQL ---------------------------------------------------------------------------------------------
 
 
-def postgres_programs() -> Path | None:
-    """The folder of the newest PostgreSQL, if there is one."""
-    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda path: int(path.parts[-3]))
-    control = versions[-1] if versions else shutil.which("pg_ctl")
-    return Path(control).resolve().parent if control else None
-
-
 @contextlib.contextmanager
-def server(programs: Path, rows: int) -> Iterator[tuple[str, int]]:
-    """The URL and the process of a server with the table in it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory(prefix="bench-engines-") as folder:
-        become: list[str] = []
-        if os.geteuid() == 0:  # it refuses to run as root
-            shutil.chown(folder, "postgres", "postgres")
-            become = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
-
-        def run(program: str, *words: str) -> None:
-            command = [*become, str(programs / program), "-D", f"{folder}/data", *words]
-            subprocess.run(command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-
-        settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": "", "fsync": "off"}
-        # what one sets on a machine like this; out of the box, every sort of every system would go to disk
-        settings |= {"shared_buffers": f"{MEMORY * 1024 // 3}MB", "work_mem": "256MB", "max_wal_size": "8GB"}
-        run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8")
-        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-        run("pg_ctl", "-w", "-o", options, "-l", f"{folder}/log", "start")
-        try:
-            url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
-            load(url, rows, f"{folder}/rows.csv")
-            yield url, int(Path(folder, "data", "postmaster.pid").read_text().split()[0])
-        finally:
-            run("pg_ctl", "-m", "immediate", "stop")
+def loaded(programs: Path, rows: int) -> Iterator[Server]:
+    """A server with the table in it."""
+    # what one sets on a machine like this; out of the box, every sort of every system would go to disk
+    settings = {"shared_buffers": f"{MEMORY * 1024 // 3}MB", "work_mem": "256MB", "max_wal_size": "8GB", "fsync": "off"}
+    with postgres_server.server(programs, settings) as serving, tempfile.TemporaryDirectory() as folder:
+        load(serving.url, rows, f"{folder}/rows.csv")
+        yield serving
 
 
 def load(url: str, rows: int, text: str) -> None:
@@ -343,7 +316,7 @@ def held(roots: list[int]) -> float | None:
     return (own + shared) / 1024
 
 
-def fresh(name: str, rows: int, serving: tuple[str, int] | None, scratch: str) -> dict[str, Any] | str:
+def fresh(name: str, rows: int, serving: Server | None, scratch: str) -> dict[str, Any] | str:
     """What a fresh process of the system measures, or why nothing is."""
     system = SYSTEMS[name]
     title = f"{system.printed} on {ENGINES[system.engine].printed}"
@@ -351,12 +324,12 @@ def fresh(name: str, rows: int, serving: tuple[str, int] | None, scratch: str) -
         return f"{title} is missing: `python bench/peers.py` installs it."
     python = str(peers.interpreter(system.peer) if system.peer else sys.executable)
     known = settings(scratch, python) | {"BENCH_SCRATCH": scratch}
-    known |= {"BENCH_POSTGRES": serving[0]} if serving else {}
+    known |= {"BENCH_POSTGRES": serving.url} if serving else {}
     said = Path(scratch) / "said"
     command = [python, "-W", "ignore", __file__, "child", name, str(rows), str(time.time())]
     with said.open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=os.environ | known)
-    roots = [process.pid, serving[1]] if serving else [process.pid]
+    roots = [process.pid, serving.process] if serving else [process.pid]
     most: list[float] = []
 
     def watch() -> None:
@@ -384,13 +357,13 @@ def measured(parts: list[str], rows: int) -> tuple[Found, list[str]]:
     """What every system of these parts measures, the one that says the truth first; and what is left out."""
     found: Found = {}
     missing: list[str] = []
-    programs = postgres_programs()
+    programs = postgres_server.programs()
     for part in parts if "duckdb" in parts else ["truth", *parts]:
         names = [name for name in SYSTEMS if SYSTEMS[name].part == part] or ["duckdb-plain"]
         if part == "postgres" and programs is None:
             missing.append("PostgreSQL is missing: Debian's `postgresql` has it.")
             continue
-        with server(programs, rows) if part == "postgres" else contextlib.nullcontext() as serving:
+        with loaded(programs, rows) if part == "postgres" else contextlib.nullcontext() as serving:
             for name in names:
                 with tempfile.TemporaryDirectory(prefix="bench-engines-", ignore_cleanup_errors=True) as scratch:
                     row = fresh(name, rows, serving, scratch)
@@ -466,9 +439,8 @@ def remarks(found: Found) -> list[str]:
         said.append("On this processor (ARM) Tumult runs with Debian's builds of its C libraries.")
     if peers.ARM and "pipelinedp" in found:
         said.append("PipelineDP's noise in C++ has no build for this processor: here it is numpy's, of the same scale.")
-    if "postgres-discreet" in found and (programs := postgres_programs()):
-        printed = subprocess.run([programs / "pg_ctl", "--version"], capture_output=True, text=True).stdout
-        version = printed.partition("(PostgreSQL) ")[2].partition(".")[0]
+    if "postgres-discreet" in found and (programs := postgres_server.programs()):
+        version = postgres_server.version(programs)
         said.append(f"PostgreSQL {version} has its table loaded, vacuumed and analyzed before the clock starts.")
     return said
 

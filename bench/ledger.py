@@ -1,14 +1,14 @@
 """The durable ledger: charges a second, the time to open a long one, and the peers that keep budgets in memory.
 
 `python bench/ledger.py` measures all in one run: real processes that open one ledger each for themselves, beside bare
-one-row commits on the same disk and server, then the peers, each in its own environment. PostgreSQL takes part when
-$DISCREET_TEST_POSTGRES names a database, postgresql://user@host/database; every ledger there is a schema of its own,
-dropped at the end.
+one-row commits on the same disk and server, then the peers, each in its own environment. PostgreSQL is the
+one that $DISCREET_TEST_POSTGRES names, postgresql://user@host/database, or else one that is started here; every ledger
+there is a schema of its own, dropped at the end.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
 import json
 import multiprocessing
 import os
@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urldefrag
 
 import peers
+import postgres_server
 from report import line, machine, notes, section, table, verdict
 
 SECONDS, REPEAT = 0.5, 3
@@ -216,7 +217,7 @@ def rates(places: Places) -> None:
         it returns. A release is two such commits and a draw. Charges wait for each other by design; bare commits in
         PostgreSQL share their flushes.""",
         f"A flush takes {1000 / appends:.2f} ms here. Where it takes longer, the ratios rise.",
-        *[f"PostgreSQL is missing: it takes part where ${VARIABLE} names a database."] * (not places.url),
+        *["PostgreSQL is missing: Debian's `postgresql` has it."] * (not places.url),
     )
 
 
@@ -418,26 +419,30 @@ def compared(rows: list[dict[str, Any]], missing: list[str]) -> None:
 # --- the run ----------------------------------------------------------------------------------------------
 
 
-def where_postgres() -> str | None:
-    """The database that takes part; none, and said so, where it is not named or cannot be reached."""
-    url = os.environ.get(VARIABLE)
-    if url and importlib.util.find_spec("psycopg"):
-        return urldefrag(url)[0]
-    how = f"set ${VARIABLE}=postgresql://user@host/database" if not url else "pip install 'discreet[postgres]'"
-    print(f"PostgreSQL is left out: {how} to take part", file=sys.stderr, flush=True)
-    return None
+@contextlib.contextmanager
+def database() -> Iterator[str | None]:
+    """The database that takes part: one that is named, or of a server that is started here, if there is any."""
+    programs = postgres_server.programs()
+    if url := os.environ.get(VARIABLE):
+        yield urldefrag(url)[0]
+    elif programs is None:
+        yield None
+    else:
+        with postgres_server.server(programs, {}) as serving:
+            yield serving.url
 
 
 def main(parts: Iterable[Callable[[Places], None]] = (rates, long_ledgers, against_peers)) -> None:
-    url, server = where_postgres(), "PostgreSQL"
-    if url:
-        with postgres(url) as connection:
-            server = f"PostgreSQL {connection.info.server_version // 10_000}"
-    about = f"""Real processes on all cores, each opening the ledger itself, beside bare one-row commits on the same
-    disk and server ({len(ROW)} bytes; SQLite WAL with synchronous=FULL; {server}, one round trip). PostgreSQL takes
-    part with `{VARIABLE}=postgresql://…`. Rates are the best of {REPEAT} rounds of {SECONDS:g} s. {machine()}."""
-    section("Ledger", "ledger", about)
-    with tempfile.TemporaryDirectory(prefix=".bench-ledger-", dir=".") as folder:
+    here = tempfile.TemporaryDirectory(prefix=".bench-ledger-", dir=".")
+    with database() as url, here as folder:
+        server = "PostgreSQL"
+        if url:
+            with postgres(url) as connection:
+                server = f"PostgreSQL {connection.info.server_version // 10_000}"
+        about = f"""Real processes on all cores, each opening the ledger itself, beside bare one-row commits on the same
+        disk and server ({len(ROW)} bytes; SQLite WAL with synchronous=FULL; {server}, one round trip). Rates are the
+        best of {REPEAT} rounds of {SECONDS:g} s. {machine()}."""
+        section("Ledger", "ledger", about)
         places = Places(folder, url)
         try:
             for part in parts:

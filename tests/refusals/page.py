@@ -23,7 +23,7 @@ from .sites import ROOT, Site, sites
 
 PAGE = ROOT / "docs" / "reference" / "refusals.md"
 ROOMS = {
-    "Asking a table": ("tables", "distributions", "training", "statistics"),
+    "Asking a table": ("tables", "asking", "distributions", "columns", "training", "statistics"),
     "Asking in SQL": ("policy", "database", "sql"),
     "Reading the data": ("engines",),
     "Spending": ("ledger",),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from discreet.adaptive import game, study
-from discreet.demo.pictures import BARS, INK, PRIVATE, WRONG, legend_below
+from discreet.demo.pictures import BARS, INK, PRIVATE, WRONG
 from discreet.demo.telling import ONLY_HERE, TRUTH, Teller
+from discreet.plots import legend_below
 
 ROWS, FEATURES = 20_000, (10, 30, 100, 300)
 CODE = """

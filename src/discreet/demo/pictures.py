@@ -1,4 +1,4 @@
-"""The look that the pictures of all stories share."""
+"""The pictures of all stories: what they look like, and what they show alike."""
 
 from __future__ import annotations
 
@@ -6,40 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from discreet import plots
 from discreet.errors import InvalidArgument
-from discreet.extras import need
 
-PRIVATE, BAND, TRUTH, WRONG, INK = "#1f6fb2", "#a9cbe8", "#9aa0a8", "#d1701b", "#1c1c1c"
+PRIVATE, BAND, TRUTH, WRONG, INK = plots.BLUE, "#a9cbe8", "#9aa0a8", plots.ORANGE, plots.INK
 BARS = {"ecolor": INK, "elinewidth": 1.3, "capsize": 4, "capthick": 1.3}
-_LOOK = {
-    "font.size": 11,
-    "axes.titlesize": 11.5,
-    "axes.labelsize": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e6e8eb",
-    "legend.frameon": False,
-    "legend.fontsize": 10,
-}
 
 
 def save(path: Path, title: str, draw: Callable[[Any], None]) -> Path:
     """Have `draw` fill a figure, and write it as PNG; the folder is made where it is missing."""
-    matplotlib = need("matplotlib", "plot", "The picture")
-    figures = need("matplotlib.figure", "plot", "The picture")
-    with matplotlib.rc_context(_LOOK):
-        figure = figures.Figure(figsize=(9, 5), layout="constrained")
-        figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
-        figure.suptitle(title, fontsize=13, fontweight="bold")
-        draw(figure)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(path, dpi=130)
-        except OSError as error:
-            raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name a folder with --out.") from None
-    return path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return plots.save(path, title, draw)
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name a folder with --out.") from None
 
 
 def bars_with_truth(panel: Any, names: list[str], values: Any, errors: Any, truth: Any) -> None:
@@ -51,9 +31,3 @@ def bars_with_truth(panel: Any, names: list[str], values: Any, errors: Any, trut
     panel.axhline(0, color=INK, linewidth=0.8)
     panel.set_xticks(places, names)
     panel.grid(visible=False, axis="x")
-
-
-def legend_below(figure: Any, panel: Any) -> None:
-    """One legend for the whole figure."""
-    handles, labels = panel.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))

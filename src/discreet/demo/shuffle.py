@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.demo.data import EMPLOYEES, OPINIONS, columns_of
-from discreet.demo.pictures import bars_with_truth, legend_below
+from discreet.demo.pictures import bars_with_truth
 from discreet.demo.telling import ONLY_HERE, TRUTH, Teller
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
 from discreet.local import survey
+from discreet.plots import legend_below
 from discreet.samplers import permutation
 from discreet.shuffle import histogram
 from discreet.tables import table

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from discreet.demo.data import PEOPLE, VISITS, Truth, make_clinic
-from discreet.demo.pictures import bars_with_truth, legend_below
+from discreet.demo.pictures import bars_with_truth
 from discreet.demo.telling import ONLY_HERE, TRUTH, Teller
 from discreet.errors import NotAllowed
+from discreet.plots import legend_below
 from discreet.policy import connect
 
 QUESTION = """SELECT city, COUNT(*) AS visits, COUNT(DISTINCT patient_id) AS patients

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import Private, table_of
 from discreet.learn.preprocessing import fitted_table
-from discreet.learn.streams import opened
+from discreet.learn.unlabelled import Unlabelled
 from discreet.mechanisms.lloyd import Lloyd
-from discreet.queries.columns import unlabelled
 from discreet.queries.rounded_rows import RoundedRows, check_ranges
 from discreet.rational import Number, check_count
 
@@ -26,7 +24,7 @@ ROUNDS = 7
 """Enough for clusters to settle; more rounds mean more noise in each."""
 
 
-class KMeans(ClusterMixin, TransformerMixin, Private):  # type: ignore[misc]
+class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
     """`n_clusters` centers, each about the mean of the rows nearest to it.
 
     `feature_ranges`, a public (low, high) for each column, clamp the rows that are learned from and set what near
@@ -69,19 +67,6 @@ class KMeans(ClusterMixin, TransformerMixin, Private):  # type: ignore[misc]
             unit=self._unit(),
             rows_per_person=self._rows(),
         )
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the centers: one release, charged before the rows are read."""
-        table, names = table_of(X)
-        return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, **bounds))
-
-    def fit_batches(self, batches: Any, *, features: Any = None) -> Self:
-        """Learn from rows that do not fit in memory, a pass for each round: one release, charged before the first.
-
-        `batches` is as for `LogisticRegression.fit_batches`, a DataFrame of Spark among them; a function gives rows X.
-        """
-        known = opened(batches, features, None, self.feature_ranges, labelled=False)
-        return self._fitted(known.features, known.names, lambda **bounds: known.rounded(unlabelled, **bounds))
 
     def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
         ranges = None if self.feature_ranges is None else check_ranges(self.feature_ranges, features)

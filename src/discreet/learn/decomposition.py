@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import Private, table_of
 from discreet.learn.noisy_equations import shrunk
 from discreet.learn.preprocessing import fitted_table
-from discreet.learn.streams import opened
+from discreet.learn.unlabelled import Unlabelled
 from discreet.mechanisms.moments import Moments
-from discreet.queries.columns import unlabelled
 from discreet.queries.rounded_rows import RoundedRows, check_ranges, cube_norm
 from discreet.rational import Number, check_bound, check_count, exactly
 
@@ -28,7 +26,7 @@ SHARES = {"square": 19, "count": 1}
 CENTERED = {"square": 15, "sum": 4, "count": 1}
 
 
-class PCA(TransformerMixin, Private):  # type: ignore[misc]
+class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
     """The directions in which rows vary most, from Σ x xᵀ with symmetric noise.
 
     Rows are clipped to `feature_norm`, or their columns clamped into `feature_ranges`, a public (low, high) for each.
@@ -87,19 +85,6 @@ class PCA(TransformerMixin, Private):  # type: ignore[misc]
         ranges = check_ranges(self.feature_ranges, features)
         most = np.abs(ranges).max(axis=1)
         return ranges if self.center is not None else np.stack([-most, most], axis=1)
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the components: one release, charged before the rows are read."""
-        table, names = table_of(X)
-        return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, **bounds))
-
-    def fit_batches(self, batches: Any, *, features: Any = None) -> Self:
-        """Learn from rows that do not fit in memory, in one pass: one release, charged before the first batch is read.
-
-        `batches` is as for `LogisticRegression.fit_batches`, a DataFrame of Spark among them; a function gives rows X.
-        """
-        known = opened(batches, features, None, self.feature_ranges, labelled=False)
-        return self._fitted(known.features, known.names, lambda **bounds: known.rounded(unlabelled, **bounds))
 
     def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
         many = features if self.n_components is None else check_count(self.n_components, "n_components")

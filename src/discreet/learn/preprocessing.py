@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import BaseEstimator, Private, column_names_of, table_of
-from discreet.learn.streams import opened
+from discreet.learn.base import BaseEstimator, column_names_of, table_of
+from discreet.learn.unlabelled import Unlabelled
 from discreet.mechanisms.group_moments import GroupMoments
 from discreet.queries.arrays import on_host
-from discreet.queries.columns import unlabelled
 from discreet.queries.rounded_rows import RoundedRows, check_ranges
 from discreet.rational import Number, check_count, exactly
 
@@ -44,7 +43,7 @@ def spreads(
     return sizes, means, np.minimum(np.maximum(raw, np.minimum(noise, 1 / 3)), 1.0), noise
 
 
-class StandardScaler(TransformerMixin, Private):  # type: ignore[misc]
+class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
     """Brings columns to mean 0 and variance 1, by means and variances that are released with noise.
 
     `feature_ranges`, a public (low, high) for each column, clamp the cells that are learned from. A variance below what
@@ -86,19 +85,6 @@ class StandardScaler(TransformerMixin, Private):  # type: ignore[misc]
         return GroupMoments.for_guarantee(
             self._goal(), features=features, shares=shares, unit=self._unit(), rows_per_person=self._rows()
         )
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn means and variances: one release, charged before the rows are read."""
-        table, names = table_of(X)
-        return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, **bounds))
-
-    def fit_batches(self, batches: Any, *, features: Any = None) -> Self:
-        """Learn from rows that do not fit in memory, in one pass: one release, charged before the first batch is read.
-
-        `batches` is as for `LogisticRegression.fit_batches`, a DataFrame of Spark among them; a function gives rows X.
-        """
-        known = opened(batches, features, None, self.feature_ranges, labelled=False)
-        return self._fitted(known.features, known.names, lambda **bounds: known.rounded(unlabelled, **bounds))
 
     def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
         ranges = declared_ranges(self.feature_ranges, features)

@@ -9,41 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from discreet.extras import need
+from discreet import plots
 from discreet.reproduce.experiment import Experiment
 
-TAUGHT, TIGHT, OBSERVED, PRINTED, QUIET = "#d1701b", "#1f6fb2", "#1c1c1c", "#a32a7a", "#b8bcc2"
-_LOOK = {
-    "font.size": 11,
-    "axes.titlesize": 11.5,
-    "axes.labelsize": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e6e8eb",
-    "legend.frameon": False,
-    "legend.fontsize": 10,
-}
+TAUGHT, TIGHT, OBSERVED, PRINTED, QUIET = plots.ORANGE, plots.BLUE, plots.INK, "#a32a7a", "#b8bcc2"
 
 
 def save(experiment: Experiment, folder: Path) -> Path:
     """Draw the experiment's picture into `folder`, as PNG."""
-    matplotlib = need("matplotlib", "plot", "discreet reproduce")
-    figures = need("matplotlib.figure", "plot", "discreet reproduce")
-    path = folder / f"{experiment.name}.png"
-    with matplotlib.rc_context(_LOOK):
-        figure = figures.Figure(figsize=(9, 5.2), layout="constrained")
-        figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
-        figure.suptitle(experiment.title, fontsize=13.5, fontweight="bold")
+
+    def draw(figure: Any) -> None:
         PICTURES[experiment.name](figure, experiment)
-        figure.savefig(path, dpi=130)
-    return path
 
-
-def _legend_below(figure: Any, axes: Any) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)))
+    path = folder / f"{experiment.name}.png"
+    return plots.save(path, experiment.title, draw, height=5.2, what="discreet reproduce")
 
 
 def _dollars(value: float) -> str:
@@ -94,7 +73,7 @@ def _answers(figure: Any, experiment: Experiment) -> None:
         axes.hist(tight / 1000, bins, histtype="step", linewidth=1.8, color=TIGHT, label="with tight noise")
         axes.set(title=f"(ε, δ) = {label}", xlabel="thousands of dollars", yscale="log", ylim=(0.7, None))
     panels[0].set_ylabel("people (log scale)")
-    _legend_below(figure, panels[0])
+    plots.legend_below(figure, panels[0])
 
 
 def _largest(figure: Any, experiment: Experiment) -> None:
@@ -141,7 +120,7 @@ def _most_frequent(figure: Any, experiment: Experiment) -> None:
         axes.set_xticks(places, states, fontsize=8.5)
         axes.grid(visible=False, axis="x")
     panels[0].set_ylabel("people in the ten largest states")
-    _legend_below(figure, panels[0])
+    plots.legend_below(figure, panels[0])
 
 
 def _wrong(figure: Any, experiment: Experiment) -> None:
@@ -218,7 +197,7 @@ def _remark(figure: Any, experiment: Experiment) -> None:
     panels[0].set_ylabel("how often")
     panels[0].text(0.02, 0.97, "taught", transform=panels[0].transAxes, va="top", fontweight="bold")
     panels[1].text(0.5, 0.97, "the remark", transform=panels[1].transAxes, va="top", ha="center", fontweight="bold")
-    _legend_below(figure, panels[0])
+    plots.legend_below(figure, panels[0])
 
 
 def _distinguishing(figure: Any, experiment: Experiment) -> None:

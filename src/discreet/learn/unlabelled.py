@@ -1,0 +1,34 @@
+"""Estimators that learn of rows alone: one release, from a table, from batches or by partitions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+from discreet.learn.base import Private, table_of
+from discreet.learn.streams import opened
+from discreet.queries.columns import unlabelled
+from discreet.queries.rounded_rows import RoundedRows
+
+
+class Unlabelled(Private):
+    """What fits rows without labels."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from a table or an array: one release, charged before the rows are read."""
+        table, names = table_of(X)
+        return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, **bounds))
+
+    def fit_batches(self, batches: Any, *, features: Any = None) -> Self:
+        """Learn from rows that do not fit in memory: one release, charged before the first batch is read.
+
+        `batches` is as for `LogisticRegression.fit_batches`, a DataFrame of Spark among them; a function gives rows X.
+        They are read once; for `KMeans`, once a round.
+        """
+        known = opened(batches, features, None, self.feature_ranges, labelled=False)
+        return self._fitted(known.features, known.names, lambda **bounds: known.rounded(unlabelled, **bounds))
+
+    @abstractmethod
+    def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
+        """Learn from the rows, rounded within bounds that are declared."""

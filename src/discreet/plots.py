@@ -1,0 +1,42 @@
+"""The look that all pictures of demos and experiments share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from discreet.extras import need
+
+INK, BLUE, ORANGE = "#1c1c1c", "#1f6fb2", "#d1701b"
+_LOOK = {
+    "font.size": 11,
+    "axes.titlesize": 11.5,
+    "axes.labelsize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e8eb",
+    "legend.frameon": False,
+    "legend.fontsize": 10,
+}
+
+
+def save(path: Path, title: str, draw: Callable[[Any], None], *, height: float = 5, what: str = "The picture") -> Path:
+    """Have `draw` fill a figure, and write it as PNG; `what` needs matplotlib."""
+    matplotlib = need("matplotlib", "plot", what)
+    figures = need("matplotlib.figure", "plot", what)
+    with matplotlib.rc_context(_LOOK):
+        figure = figures.Figure(figsize=(9, height), layout="constrained")
+        figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+        draw(figure)
+        figure.savefig(path, dpi=130)
+    return path
+
+
+def legend_below(figure: Any, panel: Any) -> None:
+    """One legend for the whole figure."""
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)))

@@ -1,0 +1,90 @@
+"""The page of benchmarks is made of what they printed, and nothing else."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import page
+
+    return page
+
+
+@pytest.fixture
+def charts(page: ModuleType) -> ModuleType:
+    return sys.modules["charts"]
+
+
+def test_the_page_is_what_the_benchmarks_printed(page: ModuleType) -> None:
+    assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == page.page(), "run python bench/page.py"
+
+
+def test_every_section_was_measured_and_every_script_has_one(page: ModuleType) -> None:
+    assert {kept.stem for kept in page.RESULTS.glob("*.md")} == set(page.COMMANDS)
+    scripts = {script.stem for script in (ROOT / "bench").glob("*.py") if "__main__" in script.read_text("utf-8")}
+    assert {command.split()[0] for command in page.COMMANDS.values()} == scripts - {"page", "peers"}
+
+
+@pytest.mark.parametrize("name", ["trust.md", "channel.md", "how-to/scale.md"])
+def test_rows_quoted_on_other_pages_are_those_that_were_printed(page: ModuleType, charts: ModuleType, name: str) -> None:
+    printed = [table for kept in page.RESULTS.glob("*.md") for table in charts.tables(kept.read_text("utf-8"))]
+    quoted = 0
+    for shown in charts.tables((ROOT / "docs" / name).read_text("utf-8")):
+        of_this_kind = [row for table in printed for row in table if row.keys() == shown[0].keys()]
+        if of_this_kind:
+            assert [row for row in shown if row not in of_this_kind] == []
+            quoted += 1
+    assert quoted
+
+
+def test_every_chart_is_drawn_from_its_section(page: ModuleType, charts: ModuleType, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason='needs pip install "discreet[plot]"')
+    names = {f"{chart.section}.png" for chart in charts.CHARTS}
+    assert {kept.name for kept in charts.FOLDER.iterdir()} == names
+    charts.draw(page.RESULTS, tmp_path)
+    assert {drawn.name for drawn in tmp_path.iterdir()} == names
+
+
+def test_a_section_that_fails_is_kept(
+    page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "results").mkdir()
+    monkeypatch.setattr(page, "HERE", tmp_path)
+    monkeypatch.setattr(page, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(page, "COMMANDS", {"one": "one --twice"})
+    script = tmp_path / "one.py"
+    script.write_text("import sys; print('## One', sys.argv[1:])")
+    assert page.measured("one")
+    kept = (tmp_path / "results" / "one.md").read_text("utf-8")
+    assert kept.startswith("## One ['--twice']\n\n*")
+    script.write_text("print('## Half'); raise SystemExit(2)")
+    assert not page.measured("one")
+    assert (tmp_path / "results" / "one.md").read_text("utf-8") == kept
+    assert "one ended with 2; its section stays as it was" in capsys.readouterr().err
+
+
+def test_tables_are_read_as_they_were_printed(charts: ModuleType) -> None:
+    text = "## One\n\n| a | b, s |\n|---|---|\n| x |  |\n| **y** | 1,344 |\n\nprose | with a bar\n\n| c |\n|---|\n| 2 |\n"
+    assert charts.tables(text) == [[{"a": "x", "b, s": ""}, {"a": "**y**", "b, s": "1,344"}], [{"c": "2"}]]
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"), [("**83.1 ± .6**", 83.1), ("1,344", 1344), ("2^20", 2**20), (".301", 0.301), ("3.4 ×", 3.4)]
+)
+def test_numbers_are_read_from_cells(charts: ModuleType, cell: str, value: float) -> None:
+    assert charts.number(cell) == value
+
+
+@pytest.mark.parametrize("cell", ["–", "", "no probability"])
+def test_what_was_not_measured_is_no_number(charts: ModuleType, cell: str) -> None:
+    assert math.isnan(charts.number(cell))
