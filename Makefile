@@ -47,7 +47,6 @@ format: $(READY) ## rewrite the code in the house format
 	$(BIN)/ruff check --fix .
 
 bench: $(READY) ## measure beside the peers, and make docs/benchmarks.md; ONLY="samplers sql" for these alone
-	@$(BIN)/python bench/peers.py || echo "a peer that could not be installed is left out below"
 	@$(BIN)/python bench/page.py $(or $(ONLY),all)
 
 docs: $(DOCS_READY) ## build the documentation into site/; any broken link fails

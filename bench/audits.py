@@ -18,6 +18,8 @@ from discreet.audit.auditor import Audit, audit
 from discreet.audit.mechanisms import ONE_BY_ONE, SUBJECTS, TOGETHER, Subject, halved, subject
 from discreet.mechanisms.randomized_response import RandomizedResponse
 
+REFUTED = 3
+"""How it ends when a claim is refuted, or half the noise not seen: everything was measured, and something is wrong."""
 FEWER, BROKEN = ONE_BY_ONE, 2 * TOGETHER
 """Outputs of mechanisms that answer one by one, and of those that must be found out, on each neighbor."""
 ABOUT = """Every mechanism that `discreet audit` knows, attacked from outside: many outputs on each of two neighbors,
@@ -75,7 +77,7 @@ def main(names: list[str], samples: int) -> int:
         Mechanisms that answer one by one get fewer outputs, and so weaker proofs.""",
         f"At most {peak:.1f} GB of memory. One mechanism at a time: `discreet audit laplace --epsilon 1`.",
     )
-    return 1 if false or unseen else 0
+    return REFUTED if false or unseen else 0
 
 
 def among(wrong: list[str], names: list[str]) -> str:

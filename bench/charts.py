@@ -204,7 +204,6 @@ CHARTS = (
 
 def draw(results: Path, folder: Path = FOLDER) -> None:
     """Every chart whose section is kept."""
-    folder.mkdir(parents=True, exist_ok=True)
     for chart in CHARTS:
         kept = results / f"{chart.section}.md"
         if kept.exists():

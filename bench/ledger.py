@@ -14,12 +14,12 @@ import multiprocessing
 import os
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -365,26 +365,15 @@ def ours(places: Places) -> Iterator[dict[str, Any]]:
         yield from timed(f"discreet, {kind}", step("charge", places.new(kind), "basic"))
 
 
-def measured(peer: str) -> list[dict[str, Any]] | str:
-    """What a peer measures, or why nothing is."""
-    if not (peers.HOME / peer / ".ready").exists():
-        return f"{peer} is missing: `python bench/peers.py` installs it."
-    try:
-        return peers.measure(__file__, peer)
-    except subprocess.CalledProcessError:
-        return f"{peer} failed, and is left out."
-
-
 def against_peers(places: Places) -> None:
     rows = list(ours(places))
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as cores:  # one for each: both may need all their patience
-        found = list(cores.map(measured, PEERS))
-    rows += [row for part in found if not isinstance(part, str) for row in part]
-    compared(rows, [part for part in found if isinstance(part, str)])
+        rows += [row for found in cores.map(partial(peers.measure, __file__), PEERS) for row in found]
+    compared(rows)
 
 
-def compared(rows: list[dict[str, Any]], missing: list[str]) -> None:
-    """Who made how many charges in how many seconds, ours in memory first; and who did not."""
+def compared(rows: list[dict[str, Any]]) -> None:
+    """Who made how many charges in how many seconds, ours in memory first."""
     counts: dict[str, dict[int, float]] = {}
     for row in rows:
         counts.setdefault(row["system"], {})[row["count"]] = row["seconds"]
@@ -412,7 +401,6 @@ def compared(rows: list[dict[str, Any]], missing: list[str]) -> None:
         """OpenDP's `make_adaptive_composition` needs every cost before the first question, so it cannot guard an
         adaptive session; making its list is not timed. An OpenDP charge includes a Laplace draw; ours here does
         not.""",
-        *missing,
     )
 
 

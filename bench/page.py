@@ -16,6 +16,7 @@ from datetime import date
 from pathlib import Path
 
 import charts
+import peers
 
 import discreet as dp
 
@@ -51,29 +52,45 @@ COMMANDS = {
     "install": "install",
 }
 """The sections of the page in their order: a script and its arguments."""
+PEERS = {
+    "samplers": ["opendp"],
+    "accounting": ["dp-accounting", "prv-accountant"],
+    "ledger": ["opendp", "diffprivlib"],
+    "sql": ["opendp-polars", "smartnoise"],
+    "engines": ["spark-3", "spark-4", "tumult", "pipelinedp"],
+    "quantiles": ["opendp-polars", "diffprivlib"],
+    "synthetic": ["mbi"],
+    "regression": ["diffprivlib"],
+    "learning": ["opacus", "diffprivlib"],
+    "learning_speed": ["opacus"],
+    "local": ["local"],
+}
+"""Whom a script runs beside us, each in an environment of its own."""
+NOTHING, REFUTED = 2, 3
+"""How a script ends that lacks its data or its device, and one that measured everything and refuted a claim."""
 TOP = """# Benchmarks
 
-Benchmarks are not tests. Each file of `bench/` runs one task side by side with its peers, on one core unless it says
-so, and prints ratios measured in that run: absolute speeds are the machine's, ratios are ours. `make bench` installs
-the peers, each in a virtual environment of its own under `$PEERS_HOME` (default `.peers`), runs everything, and makes
-this page of what was printed; `make bench ONLY="samplers sql"` runs these and leaves the rest as it was. A peer that is
-not there is reported as missing, not skipped in silence. No peer is ever a dependency.
-
-Other jobs shared the machine, so times are the best of several; treat differences under 1.5 times as noise.
+Benchmarks are not tests. Each section below is what one script of `bench/` printed: one task side by side with its
+peers, on one core unless it says so. Absolute speeds are the machine's, ratios of one run are ours: treat differences
+under 1.5 times as noise. `make bench` installs the peers, each in a virtual environment of its own under `$PEERS_HOME`
+(default `.peers`), runs everything, and makes this page; `make bench ONLY="samplers sql"` runs these and leaves the
+rest as it was. A peer that is not there is reported as missing, not skipped in silence. No peer is ever a dependency.
 """
 
 
-def measured(name: str) -> bool:
-    """Run a benchmark and keep what it prints; False when it fails, and nothing is kept."""
+def measured(name: str) -> int:
+    """Run a benchmark with its peers and keep what it prints; how it ended."""
     script, *words = COMMANDS[name].split()
+    for peer in PEERS.get(script, ()):
+        peers.tried(peer)
     print(f"== python bench/{script}.py {' '.join(words)}", file=sys.stderr, flush=True)
     done = subprocess.run([sys.executable, HERE / f"{script}.py", *words], stdout=subprocess.PIPE, text=True)
-    if done.returncode:
+    if done.returncode not in (0, REFUTED):
         print(f"{name} ended with {done.returncode}; its section stays as it was", file=sys.stderr, flush=True)
-        return False
+        return done.returncode
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(f"{done.stdout.strip()}\n\n{where()}\n", "utf-8")
-    return True
+    return done.returncode
 
 
 def where() -> str:
@@ -88,7 +105,7 @@ def page() -> str:
 
 
 def main(names: list[str]) -> int:
-    wrong = [name for name in names if not measured(name)]
+    wrong = [name for name in names if measured(name) not in (0, NOTHING)]
     charts.draw(RESULTS)
     PAGE.write_text(page(), "utf-8")
     print(f"{PAGE.relative_to(HERE.parent)} is made", file=sys.stderr)
@@ -97,6 +114,8 @@ def main(names: list[str]) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", choices=[*COMMANDS, "all", []], help="what to run first")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"what to run first: all, {', '.join(COMMANDS)}")
     given = parser.parse_args().names
+    if unknown := [name for name in given if name not in (*COMMANDS, "all")]:
+        parser.error(f"there is no benchmark {unknown[0]}; known: all, {', '.join(COMMANDS)}")
     sys.exit(main(list(COMMANDS) if "all" in given else given))

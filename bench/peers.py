@@ -94,7 +94,7 @@ def install(peer: str) -> None:
     ready = HOME / peer / ".ready"
     if ready.exists() and ready.read_text().split() == PINS[peer]:
         return
-    print(f"installing {' '.join(PINS[peer])} into {HOME / peer}", flush=True)
+    print(f"installing {' '.join(PINS[peer])} into {HOME / peer}", file=sys.stderr, flush=True)
     venv.create(HOME / peer, with_pip=True, clear=True)
     pip = [interpreter(peer), "-m", "pip", "install", "-qq"]
     if ARM and peer == "tumult":
@@ -145,12 +145,12 @@ def one_core() -> None:
 def measure(script: str, peer: str) -> list[dict[str, Any]]:
     """What `script` measures inside the peer's environment; nothing, and said so, when the peer is missing or fails."""
     if not (HOME / peer / ".ready").exists():
-        print(f"{peer} is missing: run `python bench/peers.py` to install it", flush=True)
+        print(f"\n{peer} is missing: run `python bench/peers.py` to install it.\n", flush=True)
         return []
     command = [str(interpreter(peer)), "-W", "ignore", script, peer]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        print(f"{peer} failed, and is left out.", flush=True)
+        print(f"\n{peer} failed, and is left out.\n", flush=True)
         return []
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -165,12 +165,15 @@ def best(work: Callable[[], Any], repeat: int) -> tuple[float, Any]:
     return min(times[1:] or times), answer
 
 
+def tried(peer: str) -> bool:
+    """Install it, or say that it cannot be."""
+    try:
+        install(peer)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"{peer} could not be installed: {error}", file=sys.stderr)
+        return False
+    return True
+
+
 if __name__ == "__main__":
-    failed = []
-    for name in PINS:
-        try:
-            install(name)
-        except (OSError, subprocess.CalledProcessError) as error:
-            failed.append(name)
-            print(f"{name} could not be installed: {error}", file=sys.stderr)
-    sys.exit(bool(failed))
+    sys.exit([tried(name) for name in sys.argv[1:] or PINS].count(False))

@@ -356,8 +356,9 @@ def main() -> None:
                 line(*map(row(*results[-1]).get, titles))
     if not words.brief:
         outcomes(results)
-    ratios = [result.private / result.plain for _, result in results if result.plain]
-    print(f"\nA private answer takes {statistics.median(ratios):.1f} times as long as the engine alone, in the median.")
+    if ratios := [result.private / result.plain for _, result in results if result.plain]:
+        slower = statistics.median(ratios)
+        print(f"\nA private answer takes {slower:.1f} times as long as the engine alone, in the median.")
     if not words.brief:
         notes(*NOTES)
 

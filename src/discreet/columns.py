@@ -24,12 +24,12 @@ def rows_of_one(plan: Plan) -> int:
 def as_number(column: str, kind: str) -> str:
     """A column as a number in SQL: of a date, its days since 1970."""
     name = quoted(column)
-    return f"({name} - DATE '{EPOCH}')" if kind in ("date", "timestamp") else name
+    return f"({name} - DATE '{EPOCH}')" if kind in DAYS else name
 
 
 def from_number(value: Any, kind: str) -> Any:
     """The number as the column has it."""
-    return EPOCH + datetime.timedelta(days=int(value)) if kind in ("date", "timestamp") else value
+    return EPOCH + datetime.timedelta(days=int(value)) if kind in DAYS else value
 
 
 def in_days(what: tuple[Any, Any]) -> tuple[int, int]:
@@ -72,7 +72,7 @@ def statement_of(database: Database, plan: Plan, names: list[str]) -> tuple[str,
 
 def cells_of(column: Any, kind: str) -> Any:
     """A column of Arrow as an array, or a list of its cells; days are numbers."""
-    if kind in ("date", "timestamp"):
+    if kind in DAYS:
         days = column.cast("date32").cast("int32")
         return days.to_numpy(zero_copy_only=False)
     return column.to_numpy(zero_copy_only=False) if kind in ("integer", "number") else column.to_pylist()

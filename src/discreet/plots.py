@@ -24,7 +24,7 @@ _LOOK = {
 
 
 def save(path: Path, title: str, draw: Callable[[Any], None], *, height: float = 5, what: str = "The picture") -> Path:
-    """Have `draw` fill a figure, and write it as PNG; `what` needs matplotlib."""
+    """Have `draw` fill a figure, and write it as PNG; the folder is made where it is missing. `what` needs matplotlib."""
     matplotlib = need("matplotlib", "plot", what)
     figures = need("matplotlib.figure", "plot", what)
     with matplotlib.rc_context(_LOOK):
@@ -32,6 +32,7 @@ def save(path: Path, title: str, draw: Callable[[Any], None], *, height: float =
         figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
         figure.suptitle(title, fontsize=13, fontweight="bold")
         draw(figure)
+        path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=130)
     return path
 

@@ -10,8 +10,8 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.database import Database
 from discreet.columns import EPOCH, columns_of
+from discreet.database import Database
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, NotAllowed

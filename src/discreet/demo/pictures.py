@@ -14,9 +14,8 @@ BARS = {"ecolor": INK, "elinewidth": 1.3, "capsize": 4, "capthick": 1.3}
 
 
 def save(path: Path, title: str, draw: Callable[[Any], None]) -> Path:
-    """Have `draw` fill a figure, and write it as PNG; the folder is made where it is missing."""
+    """Have `draw` fill a figure, and write it as PNG."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         return plots.save(path, title, draw)
     except OSError as error:
         raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name a folder with --out.") from None

@@ -213,7 +213,8 @@ class _Reader:
             if node.name in fields:
                 return fields[node.name]
         if self.schema.leads(self.scope.lookup(node).origin) == "person":
-            self.words.refuse(node, f"{node.name} tells people apart.", f"Count them: COUNT(DISTINCT {node.sql()}).")
+            column = node.sql(dialect="duckdb", comments=False)
+            self.words.refuse(node, f"{node.name} tells people apart.", f"Count them: COUNT(DISTINCT {column}).")
         self.words.refuse(node, f"{node.name} is a value of single people.", "Aggregate it, or put it into GROUP BY.")
 
 
