@@ -381,7 +381,8 @@ def measured(parts: list[str], rows: int) -> tuple[Found, list[str]]:
 def heading(rows: int) -> None:
     if rows < sql.LARGE:
         print(
-            f"### A tenth of the rows\n`python bench/engines.py --tenth` · The same over {rows:,} rows.\n", flush=True
+            f"### A tenth of the rows\n`python bench/engines.py {' '.join(sys.argv[1:])}` · The same over {rows:,} rows.\n",
+            flush=True,
         )
         return
     about = f"""The question of [SQL](#sql) over {rows:,} rows on every engine, beside the same bounds written by hand

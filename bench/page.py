@@ -28,7 +28,7 @@ COMMANDS = {
     "ledger": "ledger",
     "sql": "sql",
     "engines": "engines",
-    "engines-tenth": "engines --tenth",
+    "engines-tenth": "engines --tenth spark-3 pipelinedp",
     "growth": "growth --all",
     "tpch": "tpch",
     "tpch-policy": "tpch --brief --policy --repeat 1",
