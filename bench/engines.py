@@ -380,10 +380,8 @@ def measured(parts: list[str], rows: int) -> tuple[Found, list[str]]:
 
 def heading(rows: int) -> None:
     if rows < sql.LARGE:
-        print(
-            f"### A tenth of the rows\n`python bench/engines.py {' '.join(sys.argv[1:])}` · The same over {rows:,} rows.\n",
-            flush=True,
-        )
+        command = f"python bench/engines.py {' '.join(sys.argv[1:])}"
+        print(f"### A tenth of the rows\n`{command}` · The same over {rows:,} rows.\n", flush=True)
         return
     about = f"""The question of [SQL](#sql) over {rows:,} rows on every engine, beside the same bounds written by hand
     in SQL (two windows over random rows and groups, no noise) and beside Tumult Analytics {sql.version("tumult")} on
