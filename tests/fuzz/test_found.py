@@ -144,6 +144,11 @@ def test_an_answer_of_another_type_is_called_damaged(tmp_path: Path) -> None:
         assert "LedgerDamaged: The ledger cannot be trusted: the answer of entry" in said
 
 
+def test_a_count_that_cannot_grow_is_called_damaged(tmp_path: Path) -> None:
+    said = Ledgers(tmp_path).check(Change(statements=("UPDATE head SET answers = 9223372036854775807",)))
+    assert "it holds a number beyond all counts" in said
+
+
 @pytest.mark.parametrize("content", ["null", "4", '{"a": 1}', "[1, 2, 3]", '["a", "b", "c", "d", "e"]'])
 def test_a_checkpoint_that_says_nothing_known_is_none(content: str, tmp_path: Path) -> None:
     slot = f"{content} {hashlib.sha256(content.encode()).hexdigest()[:16]}\n".encode().ljust(512)

@@ -131,6 +131,8 @@ class SqliteStore(PerProcess):
     def _explained(self, error: Exception) -> DiscreetError | None:
         if isinstance(error, UnicodeDecodeError):  # an error of SQLite that quotes what is in the file
             error = sqlite3.OperationalError("it holds text that is not Unicode")
+        if isinstance(error, OverflowError):  # one more than the largest number that SQLite has
+            error = sqlite3.OperationalError("it holds a number beyond all counts")
         if not isinstance(error, sqlite3.Error):
             return None
         unknown = _NOT_TEXT if isinstance(error, sqlite3.OperationalError) else 0
