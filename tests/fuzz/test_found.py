@@ -149,6 +149,13 @@ def test_a_count_that_cannot_grow_is_called_damaged(tmp_path: Path) -> None:
     assert "it holds a number beyond all counts" in said
 
 
+def test_totals_of_another_rule_are_called_damaged(tmp_path: Path) -> None:
+    ledgers = Ledgers(tmp_path)
+    for totals in ('{"":[0]}', '{"":[0,0,0,0,0,0,0]}'):
+        change = Change(statements=(f"UPDATE entries SET totals = '{totals}'",), forged="checkpoint")
+        assert "what was spent is not counted as its rule says" in ledgers.check(change)
+
+
 @pytest.mark.parametrize("content", ["null", "4", '{"a": 1}', "[1, 2, 3]", '["a", "b", "c", "d", "e"]'])
 def test_a_checkpoint_that_says_nothing_known_is_none(content: str, tmp_path: Path) -> None:
     slot = f"{content} {hashlib.sha256(content.encode()).hexdigest()[:16]}\n".encode().ljust(512)

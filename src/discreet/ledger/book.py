@@ -116,6 +116,12 @@ class Account(NamedTuple):
         """The rule in force."""
         return _rule_in(self.terms)
 
+    def checked(self) -> Account:
+        """This, if what was spent is counted as the rule counts."""
+        if len(self.spent) != len(self.rule.labels):
+            raise damaged("what was spent is not counted as its rule says")
+        return self
+
     def cost(self, guarantee: str) -> Vector:
         """What a recorded guarantee costs here."""
         return _cost(guarantee, self.terms)

@@ -340,7 +340,7 @@ class Ledger:
     def _left_after(self, entry: Entry) -> Guarantee | None:
         with self._store.transaction(write=False) as execute:
             terms = self._terms_of(execute, entry.number)
-        return _largest({name: Account(row.content, entry.totals[name]) for name, row in terms.items()})
+        return _largest({name: Account(row.content, entry.totals[name]).checked() for name, row in terms.items()})
 
     def _standing_now(self) -> Standing:
         with self._store.transaction(write=False) as execute:
@@ -349,7 +349,7 @@ class Ledger:
     def _standing(self, execute: Execute, at: Head) -> Standing:
         """Each account that a charge touches: its rule, and what was spent."""
         terms = self._terms_of(execute)
-        return {name: Account(row.content, book.spent(execute, name, at)) for name, row in terms.items()}
+        return {name: Account(row.content, book.spent(execute, name, at)).checked() for name, row in terms.items()}
 
     @property
     def count(self) -> int:
