@@ -156,6 +156,13 @@ def test_totals_of_another_rule_are_called_damaged(tmp_path: Path) -> None:
         assert "what was spent is not counted as its rule says" in ledgers.check(change)
 
 
+def test_a_walk_ends_at_an_entry_that_is_missing(tmp_path: Path) -> None:
+    """The last entry had a number of a quadrillion, and all before it were looked for."""
+    far = "UPDATE entries SET number = microseconds WHERE number = 1"
+    said = Ledgers(tmp_path).check(Change(statements=(far,), forged="checkpoint"))
+    assert "LedgerDamaged: The ledger cannot be trusted: entry · is missing" in said
+
+
 @pytest.mark.parametrize("content", ["null", "4", '{"a": 1}', "[1, 2, 3]", '["a", "b", "c", "d", "e"]'])
 def test_a_checkpoint_that_says_nothing_known_is_none(content: str, tmp_path: Path) -> None:
     slot = f"{content} {hashlib.sha256(content.encode()).hexdigest()[:16]}\n".encode().ljust(512)

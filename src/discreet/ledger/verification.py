@@ -9,7 +9,7 @@ from discreet._version import __version__
 from discreet.guarantees.rules import Vector
 from discreet.ledger import answers, book, opening
 from discreet.ledger.book import WHOLE, Account, Row
-from discreet.ledger.store import Store
+from discreet.ledger.store import Execute, Store
 
 _BATCH, _BATCH_OF_ANSWERS = 1000, 100
 _PLATFORM = 10**9
@@ -19,13 +19,23 @@ _PLATFORM = 10**9
 def walked(store: Store, first: int, last: int | None) -> Iterator[tuple[Row, bool]]:
     """Entries and whether they have an answer, oldest first, a batch at a time."""
     with store.transaction(write=False) as execute:
-        end = book.head(execute).number if last is None else last
-    for start in range(first, end + 1, _BATCH):
+        newest = book.head(execute).number
+    end = newest if last is None else min(last, newest)
+    for start in range(max(first, 0), end + 1, _BATCH):
         stop = min(end, start + _BATCH - 1)
         with store.transaction(write=False) as execute:
-            found = book.rows(execute, start, stop)
+            found = _all_of(execute, start, stop)
             answered = {n for (n,) in execute("SELECT number FROM answers WHERE number BETWEEN ? AND ?", start, stop)}
         yield from ((row, row.number in answered) for row in found)
+
+
+def _all_of(execute: Execute, first: int, last: int) -> list[Row]:
+    """The entries of these numbers. One that is missing ends a walk: behind it there may be a number without end."""
+    found = book.rows(execute, first, last)
+    there = {row.number for row in found}
+    if len(there) <= last - first:
+        raise book.damaged(f"entry {next(n for n in range(first, last + 1) if n not in there)} is missing")
+    return found
 
 
 def _with_answers(store: Store, last: int) -> Iterator[tuple[Row, tuple[Any, str, int] | None]]:
@@ -34,7 +44,7 @@ def _with_answers(store: Store, last: int) -> Iterator[tuple[Row, tuple[Any, str
     for start in range(0, last + 1, _BATCH_OF_ANSWERS):
         stop = min(last, start + _BATCH_OF_ANSWERS - 1)
         with store.transaction(write=False) as execute:
-            found = book.rows(execute, start, stop)
+            found = _all_of(execute, start, stop)
             kept = {number: (data, digest, mark) for number, data, digest, mark in execute(statement, start, stop)}
         yield from ((row, kept.get(row.number)) for row in found)
 
@@ -53,8 +63,6 @@ def verified(store: Store, ledger: str) -> int:
     before, number = "", 0
     accounts: dict[str, Account] = {}
     for row, answer in _with_answers(store, at.number):
-        if row.number != number:
-            raise book.damaged(f"entry {number} is missing")
         if row.chained_to(before) != row.chain:
             raise book.damaged(f"entry {number} was changed after it was written, or the one before it")
         _check_totals(row, accounts)
