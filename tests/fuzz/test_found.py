@@ -17,6 +17,7 @@ from fuzz.policy import Policy as Policies
 from fuzz.wire import Wire
 from fuzz.wire_model import Request
 
+from discreet.cli.shuffle_command import files_of
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import EngineFailed, InvalidArgument, LedgerDamaged, QueryError
 from discreet.ledger.book import Row
@@ -167,6 +168,15 @@ def test_a_walk_ends_at_an_entry_that_is_missing(tmp_path: Path) -> None:
 def test_a_checkpoint_that_says_nothing_known_is_none(content: str, tmp_path: Path) -> None:
     slot = f"{content} {hashlib.sha256(content.encode()).hexdigest()[:16]}\n".encode().ljust(512)
     assert "it has no checkpoint beside it" in Ledgers(tmp_path).check(Change(checkpoint=slot))
+
+
+# --- polls --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [".", "/", ""])
+def test_a_folder_is_no_task(path: str) -> None:
+    with pytest.raises(InvalidArgument, match="is a folder. Name a file for the task"):
+        files_of(Path(path))
 
 
 # --- pictures -----------------------------------------------------------------------------------------------

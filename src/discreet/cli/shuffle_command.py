@@ -39,6 +39,8 @@ class Files(NamedTuple):
 
 def files_of(task: Path) -> Files:
     """poll.toml has poll.shuffler.key, poll.analyzer.key, poll.shuffler.db, poll.analyzer.db and poll.ledger."""
+    if not task.name:
+        raise InvalidArgument(f"{task} is a folder. Name a file for the task, such as poll.toml.")
     ends = ("shuffler.key", "analyzer.key", "shuffler.db", "analyzer.db", "ledger")
     return Files(*(task.with_name(f"{task.stem}.{end}") for end in ends))
 
