@@ -175,7 +175,7 @@ def test_a_checkpoint_that_says_nothing_known_is_none(content: str, tmp_path: Pa
 
 @pytest.mark.parametrize("path", [".", "/", ""])
 def test_a_folder_is_no_task(path: str) -> None:
-    with pytest.raises(InvalidArgument, match="is a folder. Name a file for the task"):
+    with pytest.raises(InvalidArgument, match="Name a file for the task"):
         files_of(Path(path))
 
 
