@@ -30,8 +30,8 @@ PEERS, ACCOUNTANT = (GRID, ROUGH, FINE), "dp-accounting, its accountant"
 CLOSE, FASTER = 0.01, 3
 """The goals: how near to the exact answer, and how many times as fast as dp-accounting."""
 ABOUT = f"""ε at δ = 1e-6 of mechanisms whose parameters are fixed in advance, beside dp-accounting
-{peers.PINS["dp-accounting"][0].partition("==")[2]} (loss distributions on a 1e-4 grid) and prv-accountant
-{peers.PINS["prv-accountant"][0].partition("==")[2]} (asked for ε within 0.1 and 0.01). *Exact* is computed apart from
+{peers.version("dp-accounting")} (loss distributions on a 1e-4 grid) and prv-accountant
+{peers.version("prv-accountant")} (asked for ε within 0.1 and 0.01). *Exact* is computed apart from
 all accountants, by a contour integral or a binomial sum"""
 Items = list[tuple[str, int]]
 

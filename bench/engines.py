@@ -384,7 +384,7 @@ def heading(rows: int) -> None:
         print(f"### A tenth of the rows\n`{command}` · The same over {rows:,} rows.\n", flush=True)
         return
     about = f"""The question of [SQL](#sql) over {rows:,} rows on every engine, beside the same bounds written by hand
-    in SQL (two windows over random rows and groups, no noise) and beside Tumult Analytics {sql.version("tumult")} on
+    in SQL (two windows over random rows and groups, no noise) and beside Tumult Analytics {peers.version("tumult")} on
     the same Spark: as one writes it, and with its bounded rows cached for both of its questions. Spark is local, on two
     cores with {MEMORY} GB. First: from the start of the process, the JVM's included; warm: the best of {REPEAT}."""
     section("Engines", "engines", about)
@@ -432,7 +432,7 @@ def remarks(found: Found) -> list[str]:
     if ratio := faster(found, "tumult-cached"):
         said.append(f"discreet is {ratio:.1f} times as fast as Tumult with its bounded rows cached, on the same Spark.")
     if ratio := faster(found, "pipelinedp"):
-        peer = f"PipelineDP {sql.version('pipelinedp')}"
+        peer = f"PipelineDP {peers.version('pipelinedp')}"
         said.append(f"discreet is {ratio:.0f} times as fast as {peer}, on the same Spark.")
     if peers.ARM and "tumult" in found:
         said.append("On this processor (ARM) Tumult runs with Debian's builds of its C libraries.")

@@ -89,6 +89,11 @@ def interpreter(peer: str) -> Path:
     return HOME / peer / "bin" / "python"
 
 
+def version(peer: str) -> str:
+    """The one that is pinned."""
+    return PINS[peer][0].partition("==")[2]
+
+
 def install(peer: str) -> None:
     """Make the peer's environment, unless the pinned versions are there already."""
     ready = HOME / peer / ".ready"

@@ -27,8 +27,8 @@ RUNS = {"here": (30, 5), "OpenDP": (3, 1), "diffprivlib": (1, 1)}
 MEAN, LARGEST = 11, 35
 """The goals for 99 quantiles: rank errors on average, and of the worst."""
 ABOUT = f"""Median and nine deciles of values in [0, 10^5] at ε = 1, the data in memory, beside OpenDP
-{peers.PINS["opendp-polars"][0].partition("==")[2]}, which chooses among {CANDIDATES} candidates, and diffprivlib
-{peers.PINS["diffprivlib"][0].partition("==")[2]}"""
+{peers.version("opendp-polars")}, which chooses among {CANDIDATES} candidates, and diffprivlib
+{peers.version("diffprivlib")}"""
 
 
 def data(rows: int) -> Any:

@@ -140,7 +140,7 @@ def short(number: float | None) -> str | None:
 
 def shown(results: list[Result], seconds: float) -> None:
     print("\nMean squared errors:\n")
-    beside = f"diffprivlib {peers.PINS['diffprivlib'][0].partition('==')[2]}"
+    beside = f"diffprivlib {peers.version('diffprivlib')}"
     columns = [title for epsilon in EPSILONS for title in (f"AdaSSP, ε = {epsilon:g}", "**here**", beside)]
     table("set", "predicting 0", "least squares", *columns, "ms a fit")
     goals = {}

@@ -99,7 +99,7 @@ def main() -> None:
     section("Samplers", "samplers", f"{ABOUT}. On one of {machine()}.")
     rates = {(row["law"], row["scale"]): row["rate"] for row in peers.measure(__file__, "opendp")}
     print("\nMillions of draws a second, the best of several:\n")
-    other = f"OpenDP {peers.PINS['opendp'][0].partition('==')[2]}"
+    other = f"OpenDP {peers.version('opendp')}"
     table("law", "scale", "here, M/s", f"{other}, M/s", "ratio", "numpy, not private, M/s", "Spearman")
     found = []
     for law, scales in SCALES.items():

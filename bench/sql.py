@@ -171,18 +171,14 @@ def smartnoise(data: str) -> Callable[[], Answer]:
     return answer
 
 
-def version(peer: str) -> str:
-    return peers.PINS[peer][0].partition("==")[2]
-
-
 SYSTEMS: dict[str, tuple[str, str, Callable[[str], Callable[[], Answer]]]] = {
     "duckdb": ("DuckDB, not private", "", duckdb),
     "person": ("discreet", "", lambda data: discreet(data, "person")),
     "auto": ('discreet, `groups_per_person="auto"`', "", lambda data: discreet(data, "auto")),
     "row": ("discreet, `row()`", "", lambda data: discreet(data, "row")),
     "row_anew": ("… opened for each question", "", lambda data: discreet(data, "row", anew=True)),
-    "opendp": (f"OpenDP {version('opendp-polars')} (Polars)", "opendp-polars", opendp),
-    "smartnoise": (f"SmartNoise SQL {version('smartnoise')}", "smartnoise", smartnoise),
+    "opendp": (f"OpenDP {peers.version('opendp-polars')} (Polars)", "opendp-polars", opendp),
+    "smartnoise": (f"SmartNoise SQL {peers.version('smartnoise')}", "smartnoise", smartnoise),
 }
 """By name: how it is printed, the environment it has (none: this one), and its maker."""
 

@@ -227,7 +227,7 @@ def made_up(ours: tuple[float, list[float]], theirs: list[dict[str, Any]]) -> No
     compared("here (`Synthesis`, exact noise)", found, seconds)
     for row in theirs:
         compared(
-            f"MST through `mbi` {peers.PINS['mbi'][0].partition('==')[2]}, same machine (float noise)",
+            f"MST through `mbi` {peers.version('mbi')}, same machine (float noise)",
             row["errors"],
             row["seconds"],
         )

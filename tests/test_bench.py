@@ -47,6 +47,13 @@ def test_rows_quoted_on_other_pages_were_printed(page: ModuleType, charts: Modul
     assert quoted
 
 
+def test_how_much_longer_tpch_takes_was_printed(page: ModuleType, charts: ModuleType) -> None:
+    [shown] = [t for t in charts.tables((ROOT / "docs/how-to/scale.md").read_text("utf-8")) if "scale factor" in t[0]]
+    for row, (ours, theirs) in zip(shown, (("tpch", "tpch-spark"), ("tpch-10", "tpch-spark-10")), strict=True):
+        for engine, name in (("DuckDB", ours), ("Spark", theirs)):
+            assert f"A private answer takes {row[engine]} as long" in (page.RESULTS / f"{name}.md").read_text("utf-8")
+
+
 def test_every_chart_is_drawn_from_its_section(page: ModuleType, charts: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason='needs pip install "discreet[plot]"')
     names = {f"{chart.section}.png" for chart in charts.CHARTS}
