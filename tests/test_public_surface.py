@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
+import inspect
 import json
 import re
 import subprocess
@@ -120,6 +122,14 @@ def test_every_public_name_resolves_and_is_documented(name: str) -> None:
 
 def test_no_other_name_is_invented() -> None:
     assert not hasattr(discreet, "no_such_name")
+
+
+def test_what_is_imported_later_is_what_type_checkers_see() -> None:
+    (seen,) = (node for node in ast.parse(inspect.getsource(discreet)).body if isinstance(node, ast.If))
+    imports = [node for node in seen.body if isinstance(node, ast.ImportFrom)]
+    names = {alias.name: node.module for node in imports for alias in node.names}
+    whole = dict.fromkeys(discreet._MODULES, "discreet")
+    assert names == whole | {name: f"discreet.{module}" for name, module in discreet._LATER.items()}
 
 
 def newest_entry(changelog: str) -> str | None:

@@ -31,26 +31,6 @@ from discreet.guarantees.loss import LossDistribution, compose
 from discreet.guarantees.unit import Unit, person, row
 from discreet.guarantees.verify import verify
 from discreet.ledger import Ledger
-from discreet.mechanisms.combine import Composed, Each, Subsampled
-from discreet.mechanisms.count_tree import CountTree
-from discreet.mechanisms.covariance import CorrelatedGaussian
-from discreet.mechanisms.cumulative import CumulativeCounts, QuantilesFromCounts, best_quantiles
-from discreet.mechanisms.exponential import Exponential, PermuteAndFlip
-from discreet.mechanisms.factorization import PrefixSums
-from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.gaussian_process import GaussianProcess
-from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.multiplicative_weights import MultiplicativeWeights
-from discreet.mechanisms.noisy_argmax import NoisyArgmax
-from discreet.mechanisms.online_weights import OnlineMultiplicativeWeights
-from discreet.mechanisms.quantile import Quantile
-from discreet.mechanisms.quantiles import Quantiles
-from discreet.mechanisms.randomized_response import RandomizedResponse
-from discreet.mechanisms.shuffled import Shuffled
-from discreet.mechanisms.small_database import SmallDatabase
-from discreet.mechanisms.threshold import AboveThreshold, KeySelection
-from discreet.mechanisms.top_k import TopK, chooser_for
-from discreet.policy import connect
 from discreet.queries import (
     Ball,
     Categories,
@@ -75,21 +55,70 @@ from discreet.queries import (
 )
 from discreet.releases import Release
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what follows is imported when it is first named: a program uses few of them
     from discreet import adaptive, learn, local, shuffle
+    from discreet.mechanisms.combine import Composed, Each, Subsampled
+    from discreet.mechanisms.count_tree import CountTree
+    from discreet.mechanisms.covariance import CorrelatedGaussian
+    from discreet.mechanisms.cumulative import CumulativeCounts, QuantilesFromCounts, best_quantiles
+    from discreet.mechanisms.exponential import Exponential, PermuteAndFlip
+    from discreet.mechanisms.factorization import PrefixSums
+    from discreet.mechanisms.gaussian import Gaussian
+    from discreet.mechanisms.gaussian_process import GaussianProcess
+    from discreet.mechanisms.laplace import Laplace
+    from discreet.mechanisms.multiplicative_weights import MultiplicativeWeights
+    from discreet.mechanisms.noisy_argmax import NoisyArgmax
+    from discreet.mechanisms.online_weights import OnlineMultiplicativeWeights
+    from discreet.mechanisms.quantile import Quantile
+    from discreet.mechanisms.quantiles import Quantiles
+    from discreet.mechanisms.randomized_response import RandomizedResponse
+    from discreet.mechanisms.shuffled import Shuffled
+    from discreet.mechanisms.small_database import SmallDatabase
+    from discreet.mechanisms.threshold import AboveThreshold, KeySelection
+    from discreet.mechanisms.top_k import TopK, chooser_for
+    from discreet.policy import connect
     from discreet.tables import table
 
-
-_LATER = ("adaptive", "learn", "local", "shuffle")
+_MODULES = ("adaptive", "learn", "local", "shuffle")
+_LATER = {
+    "Composed": "mechanisms.combine",
+    "Each": "mechanisms.combine",
+    "Subsampled": "mechanisms.combine",
+    "CountTree": "mechanisms.count_tree",
+    "CorrelatedGaussian": "mechanisms.covariance",
+    "CumulativeCounts": "mechanisms.cumulative",
+    "QuantilesFromCounts": "mechanisms.cumulative",
+    "best_quantiles": "mechanisms.cumulative",
+    "Exponential": "mechanisms.exponential",
+    "PermuteAndFlip": "mechanisms.exponential",
+    "PrefixSums": "mechanisms.factorization",
+    "Gaussian": "mechanisms.gaussian",
+    "GaussianProcess": "mechanisms.gaussian_process",
+    "Laplace": "mechanisms.laplace",
+    "MultiplicativeWeights": "mechanisms.multiplicative_weights",
+    "NoisyArgmax": "mechanisms.noisy_argmax",
+    "OnlineMultiplicativeWeights": "mechanisms.online_weights",
+    "Quantile": "mechanisms.quantile",
+    "Quantiles": "mechanisms.quantiles",
+    "RandomizedResponse": "mechanisms.randomized_response",
+    "Shuffled": "mechanisms.shuffled",
+    "SmallDatabase": "mechanisms.small_database",
+    "AboveThreshold": "mechanisms.threshold",
+    "KeySelection": "mechanisms.threshold",
+    "TopK": "mechanisms.top_k",
+    "chooser_for": "mechanisms.top_k",
+    "connect": "policy",
+    "table": "tables",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "table":  # it brings DuckDB and sqlglot, which a bare GPU machine need not have
-        from discreet.tables import table
-
-        return table
-    if name in _LATER:  # some bring scikit-learn, or what a bare GPU machine need not have
+    if name in _MODULES:
         return importlib.import_module(f"discreet.{name}")
+    if name in _LATER:
+        found = getattr(importlib.import_module(f"discreet.{_LATER[name]}"), name)
+        globals()[name] = found
+        return found
     raise AttributeError(f"module 'discreet' has no attribute {name!r}")
 
 
