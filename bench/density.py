@@ -230,7 +230,7 @@ def times() -> None:
     shown_evaluations(evaluations, versions)
     notes(
         """Here evaluation grows with the points asked, not with the rows. A fit has to calibrate and to tabulate
-        features, however few rows there are: on few rows the peers' fits are faster.""",
+        features, however few rows there are.""",
         "scikit-learn is at its default tolerances (rtol = atol = 0); a looser rtol would be faster.",
     )
 

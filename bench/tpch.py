@@ -49,8 +49,8 @@ was chosen by looking at answers. Errors are medians over groups, columns and an
 Derived from TPC-H, and not comparable with published TPC-H results."""
 NOTES = (
     """Refused are the queries that should be: three ask of public tables only, two list single orders, or what a
-    handful of customers bought. Queries 3 and 10 group by the order and by the customer: no group has enough people, so
-    the answer is empty.""",
+    handful of customers bought. Queries 3 and 10 group by the order and by the customer: a group is one
+    customer, whom no answer may show alone.""",
     """The rewritten 4 and 21 mean the same as the originals, and 15 has the same largest revenue. Constants take the
     place of averages over everybody in 17 and 22: such an average is a question of its own, with a cost of its own.""",
     """What is badly answered asks for little of many: one supplier of 10,000 (15, 21; there the errors are those of the
