@@ -17,7 +17,7 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.ledger import Identity, Ledger
 from discreet.rational import check_delta
 from discreet.releases import Release
-from discreet.sql.price import Plan
+from discreet.sql.plan import Plan
 from discreet.sql.schema import Column, Schema, Table, Type, implied_type
 
 NAME = "data"

@@ -9,7 +9,7 @@ from typing import Any
 from discreet.database import Database
 from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
-from discreet.sql.price import Plan
+from discreet.sql.plan import Plan
 from discreet.sql.rows import rows_of
 
 DAYS = ("date", "timestamp")

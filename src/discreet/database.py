@@ -17,7 +17,6 @@ from discreet.ledger import Identity, Ledger, version_of
 from discreet.rational import check_epsilon
 from discreet.sql.answer import Answer
 from discreet.sql.cells import MOST_CELLS, Cells
-from discreet.sql.compile import Bounds
 from discreet.sql.domains import LARGEST_DOMAIN
 from discreet.sql.explanation import Explanation, explained
 from discreet.sql.expressions import Field
@@ -35,8 +34,9 @@ from discreet.sql.intervals import Columns
 from discreet.sql.measure import check_printable, discovered, measured
 from discreet.sql.notes import error_of, goals, notes_on, written
 from discreet.sql.offers import priced
-from discreet.sql.plan import Question
-from discreet.sql.price import Plan, Price
+from discreet.sql.plan import Plan
+from discreet.sql.price import Price
+from discreet.sql.question import Bounds, Question
 from discreet.sql.relation import Relation
 from discreet.sql.rows import rows_of
 from discreet.sql.schema import Column, Schema, Table

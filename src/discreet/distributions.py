@@ -32,8 +32,8 @@ from discreet.queries.space import Integers
 from discreet.rational import check_delta, check_epsilon, check_positive, exactly, significant
 from discreet.releases import Release
 from discreet.sql.measure import measured
-from discreet.sql.plan import Measure
-from discreet.sql.price import Plan
+from discreet.sql.plan import Plan
+from discreet.sql.question import Measure
 from discreet.statistics.bands import BandedQuantiles, Bands, Least, bands_for
 from discreet.statistics.distribution import Distribution
 from discreet.synthetic import Declared, MadeUp, Synthesis

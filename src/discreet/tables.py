@@ -20,12 +20,11 @@ from discreet.errors import InvalidArgument
 from discreet.functions.density import Density
 from discreet.guarantees.accuracy import check_confidence
 from discreet.ledger import Ledger
-from discreet.policy import check_type
 from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
 from discreet.sql.explanation import IMAGINED, explained
-from discreet.sql.price import Plan
-from discreet.sql.schema import Column, Table, Type, checked_range
+from discreet.sql.plan import Plan
+from discreet.sql.schema import Column, Table, Type, check_type, checked_range
 from discreet.statistics.bands import Least, checked
 from discreet.statistics.distribution import Distribution
 from discreet.synthetic.table import SyntheticTable

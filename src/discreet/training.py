@@ -17,7 +17,7 @@ from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.queries.arrays import number_of, on_host
 from discreet.rational import exactly
-from discreet.sql.price import Plan
+from discreet.sql.plan import Plan
 from discreet.sql.rows import rows_of
 from discreet.sql.schema import Column
 

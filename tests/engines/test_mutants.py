@@ -12,7 +12,8 @@ import discreet as dp
 from discreet.engines import spark as spark_engine
 from discreet.engines import spark_sessions, spark_words
 from discreet.errors import EngineFailed
-from discreet.sql.compile import Bounds, Statement
+from discreet.sql.compile import Statement
+from discreet.sql.question import Bounds
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.understand import understood
 

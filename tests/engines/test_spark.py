@@ -18,7 +18,8 @@ from discreet import testing
 from discreet.database import Database
 from discreet.engines.spark import Spark
 from discreet.errors import EngineFailed, InvalidArgument
-from discreet.sql.compile import Bounds, Statement
+from discreet.sql.compile import Statement
+from discreet.sql.question import Bounds
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.understand import understood
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.database import Database
 from discreet.engines.duckdb import DuckDB
-from discreet.sql.compile import Bounds
 from discreet.sql.measure import measured
 from discreet.sql.price import contribution
+from discreet.sql.question import Bounds
 from discreet.sql.schema import Column, Schema, Table
 
 PERSON = dp.person("pid")

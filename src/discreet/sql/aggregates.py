@@ -11,7 +11,7 @@ from sqlglot import exp
 from discreet.rational import power_of_two_below
 from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, has_number, present
 from discreet.sql.parse import Text
-from discreet.sql.plan import Aggregate, AggregateKind, Measure
+from discreet.sql.question import Aggregate, AggregateKind, Measure
 from discreet.sql.ranges import range_of
 from discreet.sql.schema import Schema, Type
 from discreet.sql.scope import Scope

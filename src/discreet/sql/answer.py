@@ -14,8 +14,8 @@ from discreet.rational import exactly
 from discreet.releases import Release
 from discreet.sql.expressions import Expr, Ref
 from discreet.sql.intervals import Columns
-from discreet.sql.plan import Question
 from discreet.sql.plot import plotted
+from discreet.sql.question import Question
 from discreet.sql.rows import safe
 
 CONFIDENCE = 0.95

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from discreet.errors import NotAllowed
-from discreet.sql.plan import Question
+from discreet.sql.question import Question
 
 MOST_CELLS = 1_000_000
 

@@ -8,25 +8,12 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from discreet.engines.engine import ALL_ROWS, ROWS_OF_ONE, Engine, Words
 from discreet.sql.expressions import Expr, has_number
-from discreet.sql.plan import Measure, Question
+from discreet.sql.question import Bounds, Measure, Question
 from discreet.sql.rows import rows_of, safe
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What one unit may have in an answer: rows in all, groups, and rows in each group. `swapped` when rows of others
-    may come or go with it.
-    """
-
-    rows: int
-    groups: int
-    per_group: int
-    swapped: bool = False
 
 
 class Statement:

@@ -12,8 +12,8 @@ from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
 from discreet.sql.expressions import Ref
 from discreet.sql.intervals import Columns
-from discreet.sql.plan import Output, Question
-from discreet.sql.price import Plan
+from discreet.sql.plan import Plan
+from discreet.sql.question import Output, Question
 
 IMAGINED = (1_000, 100_000)
 """Where an error depends on the size of a group, it is told for groups of so many rows."""

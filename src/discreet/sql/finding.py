@@ -24,9 +24,9 @@ from discreet.mechanisms.laplace import Laplace
 from discreet.queries.sensitivity import Sensitivity
 from discreet.randomness import random_integer
 from discreet.rational import significant
-from discreet.sql.compile import Bounds, Statement
+from discreet.sql.compile import Statement
 from discreet.sql.expressions import Origin
-from discreet.sql.plan import Measure, Question
+from discreet.sql.question import Bounds, Measure, Question
 from discreet.sql.relation import DEFAULTS, Few, Names, Relation, parts_of
 from discreet.sql.rows import rows_of
 from discreet.sql.schema import AUTO, Column, Found, Schema

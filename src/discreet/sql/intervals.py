@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.sql.expressions import Call, Const, Expr, Ref
-from discreet.sql.plan import Aggregate, Measure, Question
 from discreet.sql.price import Price
+from discreet.sql.question import Aggregate, Measure, Question
 
 Floats = NDArray[np.float64]
 Band = tuple[Floats, Floats]

@@ -11,8 +11,8 @@ import numpy as np
 from discreet.engines.engine import Engine
 from discreet.randomness import random_integer
 from discreet.sql.cells import Cells
-from discreet.sql.compile import Bounds, Statement
-from discreet.sql.plan import Measure, Question
+from discreet.sql.compile import Statement
+from discreet.sql.question import Bounds, Measure, Question
 
 
 def measured(question: Question, engine: Engine, bounds: Bounds | None, cells: Cells) -> list[Any]:

@@ -8,8 +8,9 @@ from typing import Any
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sql.aggregates import EXTREMES
 from discreet.sql.expressions import Ref
-from discreet.sql.plan import Question
-from discreet.sql.price import Plan, Price
+from discreet.sql.plan import Plan
+from discreet.sql.price import Price
+from discreet.sql.question import Question
 
 
 def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:

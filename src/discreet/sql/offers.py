@@ -22,9 +22,8 @@ from discreet.mechanisms.threshold import KeySelection, SelectedGroups
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid
 from discreet.rational import check_delta, check_epsilon, check_positive, exactly, significant, sqrt_up
-from discreet.sql.compile import Bounds
-from discreet.sql.plan import Measure, Question
 from discreet.sql.price import LARGE, Noise, Price, contribution
+from discreet.sql.question import Bounds, Measure, Question
 
 
 def priced(

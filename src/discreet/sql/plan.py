@@ -1,97 +1,39 @@
-"""What is asked, once it is understood: rows, groups, measures of each group, and what is made of them."""
+"""How a question is answered: what is decided before data is read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
-from discreet.sql.expressions import Expr, Field
-from discreet.sql.relation import Relation
-
-AggregateKind = Literal["count", "sum", "mean", "variance", "stddev", "quantile"]
-MeasureKind = Literal["count", "sum", "people", "distinct", "quantile"]
+from discreet.guarantees.guarantee import Approx
+from discreet.mechanisms.mechanism import tidy
+from discreet.rational import exactly
+from discreet.sql.cells import Cells
+from discreet.sql.price import Price
+from discreet.sql.question import Bounds, Question
 
 
 @dataclass(frozen=True)
-class Measure:
-    """One number for each group, to which noise is added (or which is drawn): a whole number of steps.
+class Plan:
+    """A question, what it costs and how it will be answered: everything that is decided before data is read."""
 
-    count: the rows for which `where` holds. people: the persons with such a row. distinct: their different values.
-    sum: the values, moved by `center`, rounded to whole steps and clamped to [`lowest`, `highest`], to the `power`.
-    quantile: the value at a rank, on a grid from `lowest` to `highest` steps away from `center`.
-    """
-
-    kind: MeasureKind
-    value: Expr | None = None
-    where: Expr | None = None
-    center: Fraction = Fraction(0)
-    step: Fraction = Fraction(1)
-    lowest: int = 0
-    highest: int = 1
-    power: int = 1
-    quantile: Fraction = Fraction(1, 2)
+    question: Question
+    bounds: Bounds | None
+    cells: Cells | None
+    price: Price
+    first: tuple[Any, ...] = ()
+    """What is to be found before; errors are told for public defaults until then."""
+    found: tuple[str, ...] = ()
+    """What was found."""
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    """The ε, δ and weights it was priced with."""
+    before: Fraction = Fraction(0)
+    """The ε of what is, or was, found before."""
 
     @property
-    def reach(self) -> int:
-        """How far from the center a value can be, in steps."""
-        return max(abs(self.lowest), abs(self.highest))
-
-
-@dataclass(frozen=True)
-class Key:
-    """What rows are grouped by, and all the values it can have; None when they are not declared."""
-
-    name: str
-    expr: Expr
-    domain: tuple[Any, ...] | None
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """A column of the answer before arithmetic: how it is made of measures, which are numbered."""
-
-    name: str
-    kind: AggregateKind
-    parts: tuple[int, ...]
-    field: Field
-    sample: bool = True
-    weight: Fraction = Fraction(1)
-
-
-@dataclass(frozen=True)
-class Output:
-    """A column of the answer: an expression over the keys and aggregates."""
-
-    name: str
-    expr: Expr
-
-
-@dataclass(frozen=True)
-class Ordering:
-    """By what noisy value or key the answer is sorted."""
-
-    expr: Expr
-    descending: bool
-    nulls_first: bool
-
-
-@dataclass(frozen=True)
-class Question:
-    """A whole statement. `same` is its text without comments and in one layout: what makes two questions the same.
-    `bounded` are the fields whose declared ranges the answer rests on.
-    """
-
-    text: str
-    same: str
-    relation: Relation
-    keys: tuple[Key, ...]
-    key_fields: tuple[Field, ...]
-    measures: tuple[Measure, ...]
-    aggregates: tuple[Aggregate, ...]
-    outputs: tuple[Output, ...]
-    having: Expr | None = None
-    order: tuple[Ordering, ...] = ()
-    limit: int | None = None
-    offset: int = 0
-    bounded: frozenset[Field] = frozenset()
+    def cost(self) -> Approx:
+        """What the answer costs, with what is found for it."""
+        whole = self.price.cost
+        return whole if not self.before else replace(whole, epsilon=tidy(exactly(whole.epsilon) + self.before))

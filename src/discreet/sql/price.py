@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -13,9 +12,7 @@ from discreet.mechanisms.combine import Composed
 from discreet.mechanisms.mechanism import tidy
 from discreet.mechanisms.threshold import KeySelection, SelectedGroups
 from discreet.rational import exactly, significant
-from discreet.sql.cells import Cells
-from discreet.sql.compile import Bounds
-from discreet.sql.plan import Measure, Question
+from discreet.sql.question import Bounds, Measure
 
 Noise = Literal["Laplace", "Gaussian"]
 LARGE = 50
@@ -59,30 +56,6 @@ class Price:
     def selection(self) -> KeySelection | None:
         """How groups are chosen whose keys are not declared."""
         return self.mechanism.selection if isinstance(self.mechanism, SelectedGroups) else None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A question, what it costs and how it will be answered: everything that is decided before data is read."""
-
-    question: Question
-    bounds: Bounds | None
-    cells: Cells | None
-    price: Price
-    first: tuple[Any, ...] = ()
-    """What is to be found before; errors are told for public defaults until then."""
-    found: tuple[str, ...] = ()
-    """What was found."""
-    terms: Mapping[str, Any] = field(default_factory=dict)
-    """The ε, δ and weights it was priced with."""
-    before: Fraction = Fraction(0)
-    """The ε of what is, or was, found before."""
-
-    @property
-    def cost(self) -> Approx:
-        """What the answer costs, with what is found for it."""
-        whole = self.price.cost
-        return whole if not self.before else replace(whole, epsilon=tidy(exactly(whole.epsilon) + self.before))
 
 
 def contribution(measure: Measure, bounds: Bounds | None, unit: Unit) -> Contribution:

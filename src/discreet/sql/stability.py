@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.rational import check_count
-from discreet.sql.compile import Bounds
 from discreet.sql.expressions import Field
-from discreet.sql.plan import Question
+from discreet.sql.question import Bounds, Question
 from discreet.sql.relation import Both, Few, Join, Relation, Scan, most_with, parts_of, rows_of_person
+from discreet.sql.schema import BOUNDS
 
 Frequency = Callable[[Relation, tuple[Field, ...]], int]
 """How many rows of a public relation share the values of these fields, at most."""
@@ -44,8 +44,8 @@ def checked_bounds(given: Mapping[str, int] | None) -> dict[str, int]:
     """The bounds of one question: public numbers, as the policy calls them."""
     asked = dict(given or {})
     for name, value in asked.items():
-        if name not in ("rows_per_person", "groups_per_person", "rows_per_group"):
-            raise InvalidArgument(f"bounds has no {name}. Known: rows_per_person, groups_per_person, rows_per_group.")
+        if name not in BOUNDS:
+            raise InvalidArgument(f"bounds has no {name}. Known: {', '.join(BOUNDS)}.")
         check_count(value, f"{name} of bounds")
     return asked
 

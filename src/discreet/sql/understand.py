@@ -12,7 +12,7 @@ from discreet.sql.aggregates import Aggregates, shown
 from discreet.sql.domains import domain_of, restricted, typed
 from discreet.sql.expressions import Expr, Field, conjuncts
 from discreet.sql.parse import Text, parsed, span_of
-from discreet.sql.plan import Key, Ordering, Output, Question
+from discreet.sql.question import Key, Ordering, Output, Question
 from discreet.sql.relation import Filter
 from discreet.sql.schema import Schema
 from discreet.sql.scope import Scope
