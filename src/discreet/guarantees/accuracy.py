@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,3 +69,16 @@ def check_confidence(confidence: Any) -> float:
     if not 0 < exact < 1:
         raise InvalidArgument("confidence must be strictly between 0 and 1, such as 0.95.")
     return float(exact)
+
+
+def bernstein(variance: float, largest: float, log: float) -> float:
+    """How far above its mean a sum of independent terms is at most, but with probability e^(−log).
+
+    `variance` is that of the sum, and no term is farther than `largest` from its own mean. It is no farther below, with
+    the same probability. For the mean of n terms, give the variance of one, and log/n.
+
+    >>> round(bernstein(100.0, 1.0, 3.0), 2)
+    25.52
+    """
+    lift = largest * log / 3
+    return lift + math.sqrt(lift**2 + 2 * variance * log)

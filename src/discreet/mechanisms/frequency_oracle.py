@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.local_reports import (
     LARGEST_ODDS,
@@ -121,8 +121,7 @@ class FrequencyOracle:
         count, truth, lie = check_count(records, "records"), float(self.support.truth), float(self.support.lie)
         log = math.log(2 * (self.size if values is None else values) / (1 - sure))
         spread = max(truth * (1 - truth), lie * (1 - lie))
-        bernstein = log / 3 + math.sqrt((log / 3) ** 2 + 2 * count * spread * log)
-        amount = min(bernstein, math.sqrt(count * log / 2)) / self.gap
+        amount = min(bernstein(count * spread, 1, log), math.sqrt(count * log / 2)) / self.gap
         return Accuracy(amount=amount, confidence=sure, of="every value")
 
     def counts(self, supported: NDArray[Any], reports: int) -> NDArray[np.float64]:

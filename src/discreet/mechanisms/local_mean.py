@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
-from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.mechanisms.local_reports import Places, Reports, fitted, ratio_of, told_apart, whole_numbers, within
 from discreet.rational import Number, check_count, exactly
@@ -243,9 +243,7 @@ def mean_error(variance: float, reach: float, confidence: Any, records: int) -> 
     """Bernstein's bound or Hoeffding's on the mean of independent reports; they hold for any number of them."""
     sure, count = check_confidence(confidence), check_count(records, "records")
     log = math.log(2 / (1 - sure)) / count
-    bernstein = (reach + 1) * log / 3
-    bernstein += math.sqrt(bernstein**2 + 2 * variance * log)
-    return Accuracy(amount=min(bernstein, reach * math.sqrt(2 * log)), confidence=sure)
+    return Accuracy(amount=min(bernstein(variance, reach + 1, log), reach * math.sqrt(2 * log)), confidence=sure)
 
 
 def laplace_mean_error(scale: float, confidence: Any, records: int) -> Accuracy:

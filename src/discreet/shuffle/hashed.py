@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
-from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.loss import Factors
 from discreet.mechanisms.mechanism import tidy
@@ -163,9 +163,7 @@ class HashedHistogram(Protocol):
         sure, count = check_confidence(confidence), self.clients if reports is None else reports
         log = math.log(2 / each_of(1 - sure, max(1, len(self.choices))))
         variance = count * (float(self.fakes) + 1) / self.buckets
-        return Accuracy(
-            amount=math.sqrt(2 * variance * log + (log / 3) ** 2) + log / 3, confidence=sure, of="every value"
-        )
+        return Accuracy(amount=bernstein(variance, 1, log), confidence=sure, of="every value")
 
 
 def _spread_of_heavy(counts: NDArray[np.float64], rows: int, buckets: int) -> float:

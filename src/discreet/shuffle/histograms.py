@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
-from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import Factors, LossDistribution
 from discreet.guarantees.shuffled_pairs import ShiftedBinomialPair, TwoCountsPair, binomial, blanket_of_response
@@ -241,8 +241,7 @@ class ResponseHistogram(_Histogram):
         lie, truth, miss = float(self.lie), float(self._response.truth), each_of(1 - sure, len(self.choices))
         # a sum of independent coins: Bernstein, with the largest variance that counts can have
         variance, log = count * max(lie * (1 - lie), truth * (1 - truth)), math.log(2 / miss)
-        away = math.sqrt(2 * variance * log + (log / 3) ** 2) + log / 3
-        return Accuracy(amount=away / (truth - lie), confidence=sure, of="every value")
+        return Accuracy(amount=bernstein(variance, 1, log) / (truth - lie), confidence=sure, of="every value")
 
     @property
     def if_they_collude(self) -> Guarantee:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
-from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.conversions import gaussian_delta
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import Factors, LossDistribution
@@ -136,7 +136,7 @@ class BitPlanes(Protocol):
         """By Bernstein's bound on noise and rounding."""
         sure, count = check_confidence(confidence), self.clients if reports is None else reports
         log, largest = math.log(2 / (1 - sure)), float((self._weights() / (1 - 2 * float(max(self.lies)))).max())
-        away = math.sqrt(2 * self._variance(count) * log + (largest * log / 3) ** 2) + largest * log / 3
+        away = bernstein(self._variance(count), largest, log)
         return Accuracy(amount=away * self._scale(count), confidence=sure)
 
 
