@@ -14,7 +14,7 @@ from scipy import stats
 
 import discreet as dp
 from discreet import local, testing
-from discreet.local.estimates import onto_simplex
+from discreet.local.estimates import nearest_counts
 
 EMOJI = ["🙂", "😐", "🙁"]
 METHODS = ["direct", "subset", "unary", "hashing", "hadamard", "projective"]
@@ -130,13 +130,13 @@ def test_no_reports_at_all_is_an_error(reports: Any) -> None:
 
 def test_the_simplex_is_the_nearest_answer() -> None:
     raw = np.array([5.0, -3.0, 2.0, 0.5])
-    near = onto_simplex(raw, 4.0)
+    near = nearest_counts(raw, 4.0)
     assert near.tolist() == [3.5, 0.0, 0.5, 0.0]
     rng = np.random.default_rng(1)
     for _ in range(200):
         other = rng.dirichlet(np.ones(4)) * 4
         assert np.sum((near - raw) ** 2) <= np.sum((other - raw) ** 2) + 1e-9
-    assert onto_simplex(np.array([1.0, -1.0]), 4.0, all_named=False).tolist() == [1.0, 0.0]
+    assert nearest_counts(np.array([1.0, -1.0]), 4.0, all_named=False).tolist() == [1.0, 0.0]
 
 
 def test_raw_counts_are_said_to_be_raw() -> None:

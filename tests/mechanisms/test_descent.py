@@ -238,6 +238,11 @@ def test_projections_are_the_nearest_members(region: Any) -> None:
     assert max(float(np.linalg.norm(a - region.project(np.zeros(3)))) for a in members) <= region.reach(3)
 
 
+def test_the_simplex_loses_no_digits_of_huge_numbers() -> None:
+    """Less the total, 1e20 is still 1e20: only differences count."""
+    assert Simplex(1).project(np.array([1e20, 1e20, 0.0])).tolist() == [0.5, 0.5, 0.0]
+
+
 @pytest.mark.parametrize("region", [WithinRadius(2), Box(-1, 1), Simplex(1)], ids=repr)
 @pytest.mark.parametrize("average", ["all", "last half"])
 def test_plain_descent_keeps_its_certificate(region: Any, average: Any) -> None:

@@ -18,6 +18,7 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.gaussian_process import GaussianProcess
 from discreet.queries.arrays import numbers_of
+from discreet.queries.convex import onto_simplex
 from discreet.queries.rkhs import FourierFeatures
 from discreet.rational import Number, check_count, check_positive, exactly
 from discreet.releases import Release
@@ -288,11 +289,8 @@ _CELLS = 4096
 
 
 def nearest_density(heights: Floats, volume: float) -> Floats:
-    """The nearest heights of cells that are not below 0 and of mass 1: less the same everywhere, and cut at 0."""
-    falling = np.sort(heights)[::-1]
-    excess = (np.cumsum(falling) * volume - 1) / (np.arange(1, len(heights) + 1) * volume)
-    last = int(np.flatnonzero(falling > excess)[-1])
-    return np.asarray(np.maximum(heights - excess[last], 0.0))
+    """The nearest heights of cells that are not below 0 and of mass 1."""
+    return onto_simplex(heights, 1 / volume)
 
 
 def density_of(

@@ -143,7 +143,7 @@ class NearPair(Pair):
         return NearPair(self.base.twice(), 8 * self.slack, 2 * self.lost)
 
 
-def near_gaussian(squared: int, variance: Fraction, moved: int) -> NearPair:
+def near_gaussian(squared: int | Fraction, variance: Fraction, moved: int) -> NearPair:
     """Discrete Gaussian noise when up to `moved` coordinates move by `squared` squared steps in all.
 
     Within r = 12+μ standard deviations of either center (μ the move in standard deviations) the mass at a lattice point

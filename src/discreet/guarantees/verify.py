@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.finite import FiniteLaws, adaptive, finite, product, repeat
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.unit import row
 from discreet.rational import check_delta, exactly, exp_bounds, float_up, log_bounds
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "product",
     "repeat",
     "verify",
-    "verify_rows",
 ]
 
 
@@ -161,17 +159,6 @@ def verify(mechanism: Any, *, neighbors: Callable[[Any, Any], bool] | None = Non
             raise InvalidArgument("A sequence must hold pairs of laws. Give a mapping for more than two inputs.")
         return _over(finite({0: first, 1: second}) for first, second in mechanism)
     return _over([finite(mechanism)], neighbors)
-
-
-def verify_rows(*mechanisms: Any) -> Verified:
-    """Check a sanitized database from its one-row mechanisms alone, one for each kind of row.
-
-    Promise: releasing n rows, each randomized on its own by one of `mechanisms`, satisfies what this returns
-    for `row(neighbors="replace")`, whatever n.
-    Source: T.4.7 (a product over rows is as private as its factors), T.4.8 (the worst event in closed form).
-    """
-    found = _over(finite(mechanism) for mechanism in mechanisms)
-    return Verified(pairs=found.pairs, protects=row(neighbors="replace"))
 
 
 def _over(tables: Iterable[FiniteLaws], neighbors: Callable[[Any, Any], bool] | None = None) -> Verified:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.queries.convex import onto_simplex
 from discreet.releases import Release
 
 _SHOWN = 6
@@ -88,16 +89,12 @@ class Measured(Release):
         return self.raw - amount, self.raw + amount
 
 
-def onto_simplex(raw: NDArray[np.float64], total: float, *, all_named: bool = True) -> NDArray[np.float64]:
+def nearest_counts(raw: NDArray[np.float64], total: float, *, all_named: bool = True) -> NDArray[np.float64]:
     """The nearest counts that are none below 0 and sum to the total, or to no more where not all are named."""
     cut = np.maximum(raw, 0.0)
     if not all_named and cut.sum() <= total:
         return cut
-    raw = raw - raw.max()  # the same answer, and no digits are lost where counts are huge
-    order = np.sort(raw)[::-1]
-    shifts = (np.cumsum(order) - total) / np.arange(1, len(order) + 1)
-    last = np.flatnonzero(order > shifts)[-1]
-    return np.asarray(np.maximum(raw - shifts[last], 0.0))
+    return onto_simplex(raw, total)
 
 
 def check_reports(given: Any) -> int:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
+from discreet.guarantees.accuracy import bernstein
 from discreet.ledger import Ledger
 from discreet.local.devices import Device, check_ledger, fingerprints, promise
-from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, onto_simplex
+from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, nearest_counts
 from discreet.mechanisms.local_reports import Places, mean_interval
 from discreet.mechanisms.oracle_choice import best_oracle
 from discreet.mechanisms.prefix_response import SketchResponse
@@ -83,13 +84,12 @@ class Sketch(Device):
         def intervals(confidence: float) -> NDArray[np.float64]:
             log = math.log(4 * len(names) / (1 - confidence))
             ends = mean_interval(supported / total, log / total)
-            # the share of functions in which others share the cell, far from its mean by so much at most (Bernstein)
-            away = log / (3 * self.mechanism.hashes)
-            away += math.sqrt(away**2 + 2 * shared * (1 - shared) * log / self.mechanism.hashes)
+            # the share of functions in which others share the cell, far from its mean by so much at most
+            away = bernstein(shared * (1 - shared), 1, log / self.mechanism.hashes)
             counts = (ends - other) / left * total
             return np.clip(counts + np.array([-1.0, 1.0]) * total * away / (1 - shared), 0, total)
 
-        shown = onto_simplex(raw, total, all_named=False) if simplex else raw
+        shown = nearest_counts(raw, total, all_named=False) if simplex else raw
         spread = supported / total * (1 - supported / total) * total
         collisions = total**2 * shared * (1 - shared) / self.mechanism.hashes
         return Counted(

@@ -16,7 +16,7 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
 from discreet.ledger import Ledger
 from discreet.local.devices import Device, check_ledger, fingerprints, promise
-from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, onto_simplex
+from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, nearest_counts
 from discreet.mechanisms.frequency_oracle import FrequencyOracle
 from discreet.mechanisms.local_hashing import OPEN, LocalHashing
 from discreet.mechanisms.local_reports import Places
@@ -158,7 +158,7 @@ class Survey(Device):
         oracle, total = self.oracle, len(valid)
         supported = self._supported(valid, candidates)
         raw = oracle.counts(supported, total)
-        shown = onto_simplex(raw, total, all_named=candidates is None) if simplex else raw
+        shown = nearest_counts(raw, total, all_named=candidates is None) if simplex else raw
         return Counted(
             value=dict(zip(names, shown.tolist(), strict=True)),
             raw=dict(zip(names, raw.tolist(), strict=True)),

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.derived_pairs import NearPair
+from discreet.guarantees.derived_pairs import near_gaussian
 from discreet.guarantees.guarantee import Guarantee, ZeroConcentrated
 from discreet.guarantees.loss import LossDistribution
-from discreet.guarantees.pairs import TradeoffPair
 from discreet.mechanisms.mechanism import least_noise, meets, tidy
+from discreet.queries.convex import onto_simplex
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.workload import Workload
-from discreet.rational import Number, check_count, check_positive, exactly, float_up, significant, sqrt_up
+from discreet.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
 
 Names = tuple[str, ...]
 Floats = NDArray[np.float64]
@@ -157,10 +157,8 @@ class ResidualMarginals:
         rows, bound = rows_of(sensitivity)
         replaced = bound is not None and bound.unit is not None and bound.unit.neighbors == "replace"
         squared = rows**2 * (self._replaced if replaced else self._added) / exactly(self.stddev) ** 2
-        mu = float_up(sqrt_up(squared))
         moved = sum(math.prod(self._shape(part)) for part in self.closure)
-        slack = 2 * moved / _FINE * ((12 + mu) ** 2 + 1) / 24 * 1.05
-        pair = NearPair(TradeoffPair(mu), slack, 1e-32 * moved)
+        pair = near_gaussian(squared * _FINE, Fraction(_FINE), moved)
         unit = None if bound is None else bound.unit
         return LossDistribution(
             factors=((pair, 1),), protects=unit, neighbors="add_or_remove" if unit is None else None
@@ -215,10 +213,6 @@ class ResidualMarginals:
         cells = [math.prod(self._shape(part)) for part in sets]
         total = math.fsum(n * self.variance_of(part) for n, part in zip(cells, sets, strict=True))
         return math.sqrt(total / sum(cells))
-
-    def expected_error(self, confidence: Any = 0.95) -> dict[Names, Accuracy]:
-        """For each marginal of the workload the interval of one of its cells."""
-        return {names: self.error(confidence, of=names) for names in self.workload.sets}
 
     def error(self, confidence: Any, *, of: Sequence[str] | None = None) -> Accuracy:
         """All cells of the workload at once, by a union bound; or one cell of the marginal over the columns `of`."""
@@ -297,9 +291,7 @@ def whole_counts(table: Any) -> NDArray[np.int64]:
     if not total or not counts.size:
         return np.zeros(counts.shape, dtype=np.int64)
     flat = counts.reshape(-1)
-    falling = np.sort(flat)[::-1]
-    above = (np.cumsum(falling) - total) / np.arange(1, len(flat) + 1)
-    positive = np.maximum(flat - above[np.flatnonzero(falling > above)[-1]], 0.0)
+    positive = onto_simplex(flat, total)
     whole = np.floor(positive).astype(np.int64)
     missing = total - int(whole.sum())
     order = np.argsort(whole - positive, kind="stable")

@@ -104,17 +104,22 @@ class Simplex:
         check_positive(self.total, "total")
 
     def project(self, point: Floats) -> Floats:
-        total = float(exactly(self.total))
-        falling = np.sort(point)[::-1]
-        excess = (np.cumsum(falling) - total) / np.arange(1, len(point) + 1)
-        last = int(np.flatnonzero(falling > excess)[-1])
-        return np.asarray(np.maximum(point - excess[last], 0.0))
+        return onto_simplex(point, float(exactly(self.total)))
 
     def reach(self, dimension: int) -> float:  # the start is the middle of the simplex
         return float(exactly(self.total)) * math.sqrt(max(1 - 1 / dimension, 0.0)) * (1 + 1e-12)
 
     def diameter(self, dimension: int) -> float:
         return float(exactly(self.total)) * (math.sqrt(2) if dimension > 1 else 0.0) * (1 + 1e-12)
+
+
+def onto_simplex(point: Floats, total: float) -> Floats:
+    """The nearest point whose numbers are 0 and more and add up to the total: less the same everywhere, cut at 0."""
+    below = point - point.max()  # the same answer, and no digits are lost where numbers are huge
+    falling = np.sort(below)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(point) + 1)
+    last = int(np.flatnonzero(falling > excess)[-1])
+    return np.asarray(np.maximum(below - excess[last], 0.0))
 
 
 @dataclass(frozen=True)
