@@ -107,6 +107,10 @@ def test_odds_never_pass_e_to_the_epsilon(epsilon: float) -> None:
     assert 1 < ratio_of(epsilon) <= exp_bounds(min(exactly(epsilon), Fraction(60)))[1]
 
 
+def test_odds_of_no_epsilon_are_even() -> None:
+    assert ratio_of(0) == 1
+
+
 # --- what is really drawn ---------------------------------------------------------------------------------------
 
 

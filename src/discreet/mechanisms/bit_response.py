@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
-from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.frequency_oracle import FrequencyOracle, Support
-from discreet.mechanisms.local_reports import Places, Reports, blocks, coins, fitted, ratio_of, within
+from discreet.mechanisms.local_reports import Places, Reports, blocks, check_promise, coins, fitted, ratio_of, within
 from discreet.rational import check_count, exactly
 
 _FEW = 32  # values that are picked one by one; more are quicker by coins
@@ -78,7 +78,7 @@ class SubsetSelection(_Bits):
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:
-        near = check_count(size, "size", at_least=2) / (float(_ratio(guarantee)) + 1)
+        near = check_count(size, "size", at_least=2) / (float(ratio_of(check_promise(guarantee).epsilon)) + 1)
         widths = {min(max(1, width), size - 1) for width in (math.floor(near), math.ceil(near))}
         made = [fitted(guarantee, lambda odds, w=w: cls(size=size, odds=odds, width=w)) for w in sorted(widths)]  # type: ignore[misc]
         return min(made, key=lambda oracle: oracle.variance)
@@ -214,9 +214,3 @@ class UnaryResponse(_Bits):
         drawn = coins(self.support.lie, count * self.size).reshape(count, self.size)
         drawn[np.arange(count), places] = ~samplers.bernoulli(Fraction(1, 2), count)
         return drawn
-
-
-def _ratio(guarantee: Guarantee) -> Fraction:
-    if not isinstance(guarantee, Approx):
-        raise InvalidArgument("Local reports are calibrated for Pure and Approx. Ask for one of them.")
-    return ratio_of(guarantee.epsilon) if guarantee.epsilon else Fraction(1)

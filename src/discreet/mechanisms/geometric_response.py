@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
-from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.frequency_oracle import FrequencyOracle, Support
 from discreet.mechanisms.local_hashing import next_prime
-from discreet.mechanisms.local_reports import Places, Reports, fitted, ratio_of, within
+from discreet.mechanisms.local_reports import Places, Reports, check_promise, fitted, ratio_of, within
 from discreet.rational import check_count, exactly
 
 _LARGEST_PRIME = 2000  # past e^ε = 2000 hashing is as good, and its tables are small
@@ -108,9 +108,7 @@ class ProjectiveResponse(FrequencyOracle):
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:
-        if not isinstance(guarantee, Approx):
-            raise InvalidArgument("Local reports are calibrated for Pure and Approx. Ask for one of them.")
-        ratio = ratio_of(guarantee.epsilon or 1)
+        ratio = ratio_of(check_promise(guarantee).epsilon or 1)  # odds are above 1: the space of ε = 1 serves ε = 0
         largest = min(3 * float(ratio) + 8, 2.0 * check_count(size, "size", at_least=2) + 8, _LARGEST_PRIME)
         made = [cls(size=size, odds=ratio, prime=p, dimension=t) for p, t in _spaces(size, largest)]
         best = min(made, key=lambda oracle: oracle.variance)

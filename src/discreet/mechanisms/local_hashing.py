@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
-from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.frequency_oracle import FrequencyOracle, Support
-from discreet.mechanisms.local_reports import Places, Reports, blocks, fitted, ratio_of, within
+from discreet.mechanisms.local_reports import Places, Reports, blocks, check_promise, fitted, ratio_of, within
 from discreet.rational import check_count, exactly
 
 LIMB = 30
 OPEN = 2 ** (2 * LIMB)
 """The size of an open domain: values are 60-bit fingerprints."""
-_MERSENNE = 2**31 - 1
+MERSENNE = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +48,7 @@ class LocalHashing(FrequencyOracle):
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:
-        if not isinstance(guarantee, Approx):
-            raise InvalidArgument("Local reports are calibrated for Pure and Approx. Ask for one of them.")
-        near = ratio_of(guarantee.epsilon) + 1 if guarantee.epsilon else Fraction(2)
+        near = ratio_of(check_promise(guarantee).epsilon) + 1
         most = min(_prime_for(size), 2**20) - 1
         cells = {min(max(2, n), most) for n in (math.floor(near), math.ceil(near))}
         made = [fitted(guarantee, lambda odds, g=g: cls(size=size, odds=odds, cells=g)) for g in sorted(cells)]  # type: ignore[misc]
@@ -184,7 +182,7 @@ class LocalHashing(FrequencyOracle):
 
 def modulo(numbers: NDArray[np.uint64], prime: int) -> NDArray[np.uint32]:
     """The residues of numbers below 2^62 + 2^31; the buffer is used up."""
-    if prime != _MERSENNE:
+    if prime != MERSENNE:
         numbers %= np.uint64(prime)
         return numbers.astype(np.uint32)
     high = numbers >> np.uint64(31)  # 2^31 is 1 modulo 2^31 − 1
@@ -197,7 +195,7 @@ def modulo(numbers: NDArray[np.uint64], prime: int) -> NDArray[np.uint32]:
 
 def _prime_for(size: int) -> int:
     if size > 2**LIMB:
-        return _MERSENNE
+        return MERSENNE
     return next_prime(max(size, 3))
 
 

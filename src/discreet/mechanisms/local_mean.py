@@ -19,8 +19,17 @@ from numpy.typing import NDArray
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
-from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.mechanisms.local_reports import Places, Reports, fitted, ratio_of, told_apart, whole_numbers, within
+from discreet.guarantees.guarantee import Guarantee
+from discreet.mechanisms.local_reports import (
+    Places,
+    Reports,
+    check_promise,
+    fitted,
+    ratio_of,
+    told_apart,
+    whole_numbers,
+    within,
+)
 from discreet.rational import Number, check_count, exactly
 
 FINEST = 2**30
@@ -221,9 +230,8 @@ class HybridResponse:
 
 def _windows(outputs: int, guarantee: Guarantee) -> list[int]:
     """Windows from half to four times that of Wang et al., a share 1/(e^(ε/2) + 1) of the outputs, to be searched."""
-    if not isinstance(guarantee, Approx):
-        raise InvalidArgument("Local reports are calibrated for Pure and Approx. Ask for one of them.")
-    best = outputs / (math.sqrt(float(ratio_of(guarantee.epsilon or 1))) + 1)
+    # with ε = 0 the odds are those that δ allows: searched as for ε = 1
+    best = outputs / (math.sqrt(float(ratio_of(check_promise(guarantee).epsilon or 1))) + 1)
     return sorted({min(max(1, round(best * 2 ** (step / 8))), outputs // 2) for step in range(-8, 17)})
 
 

@@ -45,20 +45,26 @@ def told_apart(*parts: tuple[Any, Fraction]) -> LossDistribution:
 
 
 def ratio_of(epsilon: Any) -> Fraction:
-    """e^ε, rounded down to 15 digits of e^ε − 1, so that whatever is drawn with these odds keeps ε."""
+    """e^ε, rounded down to 15 digits of e^ε − 1, so that whatever is drawn with these odds keeps ε; 1 for ε = 0."""
     exact = min(exactly(epsilon), Fraction(50))
     return min(LARGEST_ODDS, 1 + significant(exp_bounds(exact)[0] - 1, up=False, digits=15))
 
 
-def fitted(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
-    """The report with the largest odds that keeps (ε,δ): e^ε when δ = 0, and else apart·(odds − e^ε) ≤ δ."""
+def check_promise(guarantee: Guarantee) -> Approx:
+    """A promise that odds can keep, or a typed error."""
     if not isinstance(guarantee, Approx):
         raise InvalidArgument("Local reports are calibrated for Pure and Approx. Ask for one of them.")
-    low = ratio_of(guarantee.epsilon) if guarantee.epsilon else Fraction(1)
-    delta = exactly(guarantee.delta) * (1 - Fraction(1, 2**50))
+    return guarantee
+
+
+def fitted(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
+    """The report with the largest odds that keeps (ε,δ): e^ε when δ = 0, and else apart·(odds − e^ε) ≤ δ."""
+    promise = check_promise(guarantee)
+    low = ratio_of(promise.epsilon)
+    delta = exactly(promise.delta) * (1 - Fraction(1, 2**50))
     if not delta:
         return make(tidy(low))
-    bound = exp_bounds(exactly(float_down(min(exactly(guarantee.epsilon), Fraction(50)))))[0]
+    bound = exp_bounds(exactly(float_down(min(exactly(promise.epsilon), Fraction(50)))))[0]
 
     def keeps(odds: Fraction) -> bool:
         return make(tidy(odds)).apart * (odds - bound) <= delta

@@ -18,11 +18,9 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.frequency_oracle import FrequencyOracle
-from discreet.mechanisms.local_hashing import LIMB, LocalHashing, modulo
+from discreet.mechanisms.local_hashing import LIMB, MERSENNE, LocalHashing, modulo
 from discreet.mechanisms.local_reports import Places, Reports, whole_numbers, within
 from discreet.rational import check_count
-
-MERSENNE = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
