@@ -114,13 +114,6 @@ class RandomizedResponse:
         lie, truth = float(self.lie), float(self.truth)
         return {c: (float(k) - counts.sum() * lie) / (truth - lie) for c, k in zip(self.choices, counts, strict=True)}
 
-    def count_error(self, confidence: Any, *, records: int) -> Accuracy:
-        """How far each count of `analyze` may be from the truth, all choices at once (Hoeffding)."""
-        sure = check_confidence(confidence)
-        spread = math.sqrt(check_count(records, "records") * math.log(2 * len(self.choices) / (1 - sure)) / 2)
-        gap = float(self.truth) - float(self.lie)
-        return Accuracy(amount=spread / gap, confidence=sure, of="every value")
-
     def _draw(self, value: Any) -> Any:
         if isinstance(value, str | bytes) or np.ndim(value) == 0:
             return self._draw([value])[0]
