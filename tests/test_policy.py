@@ -11,8 +11,9 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dp
+from discreet.connecting import connect
 from discreet.errors import InvalidArgument
-from discreet.policy import Policy, connect, ledger_of, load
+from discreet.policy import Policy, ledger_of, load
 from discreet.sql.schema import Column, Table
 
 CANARY = "canary-7c1e"

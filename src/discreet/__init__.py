@@ -57,6 +57,7 @@ from discreet.releases import Release
 
 if TYPE_CHECKING:  # what follows is imported when it is first named: a program uses few of them
     from discreet import adaptive, learn, local, shuffle
+    from discreet.connecting import connect
     from discreet.mechanisms.combine import Composed, Each, Subsampled
     from discreet.mechanisms.count_tree import CountTree
     from discreet.mechanisms.covariance import CorrelatedGaussian
@@ -76,11 +77,11 @@ if TYPE_CHECKING:  # what follows is imported when it is first named: a program 
     from discreet.mechanisms.small_database import SmallDatabase
     from discreet.mechanisms.threshold import AboveThreshold, KeySelection
     from discreet.mechanisms.top_k import TopK, chooser_for
-    from discreet.policy import connect
     from discreet.tables import table
 
 _MODULES = ("adaptive", "learn", "local", "shuffle")
 _LATER = {
+    "connect": "connecting",
     "Composed": "mechanisms.combine",
     "Each": "mechanisms.combine",
     "Subsampled": "mechanisms.combine",
@@ -107,7 +108,6 @@ _LATER = {
     "KeySelection": "mechanisms.threshold",
     "TopK": "mechanisms.top_k",
     "chooser_for": "mechanisms.top_k",
-    "connect": "policy",
     "table": "tables",
 }
 

@@ -1,7 +1,7 @@
 """The policy a data owner writes once: the tables, who is protected in them, what is known of them, what may be spent.
 
 It is read from TOML, or from the same words as Python objects. A word that is not known is refused: a misspelled bound
-must not be a missing one. Of the data only the names and types of columns are read here.
+must not be a missing one. Nothing of the data is read here.
 """
 
 from __future__ import annotations
@@ -9,36 +9,25 @@ from __future__ import annotations
 import datetime
 import difflib
 import json
-import math
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-from discreet.engines.duckdb import DuckDB
 from discreet.engines.place import KEYS, Place
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit
-from discreet.ledger import Ledger
-from discreet.ledger.store import URLS
+from discreet.ledger.store import IN_MEMORY, URLS
 from discreet.rational import check_delta, exactly
-from discreet.sql.schema import AUTO, Column, Schema, Table, Type, implied_type
+from discreet.sql.schema import AUTO, BOUNDS, Column, Table, check_type, implied_type
 
-if TYPE_CHECKING:
-    from discreet.database import Database
-    from discreet.engines.engine import Engine
-
-IN_MEMORY = ":memory:"
 QUESTIONS = 1000
 """Without `delta_per_question`, a question may use one part in so many of the ledger's δ."""
-_BOUNDS = ("rows_per_person", "groups_per_person", "rows_per_group")
-_TABLE = ("source", "public", "person", "through", *_BOUNDS, "version", "columns")
+_TABLE = ("source", "public", "person", "through", *BOUNDS, "version", "columns")
 _COLUMN = ("type", "between", "choices", "frequency")
-_PYTHON: dict[Type, Any] = {"text": str, "integer": int, "number": int | float, "boolean": bool}
-_PYTHON |= {"date": datetime.date, "timestamp": datetime.datetime}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +71,7 @@ class Policy:
         """
         tables = {
             name: {
-                **{key: getattr(table, key) for key in ("public", "person", "through", *_BOUNDS)},
+                **{key: getattr(table, key) for key in ("public", "person", "through", *BOUNDS)},
                 "columns": {c.name: [c.between, c.choices, c.type, c.frequency] for c in table.columns.values()},
             }
             for name, table in self.tables.items()
@@ -93,7 +82,7 @@ class Policy:
 def _check_table(name: str, table: Table, unit: Unit) -> None:
     if name != table.name:
         raise InvalidArgument(f"The table {table.name} is listed as {name}. Give it one name.")
-    given = [key for key in ("person", "through", *_BOUNDS) if getattr(table, key) is not None]
+    given = [key for key in ("person", "through", *BOUNDS) if getattr(table, key) is not None]
     if given and table.public:
         raise InvalidArgument(f"{name} is public: nobody is protected in it. Leave out {given[0]}, or public = true.")
     if given and unit.column is None:
@@ -182,11 +171,12 @@ def _section(values: Any, where: str, known: Iterable[str] | None = None) -> Map
         raise InvalidArgument(f"{where} must be a section of the policy: [{where}].")
     for key in values:
         if not isinstance(key, str) or (known is not None and key not in known):
-            _unknown(f"[{where}]" if where else "A policy", "key", key, known or ())
+            unknown(f"[{where}]" if where else "A policy", "key", key, known or ())
     return values
 
 
-def _unknown(where: str, what: str, name: Any, known: Iterable[str]) -> NoReturn:
+def unknown(where: str, what: str, name: Any, known: Iterable[str]) -> NoReturn:
+    """Refuse a name that is not known, with the nearest that is."""
     known = list(known)
     near = difflib.get_close_matches(str(name), known, n=1)
     remedy = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
@@ -231,7 +221,7 @@ def _table(name: str, words: Any, folder: Path | None, engine: Place) -> Table:
         person=person,
         through=_text(section, "through", where),
         version=None if version is None else str(version),
-        **{key: section.get(key) for key in _BOUNDS},
+        **{key: section.get(key) for key in BOUNDS},
     )
 
 
@@ -249,111 +239,3 @@ def _column(name: str, section: Mapping[str, Any]) -> Column:
     kind = declared or implied_type(between, choices)
     known: dict[str, Any] = {"between": between, "choices": choices, "frequency": frequency}
     return Column(name=name, type=kind, declared=declared is not None, **known)
-
-
-def check_type(kind: Any, column: str) -> None:
-    """A type that a column may be declared to have, if any is."""
-    if kind is not None and kind not in list(_PYTHON):
-        raise InvalidArgument(f"type of {column} must be one of {', '.join(_PYTHON)}, and not {kind}.")
-
-
-# --- onto the data ------------------------------------------------------------------------------------------
-
-
-def connect(
-    policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | None = None, spark: Any = None
-) -> Database:
-    """A data set to ask in SQL, under the policy in a TOML file, in a mapping of the same words, or in a `Policy`.
-
-    The ledger is made when missing, with the policy's terms; when present it must have them. With `analyst`, answers
-    are charged to the account that the owner made for them (`ledger.for_analyst(name, limit=…)`), too. `spark` is the
-    session to use where the policy's engine is Spark; without it one is started.
-    """
-    from discreet.database import Database
-
-    known = policy if isinstance(policy, Policy) else load(policy)
-    engine = _opened(known, spark)
-    schema = schema_of(known, engine)
-    ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
-    if analyst is not None:
-        ledger = ledger.for_analyst(analyst)
-    return Database(schema, engine, ledger, delta_per_question=known.delta_per_question, policy=known.public_text())
-
-
-def _opened(known: Policy, session: Any) -> Engine:
-    """The engine that the policy names, on its sources."""
-    place = known.engine
-    sources = {name: table.source for name, table in known.tables.items()}
-    for name, source in sources.items():
-        place.check_source(name, source)
-    if session is not None and place.kind != "spark":
-        raise InvalidArgument('spark= is for a policy whose [engine] has kind = "spark". Leave it out.')
-    if place.kind == "postgres":
-        from discreet.engines.postgres import Postgres
-
-        assert place.url is not None  # checked when the policy was made
-        return Postgres(place.url, sources, **({} if place.timeout is None else {"timeout": place.timeout}))
-    if place.kind == "spark":
-        from discreet.engines.spark import Spark
-
-        return Spark(sources, master=place.master, session=session, config=place.config, timeout=place.timeout)
-    tables = known.tables
-    return DuckDB(
-        sources,
-        types={name: _types(table, known.unit) for name, table in tables.items()},
-        sniffed=[n for n, t in tables.items() if t.public and not any(c.declared for c in t.columns.values())],
-        memory=place.memory,
-        spill=place.spill,
-    )
-
-
-def _types(table: Table, unit: Unit) -> dict[str, str]:
-    """The types of a table's columns, where its source has none of its own."""
-    types: dict[str, str] = {column.name: column.type for column in table.columns.values()}
-    if unit.column is not None and table.person is None and table.through is None and not table.public:
-        types.setdefault(unit.column, "text")
-    return types
-
-
-def schema_of(policy: Policy, engine: Engine) -> Schema:
-    """The policy's tables with all of their columns, typed as the engine says."""
-    tables = {name: _completed(table, engine.columns(name), policy.unit) for name, table in policy.tables.items()}
-    return Schema(unit=policy.unit, tables=tables)
-
-
-def _completed(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:
-    for name in table.columns:
-        if name not in types:
-            _unknown(table.name, "column", name, types)
-    columns = {name: _typed(table.columns.get(name, Column(name=name)), kind) for name, kind in types.items()}
-    person = table.person or (unit.column if unit.column in types and not table.public else None)
-    if person is not None and types.get(person) in ("number", "other"):
-        raise InvalidArgument(  # decimals of many digits are read as others, and two people as one
-            f"{person} tells people apart in {table.name}, and must be whole numbers, text or days. Write it so there."
-        )
-    return replace(table, columns=columns, person=person)
-
-
-def _typed(column: Column, kind: Type) -> Column:
-    if column.declared and column.type != kind:
-        raise InvalidArgument(
-            f"{column.name} is {column.type} in the policy, but {kind} in its source. Leave out type."
-        )
-    if column.choices is None:
-        return replace(column, type=kind)
-    return replace(column, type=kind, choices=tuple(_choice(value, kind, column.name) for value in column.choices))
-
-
-def _choice(value: Any, kind: Type, name: str) -> Any:
-    """A declared value of a column's own type: one of another would be a group that is always empty."""
-    if isinstance(value, str) and kind in ("date", "timestamp"):
-        try:
-            value = datetime.datetime.fromisoformat(value)
-        except ValueError:
-            value = None
-    if kind == "date" and isinstance(value, datetime.datetime):
-        value = value.date()
-    fits = isinstance(value, _PYTHON.get(kind, ())) and (kind == "boolean" or not isinstance(value, bool))
-    if not fits or (isinstance(value, float) and not math.isfinite(value)):
-        raise InvalidArgument(f"choices of {name} must be of the column's type: {kind}. Write them so.")
-    return value

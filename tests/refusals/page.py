@@ -24,7 +24,7 @@ from .sites import ROOT, Site, sites
 PAGE = ROOT / "docs" / "reference" / "refusals.md"
 ROOMS = {
     "Asking a table": ("tables", "asking", "distributions", "columns", "training", "statistics"),
-    "Asking in SQL": ("policy", "database", "sql"),
+    "Asking in SQL": ("policy", "connecting", "database", "sql"),
     "Reading the data": ("engines",),
     "Spending": ("ledger",),
     "Learning": ("learn",),

@@ -20,6 +20,7 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Entry, Ledger
+from discreet.ledger.accounts import size_of
 from discreet.ledger.store import URLS
 from discreet.policy import ledger_of
 
@@ -131,14 +132,10 @@ def _bars(ledger: Ledger, analysts: tuple[str, ...], width: int) -> Table:
 
 def _bar(remaining: Guarantee | None, limit: Guarantee, room: int) -> Text:
     # under a limit with δ a pure release may be a little larger than the limit's ε
-    share = 0.0 if remaining is None else min(1.0, _size(remaining) / _size(limit))
+    share = 0.0 if remaining is None else min(1.0, float(size_of(remaining) / size_of(limit)))
     full = room if share == 1 else min(room - 1, math.ceil(share * room))
     style = "green" if share > 0.5 else "yellow" if share > 0.1 else "red"
     return Text.assemble(("█" * full, style), ("░" * (room - full), "dim" if full else style))
-
-
-def _size(guarantee: Guarantee) -> float:
-    return next(float(getattr(guarantee, name)) for name in ("epsilon", "rho", "mu") if hasattr(guarantee, name))
 
 
 def _table(entries: tuple[Entry, ...], width: int, *, analysts: bool) -> Table:

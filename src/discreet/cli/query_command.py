@@ -17,13 +17,13 @@ from rich.text import Text
 
 from discreet.cli.ledger_command import clean, harmless
 from discreet.cli.pictures import check_picture
+from discreet.connecting import connect
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
 from discreet.ledger import Ledger
-from discreet.policy import connect
 from discreet.sql.answer import Answer
-from discreet.sql.explanation import explained, explained_data, is_noisy, lines, protected
+from discreet.sql.explanation import explained, explained_data, lines, protected
 
 
 def query(
@@ -74,7 +74,7 @@ def explain(
 
 
 def _json(answer: Answer, table: Any, confidence: float) -> str:
-    noisy = [f"{o.name}_error" if is_noisy(o, answer.question) else None for o in answer.question.outputs]
+    noisy = [f"{o.name}_error" if answer.question.is_noisy(o) else None for o in answer.question.outputs]
     errors = [[name and row[name] for name in noisy] for row in table.to_pylist()]
     shown = answer.as_json() | {"errors": errors, "confidence": confidence}
     shown["rows"] = [[_plain(value) for value in row] for row in shown["rows"]]
@@ -89,7 +89,7 @@ def _plain(value: Any) -> Any:
 
 def _table(answer: Answer, table: Any) -> Table:
     shown = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    noisy = {output.name: is_noisy(output, answer.question) for output in answer.question.outputs}
+    noisy = {output.name: answer.question.is_noisy(output) for output in answer.question.outputs}
     for name, right in noisy.items():
         shown.add_column(Text(name), justify="right" if right else "left", overflow="fold")
     for row in table.to_pylist():

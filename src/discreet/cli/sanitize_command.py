@@ -19,6 +19,7 @@ from rich.text import Text
 
 from discreet.cli.ledger_command import clean
 from discreet.cli.randomized_copy import CONFIDENCE, UNITS, Copy, Randomized, planned
+from discreet.connecting import connect
 from discreet.database import Database
 from discreet.door import through
 from discreet.engines.duckdb import DuckDB
@@ -27,7 +28,7 @@ from discreet.guarantees.least_error import least_error
 from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Identity, Ledger, version_of
 from discreet.mechanisms.randomized_response import RandomizedResponse
-from discreet.policy import Policy, connect, load
+from discreet.policy import Policy, load
 from discreet.rational import exactly
 from discreet.releases import Release
 from discreet.sql.explanation import lines, protected

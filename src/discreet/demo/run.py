@@ -16,11 +16,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from discreet.connecting import connect
 from discreet.database import Database
 from discreet.demo.data import PEOPLE, VISITS, Truth, make_clinic
 from discreet.demo.telling import Teller, type_next
 from discreet.errors import BudgetExhausted
-from discreet.policy import connect
 
 STORIES = {
     "sql": "a question by city, and one that is refused",

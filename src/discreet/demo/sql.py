@@ -6,12 +6,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from discreet.connecting import connect
 from discreet.demo.data import PEOPLE, VISITS, Truth, make_clinic
 from discreet.demo.pictures import bars_with_truth
 from discreet.demo.telling import ONLY_HERE, TRUTH, Teller
 from discreet.errors import NotAllowed
 from discreet.plots import legend_below
-from discreet.policy import connect
 
 QUESTION = """SELECT city, COUNT(*) AS visits, COUNT(DISTINCT patient_id) AS patients
 FROM visits JOIN people USING (patient_id) WHERE age >= 60 GROUP BY city"""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from discreet._version import __version__
 from discreet.errors import LedgerDamaged, LedgerUnavailable
 from discreet.guarantees.rules import Rule, Vector
-from discreet.ledger.record import canonical, read_guarantee, read_rule, written
+from discreet.ledger.record import canonical, read_rule, written
 from discreet.ledger.store import Execute
 
 WHOLE = ""
@@ -51,7 +51,7 @@ class Row(NamedTuple):
     @property
     def rule(self) -> Rule:
         """The rule in force from this entry on."""
-        return _rule_in(self.content)
+        return rule_in(self.content)
 
 
 _KINDS = {"number": (int,), "microseconds": (int,)} | dict.fromkeys(
@@ -95,36 +95,9 @@ def part_of(text: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _rule_in(content: str) -> Rule:
+def rule_in(content: str) -> Rule:
+    """The rule that the content of an entry sets."""
     return read_rule(canonical(part_of(content).get("rule")))
-
-
-@lru_cache(maxsize=4096)
-def _cost(guarantee: str, terms: str) -> Vector:
-    # by their texts: numbers that are equal in Python, such as 0.1 and Fraction(0.1), may mean different decimals
-    return _rule_in(terms).coordinates(read_guarantee(guarantee))
-
-
-class Account(NamedTuple):
-    """Where an account stands: the content of the entry that set its rule, and what was spent."""
-
-    terms: str
-    spent: Vector
-
-    @property
-    def rule(self) -> Rule:
-        """The rule in force."""
-        return _rule_in(self.terms)
-
-    def checked(self) -> Account:
-        """This, if what was spent is counted as the rule counts."""
-        if len(self.spent) != len(self.rule.labels):
-            raise damaged("what was spent is not counted as its rule says")
-        return self
-
-    def cost(self, guarantee: str) -> Vector:
-        """What a recorded guarantee costs here."""
-        return _cost(guarantee, self.terms)
 
 
 def with_rule(rule: Rule, content: Mapping[str, Any] | None = None) -> str:

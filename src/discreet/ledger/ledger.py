@@ -10,18 +10,17 @@ from functools import partial
 from typing import Any, Self
 
 from discreet.errors import BudgetExhausted, DiscreetError, InvalidArgument, LedgerDamaged
-from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.rules import CLOSED, Rule, Vector
 from discreet.guarantees.unit import Unit
-from discreet.ledger import answers, book, opening, verification
-from discreet.ledger.book import WHOLE, Account, Head, Row
+from discreet.ledger import accounts, answers, book, opening, verification
+from discreet.ledger.accounts import Account, Standing
+from discreet.ledger.book import WHOLE, Head, Row
 from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.request import Identity, Request, public_text, request_of
-from discreet.ledger.store import Execute, Store, open_store
-from discreet.rational import LEDGER_UNIT, exactly
+from discreet.ledger.store import IN_MEMORY, Execute, Store, open_store
+from discreet.rational import LEDGER_UNIT
 
-Standing = dict[str, Account]
-"""Each account that a charge touches."""
 _in_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
 
 
@@ -59,7 +58,7 @@ class Ledger:
         """
         store = open_store(target, checkpoint)
         ledger = cls(store, opening.opened(store, protects, limit, rule))
-        if store.shown == ":memory:":
+        if store.shown == IN_MEMORY:
             _in_memory[ledger._terms.ledger] = store
         return ledger
 
@@ -90,7 +89,7 @@ class Ledger:
             if limit is None:
                 raise InvalidArgument(f"{name} has no account here yet. Say what they may spend, with limit=.")
             own = opening.checked_rule(limit, rule, self.protects).fixed()
-            if type(_like(own)) is not type(_like(self.rule)):
+            if type(accounts.natural(own)) is not type(accounts.natural(self.rule)):
                 raise InvalidArgument("An analyst's limit must be of the kind of the data set's: both in ε, or in ρ.")
             with self._writing() as (execute, at):
                 present = book.terms(execute, name)
@@ -113,7 +112,7 @@ class Ledger:
     def rule(self) -> Rule:
         """How costs add up, and when the limit is reached."""
         with self._store.transaction(write=False) as execute:
-            return self._terms_of(execute)[self._analyst].rule
+            return accounts.terms_of(execute, self._analyst)[self._analyst].rule
 
     @property
     def limit(self) -> Guarantee:
@@ -214,8 +213,7 @@ class Ledger:
             found = self._made_before(execute, request)
             standing = self._standing(execute, at)
             costs = {name: account.cost(request.content) for name, account in standing.items()}
-            totals = {name: account.rule.add(account.spent, costs[name]) for name, account in standing.items()}
-            refused = [name for name, account in standing.items() if not account.rule.fits(totals[name])]
+            totals, refused = accounts.totals_with(standing, costs)
             if found is None and not refused:
                 facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
                 row = book.append(execute, at, request._asdict() | facts)
@@ -228,7 +226,7 @@ class Ledger:
 
     def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
         """Why a charge is refused, and the largest of its kind that every account would still take."""
-        remaining = _largest(standing, stated)
+        remaining = accounts.largest(standing, stated)
         text = standing[refused].rule.refusal(stated, remaining)
         if self._analyst:
             text += f" The limit is that of {'all analysts together' if refused == WHOLE else refused}."
@@ -248,15 +246,6 @@ class Ledger:
                 )
             return entry_of(row, answered=bool(execute("SELECT 1 FROM answers WHERE number = ?", row.number)))
         return None
-
-    def _terms_of(self, execute: Execute, at: int | None = None) -> dict[str, Row]:
-        """The entries that set the rules in force, now or at an entry: the data set's, and the analyst's own."""
-        limit = () if at is None else (at,)
-        found = {name: book.terms(execute, name, *limit) for name in dict.fromkeys((WHOLE, self._analyst))}
-        known = {name: row for name, row in found.items() if row is not None}
-        if at is None and len(known) < len(found):
-            raise book.damaged("an account has no entry that says what may be spent")
-        return known
 
     def _note(self, made: tuple[Row, Head]) -> Entry:
         """The new entry, once it is durable and its checkpoint noted."""
@@ -283,12 +272,12 @@ class Ledger:
         standing = self._standing_now()
         for guarantee in guarantees:
             stated = guarantee.stated_for(self.protects)
-            spent = {name: account.rule.spend(account.spent, stated) for name, account in standing.items()}
-            refused = [name for name, account in standing.items() if not account.rule.fits(spent[name])]
+            costs = {name: account.rule.coordinates(stated) for name, account in standing.items()}
+            totals, refused = accounts.totals_with(standing, costs)
             if refused:
                 raise self._refusal(stated, standing, refused[0])
-            standing = {name: account._replace(spent=spent[name]) for name, account in standing.items()}
-        return _largest(standing)
+            standing = {name: account._replace(spent=totals[name]) for name, account in standing.items()}
+        return accounts.largest(standing)
 
     # --- answers ------------------------------------------------------------------------------------------
 
@@ -331,7 +320,7 @@ class Ledger:
     @property
     def remaining(self) -> Guarantee | None:
         """The largest single pure release (of the limit's kind, for a limit not in ε) that would still fit, or None."""
-        return _largest(self._standing_now())
+        return accounts.largest(self._standing_now())
 
     def remaining_after(self, entry: Entry) -> Callable[[], Guarantee | None]:
         """What remained after an entry, worked out only when it is called for."""
@@ -339,17 +328,17 @@ class Ledger:
 
     def _left_after(self, entry: Entry) -> Guarantee | None:
         with self._store.transaction(write=False) as execute:
-            terms = self._terms_of(execute, entry.number)
-        return _largest({name: Account(row.content, entry.totals[name]).checked() for name, row in terms.items()})
+            terms = accounts.terms_of(execute, self._analyst, entry.number)
+        return accounts.largest(
+            {name: Account(row.content, entry.totals[name]).checked() for name, row in terms.items()}
+        )
 
     def _standing_now(self) -> Standing:
         with self._store.transaction(write=False) as execute:
             return self._standing(execute, book.head(execute))
 
     def _standing(self, execute: Execute, at: Head) -> Standing:
-        """Each account that a charge touches: its rule, and what was spent."""
-        terms = self._terms_of(execute)
-        return {name: Account(row.content, book.spent(execute, name, at)).checked() for name, row in terms.items()}
+        return accounts.standing(execute, self._analyst, at)
 
     @property
     def count(self) -> int:
@@ -411,7 +400,7 @@ class Ledger:
 
 def _opened_again(again: tuple[str, str | None], identity: str, analyst: str) -> Ledger:
     """The very ledger that was pickled."""
-    if again[0] == ":memory:":
+    if again[0] == IN_MEMORY:
         store = _in_memory.get(identity)
         if store is None:
             raise DiscreetError(
@@ -430,18 +419,3 @@ def _reason(why: Any) -> str:
     if not isinstance(why, str) or not why.strip():
         raise InvalidArgument('Say why, for the record: why="the ethics board agreed on 3 May".')
     return public_text(why)
-
-
-def _largest(standing: Standing, like: Guarantee | None = None) -> Guarantee | None:
-    """The largest release that every account would take."""
-    left = [account.rule.largest(account.spent, like or _like(account.rule)) for account in standing.values()]
-    known = [one for one in left if one is not None]
-    return min(known, key=_size) if len(known) == len(left) else None
-
-
-def _like(rule: Rule) -> Guarantee:
-    return Pure(epsilon=1) if isinstance(rule.limit, Approx) else rule.limit
-
-
-def _size(guarantee: Guarantee) -> Any:
-    return next(exactly(getattr(guarantee, name)) for name in ("epsilon", "rho", "mu") if hasattr(guarantee, name))

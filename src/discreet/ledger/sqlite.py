@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
 from discreet.ledger.checkpoint import Checkpoint
-from discreet.ledger.store import SCHEMA, Execute, PerProcess
+from discreet.ledger.store import IN_MEMORY, SCHEMA, Execute, PerProcess
 
 PATIENCE = 60.0
 """Seconds to wait for other writers."""
@@ -36,7 +36,7 @@ class SqliteStore(PerProcess):
         if "\0" in target or "\0" in (checkpoint or ""):
             raise InvalidArgument("A path has no zero character in it. Name another.")
         super().__init__()
-        self.in_memory = target == ":memory:"
+        self.in_memory = target == IN_MEMORY
         self.path = Path(os.path.expanduser(target)).resolve()
         self.shown = target if self.in_memory else str(self.path)
         self._beside = Path(checkpoint).resolve() if checkpoint else self.path.with_name(self.path.name + ".checkpoint")
@@ -66,7 +66,7 @@ class SqliteStore(PerProcess):
                 if (present := _tables(execute)) and "head" not in present:
                     raise InvalidArgument(f"{self.shown} is a database with other tables. Choose a file of its own.")
             with self._held():
-                _log_ahead(self._connection)
+                log_ahead(self._connection)
         with self.transaction(write=True) as execute:
             if not _tables(execute):
                 for statement in SCHEMA:
@@ -109,7 +109,7 @@ class SqliteStore(PerProcess):
                 "A ledger in memory ends with close() and with the process that opened it; a fork is no second purse. "
                 'Use a file: Ledger.open("clinic.ledger", …).'
             )
-        where = ":memory:" if self.in_memory else f"{self.path.as_uri()}?mode=rw"
+        where = IN_MEMORY if self.in_memory else f"{self.path.as_uri()}?mode=rw"
         connection = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE)
         connection.execute("PRAGMA synchronous = FULL")
         return connection
@@ -152,7 +152,7 @@ def _tables(execute: Execute) -> set[str]:
     return {name for (name,) in execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
-def _log_ahead(connection: sqlite3.Connection) -> None:
+def log_ahead(connection: sqlite3.Connection) -> None:
     """Switch to the write-ahead log, for good. Processes that make one file at once may be in each other's way."""
     deadline = time.monotonic() + PATIENCE
     while True:

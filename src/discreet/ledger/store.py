@@ -20,6 +20,7 @@ from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger.checkpoint import Checkpoint
 
 URLS = ("postgresql://", "postgres://")
+IN_MEMORY = ":memory:"
 _CONNECTION = re.compile(r"(host|hostaddr|port|dbname|user|password|service)\s*=")
 Execute = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement, parameters marked `?`, and gives back its rows."""

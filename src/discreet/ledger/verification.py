@@ -8,7 +8,8 @@ from typing import Any
 from discreet._version import __version__
 from discreet.guarantees.rules import Vector
 from discreet.ledger import answers, book, opening
-from discreet.ledger.book import WHOLE, Account, Row
+from discreet.ledger.accounts import Account
+from discreet.ledger.book import WHOLE, Row
 from discreet.ledger.store import Execute, Store
 
 _BATCH, _BATCH_OF_ANSWERS = 1000, 100

@@ -16,6 +16,17 @@ from discreet.rational import check_count
 
 Type = Literal["integer", "number", "text", "boolean", "date", "timestamp", "other"]
 ORDERED: tuple[Type, ...] = ("integer", "number", "date", "timestamp")
+PYTHON_TYPES: dict[Type, Any] = {
+    "text": str,
+    "integer": int,
+    "number": int | float,
+    "boolean": bool,
+    "date": datetime.date,
+    "timestamp": datetime.datetime,
+}
+"""The types that may be declared, and the Python values of each."""
+BOUNDS = ("rows_per_person", "groups_per_person", "rows_per_group")
+"""How much of one person may take part, as a policy or a question says it."""
 AUTO = "auto"
 """A bound that is found privately, at a cost, before it is used."""
 
@@ -53,6 +64,12 @@ class Column:
             if isinstance(self.choices, str) or not listed or len(set(listed)) != len(listed):
                 raise InvalidArgument(f"choices of {self.name} must be a list of different values, at least one.")
             object.__setattr__(self, "choices", listed)
+
+
+def check_type(kind: Any, column: str) -> None:
+    """A type that a column may be declared to have, if any is."""
+    if kind is not None and kind not in list(PYTHON_TYPES):
+        raise InvalidArgument(f"type of {column} must be one of {', '.join(PYTHON_TYPES)}, and not {kind}.")
 
 
 def implied_type(between: Any, choices: Any) -> Type:
@@ -134,7 +151,7 @@ class Table:
     version: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("rows_per_person", "groups_per_person", "rows_per_group"):
+        for name in BOUNDS:
             value = getattr(self, name)
             if value is not None and not (value == AUTO and name == "groups_per_person"):
                 check_count(value, f"{name} of {self.name}")
