@@ -7,7 +7,6 @@ analyzer, too.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -74,7 +73,7 @@ def _verified(task: Task, path: Path) -> int:
             if name.startswith(b"discreet.")
         }
         reports = int(facts[b"discreet.reports"])
-        digest = hashlib.sha256(b"".join((wire.VERSION, b"batch", task.hash, reports.to_bytes(8, "big"))))
+        digest = wire.begun_digest(task.hash, reports)
         rows = 0
         for part in file.iter_batches(_ROWS, columns=["message"]):
             digest.update(b"".join(part.column(0).to_pylist()))

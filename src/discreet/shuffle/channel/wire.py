@@ -71,9 +71,16 @@ class Batch(NamedTuple):
         return self.digest == digest(self.task, self.reports, self.blob)
 
 
+def begun_digest(task: bytes, reports: int) -> hashlib._Hash:
+    """SHA-256 of a batch before its messages, which are to follow."""
+    return hashlib.sha256(b"".join((VERSION, b"batch", task, reports.to_bytes(8, "big"))))
+
+
 def digest(task: bytes, reports: int, blob: bytes) -> bytes:
     """SHA-256 of all there is in a batch."""
-    return hashlib.sha256(b"".join((VERSION, b"batch", task, reports.to_bytes(8, "big"), blob))).digest()
+    whole = begun_digest(task, reports)
+    whole.update(blob)
+    return whole.digest()
 
 
 def packed(batch: Batch) -> bytes:
