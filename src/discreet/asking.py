@@ -52,7 +52,8 @@ class Asking:
 
     def _typed(self, column: Column, between: Any, choices: Any) -> Column:
         kind = implied_type(between, choices)
-        if kind == "other" or column.declared or not self._engine.reads_text(NAME):
+        fixed = column.declared or column.name == self._table.person or not self._engine.reads_text(NAME)
+        if kind == "other" or fixed:
             return column
         return replace(column, type=kind)
 

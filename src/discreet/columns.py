@@ -10,6 +10,7 @@ from discreet.database import Database
 from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
 from discreet.sql.plan import Plan
+from discreet.sql.ranges import day_of
 from discreet.sql.rows import rows_of
 
 DAYS = ("date", "timestamp")
@@ -37,11 +38,6 @@ def in_days(what: tuple[Any, Any]) -> tuple[int, int]:
         raise InvalidArgument("The range of a column of dates must be two dates.")
     low, high = map(day_of, what)
     return (low - EPOCH).days, (high - EPOCH).days
-
-
-def day_of(moment: Any) -> Any:
-    """The day of a date or a moment; anything else as it is."""
-    return moment.date() if isinstance(moment, datetime.datetime) else moment
 
 
 def columns_of(database: Database, plan: Plan, names: list[str], kinds: Mapping[str, str]) -> dict[str, Any]:
@@ -75,4 +71,17 @@ def cells_of(column: Any, kind: str) -> Any:
     if kind in DAYS:
         days = column.cast("date32").cast("int32")
         return days.to_numpy(zero_copy_only=False)
-    return column.to_numpy(zero_copy_only=False) if kind in ("integer", "number") else column.to_pylist()
+    return (
+        column.to_numpy(zero_copy_only=False) if kind in ("integer", "number") else _within_calendar(column).to_pylist()
+    )
+
+
+def _within_calendar(column: Any) -> Any:
+    """Moments that Python has no word for are missing: to name one would stop the question."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_date(column.type) and not pa.types.is_timestamp(column.type):
+        return column
+    first, last = (pa.scalar(day, pa.date32()).cast(column.type) for day in (datetime.date.min, datetime.date.max))
+    return pc.if_else(pc.and_(pc.greater_equal(column, first), pc.less_equal(column, last)), column, None)

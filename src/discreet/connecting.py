@@ -87,10 +87,6 @@ def _completed(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:
             unknown(table.name, "column", name, types)
     columns = {name: _typed(table.columns.get(name, Column(name=name)), kind) for name, kind in types.items()}
     person = table.person or (unit.column if unit.column in types and not table.public else None)
-    if person is not None and types.get(person) in ("number", "other"):
-        raise InvalidArgument(  # decimals of many digits are read as others, and two people as one
-            f"{person} tells people apart in {table.name}, and must be whole numbers, text or days. Write it so there."
-        )
     return replace(table, columns=columns, person=person)
 
 

@@ -126,12 +126,8 @@ class Database:
 
     def _printable(self, plan: Plan) -> Plan:
         """The plan, unless the engine has no words for it: that is refused here, before anything is charged."""
-        check_printable(plan.question, self.engine, self._enforced(plan))
+        check_printable(plan.question, self.engine, plan.enforced)
         return plan
-
-    def _enforced(self, plan: Plan) -> Bounds | None:
-        """The bounds that the engine sees to: where single rows are protected there are none."""
-        return None if plan.question.relation.person is None else plan.bounds
 
     def _price(self, question: Question, bounds: Bounds | None, cells: Cells | None, terms: Mapping[str, Any]) -> Price:
         spent = {name: terms[name] for name in ("epsilon", "delta", "weights")}
@@ -193,8 +189,8 @@ class Database:
         }
 
     def _chargeable(self, price: Price) -> Price:
-        """Stated as (ε,δ) where the ledger's rule adds nothing else: basic sums add no loss distributions."""
-        if price.delta and self.ledger.rule.name == "basic":
+        """Stated as (ε,δ) where the ledger's rule adds nothing else."""
+        if price.delta and self.ledger.rule.adds_stated:
             return replace(price, guarantee=price.cost.stated_for(self.schema.unit))
         return price
 
@@ -258,18 +254,18 @@ class Database:
 
     def _read(self, plan: Plan) -> Any:
         """The exact measures: the only place where data is read."""
-        enforced = self._enforced(plan)
         if plan.cells is None:
-            return discovered(plan.question, self.engine, enforced)
-        return tuple(measured(plan.question, self.engine, enforced, plan.cells))
+            return discovered(plan.question, self.engine, plan.enforced)
+        return tuple(measured(plan.question, self.engine, plan.enforced, plan.cells))
 
     def identity(self, asked: str, relation: Relation, **arguments: Any) -> Identity | None:
         """What makes the same question the same; None when the version of some data is not known."""
         versions = []
         for table in relation.tables(owners=True):
+            named = isinstance(table.source, str | Path)
             if table.version is not None:
-                versions.append(f"{table.name}: {table.version}")
-            elif self.engine.reads_files and isinstance(table.source, str | Path):
+                versions.append(f"{table.name}: {table.version}" + (f" of {table.source}" if named else ""))
+            elif self.engine.reads_files and named:
                 versions.append(f"{table.name}: {version_of(table.source)}")
             else:
                 return None

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet import distributions, training
 from discreet.asking import NAME, Asking, of_all, of_counts, where_clause
-from discreet.columns import as_number, day_of, from_number
+from discreet.columns import as_number, from_number
 from discreet.database import Database
 from discreet.distributions import Drawing
 from discreet.engines.duckdb import DuckDB
@@ -24,7 +24,8 @@ from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
 from discreet.sql.explanation import IMAGINED, explained
 from discreet.sql.plan import Plan
-from discreet.sql.schema import Column, Table, Type, check_type, checked_range
+from discreet.sql.ranges import day_of
+from discreet.sql.schema import Column, Schema, Table, Type, check_type, checked_range
 from discreet.statistics.bands import Least, checked
 from discreet.statistics.distribution import Distribution
 from discreet.synthetic.table import SyntheticTable
@@ -316,7 +317,7 @@ def table(
     person who has more, some are chosen at random. `types` says which columns of a CSV or JSON file are not text, such
     as {"age": "integer"}; a column also is what its `between` or `choices` are. `version` declares the version of the
     data, which for files is taken from their path, size and time of change: a question asked again of the same version
-    costs nothing.
+    costs nothing. Two sets of data in memory are told apart by it alone: give each its own.
     """
     if not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
@@ -347,4 +348,5 @@ def table(
         rows_per_group=rows_per_group,
         version=version,
     )
+    Schema(unit=ledger.protects, tables={NAME: described})  # refuses what tells no people apart
     return PrivateTable(ledger, described, engine)

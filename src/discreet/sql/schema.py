@@ -6,6 +6,7 @@ Everything here is declared by the owner or read from names and types; nothing i
 from __future__ import annotations
 
 import datetime
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -27,6 +28,8 @@ PYTHON_TYPES: dict[Type, Any] = {
 """The types that may be declared, and the Python values of each."""
 BOUNDS = ("rows_per_person", "groups_per_person", "rows_per_group")
 """How much of one person may take part, as a policy or a question says it."""
+KEYS: tuple[Type, ...] = ("integer", "text", "date", "boolean")
+"""The types that tell people apart: of others, two values that differ may be read as one."""
 AUTO = "auto"
 """A bound that is found privately, at a cost, before it is used."""
 
@@ -205,10 +208,14 @@ class Schema:
         passed = {table.name}
         while table.person is None:
             if table.through is None:
-                raise InvalidArgument(
-                    f"{table.name} has no column {self.unit.column}. Say which key leads to the person "
-                    '(through = "visits.visit_id"), or that it is public.'
+                near = difflib.get_close_matches(str(self.unit.column), table.columns, n=1)
+                remedy = (
+                    f"Did you mean {near[0]}?"
+                    if near
+                    else 'Say which key leads to the person (through = "visits.visit_id"), or that it is public if '
+                    "nobody is in it."
                 )
+                raise InvalidArgument(f"{table.name} has no column {self.unit.column}. {remedy}")
             own, other, key = table.path
             target = self.tables.get(other)
             if own not in table.columns or target is None or target.public or key not in target.columns:
@@ -220,9 +227,19 @@ class Schema:
                 raise InvalidArgument(
                     f"through of {table.name}: {own} and {other}.{key} are of different types. Give them the same one."
                 )
+            if target.columns[key].type not in KEYS:
+                raise InvalidArgument(
+                    f"through of {table.name}: {other}.{key} tells people apart, and must be whole numbers, text or "
+                    "days. Write it so in both tables."
+                )
             if other in passed:
                 raise InvalidArgument(
                     f"through of {table.name} leads back to {other}, and never to a person. Name a key that does."
                 )
             passed.add(other)
             table = target
+        if table.columns[table.person].type not in KEYS:
+            raise InvalidArgument(
+                f"{table.person} tells people apart in {table.name}, and must be whole numbers, text or days. "
+                "Write it so there."
+            )
