@@ -125,7 +125,7 @@ def test_places_that_cannot_be_looked_at(tmp_path: Path, monkeypatch: pytest.Mon
     refused(lambda: request.version_of(inside), "Make it readable", InvalidArgument)
     refused(lambda: SqliteStore("clinic\0.ledger", None), "A path has no zero character in it", InvalidArgument)
     without_log = sqlite3.connect(":memory:")
-    refused(lambda: sqlite._log_ahead(without_log), "no write-ahead log for SQLite (journal mode", LedgerUnavailable)
+    refused(lambda: sqlite.log_ahead(without_log), "no write-ahead log for SQLite (journal mode", LedgerUnavailable)
     pytest.importorskip("psycopg", reason='needs pip install "discreet[postgres]"')
     from discreet.ledger.postgres import PostgresStore
 

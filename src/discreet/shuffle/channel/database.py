@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
 from discreet.ledger.postgres import PostgresStore
-from discreet.ledger.sqlite import PATIENCE, SqliteStore, _log_ahead
+from discreet.ledger.sqlite import PATIENCE, SqliteStore, log_ahead
 from discreet.ledger.store import URLS, Execute
 
 
@@ -58,7 +58,7 @@ class SqliteDatabase(SqliteStore):
         """Tables without a row number: that would be the order of arrival."""
         self._make_file()
         with self._held():
-            _log_ahead(self._connection)
+            log_ahead(self._connection)
         with self.transaction(write=True) as execute:
             for statement in schema:
                 execute(statement.format(bytes="BLOB", integer="INTEGER", keyed="WITHOUT ROWID"))
