@@ -22,7 +22,7 @@ from discreet.shuffle.channel.service import serve
 from discreet.shuffle.channel.shuffler import Shuffler
 from discreet.shuffle.channel.store import ShufflerStore
 from discreet.shuffle.channel.task import Task
-from discreet.shuffle.histograms import Fakes
+from discreet.shuffle.fakes import Fakes
 
 httpx = pytest.importorskip("httpx", reason='the channel needs pip install "discreet[shuffle]"')
 SHUFFLER, ANALYZER = keys.ShufflerKeys.made(), keys.AnalyzerKeys.made()

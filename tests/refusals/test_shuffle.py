@@ -15,8 +15,9 @@ from discreet.cli import main
 from discreet.errors import InvalidArgument
 from discreet.shuffle import bit_sum, histogram, protocol
 from discreet.shuffle.bit_sums import BitSum, TwoMessageBitSum
+from discreet.shuffle.fakes import Fakes, least_fakes
 from discreet.shuffle.hashed import HashedHistogram
-from discreet.shuffle.histograms import Fakes, ParallelSums, ResponseHistogram, least_fakes
+from discreet.shuffle.histograms import ParallelSums, ResponseHistogram
 from discreet.shuffle.reals import BitPlanes
 from discreet.shuffle.simulation import simulate
 from discreet.shuffle.split_and_mix import SplitAndMix
@@ -82,6 +83,7 @@ def test_a_promise_that_so_few_clients_cannot_keep(asked: Asked, said: str) -> N
 
 
 def test_a_search_that_finds_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    least_fakes.cache_clear()
     monkeypatch.setattr(protocol, "meets", lambda *_: False)
     with pytest.raises(InvalidArgument, match="No k-ary response keeps"):
         ResponseHistogram.for_guarantee(ONE, choices=[0, 1], clients=100)

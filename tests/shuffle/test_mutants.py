@@ -14,9 +14,8 @@ import discreet as dp
 from discreet import samplers
 from discreet.guarantees import shuffled_pairs
 from discreet.guarantees.shuffled_pairs import BitsViewPair, TwoCountsPair
-from discreet.shuffle import histograms as histograms
+from discreet.shuffle import fakes, split_and_mix
 from discreet.shuffle import protocol as protocols
-from discreet.shuffle import split_and_mix
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -108,13 +107,13 @@ def fewer_lies(patch: pytest.MonkeyPatch) -> None:
 
 
 def fewer_fakes(patch: pytest.MonkeyPatch) -> None:
-    send = histograms.fake_messages
-    patch.setattr(histograms, "fake_messages", lambda whole, part, *rest: send(whole, part / 2, *rest))
+    send = fakes.fake_messages
+    patch.setattr(fakes, "fake_messages", lambda whole, part, *rest: send(whole, part / 2, *rest))
 
 
 def fakes_leave_out_a_choice(patch: pytest.MonkeyPatch) -> None:
-    send = histograms.fake_messages
-    patch.setattr(histograms, "fake_messages", lambda whole, part, choices, n: [
+    send = fakes.fake_messages
+    patch.setattr(fakes, "fake_messages", lambda whole, part, choices, n: [
         np.where(one == choices - 1, 0, one) for one in send(whole, part, choices, n)
     ])  # fmt: skip
 
@@ -132,7 +131,7 @@ def own_noise_not_counted_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def everyone_is_honest(patch: pytest.MonkeyPatch) -> None:
-    for module in (protocols, histograms):
+    for module in (protocols, fakes):
         patch.setattr(module, "honest_clients", lambda minimum, honest: 2000)
 
 
@@ -141,9 +140,9 @@ def minimum_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def outside_sends_less(patch: pytest.MonkeyPatch) -> None:
-    send = histograms.Fakes._reports
+    send = fakes.Fakes._reports
     patch.setattr(
-        histograms.Fakes, "_reports", lambda self, values: send(self, values)[:, : 1 if values == ["elsewhere"] else 2]
+        fakes.Fakes, "_reports", lambda self, values: send(self, values)[:, : 1 if values == ["elsewhere"] else 2]
     )
 
 
@@ -167,11 +166,11 @@ def a_share_is_the_number(patch: pytest.MonkeyPatch) -> None:
     ids=lambda one: one.__name__,
 )
 def test_a_seeded_bug_is_seen(plant: Plant, check: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    histograms.least_fakes.cache_clear()
+    fakes.least_fakes.cache_clear()
     plant(monkeypatch)
     try:
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             check()
     finally:
-        for remembered in (histograms.least_fakes, shuffled_pairs._sorted_atoms, shuffled_pairs._suffixes):
+        for remembered in (fakes.least_fakes, shuffled_pairs._sorted_atoms, shuffled_pairs._suffixes):
             remembered.cache_clear()

@@ -29,7 +29,7 @@ from discreet.guarantees.shuffled_pairs import (
 )
 from discreet.mechanisms.shuffled import closed_form_bound
 from discreet.shuffle.bit_sums import taught_chance
-from discreet.shuffle.histograms import fakes_pair
+from discreet.shuffle.fakes import fakes_pair
 from discreet.shuffle.protocol import from_description
 from discreet.shuffle.simulation import simulate
 

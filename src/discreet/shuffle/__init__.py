@@ -1,8 +1,9 @@
 """The shuffle model: everyone's messages travel in one random order, so that little noise of each hides them all."""
 
 from discreet.shuffle.bit_sums import BitSum, TwoMessageBitSum, bit_sum
+from discreet.shuffle.fakes import Fakes
 from discreet.shuffle.hashed import HashedHistogram
-from discreet.shuffle.histograms import Fakes, ParallelSums, ResponseHistogram, histogram
+from discreet.shuffle.histograms import ParallelSums, ResponseHistogram, histogram
 from discreet.shuffle.protocol import Protocol, from_description
 from discreet.shuffle.reals import BitPlanes, mean, real_sum
 from discreet.shuffle.split_and_mix import SplitAndMix

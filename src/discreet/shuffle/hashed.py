@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -20,7 +20,7 @@ from discreet.guarantees.loss import Factors
 from discreet.mechanisms.mechanism import tidy
 from discreet.rational import Number, check_count, exactly
 from discreet.releases import Release
-from discreet.shuffle.histograms import fake_messages, fakes_pair, least_fakes
+from discreet.shuffle.fakes import fake_messages, fakes_pair, least_fakes
 from discreet.shuffle.protocol import Ints, Protocol, checked_goal, each_of, honest_clients
 
 _PRIME = 2**61 - 1
@@ -123,8 +123,6 @@ class HashedHistogram(Protocol):
         if not listed:
             raise InvalidArgument("Say which values to count: candidates=[…].")
         release = super().analyze(messages, **given)
-        from dataclasses import replace
-
         table, reports = release.value, release._sizes["reports"]
         estimates = self._peeled(np.asarray(table, dtype=np.float64), listed, reports)
         return replace(release, value=dict(zip(listed, (float(one) for one in estimates), strict=True)))

@@ -1,4 +1,4 @@
-"""How many clients hold each choice: real messages among fakes, k-ary response, or the lecture's parallel sums."""
+"""How many clients hold each choice: k-ary response, the lecture's parallel sums, and `histogram`, which picks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,164 +15,19 @@ from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.guarantees.loss import Factors, LossDistribution
-from discreet.guarantees.shuffled_pairs import ShiftedBinomialPair, TwoCountsPair, binomial, blanket_of_response
-from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, meets, tidy
+from discreet.guarantees.loss import Factors
+from discreet.guarantees.shuffled_pairs import ShiftedBinomialPair, binomial, blanket_of_response
+from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, tidy
 from discreet.mechanisms.randomized_response import RandomizedResponse
-from discreet.queries.space import Categories
-from discreet.rational import Number, check_count, exactly, exp_bounds
+from discreet.rational import Number, exactly, exp_bounds
 from discreet.shuffle.bit_sums import taught_chance
-from discreet.shuffle.protocol import (
-    Ints,
-    Protocol,
-    checked_goal,
-    each_of,
-    far_off,
-    honest_clients,
-    least_that_keeps,
-)
-
-MOST_MESSAGES = 256
-"""More messages a client than this are refused: hashing needs fewer."""
+from discreet.shuffle.fakes import CountedChoices, Fakes
+from discreet.shuffle.hashed import HashedHistogram
+from discreet.shuffle.protocol import Ints, checked_goal, each_of, far_off, honest_clients, least_that_keeps
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Histogram(Protocol):
-    """Counts of declared choices. A value outside of them counts as the first, so that no error can tell."""
-
-    choices: Sequence[Hashable]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "choices", Categories(self.choices).points())
-        if len(self.choices) < 2:
-            raise InvalidArgument("A histogram needs at least two choices.")
-
-    def _places(self, values: Any) -> Ints:
-        return np.maximum(Categories(self.choices).positions(values), 0)
-
-    def _named(self, counts: NDArray[Any]) -> dict[Hashable, float]:
-        return dict(zip(self.choices, (float(one) for one in counts), strict=True))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fakes(_Histogram):
-    """Each client sends its choice, and `fakes` messages that are uniform over all choices; a fraction of one is sent
-    with that probability, and an empty message otherwise, so that all send equally many.
-
-    Promise: the counts of two choices with the fakes among them, exactly (`TwoCountsPair`). Together, shuffler and
-    analyzer learn the choice.
-    Error: a count less its share of the fakes has the standard deviation √(fakes·n/choices), whatever the counts.
-    """
-
-    fakes: Number
-    kind: ClassVar[str] = "histogram with fakes"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if exactly(self.fakes) <= 0 or self.messages > MOST_MESSAGES:
-            raise InvalidArgument(
-                f"fakes must be above 0 and below {MOST_MESSAGES} a client. Hash a domain as large as this one: "
-                "dp.shuffle.histogram(…, method='hashed')."
-            )
-
-    @classmethod
-    def for_guarantee(
-        cls,
-        guarantee: Guarantee,
-        *,
-        choices: Sequence[Hashable],
-        clients: int,
-        minimum: int | None = None,
-        honest: Any = 1,
-    ) -> Self:
-        """The fewest fakes that keep (ε,δ)."""
-        least = clients if minimum is None else minimum
-        count = honest_clients(least, honest)
-        fakes = least_fakes(checked_goal(guarantee), len(tuple(choices)), count)
-        return cls(clients=clients, minimum=least, honest=honest, choices=choices, fakes=tidy(fakes))
-
-    @property
-    def _whole(self) -> tuple[int, Fraction]:
-        return math.floor(exactly(self.fakes)), exactly(self.fakes) % 1
-
-    @property
-    def messages(self) -> int:
-        return 1 + math.ceil(exactly(self.fakes))
-
-    @property
-    def alphabet(self) -> int:
-        return len(self.choices) + 1  # the last one is an empty message
-
-    def _factors(self, honest: int) -> Factors:
-        return ((fakes_pair(exactly(self.fakes), len(self.choices), honest), 1),)
-
-    def _reports(self, values: Any) -> Ints:
-        places, (whole, part) = self._places(values), self._whole
-        return np.column_stack([places, *fake_messages(whole, part, len(self.choices), len(places))])
-
-    def _estimate(self, counts: NDArray[Any], reports: int) -> dict[Hashable, float]:
-        real = counts[: len(self.choices)]
-        fakes = real.sum() - reports  # how many of them there were is known: the rest was empty
-        return self._named(real - fakes / len(self.choices))
-
-    @property
-    def deviation(self) -> float:
-        size = len(self.choices)
-        return math.sqrt(self.clients * float(self.fakes) / size * (1 - 1 / size))
-
-    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
-        sure, count, size = (
-            check_confidence(confidence),
-            self.clients if reports is None else reports,
-            len(self.choices),
-        )
-        # at most so many fakes were sent, given which each choice has a binomial share
-        fakes = count * math.ceil(exactly(self.fakes))
-        if (part := self._whole[1]) and self.fakes:
-            low, masses = binomial(count, part)
-            fakes = count * self._whole[0] + low + int(np.searchsorted(np.cumsum(masses), 1 - (1 - sure) / 100)) + 1
-        law = binomial(fakes, Fraction(1, size))
-        return Accuracy(
-            amount=far_off(law, fakes / size, each_of(0.99 * (1 - sure), size)), confidence=sure, of="every value"
-        )
-
-
-def fake_messages(whole: int, part: Fraction, choices: int, clients: int) -> list[Ints]:
-    """The columns of fakes of so many clients; the last may be empty, which is the message after the last choice."""
-    columns = [samplers.uniform_below(choices, clients).astype(np.int64) for _ in range(whole)]
-    if part:
-        last = samplers.uniform_below(choices, clients).astype(np.int64)
-        columns.append(np.where(samplers.bernoulli(part, clients), last, choices))
-    return columns
-
-
-def fakes_pair(fakes: Fraction, choices: int, honest: int) -> TwoCountsPair:
-    """How `fakes` a client of so many hide a real message among so many choices."""
-    whole, part, two = math.floor(fakes), fakes % 1, Fraction(2, choices)
-    if not part:
-        return TwoCountsPair(honest * whole, two)
-    return TwoCountsPair(honest * whole, two, more=honest, more_chance=part * two)
-
-
-@lru_cache(maxsize=256)
-def least_fakes(goal: Approx, choices: int, honest: int) -> Fraction:
-    """The fewest fakes a client that keep (ε,δ)."""
-    check_count(choices, "choices", at_least=2)
-    check_count(honest, "honest clients", at_least=2)
-    # about 30/ε² + 5 fakes a choice are enough for any δ above 10⁻¹²; more are tried when they are not
-    high = Fraction(8 * choices, honest)
-    while not meets(LossDistribution(factors=((fakes_pair(high, choices, honest), 1),)), goal):
-        high *= 2
-        if high * honest > choices * 10**9:
-            raise InvalidArgument(f"No number of fakes keeps {goal}. Ask more clients, or a weaker guarantee.")
-    return least_that_keeps(
-        lambda fakes: ((fakes_pair(fakes, choices, honest), 1),), goal, Fraction(1, 10**12), high, "number of fakes"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResponseHistogram(_Histogram):
+class ResponseHistogram(CountedChoices):
     """Each client sends its choice, or each other one with probability `lie`: k-ary response, one message.
 
     Promise: by the privacy blanket. Together, shuffler and analyzer are left with the local
@@ -249,7 +103,7 @@ class ResponseHistogram(_Histogram):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParallelSums(_Histogram):
+class ParallelSums(CountedChoices):
     """The lecture's two histograms: for every choice a bit and a noise bit, 1 with probability `chance`.
 
     A client's bit is 1 at its own choice and 0 elsewhere, or, `inverted`, 0 at its own and 1 elsewhere. Inverted, a
@@ -370,7 +224,5 @@ def histogram(
             'The taught noise belongs to method="parallel" and "inverted". Say so, or leave calibration= out.'
         )
     if method == "hashed":
-        from discreet.shuffle.hashed import HashedHistogram
-
         return HashedHistogram.for_guarantee(goal, **given)
     return (Fakes if method == "fakes" else ResponseHistogram).for_guarantee(goal, **given)

@@ -24,7 +24,7 @@ from discreet.shuffle.channel.results import AnalyzerStore
 from discreet.shuffle.channel.shuffler import Shuffler
 from discreet.shuffle.channel.store import ShufflerStore
 from discreet.shuffle.channel.task import Task
-from discreet.shuffle.histograms import Fakes
+from discreet.shuffle.fakes import Fakes
 
 CHOICES = ("canary-of-Haifa", "canary-of-Tours", "canary-of-Kyoto")
 EMPTY = len(CHOICES)

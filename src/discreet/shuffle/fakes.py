@@ -1,0 +1,170 @@
+"""Real messages among fakes: how many clients hold each choice, and how many fakes a promise needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import samplers
+from discreet.errors import InvalidArgument
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.loss import Factors, LossDistribution
+from discreet.guarantees.shuffled_pairs import TwoCountsPair, binomial
+from discreet.mechanisms.mechanism import meets, tidy
+from discreet.queries.space import Categories
+from discreet.rational import Number, check_count, exactly
+from discreet.shuffle.protocol import (
+    Ints,
+    Protocol,
+    checked_goal,
+    each_of,
+    far_off,
+    honest_clients,
+    least_that_keeps,
+)
+
+MOST_MESSAGES = 256
+"""More messages a client than this are refused: hashing needs fewer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedChoices(Protocol):
+    """Counts of declared choices. A value outside of them counts as the first, so that no error can tell."""
+
+    choices: Sequence[Hashable]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "choices", Categories(self.choices).points())
+        if len(self.choices) < 2:
+            raise InvalidArgument("A histogram needs at least two choices.")
+
+    def _places(self, values: Any) -> Ints:
+        return np.maximum(Categories(self.choices).positions(values), 0)
+
+    def _named(self, counts: NDArray[Any]) -> dict[Hashable, float]:
+        return dict(zip(self.choices, (float(one) for one in counts), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fakes(CountedChoices):
+    """Each client sends its choice, and `fakes` messages that are uniform over all choices; a fraction of one is sent
+    with that probability, and an empty message otherwise, so that all send equally many.
+
+    Promise: the counts of two choices with the fakes among them, exactly (`TwoCountsPair`). Together, shuffler and
+    analyzer learn the choice.
+    Error: a count less its share of the fakes has the standard deviation √(fakes·n/choices), whatever the counts.
+    """
+
+    fakes: Number
+    kind: ClassVar[str] = "histogram with fakes"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if exactly(self.fakes) <= 0 or self.messages > MOST_MESSAGES:
+            raise InvalidArgument(
+                f"fakes must be above 0 and below {MOST_MESSAGES} a client. Hash a domain as large as this one: "
+                "dp.shuffle.histogram(…, method='hashed')."
+            )
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        choices: Sequence[Hashable],
+        clients: int,
+        minimum: int | None = None,
+        honest: Any = 1,
+    ) -> Self:
+        """The fewest fakes that keep (ε,δ)."""
+        least = clients if minimum is None else minimum
+        count = honest_clients(least, honest)
+        fakes = least_fakes(checked_goal(guarantee), len(tuple(choices)), count)
+        return cls(clients=clients, minimum=least, honest=honest, choices=choices, fakes=tidy(fakes))
+
+    @property
+    def _whole(self) -> tuple[int, Fraction]:
+        return math.floor(exactly(self.fakes)), exactly(self.fakes) % 1
+
+    @property
+    def messages(self) -> int:
+        return 1 + math.ceil(exactly(self.fakes))
+
+    @property
+    def alphabet(self) -> int:
+        return len(self.choices) + 1  # the last one is an empty message
+
+    def _factors(self, honest: int) -> Factors:
+        return ((fakes_pair(exactly(self.fakes), len(self.choices), honest), 1),)
+
+    def _reports(self, values: Any) -> Ints:
+        places, (whole, part) = self._places(values), self._whole
+        return np.column_stack([places, *fake_messages(whole, part, len(self.choices), len(places))])
+
+    def _estimate(self, counts: NDArray[Any], reports: int) -> dict[Hashable, float]:
+        real = counts[: len(self.choices)]
+        fakes = real.sum() - reports  # how many of them there were is known: the rest was empty
+        return self._named(real - fakes / len(self.choices))
+
+    @property
+    def deviation(self) -> float:
+        size = len(self.choices)
+        return math.sqrt(self.clients * float(self.fakes) / size * (1 - 1 / size))
+
+    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+        sure, count, size = (
+            check_confidence(confidence),
+            self.clients if reports is None else reports,
+            len(self.choices),
+        )
+        # at most so many fakes were sent, given which each choice has a binomial share
+        fakes = count * math.ceil(exactly(self.fakes))
+        if (part := self._whole[1]) and self.fakes:
+            low, masses = binomial(count, part)
+            fakes = count * self._whole[0] + low + int(np.searchsorted(np.cumsum(masses), 1 - (1 - sure) / 100)) + 1
+        law = binomial(fakes, Fraction(1, size))
+        return Accuracy(
+            amount=far_off(law, fakes / size, each_of(0.99 * (1 - sure), size)), confidence=sure, of="every value"
+        )
+
+
+def fake_messages(whole: int, part: Fraction, choices: int, clients: int) -> list[Ints]:
+    """The columns of fakes of so many clients; the last may be empty, which is the message after the last choice."""
+    columns = [samplers.uniform_below(choices, clients).astype(np.int64) for _ in range(whole)]
+    if part:
+        last = samplers.uniform_below(choices, clients).astype(np.int64)
+        columns.append(np.where(samplers.bernoulli(part, clients), last, choices))
+    return columns
+
+
+def fakes_pair(fakes: Fraction, choices: int, honest: int) -> TwoCountsPair:
+    """How `fakes` a client of so many hide a real message among so many choices."""
+    whole, part, two = math.floor(fakes), fakes % 1, Fraction(2, choices)
+    if not part:
+        return TwoCountsPair(honest * whole, two)
+    return TwoCountsPair(honest * whole, two, more=honest, more_chance=part * two)
+
+
+@lru_cache(maxsize=256)
+def least_fakes(goal: Approx, choices: int, honest: int) -> Fraction:
+    """The fewest fakes a client that keep (ε,δ)."""
+    check_count(choices, "choices", at_least=2)
+    check_count(honest, "honest clients", at_least=2)
+    # about 30/ε² + 5 fakes a choice are enough for any δ above 10⁻¹²; more are tried when they are not
+    high = Fraction(8 * choices, honest)
+    while not meets(LossDistribution(factors=((fakes_pair(high, choices, honest), 1),)), goal):
+        high *= 2
+        if high * honest > choices * 10**9:
+            raise InvalidArgument(f"No number of fakes keeps {goal}. Ask more clients, or a weaker guarantee.")
+    return least_that_keeps(
+        lambda fakes: ((fakes_pair(fakes, choices, honest), 1),), goal, Fraction(1, 10**12), high, "number of fakes"
+    )
