@@ -74,7 +74,7 @@ class Source:
     def _stated(self, guarantee: LossDistribution) -> Guarantee | None:
         """(ε,δ) where the ledger's rule adds up nothing else."""
         assert self.ledger is not None
-        if self.ledger.rule.name not in ("basic", "advanced") or self.pure():
+        if not self.ledger.rule.adds_stated or self.pure():
             return None
         delta = min(DELTA, exactly(getattr(self.ledger.rule.limit, "delta", 1)) / 10)
         return stated_at(replace(guarantee, protects=None), delta)

@@ -20,7 +20,7 @@ class AdaptiveAdvanced(Filter):
     Source: Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 2. δ' is `conversion`, half of δ by default.
     """
 
-    name, symbol = "advanced", "ε²"
+    name, symbol, adds_stated = "advanced", "ε²", True
     linear: ClassVar[Fraction] = Fraction(1, 2)
 
     def cost(self, guarantee: Guarantee) -> Fraction | None:
@@ -38,7 +38,7 @@ class Heterogeneous(AdaptiveAdvanced):
     Source: L10.HC. With δ fixed it may stop a session: it stops no later than the filter above with δ' = δ.
     """
 
-    name, share = "heterogeneous", Fraction(1)
+    name, share, adds_stated = "heterogeneous", Fraction(1), False
     linear = Fraction(2)
     remedy = 'L10.HC is stated for pure releases: open the ledger with rule="advanced" or rule="best".'
 

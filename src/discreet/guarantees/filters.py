@@ -34,11 +34,15 @@ SHOWN_AT = Fraction(1, 10**6)
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How costs add up, and when a limit is reached. `adaptive`: may it guard an adaptive session?"""
+    """How costs add up, and when a limit is reached. `adaptive`: may it guard an adaptive session?
+
+    `adds_stated`: of a release with δ it adds nothing but an ε and a δ that are stated, and no curve of its losses.
+    """
 
     limit: Guarantee
     name: ClassVar[str]
     adaptive: ClassVar[bool] = True
+    adds_stated: ClassVar[bool] = False
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -61,6 +65,18 @@ class Rule:
     def nothing(self) -> Vector:
         """What a new ledger has spent."""
         return (0,) * len(self.labels)
+
+    def charged(self, drawn: Guarantee, goal: Guarantee) -> Guarantee:
+        """What a release costs that was made to keep `goal`: that (ε,δ) where the rule adds nothing else, or its own.
+
+        Promise: whatever is returned, `drawn` keeps it, for the unit that `drawn` protects.
+        """
+        if not self.adds_stated or not isinstance(goal, Approx) or not exactly(goal.delta):
+            return drawn
+        kept = drawn.delta_at(epsilon=goal.epsilon) <= exactly(goal.delta)
+        if not kept:
+            raise IncompatibleGuarantee("The noise does not keep the (ε,δ) that is asked for. This is a bug: tell us.")
+        return replace(goal, protects=drawn.protects, trust=drawn.trust, neighbors=drawn.neighbors)
 
     def spend(self, vector: Vector, guarantee: Guarantee, times: int = 1) -> Vector:
         """What is spent after `times` more releases."""
@@ -191,7 +207,7 @@ class Basic(Filter):
     Source: basic composition (Dwork et al. 2006); as a filter, Rogers et al. 2016.
     """
 
-    name, symbol, share = "basic", "ε", Fraction(0)
+    name, symbol, share, adds_stated = "basic", "ε", Fraction(0), True
 
     def cost(self, guarantee: Guarantee) -> Fraction | None:
         return stated_epsilon(guarantee)

@@ -183,7 +183,7 @@ class Protocol:
     def _stated(self, ledger: Ledger | None) -> Guarantee:
         """The loss distribution, or (ε,δ) where the ledger's rule adds up nothing else."""
         whole = self.guarantee()
-        if ledger is None or ledger.rule.name not in ("basic", "advanced"):
+        if ledger is None or not ledger.rule.adds_stated:
             return whole
         delta = exactly(getattr(ledger.rule.limit, "delta", 0))
         for share in (10**6, 10**4, 100, 10, 1):  # the least δ at which there is an ε

@@ -103,7 +103,7 @@ def released(task: Task, ledger: Ledger, reports: int, messages: Callable[[], ND
     The charge is what the task promises, to a ledger that adds up nothing else; else the exact loss of the protocol.
     The task's hash is the idempotency key: whatever is tried, a task is charged once and has one answer.
     """
-    promised = Approx(epsilon=task.epsilon, delta=task.delta) if ledger.rule.name in ("basic", "advanced") else None
+    promised = Approx(epsilon=task.epsilon, delta=task.delta) if ledger.rule.adds_stated else None
     key = f"discreet shuffle {task.hash.hex()}"
     return task.protocol.analyze(messages, reports=reports, ledger=ledger, key=key, stated=promised)
 
