@@ -1,15 +1,21 @@
-"""Optional packages, imported when they are needed: a missing one is one line with the exact remedy."""
+"""Optional packages, imported when they are needed: a missing one is one line with the exact remedy.
+
+Of matplotlib also a figure of its own, and the way it is written.
+"""
 
 from __future__ import annotations
 
 import importlib
+import io
+from functools import partial
 from types import ModuleType
+from typing import Any
 
-from discreet.errors import MissingExtra
+from discreet.errors import InvalidArgument, MissingExtra
 
 
-def need(module: str, extra: str, caller: str) -> ModuleType:
-    """Import `module` for `caller`, or raise `MissingExtra` with the pip line that brings it.
+def need(module: str, extra: str | None, caller: str) -> ModuleType:
+    """Import `module` for `caller`, or raise `MissingExtra` with the pip line that brings it, alone without an `extra`.
 
     An error inside a package that is installed is not dressed up as a missing one.
 
@@ -23,5 +29,29 @@ def need(module: str, extra: str, caller: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name not in (package, module):
             raise
-        line = f'pip install "discreet[{extra}]"'
+        line = f"pip install {package}" if extra is None else f'pip install "discreet[{extra}]"'
         raise MissingExtra(f"{caller} needs {package}. Install it with: {line}") from None
+
+
+def blank_figure(caller: str, *, size: tuple[float, float]) -> Any:
+    """An empty figure of so many inches that is in no list of open ones; a notebook shows it."""
+    drawn = need("matplotlib.figure", "plot", caller).Figure(figsize=size, layout="constrained")
+    drawn._repr_png_ = partial(_png, drawn)  # notebooks know figures only once pyplot has opened one
+    return drawn
+
+
+def _png(drawn: Any) -> bytes:
+    written = io.BytesIO()
+    drawn.savefig(written, format="png")
+    return written.getvalue()
+
+
+def saved(drawn: Any, path: Any) -> Any:
+    """The figure, written at `path` where there is one."""
+    if path is not None:
+        try:
+            drawn.savefig(path, dpi=150)
+        except (OSError, ValueError):
+            told = f"{path} cannot be a picture. Name a .png, .svg or .pdf in a folder that exists."
+            raise InvalidArgument(told) from None
+    return drawn

@@ -10,6 +10,9 @@ from typing import Any
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
 
+NOT_PRIVATE = "NOT PRIVATE: made in test mode"
+"""What everything says that was made with noise under control, in words and in pictures."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
@@ -37,17 +40,58 @@ class Release:
         return self._mechanism.error(confidence, **self._sizes)  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
-        shown = [_shown(self.value, self.error(0.95))]
+        return "; ".join([self._told(), *self.notes()])
+
+    def _told(self) -> str:
+        """The value as people read it."""
+        return _shown(self.value, self.error(0.95))
+
+    def notes(self) -> list[str]:
+        """What is told beside the value: what it promises, or what remains and the receipt, and its marks."""
         if self.receipt is None:
-            shown.append(str(self.guarantee))
-        else:
-            shown.append(f"{self.remaining or 'nothing'} remains")
-            shown.append(f"receipt {self.receipt}")
-        if self.replayed:
-            shown.append("answered before, at no new cost")
-        if self.not_private:
-            shown.append("NOT PRIVATE: made in test mode")
-        return "; ".join(shown)
+            return [str(self.guarantee), *self.marks()]
+        return [f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}", *self.marks()]
+
+    def marks(self) -> list[str]:
+        """That it was answered before, and that it is not private."""
+        told = ["answered before, at no new cost"] if self.replayed else []
+        return [*told, NOT_PRIVATE] if self.not_private else told
+
+
+class Released:
+    """What is made of one `release`, and promises what that promises."""
+
+    release: Release
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all of it promises."""
+        return self.release.guarantee
+
+    @property
+    def receipt(self) -> str | None:
+        """The entry of the ledger."""
+        return self.release.receipt
+
+    @property
+    def remaining(self) -> Guarantee | None:
+        """What still fitted the ledger when this was released."""
+        return self.release.remaining
+
+    @property
+    def replayed(self) -> bool:
+        """Whether this was asked before: the stored answer, at no new cost."""
+        return self.release.replayed
+
+    @property
+    def not_private(self) -> bool:
+        """Whether it was made in test mode."""
+        return self.release.not_private
+
+
+def below_title(released: Any) -> str:
+    """The line that a picture has below its title if what it shows was made in test mode."""
+    return f"\n{NOT_PRIVATE}" if released.not_private else ""
 
 
 def _shown(value: Any, accuracy: Any) -> str:

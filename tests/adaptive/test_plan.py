@@ -230,6 +230,12 @@ def test_one_number_of_questions_is_drawn_with_more_and_fewer(tmp_path: Path) ->
     assert list(line.get_xdata()) == [10, 100, 1000, 10**4, 10**5]
 
 
+@pytest.mark.parametrize("name", ["nowhere/widths.png", "widths.toml"])
+def test_a_path_that_cannot_be_a_chart_is_told(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="cannot be a picture"):
+        plan(100, [1, 2], methods=["gaussian"]).plot(tmp_path / name)
+
+
 def test_a_chart_without_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Any:
         raise ModuleNotFoundError(name=name)

@@ -465,6 +465,8 @@ def test_pictures(tmp_path):
     with testing.no_noise():
         shown = MeanCurve(points=POINTS, epsilon=5).fit(data()).plot()
     assert "NOT PRIVATE" in shown.axes[0].get_title()
+    with pytest.raises(InvalidArgument, match="cannot be a picture"):
+        MeanCurve(points=POINTS, epsilon=5).fit(data()).plot(tmp_path / "nowhere" / "mean.png")
 
 
 @pytest.mark.parametrize(

@@ -330,6 +330,22 @@ def test_the_tour(tmp_path: Any) -> None:
     assert "costs ε = 1" in table.explain.density("cost", bandwidth=200, between=(0, 5000), epsilon=1, delta=1e-6)
 
 
+@pytest.mark.parametrize("name", ["nowhere/cost.png", "cost.toml"])
+def test_a_path_that_cannot_be_a_picture_is_told(name: str, tmp_path: Any) -> None:
+    with pytest.raises(dp.InvalidArgument, match="cannot be a picture"):
+        made().plot(str(tmp_path / name))
+
+
+def test_a_picture_stays_in_no_list_and_a_notebook_shows_it() -> None:
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    figure = made().plot(title="in $ and $_")  # no formula
+    assert plt.get_fignums() == before
+    for shown in (figure, pickle.loads(pickle.dumps(figure))):
+        assert shown._repr_png_().startswith(b"\x89PNG")
+
+
 def test_tables_have_densities_of_dates_pairs_and_by_rule(tmp_path: Any) -> None:
     import datetime
 

@@ -10,6 +10,7 @@ import pytest
 
 import discreet as dp
 from discreet import testing
+from discreet.functions.density import density_of
 from discreet.functions.regression import _featured, regression_curve
 from discreet.mechanisms.private_minimizer import PrivateMinimizer
 from discreet.queries.losses import Huber, HuberHinge
@@ -93,3 +94,35 @@ def test_two_columns_and_bad_arguments() -> None:
             made(*data(20), **wrong)
     with pytest.raises(dp.InvalidArgument, match="coordinates"):
         curve(1.0)
+
+
+@pytest.mark.parametrize(
+    ("between", "bandwidth"),
+    [
+        ((0, 1, 2), 1.0),
+        ((0, 10), [1.0, 2.0]),
+        ([(0, 10), (0, 10)], [1.0]),
+        ([(0, 10), (0,)], 1.0),
+        (10, 1.0),
+        ([], 1.0),
+        (None, 1.0),
+    ],
+    ids=str,
+)
+def test_every_column_has_a_pair_of_ends_and_a_bandwidth(between: Any, bandwidth: Any) -> None:
+    x, y = data(20)
+    asked = {"between": between, "bandwidth": bandwidth, "guarantee": GOAL}
+    for released in (lambda: regression_curve(x, y, size=20, **asked), lambda: density_of(x, **asked)):
+        with pytest.raises(dp.InvalidArgument, match="one pair of ends, and one bandwidth, for each column"):
+            released()
+
+
+def test_a_curve_knows_its_release() -> None:
+    x, y = data(50)
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=3, delta=1e-4))
+    curve = made(x, y, ledger=ledger)
+    assert curve.receipt == ledger.entries()[0].receipt
+    assert curve.guarantee == ledger.entries()[0].guarantee
+    assert curve.remaining == ledger.remaining
+    assert not curve.replayed
+    assert not curve.not_private

@@ -6,11 +6,15 @@ from fractions import Fraction
 
 import mpmath
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import discreet as dp
 from discreet import randomness, samplers, testing
 from discreet.errors import InvalidArgument
+from discreet.functions.density import density_of
+from discreet.functions.regression import regression_curve
+from discreet.releases import NOT_PRIVATE
 
 F = Fraction
 
@@ -95,6 +99,53 @@ def test_everything_made_under_control_says_so():
     assert set(testing.exact_law(lambda: answer().not_private).law) == {True}
     assert not answer().not_private
     assert "NOT PRIVATE" not in str(answer())
+
+
+def answers_of_every_kind():
+    """What has words of its own for people: with and without a ledger, by table, in SQL, local, and as functions."""
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=1000, delta=0.01))
+    x = np.arange(200) % 10
+    table = dp.table({"x": x, "kind": ["a", "b"] * 100}, ledger=ledger)
+    between, cost = {"between": (0, 9)}, {"epsilon": 1, "delta": 1e-6}
+    survey = dp.local.survey(choices=["a", "b"], epsilon=1)
+    mean = dp.local.mean(between=(0, 9), epsilon=1)
+    smooth = {**between, "bandwidth": 1, "guarantee": dp.Approx(**cost)}
+    policy = {"unit": {"row": True}, "ledger": {"path": ":memory:", "epsilon": 9, "delta": 1e-3}}
+    database = dp.connect(policy | {"tables": {"t": {"source": pa.table({"x": x})}}})
+    return [
+        dp.release(3, dp.Laplace(scale=2, step=1), sensitivity=1),
+        table.count(epsilon=1),
+        table.quantiles("x", [0.1, 0.2, 0.5, 0.9], **between, epsilon=1),
+        table.cdf("x", **between, epsilon=1),
+        table.synthesize({"x": (0, 9), "kind": ["a", "b"]}, rows=5, **cost),
+        table.density("x", **between, **cost),
+        survey.analyze(survey.encode_many(["a", "b"] * 50)),
+        mean.analyze(mean.encode_many(x)),
+        density_of(x, **smooth),
+        regression_curve(x, x, **smooth, target_bound=9, size=200),
+        database.sql("SELECT COUNT(*) AS n FROM t", epsilon=1),
+    ]
+
+
+def test_whatever_is_shown_says_that_it_was_made_under_control():
+    with testing.frozen(3):
+        made = answers_of_every_kind()
+    for answer in made:
+        assert answer.not_private
+        assert str(answer).count(NOT_PRIVATE) == 1, answer
+    for answer in answers_of_every_kind():
+        assert not answer.not_private
+        assert NOT_PRIVATE not in str(answer), answer
+
+
+def test_pictures_say_that_they_were_made_under_control():
+    pytest.importorskip("matplotlib", reason='needs pip install "discreet[plot]"')
+    one = {"between": (0, 9), "bandwidth": 1, "guarantee": dp.Approx(epsilon=1, delta=1e-6)}
+    with testing.no_noise():
+        made = density_of(np.arange(10.0), **one)
+    for picture in (made.plot(), made.plot(title="mine")):
+        assert picture.axes[0].get_title().endswith(f"\n{NOT_PRIVATE}")
+    assert NOT_PRIVATE not in density_of(np.arange(10.0), **one).plot().axes[0].get_title()
 
 
 def _close_below(found: Fraction, truth: mpmath.mpf) -> bool:

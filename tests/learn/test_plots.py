@@ -11,7 +11,6 @@ import pytest
 
 import discreet as dp
 from discreet import extras, testing
-from discreet.learn import plots
 from discreet.learn.plots import plot_accuracy, plot_learning_curve
 
 SCORES = {1: [0.8, 0.82, 0.84], 0.1: [0.6, 0.7], 10: (0.86, 0.01)}
@@ -123,10 +122,16 @@ def test_models_without_a_curve_are_told() -> None:
         plot_learning_curve(dp.learn.LogisticRegression(classes=[0, 1]))
 
 
-def test_without_matplotlib_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(module: str, extra: str, caller: str) -> Any:
-        return extras.need("no_such_" + module, extra, caller)
+@pytest.mark.parametrize("name", ["nowhere/accuracy.png", "accuracy.toml"])
+def test_a_path_that_cannot_be_a_picture_is_told(name: str, tmp_path: Path) -> None:
+    with pytest.raises(dp.InvalidArgument, match="cannot be a picture"):
+        plot_accuracy(SCORES, path=tmp_path / name)
 
-    monkeypatch.setattr(plots, "need", missing)
+
+def test_without_matplotlib_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(extras.importlib, "import_module", missing)
     with pytest.raises(dp.MissingExtra, match=r"discreet\[plot\]"):
         plot_accuracy(SCORES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.adaptive.planning import Plan, plan
-from discreet.extras import need
+from discreet.extras import blank_figure, saved
 
 _INKS = {
     "gaussian": "#1f4e79",
@@ -26,10 +26,9 @@ def plan_plot(drawn: Plan, path: Any) -> Any:
     """Width by number of questions, both on logarithmic axes: full lines are private, dashed ones are not; published
     widths are gray. What is ½ or more is not drawn, as it says nothing.
     """
-    plt = need("matplotlib.pyplot", "plot", "plan.plot")
+    figure = blank_figure("plan.plot", size=(4.4 * len(drawn.n) + 3.0, 4.8))
     shown = _swept(drawn)
-    size = (4.4 * len(shown.n) + 3.0, 4.8)
-    figure, panels = plt.subplots(1, len(shown.n), figsize=size, layout="constrained", sharey=True, squeeze=False)
+    panels = figure.subplots(1, len(shown.n), sharey=True, squeeze=False)
     for n, panel in zip(shown.n, panels[0], strict=True):
         for method in shown.methods:
             _line(panel, method, [row for row in shown.rows if row["rows"] == n and row["method"] == method])
@@ -46,10 +45,7 @@ def plan_plot(drawn: Plan, path: Any) -> Any:
     named = [method for method in shown.methods if method in lines]
     style: dict[str, Any] = {"frameon": False, "fontsize": 9, "title": _LEGEND, "alignment": "left"}
     figure.legend([lines[name] for name in named], named, loc="outside right center", title_fontsize=8, **style)
-    if path is not None:
-        figure.savefig(path, dpi=150)
-        plt.close(figure)
-    return figure
+    return saved(figure, path)
 
 
 def _swept(drawn: Plan) -> Plan:

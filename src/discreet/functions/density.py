@@ -21,14 +21,14 @@ from discreet.queries.arrays import numbers_of
 from discreet.queries.convex import onto_simplex
 from discreet.queries.rkhs import FourierFeatures
 from discreet.rational import Number, check_count, check_positive, exactly
-from discreet.releases import Release
+from discreet.releases import Release, Released
 
 Floats = NDArray[np.float64]
 _CHUNK = 2**16
 
 
 @dataclass(frozen=True)
-class Density:
+class Density(Released):
     """The density of one to three columns, estimated with Gaussian kernels and released with noise.
 
     Call it at points: any number of them, at no further cost; the same point has the same answer for ever, also after
@@ -143,14 +143,6 @@ class Density:
     # --- what it promises, how wrong it may be --------------------------------------------------------------
 
     @property
-    def guarantee(self) -> Guarantee:
-        return self.release.guarantee
-
-    @property
-    def receipt(self) -> str | None:
-        return self.release.receipt
-
-    @property
     def value(self) -> Floats:
         """The released numbers themselves."""
         return self.coefficients
@@ -176,7 +168,8 @@ class Density:
 
     def __str__(self) -> str:
         named = " and ".join(f"{float(exactly(a.low)):g} to {float(exactly(a.high)):g}" for a in self.features.axes)
-        return f"a density from {named}, {self.error(0.95)}; {self.release.guarantee}"
+        told = f"a density from {named}, {self.error(0.95)}"
+        return "; ".join([told, str(self.guarantee), *self.release.marks()])
 
     __repr__ = __str__
 
@@ -326,7 +319,8 @@ def density_of(
     table = numbers_of(rows, len(process.features.axes))  # type: ignore[union-attr]
     promised = process.guarantee(process.sensitivity(unit, rows_per_person))
     asked = f"a density of {len(process.features.axes)} columns"  # type: ignore[union-attr]
-    release = through(lambda: process.features.counts(table), process, promised, ledger=ledger, asked=asked)
+    charged = promised if ledger is None else ledger.rule.charged(promised, guarantee)
+    release = through(lambda: process.features.counts(table), process, charged, ledger=ledger, asked=asked)
     return Density(process, np.asarray(release.value["coefficients"]), float(release.value["size"]), release)
 
 
@@ -343,13 +337,28 @@ def process_for(
 
     One column has room to be smoothed, up to `widest` (by default four bandwidths).
     """
-    pairs = [between] if np.ndim(between) == 1 else list(between)
-    widths = list(bandwidth) if np.ndim(bandwidth) else [bandwidth] * len(pairs)
-    if len(widths) != len(pairs) or any(len(pair) != 2 for pair in pairs):
-        raise InvalidArgument("Give one pair of ends, and one bandwidth, for each column.")
-    room = (4 * exactly(widths[0]) if widest is None else widest) if len(pairs) == 1 else None
-    features = FourierFeatures.over([tuple(pair) for pair in pairs], widths, widest=room)
+    features = features_over(between, bandwidth, room=4, widest=widest)
     return GaussianProcess.for_guarantee(guarantee, features=features, size=size, **others)
+
+
+def features_over(
+    between: Any, bandwidth: Any, *, room: int | None = None, widest: Number | None = None
+) -> FourierFeatures:
+    """The features on these ranges: one pair of ends, or a list of pairs, and a bandwidth for all or for each.
+
+    One column has room to be smoothed up to `widest`, by default `room` bandwidths.
+    """
+    try:
+        pairs = [tuple(pair) for pair in ([between] if np.ndim(between) == 1 else between)]
+        widths = list(bandwidth) if np.ndim(bandwidth) else [bandwidth] * len(pairs)
+    except (TypeError, ValueError):  # no pairs, or lists of several lengths
+        pairs, widths = [], []
+    if not pairs or len(widths) != len(pairs) or any(len(pair) != 2 for pair in pairs):
+        raise InvalidArgument("Give one pair of ends, and one bandwidth, for each column.")
+    if len(pairs) > 1:
+        return FourierFeatures.over(pairs, widths)
+    wide = room * exactly(widths[0], "bandwidth") if widest is None and room is not None else widest
+    return FourierFeatures.over(pairs, widths, widest=wide)
 
 
 def least_bandwidth(deviation: float, size: float, length: float) -> float:

@@ -7,12 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from discreet.extras import need
+from discreet.extras import blank_figure, saved
 from discreet.functions.cosines import ALL, UP
 from discreet.functions.of_curves import Floats, OfCurves, check_is_fitted, check_kind, longest
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.mechanisms.moments import Moments
 from discreet.rational import Number, check_count, exactly
+from discreet.releases import below_title
 
 _DECAYS = np.arange(0.0, 3.25, 0.5)
 _SIZES = np.linspace(-18.0, 4.0, 45)
@@ -155,7 +156,7 @@ class MeanCurve(OfCurves):
     def plot(self, path: Any = None, title: str | None = None) -> Any:
         """The curve with its 95% bands as a matplotlib figure, saved at `path` where one is given."""
         check_is_fitted(self)
-        figure = need("matplotlib.figure", "plot", "MeanCurve.plot").Figure(figsize=(7, 4), layout="constrained")
+        figure = blank_figure("MeanCurve.plot", size=(7, 4))
         panel, fine = figure.subplots(), self.basis_.fine
         for everywhere, shade, label in ((True, 0.25, "everywhere at once (95%)"), (False, 0.35, "at one place (95%)")):
             low, high = self.band(0.95, fine, everywhere=everywhere)
@@ -165,11 +166,9 @@ class MeanCurve(OfCurves):
         panel.plot(self.basis_.points, self.mean_, "o", color="#1f4e79", markersize=3)
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(frameon=False)
-        note = "\nNOT PRIVATE: made in test mode" if self.release_.not_private else ""
-        panel.set_title((title or str(self.release_.guarantee)).replace("$", r"\$") + note, fontsize=10)
-        if path is not None:
-            figure.savefig(path, dpi=150)
-        return figure
+        told = (title or str(self.release_.guarantee)).replace("$", r"\$")
+        panel.set_title(told + below_title(self.release_), fontsize=10)
+        return saved(figure, path)
 
 
 def damped(noisy: Floats, noise: float, norm: float) -> tuple[Floats, Floats]:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import InvalidArgument
-from discreet.extras import need
+from discreet.extras import blank_figure, saved
 from discreet.rational import exactly
+from discreet.releases import below_title
 
 _INK, _BAND = "#1f4e79", "#9ec3e6"
 
 
 def density_plot(density: Any, path: str | None, title: str | None) -> Any:
     """The curve of one column with the band that holds everywhere at once (95%), or a map of two."""
-    plt = need("matplotlib.pyplot", "plot", "density.plot")
     axes = density.features.axes
     if len(axes) > 2:
         raise InvalidArgument("A picture shows one column or two. Release fewer.")
-    figure, panel = plt.subplots(figsize=(7, 4) if len(axes) == 1 else (6, 5), layout="constrained")
+    figure = blank_figure("density.plot", size=(7, 4) if len(axes) == 1 else (6, 5))
+    panel = figure.subplots()
     if len(axes) == 1:
         places, heights = density.grid(1024)
         panel.plot(places, heights, color=_INK, linewidth=1.8, label="private density")
@@ -36,8 +37,6 @@ def density_plot(density: Any, path: str | None, title: str | None) -> Any:
         (x, y), heights = density.grid(128)
         shown = panel.pcolormesh(x, y, heights.T, cmap="Blues", shading="nearest")
         figure.colorbar(shown, ax=panel, label="density")
-    panel.set_title(title or f"{density.release.guarantee}", fontsize=10)
-    if path is not None:
-        figure.savefig(path, dpi=150)
-        plt.close(figure)
-    return figure
+    told = (title or str(density.guarantee)).replace("$", r"\$")  # matplotlib would set a formula between two
+    panel.set_title(told + below_title(density), fontsize=10)
+    return saved(figure, path)

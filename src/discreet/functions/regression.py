@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.door import through
 from discreet.errors import InvalidArgument
+from discreet.functions.density import features_over
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.gaussian import Gaussian
@@ -21,13 +22,13 @@ from discreet.queries.examples import PlainRows
 from discreet.queries.losses import Huber, HuberHinge
 from discreet.queries.rkhs import FourierFeatures
 from discreet.rational import Number, check_positive, exactly
-from discreet.releases import Release
+from discreet.releases import Release, Released
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(Released):
     """A function of one to three columns: call it at points, as many as you like, for one charge."""
 
     features: FourierFeatures
@@ -47,14 +48,6 @@ class Curve:
         )
         return float(found[0]) * self.scale if arrays[0].shape == () else found.reshape(arrays[0].shape) * self.scale
 
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.release.guarantee
-
-    @property
-    def receipt(self) -> str | None:
-        return self.release.receipt
-
     def error(self, confidence: Any = 0.95, *, uniform: bool = True) -> Accuracy:
         """How far it may be from the curve without noise: everywhere at once, or at any one point."""
         sure = check_confidence(confidence)
@@ -63,7 +56,7 @@ class Curve:
         return Accuracy(amount=reach * self.scale, confidence=sure, of="every value" if uniform else "value")
 
     def __repr__(self) -> str:
-        return f"<Curve: {self.error(0.95)}; {self.release.guarantee}>"
+        return f"<Curve: {'; '.join([str(self.error(0.95)), str(self.guarantee), *self.release.marks()])}>"
 
 
 def regression_curve(
@@ -87,9 +80,7 @@ def regression_curve(
     `norm`, how large the curve may be in its space, serve to choose the ridge when none is given: the one that balances
     its own pull, ridge·norm²/(2n), with the noise it lets through.
     """
-    pairs = [between] if np.ndim(between) == 1 else list(between)
-    widths = list(bandwidth) if np.ndim(bandwidth) else [bandwidth] * len(pairs)
-    features = FourierFeatures.over([tuple(pair) for pair in pairs], widths)
+    features = features_over(between, bandwidth)
     if kind not in ("numbers", "classes"):
         raise InvalidArgument('kind must be "numbers" or "classes".')
     loss: Any = Huber(0.5) if kind == "numbers" else HuberHinge(0.5)
@@ -103,7 +94,7 @@ def regression_curve(
     pull = float(_best_ridge(guarantee, loss, size, norm, shared)) if ridge is None else ridge
     mechanism = PrivateMinimizer.for_guarantee(guarantee, ridge=pull, step=features.unit, **shared)
     bound = float(check_positive(target_bound, "target_bound")) if kind == "numbers" else 1.0
-    table, goal = numbers_of(rows, len(pairs)), numbers_of(targets, 1)[:, 0]
+    table, goal = numbers_of(rows, len(features.axes)), numbers_of(targets, 1)[:, 0]
     if len(table) != len(goal):
         raise InvalidArgument("There must be one target for each row.")
 
@@ -111,7 +102,8 @@ def regression_curve(
         return _featured(features, table, goal, bound)
 
     promised = mechanism.guarantee(mechanism.sensitivity(unit, rows_per_person))
-    release = through(read, mechanism, promised, ledger=ledger, asked=f"a curve of {len(pairs)} columns")
+    charged = promised if ledger is None else ledger.rule.charged(promised, guarantee)
+    release = through(read, mechanism, charged, ledger=ledger, asked=f"a curve of {len(features.axes)} columns")
     return Curve(features, np.asarray(release.value), mechanism.noise, bound, release)
 
 

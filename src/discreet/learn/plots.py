@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidArgument
-from discreet.extras import need
+from discreet.extras import blank_figure, saved
 from discreet.rational import check_epsilon, significant
+from discreet.releases import below_title
 
 LINE, INK, QUIET = "#1f6fb2", "#1c1c1c", "#e6e8eb"
+_SIZE = (6.4, 4.2)
 
 
 def plot_accuracy(
@@ -31,12 +33,11 @@ def plot_accuracy(
     `not_private` is the score of a model without noise, drawn as a line that says so. Scores are drawn as they are
     given: those computed on private rows are not private, whatever the model promises.
     """
-    figures = need("matplotlib.figure", "plot", "plot_accuracy")
+    figure = blank_figure("plot_accuracy", size=_SIZE)
     if not isinstance(scores, Mapping) or not scores:
         raise InvalidArgument("scores must have the scores of each ε: {0.1: [0.71, 0.69], 1: [0.84, 0.85]}.")
     points = sorted((float(check_epsilon(epsilon)), *_mean_and_spread(given)) for epsilon, given in scores.items())
     epsilons, means, spreads = map(np.array, zip(*points, strict=True))
-    figure = figures.Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.subplots()
     label = "private: mean ± standard deviation" if spreads.any() else "private"
     axes.errorbar(
@@ -61,11 +62,10 @@ def plot_learning_curve(model: Any, path: str | Path | None = None) -> Any:
     It is `model.learning_curve_`, which is made of the noisy gradients that were released: nothing more is asked of the
     rows, and nothing is charged.
     """
-    figures = need("matplotlib.figure", "plot", "plot_learning_curve")
+    figure = blank_figure("plot_learning_curve", size=_SIZE)
     if not hasattr(type(model), "learning_curve_"):
         raise InvalidArgument("The model has no learning curve. Give one that descends, such as LogisticRegression.")
     curve = np.asarray(model.learning_curve_, dtype=np.float64)
-    figure = figures.Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.subplots()
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.plot(np.arange(len(curve)), curve, color=LINE, linewidth=1.8)
@@ -73,9 +73,8 @@ def plot_learning_curve(model: Any, path: str | Path | None = None) -> Any:
     axes.locator_params(axis="x", integer=True)
     axes.set_xlabel("step")
     axes.set_ylabel("change of the mean loss since the start")
-    note = "\nNOT PRIVATE: made in test mode" if model.release_.not_private else ""
-    told = f"{type(model).__name__} with {_promise(model)}\nThe loss as the noisy gradients tell it{note}"
-    return _finished(figure, axes, told, path)
+    told = f"{type(model).__name__} with {_promise(model)}\nThe loss as the noisy gradients tell it"
+    return _finished(figure, axes, told + below_title(model.release_), path)
 
 
 def _promise(model: Any) -> str:
@@ -100,9 +99,7 @@ def _finished(figure: Any, axes: Any, title: str, path: str | Path | None) -> An
     if axes.get_legend_handles_labels()[1]:
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
     figure.suptitle(_escaped(title), fontsize=11)
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return saved(figure, path)
 
 
 def _mean_and_spread(given: Any) -> tuple[float, float]:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidArgument
-from discreet.extras import need
+from discreet.extras import blank_figure, saved
 from discreet.guarantees.guarantee import Approx, Pure
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.rational import check_count
 from discreet.shuffle.bit_sums import BitSum, TwoMessageBitSum
-from discreet.shuffle.histograms import Fakes, ParallelSums
+from discreet.shuffle.fakes import Fakes
+from discreet.shuffle.histograms import ParallelSums
 
 _LOCAL, _TAUGHT, _TIGHT, _CENTRAL = "local", "shuffled, taught", "shuffled, tight", "central"
 
@@ -53,8 +54,8 @@ class Simulation:
 
     def plot(self, path: str | None = None) -> Any:
         """The deviation of one count by model, on a logarithmic scale."""
-        plt = need("matplotlib.pyplot", "plot", "simulation.plot")
-        figure, panel = plt.subplots(figsize=(7, 3), layout="constrained")
+        figure = blank_figure("simulation.plot", size=(7, 3))
+        panel = figure.subplots()
         names = [one.name for one in self.models][::-1]
         panel.barh(names, [one.deviation for one in self.models][::-1], color="#9ec3e6", label="predicted")
         panel.plot([one.seen for one in self.models][::-1], names, "o", color="#1f4e79", label="seen")
@@ -63,14 +64,7 @@ class Simulation:
         panel.set_title(f"{self.question}: n = {self.clients:,}, ε = {self.epsilon:g}, δ = {self.delta:g}", fontsize=10)
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(frameon=False, loc="lower right")
-        if path is not None:
-            try:
-                figure.savefig(path, dpi=150)
-            except (OSError, ValueError):
-                raise InvalidArgument(f"{path} cannot be a picture. Name a .png, .svg or .pdf in a folder.") from None
-            finally:
-                plt.close(figure)
-        return figure
+        return saved(figure, path)
 
 
 def simulate(

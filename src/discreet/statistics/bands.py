@@ -35,11 +35,10 @@ class BandedQuantiles(Release):
 
     intervals: Any = None
 
-    def __str__(self) -> str:
-        """Every quantile with its interval, then the rest."""
+    def _told(self) -> str:
+        """Every quantile with its interval."""
         lines = zip(self.value, *np.asarray(self.intervals).T, strict=True)
-        shown = ", ".join(f"{value} ({low} to {high})" for value, low, high in lines)
-        return "; ".join([shown, *super().__str__().split("; ")[1:]])
+        return ", ".join(f"{value} ({low} to {high})" for value, low, high in lines)
 
 
 @dataclass(frozen=True)

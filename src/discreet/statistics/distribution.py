@@ -67,11 +67,8 @@ class Distribution(Release):
         share = min(1.0, 2 * off / (rows - off)) if rows > off else 1.0
         return Accuracy(amount=share, confidence=sure, of="every value")
 
-    def __str__(self) -> str:
-        """One line: quartiles, and how far the shares may be off."""
-        accuracy = self.error(0.95)
-        off = f"shares within {float(accuracy):.2g} (95%)"
+    def _told(self) -> str:
+        """Quartiles, and how far the shares may be off."""
+        off = f"shares within {float(self.error(0.95)):.2g} (95%)"
         quartiles = ", ".join(str(point) for point in self.quantiles([0.25, 0.5, 0.75]))
-        told = [f"CDF on {len(self.grid):,} points, quartiles {quartiles}, {off}"]
-        told += [f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}"] if self.receipt else []
-        return "; ".join(told)
+        return f"CDF on {len(self.grid):,} points, quartiles {quartiles}, {off}"

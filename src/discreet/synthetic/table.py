@@ -30,11 +30,12 @@ class SyntheticTable(Release):
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
+        need("pandas", None, "synthetic tables in pandas")
         return self.value.to_pandas()
 
     def to_polars(self) -> Any:
         """The rows as a polars DataFrame."""
-        return need("polars", "polars", "synthetic tables in polars").from_arrow(self.value)
+        return need("polars", None, "synthetic tables in polars").from_arrow(self.value)
 
     @property
     def measured(self) -> tuple[tuple[str, ...], ...]:
@@ -60,9 +61,8 @@ class SyntheticTable(Release):
         amount = max(float(one) for one in known)
         return Accuracy(amount=amount, confidence=confidence, of="every value")
 
-    def __str__(self) -> str:
-        told = [f"{len(self):,} made-up rows of {', '.join(self.value.column_names)}"]
+    def _told(self) -> str:
+        """How many rows of which columns, and how far counts may be off."""
         off = f"{float(self.error(0.95)):,.0f} (95%)"
-        told.append(f"counts of single columns, of about {self.rows_estimated:,.0f} true rows, within {off}")
-        told += [f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}"] if self.receipt else []
-        return "; ".join(told)
+        counts = f"counts of single columns, of about {self.rows_estimated:,.0f} true rows, within {off}"
+        return f"{len(self):,} made-up rows of {', '.join(self.value.column_names)}; {counts}"
