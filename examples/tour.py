@@ -1,7 +1,8 @@
-"""Every line of the tour that is built so far, run as written. `python examples/tour.py` prints what each gives."""
+"""Every line of the tour, run as written. `python examples/tour.py` prints what each gives."""
 
 import os
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ count = 200_000
 pq.write_table(
     pa.table(
         {
+            "visit_id": np.arange(count),
             "patient_id": draw.integers(0, 40_000, count),
             "age": draw.integers(0, 100, count),
             "cost": np.round(draw.lognormal(5, 1, count), 2),
@@ -48,9 +50,53 @@ print(visits.histogram("diagnosis", epsilon=0.1, delta=1e-8))  # undeclared keys
 print(visits.most_common("diagnosis", choices=CODES, epsilon=0.1))  # exponential mechanism / noisy argmax
 print(visits.mean("cost", between="auto", epsilon=0.2))  # the range is found privately, cost shown
 print(visits.explain.median("age", between=(0, 120), epsilon=0.2))  # spends nothing
-people = visits.synthesize({"age": (0, 120), "city": CITIES, "cost": (0, 5000)}, epsilon=1, delta=1e-6)  # a table
-print(people, people.table.slice(0, 2).to_pylist())
 print(ledger.spent, ledger.remaining, len(ledger.entries()))  # used, what still fits, the append-only record
+
+# SQL
+pq.write_table(
+    pa.table({"visit_id": draw.integers(0, count, count), "pills": draw.integers(1, 90, count)}),
+    "prescriptions.parquet",
+)
+Path("cities.csv").write_text("city,country\nHaifa,Israel\nLjubljana,Slovenia\n")
+Path("clinic.toml").write_text("""
+[ledger]
+path = "clinic.ledger"            # or postgresql://…
+epsilon = 10.0
+delta = 1e-5
+delta_per_question = 1e-8
+
+[unit]
+person = "patient_id"
+
+[tables.visits]
+source = "visits.parquet"         # file, folder, or a table of the engine
+rows_per_person = 20
+groups_per_person = 5             # or "auto"
+[tables.visits.columns.cost]
+between = [0, 5000]
+[tables.visits.columns.city]
+choices = ["Haifa", "Ljubljana"]
+
+[tables.prescriptions]
+source = "prescriptions.parquet"
+through = "visits.visit_id"       # foreign-key path to the person
+rows_per_person = 50
+
+[tables.cities]
+source = "cities.csv"
+public = true
+
+[engine]                           # default: embedded DuckDB
+kind = "duckdb"                    # "spark" with master =, "postgres" with url =
+""")
+clinic = dp.connect("clinic.toml")
+question = """SELECT city, COUNT(*) AS visits, AVG(cost) AS cost
+              FROM visits JOIN cities USING (city) WHERE age >= 18 GROUP BY city"""
+print(clinic.explain(question, epsilon=0.5))  # plan, sensitivity, expected ± per column; spends nothing
+answer = clinic.sql(question, epsilon=0.5)
+print(answer.table)  # pyarrow: city, visits, visits_error, cost, cost_error (95%)
+print(answer.guarantee, answer.receipt, answer.to_pandas())
+print(clinic.sql(question, within={"visits": 50}, confidence=0.95))  # accuracy first: the smallest ε that promises it
 
 # Mechanisms, for people who build their own
 m = dp.Laplace.for_guarantee(dp.Pure(epsilon=1), sensitivity=1)  # or dp.Laplace(scale=2), dp.Gaussian(stddev=3)
@@ -64,7 +110,7 @@ r = dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=1), choices=["a", "b"])
 print(r.guarantee())
 g = m.guarantee(sensitivity=1)
 print(dp.compose([g] * 100).epsilon_at(delta=1e-6))  # numerically tight, parameters fixed in advance
-print(dp.Gaussian, dp.Exponential, dp.NoisyArgmax, dp.GaussianProcess, dp.Each, dp.Composed, dp.Subsampled)
+print(dp.Gaussian, dp.Exponential, dp.NoisyArgmax, dp.GaussianProcess, dp.Each, dp.Composed, dp.Subsampled, dp.Shuffled)
 print(dp.verify(r).delta_at(epsilon=0.5))  # exact, by enumeration, for any finite mechanism
 space = dp.Interval(0, 120)
 print(dp.least_error(space, dp.Approx(epsilon=1, delta=1e-6)))  # least error any mechanism could have
@@ -82,6 +128,36 @@ density = visits.density("cost", bandwidth=200, between=(0, 5000), epsilon=1, de
 print(
     density(1200.0), density.error(0.95), density.sample(1000)[:3], density.plot("cost.png")
 )  # same point, same answer
+
+people = visits.synthesize({"age": (0, 120), "city": CITIES, "cost": (0, 5000)}, epsilon=1, delta=1e-6)  # a table
+print(people, people.table.slice(0, 2).to_pylist())
+
+# Nobody has to be trusted with raw data
+EMOJI, COUNTRIES = ["🙂", "😐", "🙁"], ["IL", "SI", "IT"]
+survey = dp.local.survey(choices=EMOJI, epsilon=2)
+print(survey.encode("🙂"))  # on the device
+reports = [survey.encode(emoji) for emoji in draw.choice(EMOJI, 2000)]
+print(survey.analyze(reports).value)  # {choice: count}, with error bars
+poll = dp.shuffle.histogram(
+    choices=COUNTRIES, clients=100_000, epsilon=1, delta=1e-8
+)  # honest=1.0, minimum=clients by default
+values = draw.choice(COUNTRIES, 100_000)
+print(poll.encode("IL"))
+messages = poll.encode_many(values)  # vectorized: simulation and tests
+print(poll.analyze(messages).value, poll.error(0.95))  # {choice: count}; poll.error(0.95) before anyone is asked
+total = dp.shuffle.bit_sum(clients=100_000, epsilon=1, delta=1e-8)
+print(total)
+
+# Analysis that cannot fool itself
+sample = {"smokes": draw.random(100_000) < 0.2, "age": draw.integers(18, 90, 100_000)}
+study = dp.adaptive.study(
+    sample, queries=10_000, confidence=0.95
+)  # a table, a DataFrame, or a dict of arrays (first axis = rows)
+first = study.mean(
+    lambda rows: rows["smokes"]
+)  # value ± width that holds on the POPULATION (data under a ledger: private methods only)
+second = study.mean(lambda rows: rows["smokes"] & (rows["age"] > 40 + 10 * first.value))
+print(first, second, second.error(0.95, of="population"))
 
 # What a person sees
 answer = dp.release(41, m, sensitivity=1, ledger=ledger)
