@@ -153,6 +153,7 @@ def test_nothing_is_charged_for_what_is_refused() -> None:
         {"feature_norm": -1},
         {"feature_ranges": [(0, 1)]},
         {"feature_ranges": [(1, 0)] * 3},
+        {"feature_ranges": [(0, 1), (0, 1), (-1.7e308, 1.7e308)]},
         {"ledger": "book"},
         {"n_samples": -5},
     ):

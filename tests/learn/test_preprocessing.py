@@ -204,6 +204,7 @@ def test_a_scaler_with_noise_is_close_and_never_blows_up():
 def test_declared_scaling_is_free_and_clamps():
     scaler = RangeScaler(feature_ranges=RANGES).fit(np.zeros((0, 3)))
     assert not hasattr(scaler, "release_")
+    assert not hasattr(scaler, "guarantee")  # by which `table.fit` knows what is charged
     out = scaler.transform([[5, 0, 200], [11, -7, 100], [math.inf, math.nan, -math.inf]])
     assert out[:2].tolist() == [[0, 0, 0], [1, -1, -1]]
     assert out[2, 0] == 1

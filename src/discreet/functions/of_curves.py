@@ -12,7 +12,7 @@ from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.functions.cosines import Cosines, CurveRows, cosines_for
 from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import Private, table_of
+from discreet.learn.base import Private, check_width, table_of
 from discreet.mechanisms.moments import Moments
 from discreet.queries.arrays import on_host
 from discreet.rational import check_bound, check_count
@@ -30,8 +30,7 @@ class OfCurves(Private):
         """What one call of `fit` will promise; nothing is spent. `n_features` is the number of points, if none are
         declared.
         """
-        plan = self._plan(self._basis(n_features).size)
-        return plan.guarantee(plan.sensitivity(self._unit(), self._rows()))  # type: ignore[no-any-return]
+        return self._promised(self._plan(self._basis(n_features).size))
 
     def _basis(self, columns: int | None) -> Cosines:
         check_bound(self.curve_norm, "curve_norm")
@@ -43,9 +42,8 @@ class OfCurves(Private):
         basis = self._basis(int(table.shape[1]))
         plan: Moments = self._plan(basis.size)
         rows = CurveRows(table, targets, basis=basis, curve_norm=plan.feature_norm, target_bound=plan.target_bound)
-        promised = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
         asked = f"{type(self).__name__} of curves at {len(basis.points)} points"
-        self.release_ = self._release(lambda: rows, plan, promised, asked)
+        self.release_ = self._release(lambda: rows, plan, self._promised(plan), asked)
         self.basis_, self.n_features_in_ = basis, len(basis.points)
         return plan
 
@@ -53,9 +51,7 @@ class OfCurves(Private):
         """Coefficients of curves that are not learned from."""
         check_is_fitted(self)
         table, _ = table_of(curves)
-        if table.shape[1] != self.n_features_in_:
-            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
-            raise InvalidArgument(f"X has {table.shape[1]} features, but {expected}.")
+        check_width(self, table)
         return self.basis_.coefficients(on_host(table))
 
     def at(self, where: Any) -> Floats:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.door import through
-from discreet.errors import IncompatibleGuarantee, InvalidArgument
+from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Ledger
-from discreet.mechanisms.mechanism import meets
-from discreet.queries.arrays import here, home, is_frame, namespace, number_of
+from discreet.queries.arrays import here, home, is_frame, namespace, number_of, on_host
+from discreet.queries.rounded_rows import check_ranges
 from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
 
 _sklearn = need("sklearn.base", "learn", "discreet.learn")
 BaseEstimator: Any = _sklearn.BaseEstimator
+check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
+Floats = NDArray[np.float64]
 
 
 class Private(BaseEstimator):  # type: ignore[misc]
@@ -51,17 +55,29 @@ class Private(BaseEstimator):  # type: ignore[misc]
         exact = check_delta(self.delta)
         return Approx(epsilon=self.epsilon, delta=self.delta) if exact else Pure(epsilon=self.epsilon)
 
+    def _promised(self, mechanism: Any) -> Guarantee:
+        """What this mechanism promises to whom is protected."""
+        return mechanism.guarantee(mechanism.sensitivity(self._unit(), self._rows()))  # type: ignore[no-any-return]
+
     def _release(self, read: Callable[[], Any], mechanism: Any, guarantee: Guarantee, asked: str) -> Release:
         """Through the one door."""
         return through(read, mechanism, self._stated(guarantee), ledger=self.ledger, asked=asked)
 
     def _stated(self, guarantee: Guarantee) -> Guarantee:
         """What is charged: (ε,δ) as asked for, once it is known to hold, where the ledger's rule adds nothing else."""
-        if self.ledger is None or not self.delta or self.ledger.rule.name not in ("basic", "advanced"):
-            return guarantee
-        if not meets(guarantee, self._goal()):
-            raise IncompatibleGuarantee("The noise does not keep the (ε,δ) that is asked for. This is a bug: tell us.")
-        return self._goal().stated_for(guarantee.protects)
+        return guarantee if self.ledger is None else self.ledger.rule.charged(guarantee, self._goal())
+
+
+class Planned(Private):
+    """An estimator whose release is planned from the number of columns alone."""
+
+    @abstractmethod
+    def _plan(self, features: int) -> Any:
+        """The mechanism for so many columns."""
+
+    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
+        """What one call of `fit` will promise; nothing is spent, and the number of rows changes nothing."""
+        return self._promised(self._plan(check_count(n_features, "n_features")))
 
 
 def table_of(features: Any) -> tuple[Any, list[str] | None]:
@@ -110,6 +126,53 @@ def _cells(rows: Any) -> Any:
     for place, one in enumerate(rows):
         array[place, :] = [cell if np.ndim(cell) == 0 else None for cell in one]
     return array
+
+
+# --- the columns of a model ---------------------------------------------------------------------------------------
+
+
+def declared_ranges(ranges: Any, features: int) -> Floats:
+    """The declared ranges of so many columns, or a typed error that asks for them."""
+    if ranges is None:
+        raise InvalidArgument(
+            "feature_ranges, a public (low, high) for each column, must be declared: the data's extremes are private."
+        )
+    return check_ranges(ranges, features)
+
+
+def keep_columns(model: Any, features: int, names: list[str] | None) -> None:
+    """How many columns the model was fitted to, and their names where they have them."""
+    model.n_features_in_ = features
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def check_width(model: Any, table: Any) -> None:
+    """A typed error unless the table has as many columns as the model was fitted to."""
+    if table.shape[1] != model.n_features_in_:
+        expected = f"{type(model).__name__} is expecting {model.n_features_in_} features as input"
+        raise InvalidArgument(f"X has {table.shape[1]} features, but {expected}.")
+
+
+def fitted_table(model: Any, X: Any) -> Floats:
+    """The rows as doubles, for a fitted model with as many columns."""
+    check_is_fitted(model)
+    table, _ = table_of(X)
+    check_width(model, table)
+    return np.asarray(on_host(table), dtype=np.float64)
+
+
+def names_of(model: Any, given: Any) -> NDArray[Any]:
+    """The names of a model's columns: those given, those it was fitted with, or x0, x1, …"""
+    check_is_fitted(model)
+    known = getattr(model, "feature_names_in_", None) if given is None else given
+    listed = [f"x{i}" for i in range(model.n_features_in_)] if known is None else list(known)
+    if len(listed) != model.n_features_in_:
+        raise InvalidArgument(f"input_features must be {model.n_features_in_} names.")
+    return np.array(listed, dtype=object)
+
+
+# --- rows and targets ---------------------------------------------------------------------------------------------
 
 
 def shortened(rows: Any, norm: Any) -> Any:

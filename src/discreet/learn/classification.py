@@ -10,7 +10,8 @@ import numpy as np
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
-from discreet.learn.glm import Floats, Linear, check_is_fitted
+from discreet.learn.base import check_is_fitted
+from discreet.learn.glm import Floats, Linear
 from discreet.queries.arrays import doubles, here, namespace, on_host
 from discreet.queries.losses import HuberHinge, Logistic, Loss, Softmax
 from discreet.rational import Number, exactly

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.extras import need
-from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.preprocessing import fitted_table
+from discreet.learn.base import fitted_table, keep_columns
 from discreet.learn.unlabelled import Unlabelled
 from discreet.mechanisms.lloyd import Lloyd
 from discreet.queries.rounded_rows import RoundedRows, check_ranges
@@ -52,11 +51,6 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         self.feature_ranges, self.feature_norm, self.rounds = feature_ranges, feature_norm, rounds
         self.rows_per_person, self.ledger = rows_per_person, ledger
 
-    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
-        """What one call of `fit` will promise; nothing is spent, and the number of rows changes nothing."""
-        plan = self._plan(check_count(n_features, "n_features"))
-        return plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
-
     def _plan(self, features: int) -> Lloyd:
         return Lloyd.for_guarantee(
             self._goal(),
@@ -72,16 +66,14 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         ranges = None if self.feature_ranges is None else check_ranges(self.feature_ranges, features)
         plan = self._plan(features)
         rows = rounded(feature_norm=plan.feature_norm, feature_ranges=ranges)
-        guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
         asked = f"KMeans of {features} features in {plan.clusters} clusters and {plan.rounds} rounds"
-        self.release_ = self._release(lambda: rows, plan, guarantee, asked)
+        self.release_ = self._release(lambda: rows, plan, self._promised(plan), asked)
         self._half = np.ones(features) if ranges is None else ranges[:, 1] / 2 - ranges[:, 0] / 2
         middle = 0.0 if ranges is None else ranges[:, 0] / 2 + ranges[:, 1] / 2
         self.cluster_centers_ = np.asarray(self.release_.value["centers"]) * self._half + middle
         self.counts_ = np.maximum(self.release_.value["counts"], 0.0)
-        self.n_iter_, self.n_features_in_ = plan.rounds, features
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_iter_ = plan.rounds
+        keep_columns(self, features, names)
         return self
 
     def transform(self, X: Any) -> Floats:

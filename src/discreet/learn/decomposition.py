@@ -10,16 +10,14 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
-from discreet.guarantees.guarantee import Guarantee
+from discreet.learn.base import check_is_fitted, fitted_table, keep_columns
 from discreet.learn.noisy_equations import shrunk
-from discreet.learn.preprocessing import fitted_table
 from discreet.learn.unlabelled import Unlabelled
 from discreet.mechanisms.moments import Moments
 from discreet.queries.rounded_rows import RoundedRows, check_ranges, cube_norm
 from discreet.rational import Number, check_bound, check_count, exactly
 
 TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
-check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
 Floats = NDArray[np.float64]
 SHARES = {"square": 19, "count": 1}
 """What Σ x xᵀ and the number of rows may cost of one release."""
@@ -57,11 +55,6 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
         self.feature_norm, self.feature_ranges, self.center = feature_norm, feature_ranges, center
         self.n_samples, self.rows_per_person, self.ledger = n_samples, rows_per_person, ledger
 
-    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
-        """What one call of `fit` will promise; nothing is spent, and the number of rows changes nothing."""
-        plan = self._plan(check_count(n_features, "n_features"))
-        return plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
-
     def _plan(self, features: int) -> Moments:
         if self.center not in ("declared", "private", None):
             raise InvalidArgument('center must be "declared", "private" or None.')
@@ -93,11 +86,9 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
         ranges, plan = self._ranges(features), self._plan(features)
         norm = plan.feature_norm if ranges is None else None
         rows = rounded(feature_norm=norm, feature_ranges=ranges)
-        guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
-        self.release_ = self._release(lambda: rows, plan, guarantee, f"PCA of {features} features")
-        self.n_features_in_, self.n_components_ = features, many
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        self.release_ = self._release(lambda: rows, plan, self._promised(plan), f"PCA of {features} features")
+        self.n_components_ = many
+        keep_columns(self, features, names)
         self._take(plan, ranges)
         return self
 

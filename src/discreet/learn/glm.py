@@ -16,7 +16,7 @@ from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.learn.base import Private, column_of, shortened, table_of
+from discreet.learn.base import Private, check_is_fitted, check_width, column_of, keep_columns, shortened, table_of
 from discreet.learn.streams import opened, told
 from discreet.mechanisms.descent import Descent
 from discreet.mechanisms.objective_perturbation import ObjectivePerturbation
@@ -24,9 +24,9 @@ from discreet.queries.arrays import beside, doubles, number_of, on_host
 from discreet.queries.examples import row_norm
 from discreet.queries.losses import HuberHinge, Loss, Softmax
 from discreet.queries.on_gpu import examples_of
+from discreet.queries.rounded_rows import check_ranges
 from discreet.rational import check_count, exactly, float_up
 
-check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
 clone: Any = need("sklearn.base", "learn", "discreet.learn").clone
 Floats = NDArray[np.float64]
 
@@ -87,8 +87,7 @@ class Linear(Private):
 
     def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
         """What one call of `fit` will promise; nothing is spent. The number of rows changes nothing but the steps."""
-        mechanism = self._mechanism(n_features, n_samples)
-        return mechanism.guarantee(mechanism.sensitivity(self._unit(), self._rows()))  # type: ignore[no-any-return]
+        return self._promised(self._mechanism(n_features, n_samples))
 
     def error(self, n_samples: int | None = None, n_features: int = 1, confidence: float = 0.95) -> Accuracy:
         """How far from the best model a fit may end, before it is paid for."""
@@ -194,7 +193,7 @@ class Linear(Private):
     def _fitted(self, features: int, names: list[str] | None, read: Callable[[], Any]) -> Self:
         self._scaling(features)  # refuses bad ranges before anything is spent
         mechanism = self._mechanism(features)
-        guarantee = mechanism.guarantee(mechanism.sensitivity(self._unit(), self._rows()))
+        guarantee = self._promised(mechanism)
         if isinstance(mechanism, ObjectivePerturbation):
             asked = f"{type(self).__name__} of {features} features by objective perturbation"
             release = self._release(lambda: read().plain(), mechanism, guarantee, asked)
@@ -213,9 +212,8 @@ class Linear(Private):
     def _settle(self, steps: int, features: int, names: list[str] | None) -> None:
         """Take what was released as the model."""
         self._take(np.asarray(self.release_.value["weights"]), *self._scaling(features))
-        self.n_iter_, self.n_features_in_ = steps, features
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_iter_ = steps
+        keep_columns(self, features, names)
 
     def _examples(self, table: Any, y: Any) -> Any:
         offset, scale = self._scaling(int(table.shape[1]))
@@ -232,11 +230,9 @@ class Linear(Private):
         """How columns are shifted and scaled before they are clipped: by their declared ranges, or not at all."""
         if self.feature_ranges is None:
             return None, None
-        ranges = np.asarray(self.feature_ranges, dtype=np.float64)
-        if ranges.shape != (features, 2) or not np.isfinite(ranges).all() or (ranges[:, 0] >= ranges[:, 1]).any():
-            raise InvalidArgument(f"feature_ranges must be {features} pairs (low, high), one for each column.")
+        ranges = check_ranges(self.feature_ranges, features)
         half = (ranges[:, 1] - ranges[:, 0]) / 2
-        return ranges.mean(axis=1), float(exactly(self.feature_norm)) / (half * np.sqrt(features))
+        return ranges[:, 0] / 2 + ranges[:, 1] / 2, float(exactly(self.feature_norm)) / (half * np.sqrt(features))
 
     def _take(self, weights: Floats, offset: Floats | None, scale: Floats | None) -> None:
         """Weights of the scaled features as coefficients of the features themselves."""
@@ -261,9 +257,7 @@ class Linear(Private):
     def _shortened(self, X: Any) -> Any:
         check_is_fitted(self)
         table, _ = table_of(X)
-        if table.shape[1] != self.n_features_in_:
-            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
-            raise InvalidArgument(f"X has {table.shape[1]} features, but {expected}.")
+        check_width(self, table)
         rows = doubles(table)
         offset, scale = self._scaling(self.n_features_in_)
         if offset is not None:

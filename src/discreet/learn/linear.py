@@ -12,25 +12,23 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import Private, column_of, shortened, table_of
+from discreet.learn.base import Planned, check_is_fitted, check_width, column_of, keep_columns, shortened, table_of
 from discreet.learn.glm import as_numbers
 from discreet.learn.noisy_equations import largest_eigenvalue, longest_noise, solved
 from discreet.learn.streams import opened
-from discreet.mechanisms.moments import Moments
+from discreet.mechanisms.moments import PARTS, Moments
 from discreet.queries.arrays import beside, doubles, on_host
 from discreet.queries.rounded_rows import RoundedRows, check_ranges, cube_norm
 from discreet.rational import Number, check_bound, check_count, exactly
 
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.learn").RegressorMixin
-check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
 Floats = NDArray[np.float64]
 PLAIN = {"square": 1, "product": 3}
 """What each moment may cost, in shares: better Σ x·y is worth more than better Σ x xᵀ."""
 CENTERED = {"square": 2, "product": 4, "sum": 2, "target": 2, "count": 1}
 
 
-class LeastSquares(Private):
+class LeastSquares(Planned):
     """What linear regressions from noisy moments share.
 
     `feature_norm` clips every row to that L2 norm; `feature_ranges`, a public (low, high) for each column, clamps the
@@ -51,11 +49,6 @@ class LeastSquares(Private):
         return 0.0
 
     # --- before fitting -------------------------------------------------------------------------------------
-
-    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
-        """What one call of `fit` will promise; nothing is spent, and the number of rows changes nothing."""
-        plan = self._plan(check_count(n_features, "n_features"))
-        return plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
 
     def _plan(self, features: int) -> Moments:
         shares = dict(CENTERED if self.fit_intercept else PLAIN)
@@ -101,12 +94,9 @@ class LeastSquares(Private):
             feature_ranges=ranges,
             target_bound=plan.target_bound,
         )
-        guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
         asked = f"{type(self).__name__} of {features} features"
-        self.release_ = self._release(lambda: rows, plan, guarantee, asked)
-        self.n_features_in_ = features
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        self.release_ = self._release(lambda: rows, plan, self._promised(plan), asked)
+        keep_columns(self, features, names)
         self._take(plan, ranges)
         return self
 
@@ -148,9 +138,7 @@ class LeastSquares(Private):
         """The model's answer for each row."""
         check_is_fitted(self)
         table, _ = table_of(X)
-        if table.shape[1] != self.n_features_in_:
-            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
-            raise InvalidArgument(f"X has {table.shape[1]} features, but {expected}.")
+        check_width(self, table)
         rows = doubles(table) if self.feature_ranges is not None else shortened(doubles(table), self.feature_norm)
         return on_host(rows @ beside(self.coef_, table) + self.intercept_)
 
@@ -193,8 +181,7 @@ class LeastSquares(Private):
 
 
 def _deviations(plan: Moments) -> dict[str, float]:
-    parts = ("square", "product", "sum", "target", "count")
-    return {part: float(exactly(getattr(plan, part))) for part in parts if getattr(plan, part) is not None}
+    return {part: float(exactly(getattr(plan, part))) for part in PARTS if getattr(plan, part) is not None}
 
 
 def _centered(noise: dict[str, float], features: int, center: float, level: float) -> dict[str, float]:

@@ -11,19 +11,18 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
-from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import Private, column_of, table_of
-from discreet.learn.preprocessing import SHARES, declared_ranges, fitted_table, spreads
+from discreet.learn.base import Planned, column_of, declared_ranges, fitted_table, keep_columns, table_of
+from discreet.learn.preprocessing import SHARES, spreads
 from discreet.learn.streams import opened
 from discreet.mechanisms.group_moments import GroupMoments
 from discreet.queries.rounded_rows import RoundedRows
-from discreet.rational import Number, check_count
+from discreet.rational import Number
 
 ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
 Floats = NDArray[np.float64]
 
 
-class GaussianNB(ClassifierMixin, Private):  # type: ignore[misc]
+class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
     """Columns as independent normal numbers, with a mean and a variance in each of the declared `classes`.
 
     `feature_ranges`, a public (low, high) for each column, clamp cells, in learning and in prediction. A row whose
@@ -50,11 +49,6 @@ class GaussianNB(ClassifierMixin, Private):  # type: ignore[misc]
     ) -> None:
         self.classes, self.feature_ranges, self.epsilon, self.delta = classes, feature_ranges, epsilon, delta
         self.priors, self.rows_per_person, self.ledger = priors, rows_per_person, ledger
-
-    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
-        """What one call of `fit` will promise; nothing is spent, and the number of rows changes nothing."""
-        plan = self._plan(check_count(n_features, "n_features"))
-        return plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
 
     def _plan(self, features: int) -> GroupMoments:
         return GroupMoments.for_guarantee(
@@ -106,17 +100,15 @@ class GaussianNB(ClassifierMixin, Private):  # type: ignore[misc]
         def read() -> RoundedRows:
             return rounded(partial(_codes, declared=declared), feature_ranges=ranges, groups=len(declared))
 
-        guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
         asked = f"GaussianNB of {len(ranges)} features in {len(declared)} classes"
-        self.release_ = self._release(read, plan, guarantee, asked)
+        self.release_ = self._release(read, plan, self._promised(plan), asked)
         sizes, means, variances, _ = spreads(self.release_.value, plan)
         half = ranges[:, 1] / 2 - ranges[:, 0] / 2
         self.theta_ = ranges[:, 0] / 2 + ranges[:, 1] / 2 + means * half
         self.var_, self.classes_ = variances * half**2, np.array(declared)
         self.class_count_, self.class_prior_ = sizes, sizes / sizes.sum() if priors is None else priors
-        self.n_features_in_, self._ranges = len(ranges), ranges
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        self._ranges = ranges
+        keep_columns(self, len(ranges), names)
         return self
 
     def predict_joint_log_proba(self, X: Any) -> Floats:

@@ -10,16 +10,22 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
-from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import BaseEstimator, column_names_of, table_of
+from discreet.learn.base import (
+    BaseEstimator,
+    check_is_fitted,
+    column_names_of,
+    declared_ranges,
+    fitted_table,
+    keep_columns,
+    names_of,
+    table_of,
+)
 from discreet.learn.unlabelled import Unlabelled
 from discreet.mechanisms.group_moments import GroupMoments
-from discreet.queries.arrays import on_host
-from discreet.queries.rounded_rows import RoundedRows, check_ranges
+from discreet.queries.rounded_rows import RoundedRows
 from discreet.rational import Number, check_count, exactly
 
 TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
-check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
 Floats = NDArray[np.float64]
 SHARES = {"count": 1, "sum": 5, "square": 4}
 """What the number of rows, the sums and the sums of squares may cost of one release."""
@@ -72,11 +78,6 @@ class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
         self.with_mean, self.with_std, self.n_samples = with_mean, with_std, n_samples
         self.rows_per_person, self.ledger = rows_per_person, ledger
 
-    def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
-        """What one call of `fit` will promise; nothing is spent, and the number of rows changes nothing."""
-        plan = self._plan(check_count(n_features, "n_features"))
-        return plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
-
     def _plan(self, features: int) -> GroupMoments:
         shares = dict(SHARES)
         if self.n_samples is not None:
@@ -89,15 +90,15 @@ class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
     def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
         ranges = declared_ranges(self.feature_ranges, features)
         plan, rows = self._plan(len(ranges)), rounded(feature_ranges=ranges)
-        guarantee = plan.guarantee(plan.sensitivity(self._unit(), self._rows()))
-        self.release_ = self._release(lambda: rows, plan, guarantee, f"StandardScaler of {len(ranges)} features")
+        self.release_ = self._release(
+            lambda: rows, plan, self._promised(plan), f"StandardScaler of {len(ranges)} features"
+        )
         sizes, means, variances, _ = spreads(self.release_.value, plan, self.n_samples)
         half = ranges[:, 1] / 2 - ranges[:, 0] / 2
         self.mean_ = ranges[:, 0] / 2 + ranges[:, 1] / 2 + means[0] * half
         self.var_, self.scale_ = variances[0] * half**2, np.sqrt(variances[0]) * half
-        self.n_samples_, self.n_features_in_ = float(sizes[0]), len(ranges)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_samples_ = float(sizes[0])
+        keep_columns(self, len(ranges), names)
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -130,9 +131,7 @@ class RangeScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ranges = declared_ranges(self.feature_ranges, int(table.shape[1]))
         self.center_ = ranges[:, 0] / 2 + ranges[:, 1] / 2
         self.half_ = ranges[:, 1] / 2 - ranges[:, 0] / 2
-        self.n_features_in_ = len(ranges)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        keep_columns(self, len(ranges), names)
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -167,10 +166,7 @@ class OneHot(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.categories_ = [list(one) for one in listed]
         if any(len(set(one)) != len(one) or not one for one in self.categories_):
             raise InvalidArgument("The categories of a column must be different, and at least one.")
-        names = column_names_of(X)
-        if names is not None:
-            self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
-        self.n_features_in_ = len(self.categories_)
+        keep_columns(self, len(self.categories_), column_names_of(X))
         self._cells(X)
         return self
 
@@ -202,32 +198,3 @@ def _place(places: dict[Any, int], cell: Any) -> int:
         return places.get(cell, -1)
     except TypeError:  # a cell that cannot be a category, such as a list
         return -1
-
-
-def declared_ranges(ranges: Any, features: int) -> Floats:
-    """The declared ranges of so many columns, or a typed error that asks for them."""
-    if ranges is None:
-        raise InvalidArgument(
-            "feature_ranges, a public (low, high) for each column, must be declared: the data's extremes are private."
-        )
-    return check_ranges(ranges, features)
-
-
-def fitted_table(model: Any, X: Any) -> Floats:
-    """The rows as doubles, for a fitted model with as many columns."""
-    check_is_fitted(model)
-    table, _ = table_of(X)
-    if table.shape[1] != model.n_features_in_:
-        expected = f"{type(model).__name__} is expecting {model.n_features_in_} features as input"
-        raise InvalidArgument(f"X has {table.shape[1]} features, but {expected}.")
-    return np.asarray(on_host(table), dtype=np.float64)
-
-
-def names_of(model: Any, given: Any) -> NDArray[Any]:
-    """The names of a model's columns: those given, those it was fitted with, or x0, x1, …"""
-    check_is_fitted(model)
-    known = getattr(model, "feature_names_in_", None) if given is None else given
-    listed = [f"x{i}" for i in range(model.n_features_in_)] if known is None else list(known)
-    if len(listed) != model.n_features_in_:
-        raise InvalidArgument(f"input_features must be {model.n_features_in_} names.")
-    return np.array(listed, dtype=object)

@@ -9,8 +9,8 @@ from typing import Any, Self
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import Private, column_of, table_of
-from discreet.learn.glm import Linear, check_is_fitted
+from discreet.learn.base import Private, check_is_fitted, column_of, table_of
+from discreet.learn.glm import Linear
 from discreet.mechanisms.private_selection import NegativeBinomialTries
 from discreet.mechanisms.tuned import Judged, TunedDescent
 from discreet.queries.arrays import doubles_of, namespace

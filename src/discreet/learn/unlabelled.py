@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
-from discreet.learn.base import Private, table_of
+from discreet.learn.base import Planned, table_of
 from discreet.learn.streams import opened
 from discreet.queries.columns import unlabelled
 from discreet.queries.rounded_rows import RoundedRows
 
 
-class Unlabelled(Private):
+class Unlabelled(Planned):
     """What fits rows without labels."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
