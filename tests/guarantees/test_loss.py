@@ -13,7 +13,8 @@ import pytest
 
 import discreet as dp
 from discreet.guarantees.derived_pairs import SubsampledPair
-from discreet.guarantees.pairs import FinitePair, GaussianPair, LaplacePair, ResponsePair
+from discreet.guarantees.finite_pairs import FinitePair, ResponsePair
+from discreet.guarantees.pairs import GaussianPair, LaplacePair
 from discreet.rational import float_up
 
 DELTA = 1e-6

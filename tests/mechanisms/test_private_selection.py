@@ -16,7 +16,7 @@ from scipy import stats
 import discreet as dp
 from discreet import samplers, testing
 from discreet.guarantees.conversions import epsilon_from_renyi
-from discreet.guarantees.pairs import FinitePair
+from discreet.guarantees.finite_pairs import FinitePair
 from discreet.mechanisms import private_selection
 from discreet.mechanisms.private_selection import NegativeBinomialTries, PoissonTries, Selection
 

@@ -10,7 +10,8 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.guarantees.pairs import FinitePair, LaplacePair
+from discreet.guarantees.finite_pairs import FinitePair
+from discreet.guarantees.pairs import LaplacePair
 from discreet.guarantees.rules import Heterogeneous
 from discreet.mechanisms.laplace import taught_answers, taught_sum_scale
 

@@ -83,21 +83,23 @@ def epsilon_at_order(order: float, divergence: float, delta: Any) -> float:
     return max(0.0, bound + 1e-15 * (divergence + (abs(log_delta) + 10) * (1 + 1 / (order - 1))))
 
 
+def least_place(cost: Callable[[float], float], low: float, high: float, rounds: int) -> float:
+    """Where a cost with one valley is least, by golden section."""
+    golden = (math.sqrt(5) - 1) / 2
+    for _ in range(rounds):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, right) if cost(left) < cost(right) else (left, high)
+    return (low + high) / 2
+
+
 def _best_order(objective: Callable[[float], float]) -> float:
-    # golden section on ln(order-1); any order is valid, so a poor search only costs tightness
+    # in ln(order-1), from the best of a grid; any order is valid, so a poor search only costs tightness
     low, high = math.log(1e-4), math.log(1e7)
     grid = [low + (high - low) * i / 60 for i in range(61)]
     values = [objective(1 + math.exp(x)) for x in grid]
     best = min(range(61), key=values.__getitem__)
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, 60)]
-    golden = (math.sqrt(5) - 1) / 2
-    for _ in range(50):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        if objective(1 + math.exp(left)) < objective(1 + math.exp(right)):
-            high = right
-        else:
-            low = left
-    return 1 + math.exp((low + high) / 2)
+    return 1 + math.exp(least_place(lambda x: objective(1 + math.exp(x)), low, high, 50))
 
 
 def delta_from_renyi(divergence: Callable[[float], float], epsilon: float) -> float:

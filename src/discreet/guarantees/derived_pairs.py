@@ -11,8 +11,9 @@ import numpy as np
 
 from discreet.errors import IncompatibleGuarantee
 from discreet.guarantees.conversions import SLACK, delta_from_renyi
+from discreet.guarantees.finite_pairs import renyi_of_atoms
 from discreet.guarantees.guarantee import Renyi
-from discreet.guarantees.pairs import Floats, GaussianPair, Pair, TradeoffPair, _renyi_of_atoms
+from discreet.guarantees.pairs import Floats, GaussianPair, Pair, TradeoffPair
 from discreet.rational import exactly, exp_bounds, float_up, log_bounds
 
 
@@ -104,7 +105,7 @@ def _renyi_on_grid(pair: Pair, order: float) -> float:
     part = on_grid(pair, step)
     if part.infinite > pair.infinite * (1 + 1e-9):
         return math.inf
-    return _renyi_of_atoms(part.losses(), part.masses, order)
+    return renyi_of_atoms(part.losses(), part.masses, order)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ from discreet.guarantees.derived_pairs import (
     ProfilePair,
     RenyiPair,
 )
+from discreet.guarantees.finite_pairs import ResponsePair
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
-from discreet.guarantees.pairs import GaussianPair, Pair, ResponsePair, TradeoffPair
+from discreet.guarantees.pairs import GaussianPair, Pair, TradeoffPair
 from discreet.guarantees.unit import Relation
 from discreet.rational import SMALLEST_EPSILON, check_delta, exactly, float_down, float_up
 

@@ -15,7 +15,8 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.guarantees.derived_pairs import ProfilePair
-from discreet.guarantees.pairs import Floats, Pair, _by_cell, _renyi_of_atoms
+from discreet.guarantees.finite_pairs import by_cell, renyi_of_atoms
+from discreet.guarantees.pairs import Floats, Pair
 from discreet.rational import exp_bounds, float_up, log_bounds
 
 LOST = 1e-35
@@ -83,7 +84,7 @@ class CountedPair(Pair):
         losses, p, q, _ = self._atoms()
         place = np.searchsorted(edges, losses + 1e-13 * (1 + np.abs(losses)), side="left")  # up, where it rounds
         size = len(edges) + 1
-        return _by_cell(place, p, size), _by_cell(place, q, size)
+        return by_cell(place, p, size), by_cell(place, q, size)
 
     def delta(self, epsilon: float) -> float:
         return float(self.deltas(np.array([epsilon]))[0])
@@ -97,7 +98,7 @@ class CountedPair(Pair):
         return np.asarray(np.minimum(1.0, excess + alone + LOST))
 
     def renyi(self, order: float) -> float:
-        return max(_renyi_of_atoms(losses, p, order) for losses, p, _, _ in self._both_ways()) * (1 + 1e-9)
+        return max(renyi_of_atoms(losses, p, order) for losses, p, _, _ in self._both_ways()) * (1 + 1e-9)
 
     def _both_ways(self) -> list[tuple[Floats, Floats, Floats, float]]:
         other = self.mirrored()
@@ -274,7 +275,7 @@ class RandomizedBitsPair(ProfilePair):
         return -reach, reach
 
     def renyi(self, order: float) -> float:
-        largest = max(_renyi_of_atoms(*one._atoms()[:2], order) for one in _views(self, tuple(self._scanned())))
+        largest = max(renyi_of_atoms(*one._atoms()[:2], order) for one in _views(self, tuple(self._scanned())))
         # the moment e^{(α−1)·divergence} less 1 is linear in the curve δ(ε), to which the margin belongs
         moment = (order - 1) * largest
         if moment > 30:

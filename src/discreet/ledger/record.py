@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from discreet.errors import InvalidArgument, LedgerDamaged
-from discreet.guarantees import advanced, derived_pairs, filters, pairs, rules, shuffled_pairs
+from discreet.guarantees import advanced, derived_pairs, filters, finite_pairs, pairs, rules, shuffled_pairs
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.unit import Unit
@@ -34,8 +34,8 @@ KINDS: dict[str, type] = {
         pairs.LaplacePair,
         pairs.GaussianPair,
         pairs.TradeoffPair,
-        pairs.FinitePair,
-        pairs.ResponsePair,
+        finite_pairs.FinitePair,
+        finite_pairs.ResponsePair,
         derived_pairs.SubsampledPair,
         derived_pairs.NearPair,
         derived_pairs.ConcentratedPair,

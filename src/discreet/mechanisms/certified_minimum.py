@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.queries.arrays import one_thread
 from discreet.rational import float_down, power_of_two_below, sqrt_up
 
 Floats = NDArray[np.float64]
@@ -240,7 +241,7 @@ def minimum(problem: Problem, data: Any, linear: list[Fraction]) -> Floats:
     """
     rows = problem.rows(data)
     enough = float(problem.tolerance) * 0.74  # what rounding may hide is at most a quarter
-    with _one_thread() if len(rows) > BLOCK else nullcontext():
+    with one_thread() if len(rows) > BLOCK else nullcontext():
         here = _Point(problem, rows, linear, [0] * problem.dimension)
         least = here.norm
         while here.norm > enough * here.times:
@@ -260,15 +261,3 @@ def _lower(problem: Problem, rows: Rows, linear: list[Fraction], here: _Point, l
             return there
         low, high = (length, high) if slope < 0 else (low, length)
         length = 2 * length if math.isinf(high) else (low + high) / 2
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Products of one block are small: where threads can be limited, they would only wait for each other."""
-    try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
-    except ModuleNotFoundError:
-        yield
-        return
-    with threadpool_limits(limits=1, user_api="blas"):
-        yield

@@ -15,8 +15,9 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
-from discreet.mechanisms.factorization import MOST_POINTS, for_rows, rows_in, rows_moved, whole_counts
+from discreet.mechanisms.factorization import MOST_POINTS, counts_of_points
 from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.mechanism import for_rows, rows_in, rows_moved
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_count, check_positive, exactly
 
@@ -111,7 +112,7 @@ class CountTree:
     def measured(self, sensitivity: Any = None) -> Sensitivity:
         """How far a unit with so many rows moves the counts of all ranges, in L1."""
         bound = rows_in(sensitivity)
-        counts = 2 if bound.unit is not None and bound.unit.neighbors == "replace" else 1
+        counts = 2 if bound.replaced else 1
         dimension = sum(self.branches**level for level in range(1, self.levels + 1))
         return Sensitivity(bound.exact * counts * self.levels, "L1", bound.unit, dimension, 1)
 
@@ -198,7 +199,7 @@ class CountTree:
         return float(bounds.min())
 
     def _draw(self, value: Any) -> Floats:
-        counts = whole_counts(value, self.points)
+        counts = counts_of_points(value, self.points)
         padded = np.zeros(self.branches**self.levels, dtype=np.int64)
         padded[: self.points] = counts
         noisy: list[Floats] = []

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.count_tree import CountTree
 from discreet.mechanisms.factorization import MOST_POINTS, PrefixSums
+from discreet.mechanisms.mechanism import is_pure
 from discreet.mechanisms.quantile import lattice_of
 from discreet.mechanisms.quantiles import Quantiles, checked_quantiles
 from discreet.queries.ranks import places_of
@@ -76,8 +77,7 @@ class CumulativeCounts:
         else most often the factorization.
         """
         points = min(check_count(bins, "bins"), MOST_POINTS, len(lattice_of(space)))
-        pure = isinstance(guarantee, Approx) and not exactly(guarantee.delta)
-        kinds: list[type[PrefixSums | CountTree]] = [CountTree] if pure else [PrefixSums, CountTree]
+        kinds: list[type[PrefixSums | CountTree]] = [CountTree] if is_pure(guarantee) else [PrefixSums, CountTree]
         known = (
             kind.for_guarantee(guarantee, points=points, unit=unit, rows_per_person=rows_per_person) for kind in kinds
         )

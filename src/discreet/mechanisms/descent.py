@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.guarantee import Approx, Guarantee
+from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.descent_noise import StepNoise, calibrated, taught
 from discreet.mechanisms.excess_risk import Descended, drift_term
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.lattice import from_lattice
-from discreet.mechanisms.mechanism import TIGHT, plain_sensitivity
+from discreet.mechanisms.mechanism import TIGHT, is_pure, plain_sensitivity
 from discreet.queries.convex import Region, region_of
 from discreet.queries.examples import gradient_sensitivity, one_product_at_a_time, row_norm, unit_of
 from discreet.queries.losses import Loss, Softmax
@@ -145,7 +145,7 @@ class Descent:
         else:
             drawn = StepNoise(bound, clip, steps, None if sampling is None else exactly(sampling), size is None)
             chosen = calibrated(guarantee, drawn, noise)
-            counting = drawn.counting(chosen, isinstance(guarantee, Approx) and not exactly(guarantee.delta))
+            counting = drawn.counting(chosen, is_pure(guarantee))
         return cls(
             noise=chosen,
             counting=counting,
@@ -170,16 +170,10 @@ class Descent:
             return best_rate(replace(self, size=size, learning_rate=1))
         if self.learning_rate is not None:
             return float(exactly(self.learning_rate))
-        longest, deviation = float_up(row_norm(self.feature_norm, self.intercept)), self._deviation()
+        longest, deviation = float_up(row_norm(self.feature_norm, self.intercept)), self.noise.deviation
         kept = 1 - float(exactly(self.momentum))
         quiet = NOISE * size * kept * longest / (2 * float(exactly(self.clip)) * deviation * math.sqrt(self.steps))
         return min(quiet, 2 / (self.loss.smoothness * longest**2))
-
-    def _deviation(self) -> float:
-        """Of each coordinate of the noise of a sum."""
-        if isinstance(self.noise, Gaussian):
-            return float(exactly(self.noise.stddev))
-        return float(exactly(self.noise.scale)) * math.sqrt(2)
 
     # --- how good it is -------------------------------------------------------------------------------------
 
@@ -245,7 +239,7 @@ class Descent:
             diameter=region.diameter(self.dimension),
             slope=min(float_up(exactly(self.clip)), self.loss.lipschitz * longest) * more,
             curvature=self.loss.smoothness * longest**2 * more,
-            stddev=self._deviation() / size,
+            stddev=self.noise.deviation / size,
             dimension=self.dimension,
             laplace=isinstance(self.noise, Laplace),
         )

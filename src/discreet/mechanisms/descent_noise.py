@@ -15,7 +15,7 @@ from discreet.guarantees.loss import compose
 from discreet.mechanisms.combine import Subsampled
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace, taught_sum_scale
-from discreet.mechanisms.mechanism import TAUGHT, least_noise, meets, tidy
+from discreet.mechanisms.mechanism import TAUGHT, is_pure, least_noise, meets, tidy
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, exactly, significant, sqrt_up
 
@@ -66,10 +66,9 @@ class StepNoise:
 def calibrated(guarantee: Guarantee, drawn: StepNoise, kind: str) -> Gaussian | Laplace:
     """The least noise, found once: cross-validation asks for the same many times."""
     family: Any = Gaussian if kind == "gaussian" else Laplace
-    if kind == "gaussian" and isinstance(guarantee, Approx) and not exactly(guarantee.delta):
+    pure = is_pure(guarantee)
+    if kind == "gaussian" and pure:
         raise InvalidArgument("Gaussian noise cannot keep a pure guarantee. Give a delta, or noise='laplace'.")
-
-    pure = isinstance(guarantee, Approx) and not exactly(guarantee.delta)
 
     def make(size: Fraction) -> Any:
         return family._make(size, drawn.bound.grain)

@@ -20,6 +20,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from discreet.guarantees.conversions import least_place
+
 
 @dataclass(frozen=True, kw_only=True)
 class Descended:
@@ -104,9 +106,5 @@ def drift_term(steps: int, stddev: float, length: float, miss: float, laplace: b
 
 
 def _least(at: Callable[[float], float]) -> float:
-    """The least value of a function of a share between 0 and 1, by golden section on its logarithm."""
-    low, high, golden = math.log(1e-12), math.log(0.999), (math.sqrt(5) - 1) / 2
-    for _ in range(80):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if at(math.exp(left)) < at(math.exp(right)) else (left, high)
-    return at(math.exp((low + high) / 2))
+    """The least value of a function of a share between 0 and 1, searched on its logarithm."""
+    return at(math.exp(least_place(lambda x: at(math.exp(x)), math.log(1e-12), math.log(0.999), 80)))

@@ -9,7 +9,7 @@ the sensitivity is that of the whole numbers used. With E = R̃/2^30 − R all e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Self
@@ -24,8 +24,7 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.lattice import as_numbers
-from discreet.mechanisms.mechanism import plain_sensitivity
-from discreet.queries.query import largest_change
+from discreet.mechanisms.mechanism import for_rows, rows_in, rows_moved
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_count, check_positive, exactly, sqrt_up
 
@@ -140,7 +139,7 @@ class PrefixSums:
         """How far a unit with so many rows moves the measurement, in L2."""
         bound = rows_in(sensitivity)
         added, replaced = column_norms(self.points)
-        norm = sqrt_up(replaced if bound.unit is not None and bound.unit.neighbors == "replace" else added)
+        norm = sqrt_up(replaced if bound.replaced else added)
         return Sensitivity(bound.exact * norm, "L2", bound.unit, self.points, _STEP)
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
@@ -189,7 +188,7 @@ class PrefixSums:
         return away * float(self.deviation(last, first))
 
     def _draw(self, value: Any) -> Floats:
-        counts = whole_counts(value, self.points)
+        counts = counts_of_points(value, self.points)
         noisy = measured(counts) + samplers.discrete_gaussian(self._noise._variance, self.points)
         return self._summed(noisy)
 
@@ -204,22 +203,7 @@ class PrefixSums:
         return RunningSum(self)
 
 
-def rows_moved(unit: Unit, rows_per_person: int = 1) -> Sensitivity:
-    """How many rows one unit can add, remove or replace."""
-    return Sensitivity(largest_change(unit, rows_per_person, added=1, replaced=1), "L1", unit, grain=1)
-
-
-def rows_in(sensitivity: Any) -> Sensitivity:
-    """The rows of one unit: one added or removed row by default, and so many of them for a plain number."""
-    return rows_moved(row()) if sensitivity is None else plain_sensitivity(sensitivity)
-
-
-def for_rows(guarantee: Guarantee) -> Guarantee:
-    """The guarantee, said to be for added or removed rows when no unit was named."""
-    return guarantee if guarantee.protects is not None else replace(guarantee, neighbors="add_or_remove")
-
-
-def whole_counts(value: Any, points: int) -> Ints:
+def counts_of_points(value: Any, points: int) -> Ints:
     """The counts as machine integers, one for each point, or a typed error."""
     array = as_numbers(value).reshape(-1)
     if array.dtype.kind != "i" or len(array) != points:

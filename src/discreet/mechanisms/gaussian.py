@@ -17,7 +17,7 @@ from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated
 from discreet.guarantees.loss import Factors, LossDistribution
 from discreet.guarantees.pairs import GaussianPair
 from discreet.mechanisms.additive import AdditiveNoise
-from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, plain_sensitivity
+from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, is_pure, plain_sensitivity
 from discreet.queries.sensitivity import Norm, Sensitivity
 from discreet.rational import Number, check_count, exactly, significant, sqrt_up
 
@@ -40,6 +40,11 @@ class Gaussian(AdditiveNoise):
     stddev: Number
     size_field: ClassVar[str] = "stddev"
     norm: ClassVar[Norm] = "L2"
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise, but for the lattice."""
+        return float(self._size)
 
     @property
     def _variance(self) -> Fraction:
@@ -69,7 +74,7 @@ class Gaussian(AdditiveNoise):
         """
         check_calibration(calibration)
         bound = plain_sensitivity(sensitivity)
-        if isinstance(guarantee, Approx) and not exactly(guarantee.delta):
+        if is_pure(guarantee):
             raise InvalidArgument(
                 "Gaussian noise cannot keep a pure guarantee. Give a delta, such as 1e-6, or use Laplace."
             )

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.gaussian import Gaussian, taught_deviation
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.lattice import from_lattice
-from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, plain_sensitivity, tidy
+from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, is_pure, plain_sensitivity, tidy
 from discreet.queries.rkhs import FourierFeatures, RandomFeatures
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_count, check_positive, exactly, significant
@@ -86,7 +86,7 @@ class GaussianProcess:
         check_calibration(calibration)
         bound = feature_sensitivity(features, size is not None, unit, rows_per_person)
         noise: Any
-        if isinstance(guarantee, Approx) and not exactly(guarantee.delta):
+        if is_pure(guarantee):
             noise = Laplace.for_guarantee(Pure(epsilon=guarantee.epsilon), sensitivity=bound, step=features.unit)
         elif calibration == TAUGHT:
             noise = Gaussian._make(significant(taught_deviation(guarantee, bound.exact), up=True), features.unit)
@@ -102,9 +102,7 @@ class GaussianProcess:
     @property
     def deviation(self) -> float:
         """Of each number drawn."""
-        if isinstance(self.noise, Gaussian):
-            return float(exactly(self.noise.stddev))
-        return float(exactly(self.noise.scale)) * math.sqrt(2)
+        return self.noise.deviation
 
     def spread(self, damping: Floats | None = None) -> float:
         """√K(x, x) of what is drawn, each frequency damped by so much: 1, or less without the constant."""

@@ -41,6 +41,11 @@ class Laplace(AdditiveNoise):
     norm: ClassVar[Norm] = "L1"
 
     @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise, but for the lattice."""
+        return float(self._size) * math.sqrt(2)
+
+    @property
     def _steps(self) -> Fraction:
         return self._size / self._step
 

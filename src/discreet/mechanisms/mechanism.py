@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.coordinates import stated_rho
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Renyi, ZeroConcentrated
+from discreet.guarantees.unit import Unit, row
+from discreet.queries.query import largest_change
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import SMALLEST_EPSILON, Number, exactly, significant
 
@@ -55,6 +57,26 @@ def plain_sensitivity(sensitivity: Any, norm: str = "L1", dimension: int = 1) ->
     if sensitivity is None:
         raise InvalidArgument("A sensitivity is needed: how far one unit can move the answer, such as sensitivity=1.")
     return Sensitivity(sensitivity, norm=norm, dimension=dimension)  # type: ignore[arg-type]
+
+
+def rows_moved(unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+    """How many rows one unit can add, remove or replace."""
+    return Sensitivity(largest_change(unit, rows_per_person, added=1, replaced=1), "L1", unit, grain=1)
+
+
+def rows_in(sensitivity: Any) -> Sensitivity:
+    """The rows of one unit: one added or removed row by default, and so many of them for a plain number."""
+    return rows_moved(row()) if sensitivity is None else plain_sensitivity(sensitivity)
+
+
+def for_rows(guarantee: Guarantee) -> Guarantee:
+    """The guarantee, said to be for added or removed rows when no unit was named."""
+    return guarantee if guarantee.protects is not None else replace(guarantee, neighbors="add_or_remove")
+
+
+def is_pure(guarantee: Guarantee) -> TypeGuard[Approx]:
+    """Whether ε alone is asked for, without a δ."""
+    return isinstance(guarantee, Approx) and not exactly(guarantee.delta)
 
 
 def meets(drawn: Guarantee, asked: Guarantee) -> bool:

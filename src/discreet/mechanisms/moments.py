@@ -21,7 +21,7 @@ from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.lattice import from_lattice, step_for
-from discreet.mechanisms.mechanism import least_noise, meets, plain_sensitivity, tidy
+from discreet.mechanisms.mechanism import is_pure, least_noise, meets, plain_sensitivity, tidy
 from discreet.queries.rounded_rows import Block, Floats, RoundedRows, unit_of
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_bound, check_count, check_positive, exactly, significant, sqrt_up
@@ -239,7 +239,7 @@ def noisy_units(exact: NDArray[Any], grain: Fraction, step: Fraction, variance: 
 
 def calibrated(make: Callable[[Fraction], D], guarantee: Guarantee, unit: Unit | None, rows_per_person: int) -> D:
     """The mechanism of the family `make(scale)` with the least noise that keeps `guarantee`."""
-    if isinstance(guarantee, Approx) and not exactly(guarantee.delta):
+    if is_pure(guarantee):
         raise InvalidArgument("Gaussian noise cannot keep a pure guarantee. Give a delta, such as 1e-6.")
 
     def keeps(m: D) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,19 +17,29 @@ from discreet.guarantees.guarantee import Approx, Guarantee, Pure, Renyi
 from discreet.guarantees.loss import LossDistribution, compose
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.certified_minimum import Problem, SmoothLoss, minimum
-from discreet.mechanisms.factorization import for_rows, rows_in, rows_moved
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, least_noise, meets, tidy
+from discreet.mechanisms.mechanism import (
+    TAUGHT,
+    TIGHT,
+    check_calibration,
+    for_rows,
+    is_pure,
+    least_noise,
+    meets,
+    rows_in,
+    rows_moved,
+    tidy,
+)
 from discreet.mechanisms.minimizer_pair import FAR, MinimizerPair
 from discreet.mechanisms.norm_gamma import NormGamma
+from discreet.mechanisms.ridge_choice import OUTPUT, PURE_OUTPUT, PureSplit, best_ridge, least_stddev
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import (
     Number,
     check_count,
     check_positive,
     exactly,
-    exp_bounds,
     float_up,
     log_bounds,
     significant,
@@ -39,9 +48,6 @@ from discreet.rational import (
 
 MOST_ROWS = 2**27
 """The default bound on the number of rows: what arithmetic may hide, and so the output noise, grows with it."""
-_OUTPUT = 10
-"""The linear term's noise is so many times closer to its move than the output's: that costs half a percent."""
-_PURE_OUTPUT = Fraction(1, 50)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +136,7 @@ class ObjectivePerturbation:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = rows_in(sensitivity)
         rows = check_count(bound.exact, "The rows of one unit")
-        changed = rows * (2 if bound.unit is not None and bound.unit.neighbors == "replace" else 1)
+        changed = rows * (2 if bound.replaced else 1)
         if isinstance(self.noise, NormGamma):
             # of replaced rows the determinant's ratio is that of one side only
             epsilon = changed * self._slope / exactly(self.noise.scale) + rows * self._jacobian()
@@ -192,22 +198,22 @@ class ObjectivePerturbation:
         if type(guarantee) is Pure:
             if calibration == TAUGHT and bound.exact != 1:
                 raise InvalidArgument("The documents speak of one row of a person. Use calibration='tight'.")
-            pure = _Pure(exactly(guarantee.epsilon), slope, curve, bound, wanted * Fraction(1, dimension))
+            pure = PureSplit(exactly(guarantee.epsilon), slope, curve, bound, wanted * Fraction(1, dimension))
             kept, scale = pure.taught(given) if calibration == TAUGHT else pure.tight(given)
             made = cls(ridge=tidy(kept), noise=NormGamma(scale=tidy(scale)), output=Laplace(scale=1), **fixed)
             moved = made._moved
-            spent = Pure(epsilon=exactly(guarantee.epsilon) * _PURE_OUTPUT)
+            spent = Pure(epsilon=exactly(guarantee.epsilon) * PURE_OUTPUT)
             return replace(made, output=Laplace.for_guarantee(spent, sensitivity=moved))
         if calibration == TAUGHT or not isinstance(guarantee, Approx | Renyi):
             raise InvalidArgument(
                 "Objective perturbation is calibrated for Pure, Approx and Renyi, and as taught for Pure. Ask for "
                 "one of them."
             )
-        if isinstance(guarantee, Approx) and not exactly(guarantee.delta):
+        if is_pure(guarantee):
             raise InvalidArgument(
                 "Gaussian linear terms cannot keep ε alone. Ask for Pure(epsilon=…), or give a delta."
             )
-        kept = given or _best_ridge(guarantee, slope, curve, bound, wanted / sqrt_up(Fraction(dimension)))
+        kept = given or best_ridge(guarantee, slope, curve, bound, wanted / sqrt_up(Fraction(dimension)))
         if log_bounds(1 + curve / kept)[1] * bound.exact >= exactly(guarantee.epsilon):
             raise InvalidArgument(
                 "No noise keeps this guarantee with so small a ridge: ln(1 + β/ridge) must be below ε."
@@ -216,10 +222,10 @@ class ObjectivePerturbation:
         def make(stddev: Fraction) -> Any:
             noise = Gaussian(stddev=tidy(stddev))
             first = cls(ridge=tidy(kept), noise=noise, output=noise, **fixed)
-            output = significant(2 * first._distance * _OUTPUT * stddev / slope, up=True)
+            output = significant(2 * first._distance * OUTPUT * stddev / slope, up=True)
             return replace(first, output=Gaussian(stddev=tidy(output)))
 
-        start = significant(_least_stddev(guarantee, slope, curve, bound, kept), up=True, digits=10)
+        start = significant(least_stddev(guarantee, slope, curve, bound, kept), up=True, digits=10)
         return least_noise(make, lambda m: meets(m.guarantee(bound), guarantee), start)  # type: ignore[no-any-return]
 
     def error(self, confidence: Any, *, size: Any = None, norm: Any = None) -> Accuracy:
@@ -277,86 +283,3 @@ def _length(noise: Gaussian | Laplace | NormGamma, dimension: int, miss: float) 
         return float(exactly(noise.stddev)) * math.sqrt(float(chdtri(dimension, miss))) * (1 + 1e-9) + lattice
     # the sum of the sizes of Laplace numbers is a Gamma number too, and at least their norm
     return float(exactly(noise.scale)) * float(gammainccinv(dimension, miss)) * (1 + 1e-9) + lattice
-
-
-def _least(cost: Callable[[float], float], around: Fraction) -> Fraction:
-    """The ridge with the least cost, to three digits: golden section on its logarithm."""
-    low, high = math.log(float(around)) - 12, math.log(float(around)) + 12
-    golden = (math.sqrt(5) - 1) / 2
-    for _ in range(40):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if cost(math.exp(left)) < cost(math.exp(right)) else (left, high)
-    return significant(Fraction(math.exp((low + high) / 2)), up=True, digits=3)
-
-
-def _best_ridge(
-    guarantee: Approx | Renyi, slope: Fraction, curve: Fraction, bound: Sensitivity, norm: Fraction
-) -> Fraction:
-    """The least (ridge·norm + stddev)²/ridge, both over √dimension."""
-
-    def cost(ridge: float) -> float:
-        kept = Fraction(ridge)
-        if log_bounds(1 + curve / kept)[1] * bound.exact >= exactly(guarantee.epsilon) * Fraction(99, 100):
-            return 1e300 / ridge
-        return (ridge * float(norm) + float(_least_stddev(guarantee, slope, curve, bound, kept))) ** 2 / ridge
-
-    return _least(cost, curve / exactly(guarantee.epsilon))
-
-
-def _least_stddev(
-    guarantee: Approx | Renyi, slope: Fraction, curve: Fraction, bound: Sensitivity, ridge: Fraction
-) -> Fraction:
-    """The least noise but for the lattices, in doubles."""
-    rows = int(bound.exact) * (2 if bound.unit is not None and bound.unit.neighbors == "replace" else 1)
-    jacobian = float_up(log_bounds(1 + curve / ridge)[1])
-
-    def keeps(move: float) -> bool:
-        pair = MinimizerPair(move, move / _OUTPUT, jacobian, rows=rows)
-        if isinstance(guarantee, Renyi):
-            return pair.renyi(float(guarantee.order)) <= float(guarantee.epsilon)
-        return pair.delta(float(guarantee.epsilon)) <= float(guarantee.delta)
-
-    low, high = 1e-12, 1e6
-    while high / low > 1 + 1e-9:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return slope / Fraction(low)
-
-
-@dataclass(frozen=True)
-class _Pure:
-    """How ε is split between the slope and the determinant of the rows of one unit."""
-
-    epsilon: Fraction
-    slope: Fraction
-    curve: Fraction
-    bound: Sensitivity
-    norm: Fraction
-
-    def _split(self, ridge: Fraction) -> Fraction:
-        rows = self.bound.exact
-        changed = rows * (2 if self.bound.unit is not None and self.bound.unit.neighbors == "replace" else 1)
-        left = self.epsilon * (1 - _PURE_OUTPUT) - rows * log_bounds(1 + self.curve / ridge)[1]
-        return changed * self.slope / left if left > 0 else Fraction(0)
-
-    def tight(self, ridge: Fraction | None) -> tuple[Fraction, Fraction]:
-        """The ridge and the scale."""
-
-        def cost(tried: float) -> float:
-            scale = float(self._split(Fraction(tried)))
-            return (tried * float(self.norm) + scale) ** 2 / tried if scale else 1e300 / tried
-
-        kept = ridge or _least(cost, self.curve / self.epsilon)
-        if not (scale := self._split(kept)):
-            raise InvalidArgument("No noise keeps this ε with so small a ridge: ln(1 + β/ridge) must be below ε.")
-        return kept, significant(scale, up=True)
-
-    def taught(self, ridge: Fraction | None) -> tuple[Fraction, Fraction]:
-        """Chaudhuri-Monteleoni-Sarwate 2011, Algorithm 2, for what the output noise leaves."""
-        epsilon = self.epsilon * (1 - _PURE_OUTPUT)
-        kept = ridge or self.tight(None)[0]
-        left = epsilon - 2 * log_bounds(1 + self.curve / kept)[1]
-        if left <= 0:
-            kept = significant(self.curve / (exp_bounds(epsilon / 4)[0] - 1), up=True)
-            left = epsilon / 2
-        return kept, significant(2 * self.slope / left, up=True)

@@ -16,9 +16,9 @@ import numpy as np
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.derived_pairs import BoundedRangePair, ConcentratedPair, EitherPair
+from discreet.guarantees.finite_pairs import ResponsePair
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.loss import Factors, LossDistribution
-from discreet.guarantees.pairs import ResponsePair
 from discreet.guarantees.unit import Relation, Unit, row
 from discreet.mechanisms.cut import SPLITS, choose_cut, choose_point
 from discreet.mechanisms.mechanism import least_noise, meets, plain_sensitivity, tidy
@@ -127,8 +127,7 @@ class Quantiles:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
         reach = 2 * exactly(self.rate) * bound.exact
-        replaced = bound.unit is not None and bound.unit.neighbors == "replace"
-        factors = _spent(self.levels, reach, replaced, bound.exact == 1)
+        factors = _spent(self.levels, reach, bound.replaced, bound.exact == 1)
         neighbors: Relation | None = "add_or_remove" if bound.unit is None else None
         return LossDistribution(factors=factors, protects=bound.unit, neighbors=neighbors)
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.finite_pairs import FinitePair
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import LossDistribution
-from discreet.guarantees.pairs import FinitePair
 from discreet.guarantees.unit import row
 from discreet.mechanisms.mechanism import tidy
 from discreet.queries.space import Categories

@@ -155,7 +155,7 @@ class ResidualMarginals:
     def guarantee(self, sensitivity: Any = 1) -> Guarantee:
         """`sensitivity` is how many rows one unit has: a whole number (of rows added or removed), or a count's."""
         rows, bound = rows_of(sensitivity)
-        replaced = bound is not None and bound.unit is not None and bound.unit.neighbors == "replace"
+        replaced = bound is not None and bound.replaced
         squared = rows**2 * (self._replaced if replaced else self._added) / exactly(self.stddev) ** 2
         moved = sum(math.prod(self._shape(part)) for part in self.closure)
         pair = near_gaussian(squared * _FINE, Fraction(_FINE), moved)
@@ -176,7 +176,7 @@ class ResidualMarginals:
             return made
 
         rows, bound = rows_of(sensitivity)
-        replaced = bound is not None and bound.unit is not None and bound.unit.neighbors == "replace"
+        replaced = bound is not None and bound.replaced
         if isinstance(guarantee, ZeroConcentrated):
             squared = rows**2 * (plan._replaced if replaced else plan._added)
             start = sqrt_up(squared / (2 * exactly(guarantee.rho)))

@@ -15,9 +15,10 @@ import numpy as np
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.finite_pairs import ResponsePair
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.loss import LossDistribution, compose
-from discreet.guarantees.pairs import LaplacePair, ResponsePair
+from discreet.guarantees.pairs import LaplacePair
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.lattice import as_numbers, check_step, step_for, to_lattice
 from discreet.mechanisms.mechanism import plain_sensitivity, tidy

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -83,6 +85,18 @@ def doubles_of(flags: Any, like: Any) -> Any:
     """True and False as 1 and 0, in the type of `like`."""
     xp = namespace(like)
     return flags.to(like.dtype) if xp.__name__ == "torch" else flags.astype(like.dtype)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Products of small arrays within: where threads can be limited, they would only wait for each other."""
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
+    except ModuleNotFoundError:
+        yield
+        return
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 def number_of(cell: Any) -> float:

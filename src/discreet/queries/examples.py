@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -21,7 +21,18 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit, row
-from discreet.queries.arrays import beside, doubles, doubles_of, here, home, integers, namespace, on_host, whole_beside
+from discreet.queries.arrays import (
+    beside,
+    doubles,
+    doubles_of,
+    here,
+    home,
+    integers,
+    namespace,
+    on_host,
+    one_thread,
+    whole_beside,
+)
 from discreet.queries.losses import Loss, Softmax
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_bound, check_count, exactly, float_up, power_of_two_below, sqrt_up
@@ -282,16 +293,6 @@ def _exact_sums(whole: Any, rows: Any) -> NDArray[np.int64]:
     return on_host(integers(sums).sum(1))
 
 
-@contextmanager
-def one_product_at_a_time(value: Any) -> Iterator[None]:
+def one_product_at_a_time(value: Any) -> AbstractContextManager[None]:
     """Leave the threads to us while many rows are summed: products are small, their own threads would only wait."""
-    if not getattr(value, "large", False):
-        yield
-        return
-    try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
-    except ModuleNotFoundError:
-        yield
-        return
-    with threadpool_limits(limits=1, user_api="blas"):
-        yield
+    return one_thread() if getattr(value, "large", False) else nullcontext()

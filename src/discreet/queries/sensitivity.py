@@ -47,13 +47,18 @@ class Sensitivity:
         norm = "" if self.dimension == 1 else f" in {self.norm}"
         if self.unit is None:
             return f"at most {float(self.exact):.6g}{norm}"
-        change = "replaced" if self.unit.neighbors == "replace" else "added or removed"
+        change = "replaced" if self.replaced else "added or removed"
         return f"at most {float(self.exact):.6g}{norm} when one {self.unit!r} is {change}"
 
     @property
     def exact(self) -> Fraction:
         """The amount as the rational number that was meant."""
         return exactly(self.amount)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether it is said of a unit that is replaced, not added or removed."""
+        return self.unit is not None and self.unit.neighbors == "replace"
 
     def to(self, norm: Norm) -> Sensitivity:
         """The same bound stated in another norm, rounded up where a square root is not rational.

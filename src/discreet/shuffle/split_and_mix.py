@@ -12,9 +12,10 @@ import numpy as np
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.finite_pairs import ResponsePair
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.loss import Factors
-from discreet.guarantees.pairs import LaplacePair, ResponsePair
+from discreet.guarantees.pairs import LaplacePair
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.mechanism import tidy
 from discreet.rational import Number, check_count, check_positive, exactly, exp_bounds, significant
