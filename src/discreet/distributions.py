@@ -55,9 +55,7 @@ class Drawing:
 
 def drawing(database: Database, plan: Plan, mechanism: Any, sensitivity: Any, **parts: Any) -> Drawing:
     """A release under the database's ledger: stated as (ε,δ) where its rule adds nothing else."""
-    guarantee, delta = mechanism.guarantee(sensitivity), check_delta(plan.terms["delta"])
-    if delta and database.ledger.rule.name == "basic":
-        guarantee = Approx(epsilon=plan.terms["epsilon"], delta=delta).stated_for(database.schema.unit)
+    guarantee = database.ledger.rule.charged(mechanism.guarantee(sensitivity), allowed(plan))
     return Drawing(database=database, plan=plan, mechanism=mechanism, guarantee=guarantee, **parts)
 
 
@@ -70,8 +68,7 @@ def allowed(plan: Plan) -> Guarantee:
 def _values(database: Database, plan: Plan) -> Any:
     """The values of the one measure, in steps of its grid."""
     assert plan.cells is not None  # nothing is grouped
-    enforced = None if plan.question.relation.person is None else plan.bounds
-    return measured(plan.question, database.engine, enforced, plan.cells)[0][0]
+    return measured(plan.question, database.engine, plan.enforced, plan.cells)[0][0]
 
 
 def counted(database: Database, plan: Plan, epsilon: Any, what: str) -> Drawing:
@@ -88,6 +85,11 @@ def counted(database: Database, plan: Plan, epsilon: Any, what: str) -> Drawing:
         read=lambda: np.array([len(_values(database, plan))]),
         finish=lambda release: release,
     )
+
+
+def _released_as(kind: type[Release], release: Release, **parts: Any) -> Release:
+    """The release as one of a kind that has more parts."""
+    return kind(**({one.name: getattr(release, one.name) for one in fields(Release)} | parts))
 
 
 # --- quantiles ----------------------------------------------------------------------------------------------
@@ -114,7 +116,7 @@ def quantiles(
         plan,
         made.mechanism,
         made.mechanism.sensitivity(unit, rows_of_one(plan)),
-        what=f"quantiles {', '.join(map(str, at))} of {' '.join(plan.question.text.split())}",
+        what=f"quantiles {', '.join(map(str, at))} of {plan.question.line}",
         read=lambda: _values(database, plan),
         finish=lambda release: _with_bands(release, made, measure, space, confidence, kind),
     )
@@ -129,9 +131,9 @@ def _with_bands(
         lines[:, 0], lines[:, 2] = lines[:, 0] - float(measure.step) / 2, lines[:, 2] + float(measure.step) / 2
     shown = np.array([[from_number(int(v) if whole else float(v), kind) for v in line] for line in lines])
     halves = np.maximum(lines[:, 2] - lines[:, 1], lines[:, 1] - lines[:, 0])
-    known = {one.name: getattr(release, one.name) for one in fields(Release)}
-    known |= {"value": shown[:, 1], "_mechanism": _Known(float(halves.max()), confidence, made), "_sizes": {}}
-    return BandedQuantiles(**known, intervals=shown[:, [0, 2]])
+    error = _Known(float(halves.max()), confidence, made)
+    more = {"intervals": shown[:, [0, 2]], "_mechanism": error, "_sizes": {}}
+    return _released_as(BandedQuantiles, release, value=shown[:, 1], **more)
 
 
 @dataclass(frozen=True)
@@ -214,10 +216,9 @@ def cumulative(database: Database, plan: Plan, points: Points) -> Drawing:
         counts = np.asarray(release.value, dtype=np.float64)[: len(grid)]
         monotone = made.read(release.value).monotone[: len(grid)]
         shares = np.minimum(monotone / max(float(monotone[-1]), 1.0), 1.0)
-        known = {one.name: getattr(release, one.name) for one in fields(Release)} | {"value": shares}
-        return Distribution(**known, grid=grid, _counts=counts, _numbers=made)
+        return _released_as(Distribution, release, value=shares, grid=grid, _counts=counts, _numbers=made)
 
-    what = f"cumulative counts of {' '.join(plan.question.text.split())}"
+    what = f"cumulative counts of {plan.question.line}"
     sensitivity = made.sensitivity(unit, rows_of_one(plan))
     return drawing(database, plan, made, sensitivity, what=what, read=lambda: _values(database, plan), finish=finish)
 
@@ -249,15 +250,14 @@ def synthetic(
         arrow = {"integer": pa.int64(), "number": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
         arrow |= {"date": pa.date32(), "timestamp": pa.timestamp("us")}
         typed = {n: pa.array(c, pa.date32() if n in days else arrow.get(kinds[n])) for n, c in shown.items()}
-        known = {one.name: getattr(release, one.name) for one in fields(Release)} | {"value": pa.table(typed)}
-        return SyntheticTable(**known, _made=rows)
+        return _released_as(SyntheticTable, release, value=pa.table(typed), _made=rows)
 
     return drawing(
         database,
         plan,
         made,
         sensitivity,
-        what=f"made-up rows of {', '.join(columns)} from {' '.join(plan.question.text.split())}",
+        what=f"made-up rows of {', '.join(columns)} from {plan.question.line}",
         read=lambda: declared.codes(columns_of(database, plan, list(columns), read_as)),
         finish=finish,
     )
@@ -289,7 +289,7 @@ def density(
         plan,
         process,
         process.sensitivity(unit, rows),
-        what=f"density of {', '.join(columns)} from {' '.join(plan.question.text.split())}",
+        what=f"density of {', '.join(columns)} from {plan.question.line}",
         read=read,
         finish=finish,
     )
@@ -316,13 +316,12 @@ def votes(database: Database, plan: Plan, k: int) -> Drawing:
     else:
         peel: Peel = "exponential" if sharper is Exponential else "permute and flip"
         choose = TopK.for_guarantee(goal, k=k, sensitivity=bound, choices=listed, peel=peel)
-    enforced = None if plan.question.relation.person is None else plan.bounds
     return drawing(
         database,
         plan,
         choose,
         bound,
-        what=f"{'most common' if k == 1 else f'{k} most common'} of {' '.join(plan.question.text.split())}",
-        read=lambda: measured(plan.question, database.engine, enforced, cells)[0],
+        what=f"{'most common' if k == 1 else f'{k} most common'} of {plan.question.line}",
+        read=lambda: measured(plan.question, database.engine, plan.enforced, cells)[0],
         finish=lambda release: release if k == 1 else replace(release, value=list(release.value)),
     )

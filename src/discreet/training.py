@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.columns import EPOCH, cells_of, columns_of, day_of, rows_of_one, statement_of
+from discreet.columns import EPOCH, cells_of, columns_of, rows_of_one, statement_of
 from discreet.database import Database
 from discreet.engines.frames import Partitions
 from discreet.errors import InvalidArgument
@@ -18,6 +18,7 @@ from discreet.extras import need
 from discreet.queries.arrays import number_of, on_host
 from discreet.rational import exactly
 from discreet.sql.plan import Plan
+from discreet.sql.ranges import day_of
 from discreet.sql.rows import rows_of
 from discreet.sql.schema import Column
 

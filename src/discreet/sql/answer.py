@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from discreet.engines.duckdb import DuckDB
+from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.rational import exactly
-from discreet.releases import Release
+from discreet.releases import Release, Released
 from discreet.sql.expressions import Expr, Ref
 from discreet.sql.intervals import Columns
 from discreet.sql.plot import plotted
@@ -21,7 +22,7 @@ from discreet.sql.rows import safe
 CONFIDENCE = 0.95
 
 
-class Answer:
+class Answer(Released):
     """What leaves for a question in SQL: `table` is an Arrow table; every noisy column has its error beside it.
 
     `cost` is what was promised as (ε,δ), `guarantee` the whole of it; `notes` say what the errors do not cover.
@@ -35,31 +36,6 @@ class Answer:
         self._shown = _shown_rows(question, columns)
         self.table = self.with_errors(CONFIDENCE)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the whole answer promises."""
-        return self.release.guarantee
-
-    @property
-    def receipt(self) -> str | None:
-        """The entry of the ledger."""
-        return self.release.receipt
-
-    @property
-    def remaining(self) -> Guarantee | None:
-        """What still fitted the ledger when this was answered."""
-        return self.release.remaining
-
-    @property
-    def replayed(self) -> bool:
-        """Whether this was asked before: the stored answer, at no new cost."""
-        return self.release.replayed
-
-    @property
-    def not_private(self) -> bool:
-        """Whether it was made in test mode."""
-        return self.release.not_private
-
     def with_errors(self, confidence: float) -> Any:
         """The table with errors of another confidence: each is half an interval in the column's unit."""
         import pyarrow as pa
@@ -68,12 +44,9 @@ class Answer:
         table: dict[str, Any] = {}
         for output in self.question.outputs:
             table[output.name] = values[output.name]
-            if self._is_noisy(output.expr):
+            if self.question.is_noisy(output):
                 table[f"{output.name}_error"] = self._error(output.expr, values[output.name], places, confidence)
         return pa.table(table)
-
-    def _is_noisy(self, expr: Expr) -> bool:
-        return any(field.id.startswith("a") for field in expr.fields())
 
     def _error(self, expr: Expr, values: Any, places: Any, confidence: float) -> Any:
         import pyarrow as pa
@@ -90,20 +63,19 @@ class Answer:
         """A row of the table as people read it: each noisy value with its error."""
         return {
             output.name: _cell(row[output.name], row[f"{output.name}_error"])
-            if self._is_noisy(output.expr)
+            if self.question.is_noisy(output)
             else _key(row[output.name])
             for output in self.question.outputs
         }
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
+        need("pandas", None, "answer.to_pandas")
         return self.table.to_pandas()
 
     def to_polars(self) -> Any:
         """The table as a polars DataFrame."""
-        from discreet.extras import need
-
-        return need("polars", "polars", "answer.to_polars").from_arrow(self.table)
+        return need("polars", None, "answer.to_polars").from_arrow(self.table)
 
     def plot(self, *, confidence: float = CONFIDENCE) -> Any:
         """The answer as a matplotlib figure: bars with error bars. Keep it with `figure.savefig("answer.png")`."""
@@ -111,8 +83,9 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """The answer as one object for other programs."""
-        names = [output.name for output in self.question.outputs]
-        errors = [f"{output.name}_error" if self._is_noisy(output.expr) else None for output in self.question.outputs]
+        outputs, is_noisy = self.question.outputs, self.question.is_noisy
+        names = [output.name for output in outputs]
+        errors = [f"{output.name}_error" if is_noisy(output) else None for output in outputs]
         rows, left = self.table.to_pylist(), self.remaining
         return {
             "columns": names,
@@ -130,12 +103,7 @@ class Answer:
         )
 
     def _line(self) -> str:
-        said = [f"cost {self.cost}", f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}"]
-        if self.replayed:
-            said.append("answered before, at no new cost")
-        if self.not_private:
-            said.append("NOT PRIVATE: made in test mode")
-        return "; ".join(said)
+        return "; ".join([f"cost {self.cost}", *self.release.notes()])
 
     def __str__(self) -> str:
         return "\n".join([_text_table(self), self._line(), *self.notes])

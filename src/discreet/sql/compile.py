@@ -258,10 +258,6 @@ def _count(flag: str) -> str:
     return f"count({flag})" if flag.startswith("v") else f"count(*) FILTER (WHERE {where})" if where else "count(*)"
 
 
-def _counted(flag: str) -> str:
-    return f"n_{flag or 'all'}"
-
-
 def _member(name: str, domain: tuple[Any, ...], words: Words) -> str:
     """Whether a key has a declared value."""
     known = [value for value in domain if value is not None]

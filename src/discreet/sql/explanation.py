@@ -12,8 +12,9 @@ from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
 from discreet.sql.expressions import Ref
 from discreet.sql.intervals import Columns
+from discreet.sql.notes import counted
 from discreet.sql.plan import Plan
-from discreet.sql.question import Output, Question
+from discreet.sql.question import Output
 
 IMAGINED = (1_000, 100_000)
 """Where an error depends on the size of a group, it is told for groups of so many rows."""
@@ -35,8 +36,8 @@ def explained(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0
     if repeated := data["one_row"]:
         told["one row"] = f"in at most {repeated:,} joined rows"
     elif bounds := data["one_person"]:
-        within = f", {_many(bounds['groups'], 'group')}, {_many(bounds['rows_in_group'], 'row')} in a group"
-        told["one person"] = f"at most {_many(bounds['rows'], 'row')}{within if data['keys'] else ''}"
+        within = f", {counted(bounds['groups'], 'group')}, {counted(bounds['rows_in_group'], 'row')} in a group"
+        told["one person"] = f"at most {counted(bounds['rows'], 'row')}{within if data['keys'] else ''}"
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
     told["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
     told |= {"noise": data["noise"], "cost": data["guarantee"]}
@@ -57,15 +58,11 @@ def explained(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0
     return told_as
 
 
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
 def explained_data(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> dict[str, Any]:
     """The same for other programs."""
     question, price, bounds = plan.question, plan.price, plan.bounds
     facts: dict[str, Any] = {
-        "question": " ".join(question.text.split()),
+        "question": question.line,
         "protects": protected(price.guarantee.protects or Unit()),
         "one_row": bounds.rows if bounds is not None and question.relation.person is None else None,
         "one_person": bounds and {"rows": bounds.rows, "groups": bounds.groups, "rows_in_group": bounds.per_group},
@@ -116,7 +113,7 @@ def _measure(plan: Plan, number: int, confidence: float) -> dict[str, Any]:
 
 def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
     """A column and its error: known in advance, or told for groups of imagined sizes."""
-    if not is_noisy(output, plan.question):
+    if not plan.question.is_noisy(output):
         return {"name": output.name, "is": "a key", "error": 0.0, "of": ""}
     used = [aggregate for aggregate in plan.question.aggregates if aggregate.field in set(output.expr.fields())]
     told = {"name": output.name, "is": " and ".join(aggregate.name for aggregate in used)}
@@ -154,10 +151,6 @@ def _grid(head: list[str], rows: list[list[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lined = (head, ["-" * width for width in widths], *rows)
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in lined)
-
-
-def is_noisy(output: Output, question: Question) -> bool:
-    return any(field not in question.key_fields for field in output.expr.fields())
 
 
 def protected(unit: Unit) -> str:

@@ -48,11 +48,11 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
     """What the errors do not cover: said always, and never because it happened."""
     notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
     if plan.bounds is not None and plan.question.relation.person is None:
-        notes.append(f"One row takes part in at most {_counted(plan.bounds.rows, 'joined row')}.")
+        notes.append(f"One row takes part in at most {counted(plan.bounds.rows, 'joined row')}.")
     elif plan.bounds is not None:
-        at_most = _counted(plan.bounds.rows, "row")
+        at_most = counted(plan.bounds.rows, "row")
         if plan.question.keys:
-            at_most += f" and {_counted(plan.bounds.groups, 'group')}"
+            at_most += f" and {counted(plan.bounds.groups, 'group')}"
         notes.append(f"The answer uses at most {at_most} of one person; what lies beyond is not in the ±.")
     if any(measure.kind == "sum" for measure in plan.question.measures):
         notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
@@ -69,5 +69,6 @@ def written(found: Any) -> str:
     return " to ".join(map(str, found)) if isinstance(found, tuple) else str(found)
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def counted(number: int, what: str) -> str:
+    """So many of something, in words."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -33,6 +33,11 @@ class Plan:
     """The ε of what is, or was, found before."""
 
     @property
+    def enforced(self) -> Bounds | None:
+        """The bounds that the engine sees to: where single rows are protected there are none."""
+        return None if self.question.relation.person is None else self.bounds
+
+    @property
     def cost(self) -> Approx:
         """What the answer costs, with what is found for it."""
         whole = self.price.cost

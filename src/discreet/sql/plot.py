@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import InvalidArgument
-from discreet.extras import need
-from discreet.sql.explanation import is_noisy
+from discreet.extras import blank_figure
+from discreet.releases import below_title
 
 if TYPE_CHECKING:
     from discreet.sql.answer import Answer
@@ -25,9 +25,8 @@ def plotted(answer: Answer, *, confidence: float) -> Any:
 
     A few groups with short names stand side by side; many lie below one another, where their names can be read.
     """
-    figures = need("matplotlib.figure", "plot", "answer.plot")
     table, question = answer.with_errors(confidence), answer.question
-    noisy = [output for output in question.outputs if is_noisy(output, question)]
+    noisy = [output for output in question.outputs if question.is_noisy(output)]
     keys = [output.name for output in question.outputs if output not in noisy]
     panels = [output.name for output in noisy if output.expr.type in ("integer", "number")]
     if not panels:
@@ -39,7 +38,7 @@ def plotted(answer: Answer, *, confidence: float) -> Any:
     lying = len(labels) * (widest + 2) > 90
     beside = lying or not keys
     rows, columns = (1, len(panels)) if beside else (len(panels), 1)
-    figure = figures.Figure(figsize=_size(len(labels), widest, len(panels), keys, lying=lying), layout="constrained")
+    figure = blank_figure("answer.plot", size=_size(len(labels), widest, len(panels), keys, lying=lying))
     axes_of = figure.subplots(rows, columns, squeeze=False, sharex=not beside, sharey=lying).flat
     for axes, name in zip(axes_of, panels, strict=True):
         values, errors = (table.column(c).cast("float64").to_numpy() for c in (name, f"{name}_error"))
@@ -52,8 +51,7 @@ def plotted(answer: Answer, *, confidence: float) -> Any:
             axes.set_yticks([])
     if keys:
         (figure.supylabel if lying else figure.supxlabel)(_escaped(", ".join(keys)), fontsize=10)
-    note = "\nNOT PRIVATE: made in test mode" if answer.not_private else ""
-    figure.suptitle(f"Private answers with {100 * confidence:.6g}% intervals{note}", fontsize=11)
+    figure.suptitle(f"Private answers with {100 * confidence:.6g}% intervals{below_title(answer)}", fontsize=11)
     return figure
 
 

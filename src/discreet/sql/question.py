@@ -96,6 +96,15 @@ class Question:
     offset: int = 0
     bounded: frozenset[Field] = frozenset()
 
+    @property
+    def line(self) -> str:
+        """Its text on one line."""
+        return " ".join(self.text.split())
+
+    def is_noisy(self, output: Output) -> bool:
+        """Whether a column has noise in it: not where it is made of keys alone."""
+        return any(field not in self.key_fields for field in output.expr.fields())
+
 
 @dataclass(frozen=True)
 class Bounds:

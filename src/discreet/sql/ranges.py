@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable
+from typing import Any
 
 from discreet.sql.expressions import PARTS, Call, Const, Expr, Field, Range, Ref
 
@@ -82,16 +83,17 @@ def _range_of_days(expr: Call) -> Range | None:
 def _dates_of(expr: Expr) -> tuple[datetime.date, datetime.date] | None:
     match expr:
         case Ref(field=Field(between=(datetime.date() as low, datetime.date() as high))):
-            return _day(low), _day(high)
+            return day_of(low), day_of(high)
         case Const(value=datetime.date() as value):
-            return _day(value), _day(value)
+            return day_of(value), day_of(value)
         case Call(op="cast" | "truncate", args=(inner, *_)):
             return _dates_of(inner)
     return None
 
 
-def _day(value: datetime.date) -> datetime.date:
-    return value.date() if isinstance(value, datetime.datetime) else value
+def day_of(moment: Any) -> Any:
+    """The day of a date or a moment; anything else as it is."""
+    return moment.date() if isinstance(moment, datetime.datetime) else moment
 
 
 def _is_null(expr: Expr) -> bool:
