@@ -26,6 +26,7 @@ TOO_MUCH = {
     "cases": "SELECT SUM(" + "CASE WHEN urgent THEN " * 300 + "1" + " END" * 300 + ") FROM visits",
     "characters": "SELECT COUNT(*) FROM visits WHERE cost IN (" + ", ".join("1" * 60_000) + ")",
     "spaces": "SELECT COUNT(*) FROM visits" + " " * 100_000,
+    "digits": "SELECT city, COUNT(*) FROM visits GROUP BY " + "1" * 5_000,
 }
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from discreet.rational import power_of_two_below
 from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, has_number, present
-from discreet.sql.parse import Text
+from discreet.sql.parse import Text, given
 from discreet.sql.question import Aggregate, AggregateKind, Measure
 from discreet.sql.ranges import range_of
 from discreet.sql.schema import Schema, Type
@@ -62,8 +62,7 @@ class Aggregates:
         return field
 
     def _parts(self, node: exp.Expression, where: Expr | None) -> Parts:
-        given = {name for name, value in node.args.items() if value} - {"this", "expression", "quantile", "big_int"}
-        if given:
+        if given(node, "this", "expression", "quantile", "big_int"):
             self._unknown_aggregate(node)
         match node:
             case exp.Count():

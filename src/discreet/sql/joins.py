@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.sql.expressions import Call, Expr, Field, Ref, call, fits
-from discreet.sql.parse import Text
+from discreet.sql.parse import Text, given
 from discreet.sql.relation import Few, Join, Pairs, Relation, most_with
 from discreet.sql.schema import AUTO, Schema
 from discreet.sql.scope import Scope
@@ -35,8 +35,8 @@ class Joins:
     def joined(self, left: Scope, node: exp.Join, right: Scope, where: exp.Where | None) -> Scope:
         """What a query sees after one more join."""
         side, kind = (str(node.args.get(name) or "").upper() for name in ("side", "kind"))
-        given = {name for name, value in node.args.items() if value} - {"this", "on", "using", "side", "kind"}
-        if given or side not in ("", "LEFT") or kind not in ("", "INNER") + (("OUTER",) if side else ()):
+        beside = given(node, "this", "on", "using", "side", "kind")
+        if beside or side not in ("", "LEFT") or kind not in ("", "INNER") + (("OUTER",) if side else ()):
             self.words.refuse(
                 node,
                 f"This kind of join is not answered ({(side + ' ' + kind).strip() or 'join'}).",

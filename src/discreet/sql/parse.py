@@ -81,6 +81,16 @@ class Text:
                 end = max(end, token.end)
         return start, end
 
+    def numbered(self, node: exp.Expression, clause: str, columns: int) -> int | None:
+        """The column, counted from 0, that a number in GROUP BY or ORDER BY names; None where it is no number."""
+        if not isinstance(node, exp.Literal) or node.is_string:
+            return None
+        number = int(node.this) if node.this.isdecimal() and len(node.this) < 10 else 0
+        if not 1 <= number <= columns:
+            what = f"{clause} {node.this} names no column of its SELECT. Write a number from 1 to {columns}."
+            self.unknown(node, what)
+        return number - 1
+
     def name(self, node: exp.Expression) -> str:
         """What a part of the question is called, as it is written there."""
         start, _ = self.place(node) or (len(self.text), 0)
@@ -114,6 +124,16 @@ def span_of(node: exp.Expression) -> tuple[int, int] | None:
     """The first and the last character of those of a node's parts that sqlglot gives a place."""
     places = [part.meta for part in node.walk() if "start" in part.meta]
     return (min(p["start"] for p in places), max(p["end"] for p in places)) if places else None
+
+
+def given(node: exp.Expression, *read: str) -> list[str]:
+    """What is written in a node beside the arguments that are read."""
+    return [name for name, value in node.args.items() if value and name not in read]
+
+
+def unnamed(item: exp.Expression) -> exp.Expression:
+    """An item of a SELECT list without its AS."""
+    return item.this if isinstance(item, exp.Alias) else item
 
 
 def _plain(words: str) -> str:

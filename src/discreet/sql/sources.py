@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from sqlglot import exp
 
 from discreet.sql.domains import domain_of, restricted
 from discreet.sql.expressions import Const, Expr, Field, Range, Ref, conjuncts
 from discreet.sql.joins import Joins
-from discreet.sql.parse import Text
+from discreet.sql.parse import Text, given, unnamed
 from discreet.sql.ranges import range_of
 from discreet.sql.relation import Both, Filter, Join, Names, PerPerson, Project, Relation, parts_of, rows_of_person
 from discreet.sql.schema import Schema, Type
@@ -64,8 +63,8 @@ class Sources:
         return found
 
     def _source(self, node: exp.Expression, ctes: Mapping[str, exp.Expression]) -> Scope:
-        given = {name for name, value in node.args.items() if value} - {"this", "alias"}
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not given:
+        plain = not given(node, "this", "alias")
+        if plain and isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             name = node.name.lower()
             if name in ctes:
                 outer = {other: query for other, query in ctes.items() if other != name}
@@ -76,7 +75,7 @@ class Sources:
                 known = ", ".join(sorted(self.schema.tables))
                 self.words.unknown(node, f"There is no table {node.name}. Known: {known}.")
             return self._named(self.names.scan(table), node)
-        if isinstance(node, exp.Subquery) and not given:
+        if plain and isinstance(node, exp.Subquery):
             return self._named(self._rows(node.this, ctes), node)
         self.words.refuse(
             node, "This is not a source that is answered from.", "Name a table, or write a query in FROM."
@@ -107,7 +106,7 @@ class Sources:
         return Project(source, tuple(columns), person)
 
     def _rows(self, node: exp.Expression, ctes: Mapping[str, exp.Expression]) -> Relation:
-        if isinstance(node, exp.Subquery) and not {name for name, value in node.args.items() if value} - {"this"}:
+        if isinstance(node, exp.Subquery) and not given(node, "this"):
             return self._rows(node.this, ctes)
         if isinstance(node, exp.Union):
             return self._union(node, ctes)
@@ -132,17 +131,18 @@ class Sources:
     def _per_person(self, scope: Scope, node: exp.Select) -> Relation:
         """GROUP BY in FROM, by the person or a key that leads to one: each of its rows is made of one person's own."""
         relation = scope.relation
-        keys = [(item, scope.translate(item)) for item in map(partial(_at, node), node.args["group"].expressions)]
+        group = node.args["group"]
+        keys = [(item, scope.translate(item)) for item in map(partial(self._at, node), group.expressions)]
         led = [self.schema.leads(e.field.origin) if isinstance(e, Ref) else None for _, e in keys]
-        if relation.person is None or not any(led) or _plain_group(node) is not None:
+        if relation.person is None or not any(led) or given(group, "expressions"):
             self.words.refuse(
-                node.args["group"],
+                group,
                 "GROUP BY inside a query in FROM is answered by the person only: other groups mix people.",
                 "Group by the person's column there, or put it into the outermost query.",
             )
         shown: list[tuple[Field, str, Expr]] = []
         for item in node.expressions:
-            inner = item.this if isinstance(item, exp.Alias) else item
+            inner = unnamed(item)
             shown.append(self._of_person(scope, relation, item.alias_or_name or item.sql(), inner, keys))
         self._check_names(node, [field for field, _, _ in shown])
         owner = [f for f, word, e in shown if word == "key" and isinstance(e, Ref) and e.field == relation.person]
@@ -150,6 +150,11 @@ class Sources:
         outer = any(isinstance(part, Join) and part.kind == "left" for part in parts_of(relation))
         once = all(one == "person" for one in led) and not outer  # an outer join has rows of nobody beside them
         return PerPerson(relation, tuple(expr for _, expr in keys), tuple(shown), person, once)
+
+    def _at(self, query: exp.Select, item: exp.Expression) -> exp.Expression:
+        """What an item of GROUP BY stands for: itself, or the column that its number names."""
+        place = self.words.numbered(item, "GROUP BY", len(query.expressions))
+        return item if place is None else unnamed(query.expressions[place])
 
     def _of_person(
         self, scope: Scope, relation: Relation, name: str, node: exp.Expression, keys: list[tuple[exp.Expression, Expr]]
@@ -184,7 +189,7 @@ class Sources:
 
     def _union(self, node: exp.Union, ctes: Mapping[str, exp.Expression]) -> Relation:
         """The rows of both sides: the columns of each in their order, under the names of the first."""
-        if {name for name, value in node.args.items() if value} - {"this", "expression"}:
+        if given(node, "this", "expression"):
             self.words.refuse(node, "Of unions, a plain UNION ALL is answered.", "Write SELECT … UNION ALL SELECT ….")
         left, right = self._rows(node.this, ctes), self._rows(node.expression, ctes)
         if left.public != right.public:
@@ -214,11 +219,10 @@ class Sources:
         return self.names.fresh(first.name, Field("", "", first.type, between, choices, origin, None, found))
 
     def _check_clauses(self, node: exp.Select) -> None:
-        given = {name for name, value in node.args.items() if value} - _INSIDE - {"kind", "hint"}
-        if given:
-            clause = sorted(given)[0].strip("_").upper()
+        for name in sorted(given(node, *_INSIDE, "kind", "hint")):
+            clause, value = name.strip("_").upper(), node.args[name]
             self.words.refuse(
-                node.args[sorted(given)[0]] if isinstance(node.args[sorted(given)[0]], exp.Expression) else node,
+                value if isinstance(value, exp.Expression) else node,
                 f"{clause} inside a query in FROM is not answered: it would choose rows by what others have.",
                 "Put it into the outermost query.",
             )
@@ -231,7 +235,7 @@ class Sources:
             if item.table.lower() not in scope.names:
                 self.words.unknown(item, f"There is no table {item.table} here. Known: {', '.join(scope.names)}.")
             return [(self.names.fresh(f.name, f), Ref(f)) for f in scope.names[item.table.lower()].values()]
-        expr = scope.translate(item.this if isinstance(item, exp.Alias) else item)
+        expr = scope.translate(unnamed(item))
         name = item.alias_or_name or item.sql()
         known = expr.field if isinstance(expr, Ref) else _like(expr)
         return [(self.names.fresh(name, known), expr)]
@@ -244,20 +248,6 @@ def _left(field: Field, expr: Expr, source: Relation) -> Field:
         return field
     left = restricted(expr, domain, conjuncts(source.condition))
     return replace(field, choices=left) if len(left) < len(domain) else field
-
-
-def _at(query: exp.Select, item: exp.Expression) -> Any:
-    """What an item of GROUP BY stands for: itself, or the column that its number names."""
-    written = item.this if isinstance(item, exp.Literal) and not item.is_string else ""
-    if not written.isdigit() or not 1 <= int(written) <= len(query.expressions):
-        return item
-    chosen = query.expressions[int(written) - 1]
-    return chosen.this if isinstance(chosen, exp.Alias) else chosen
-
-
-def _plain_group(node: exp.Select) -> str | None:
-    """What GROUP BY says beside its list."""
-    return next((name for name, value in node.args["group"].args.items() if value and name != "expressions"), None)
 
 
 def _like(expr: Expr) -> Field:

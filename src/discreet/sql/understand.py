@@ -11,7 +11,7 @@ from discreet.errors import QueryError
 from discreet.sql.aggregates import Aggregates, shown
 from discreet.sql.domains import domain_of, restricted, typed
 from discreet.sql.expressions import Expr, Field, conjuncts
-from discreet.sql.parse import Text, parsed, span_of
+from discreet.sql.parse import Text, given, parsed, span_of, unnamed
 from discreet.sql.question import Key, Ordering, Output, Question
 from discreet.sql.relation import Filter
 from discreet.sql.schema import Schema
@@ -49,15 +49,13 @@ class _Reader:
         )
 
     def _check_clauses(self) -> None:
-        for name, value in self.query.args.items():
-            if value and name not in _CLAUSES:
-                node = value if isinstance(value, exp.Expression) else self.query
-                self.words.refuse(node, f"{name.strip('_').upper()} is not answered.", "Leave it out.")
+        for name in given(self.query, *_CLAUSES):
+            value = self.query.args[name]
+            node = value if isinstance(value, exp.Expression) else self.query
+            self.words.refuse(node, f"{name.strip('_').upper()} is not answered.", "Leave it out.")
         group = self.query.args.get("group")
-        if group is not None:
-            extra = [name for name, value in group.args.items() if value and name != "expressions"]
-            if extra:
-                self.words.refuse(group, f"GROUP BY {extra[0].upper()} is not answered.", "List the columns.")
+        for name in [] if group is None else given(group, "expressions"):
+            self.words.refuse(group, f"GROUP BY {name.upper()} is not answered.", "List the columns.")
 
     def question(self) -> Question:
         """Everything that was asked."""
@@ -125,20 +123,13 @@ class _Reader:
 
     def _grouped(self, item: exp.Expression) -> tuple[exp.Expression, str]:
         """What a GROUP BY item stands for: itself, an alias of the SELECT list, or its number."""
-        if isinstance(item, exp.Literal) and not item.is_string:
-            place = int(item.this) if item.this.isdigit() else 0
-            if not 1 <= place <= len(self.query.expressions):
-                self.words.unknown(
-                    item,
-                    f"GROUP BY {item.this} names no column of the answer. Write a number from 1 to "
-                    f"{len(self.query.expressions)}.",
-                )
-            chosen = self.query.expressions[place - 1]
-            return _plain(chosen), chosen.alias_or_name
+        if (place := self.words.numbered(item, "GROUP BY", len(self.query.expressions))) is not None:
+            chosen = self.query.expressions[place]
+            return unnamed(chosen), chosen.alias_or_name
         if isinstance(item, exp.Column) and not item.table and not self.scope.knows(item.name):
             for chosen in self.query.expressions:
                 if isinstance(chosen, exp.Alias) and chosen.alias.lower() == item.name.lower():
-                    return _plain(chosen), chosen.alias
+                    return unnamed(chosen), chosen.alias
         return item, item.name if isinstance(item, exp.Column) else ""
 
     # --- what is shown ------------------------------------------------------------------------------------
@@ -146,21 +137,15 @@ class _Reader:
     def _output(self, item: exp.Expression) -> Output:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
             self.words.refuse(item, "SELECT * shows rows of single people.", "Ask for aggregates, such as COUNT(*).")
-        node = _plain(item)
+        node = unnamed(item)
         expr = self._noisy(node)
         name = item.alias or (self.scope.lookup(node).name if isinstance(node, exp.Column) else shown(node))
         return Output(name, expr)
 
     def _ordering(self, item: exp.Ordered, outputs: tuple[Output, ...]) -> Ordering:
         node, expr = item.this, None
-        if isinstance(node, exp.Literal) and not node.is_string:
-            place = int(node.this) if node.this.isdigit() else 0
-            if not 1 <= place <= len(outputs):
-                self.words.unknown(
-                    node,
-                    f"ORDER BY {node.this} names no column of the answer. Write a number from 1 to {len(outputs)}.",
-                )
-            expr = outputs[place - 1].expr
+        if (place := self.words.numbered(node, "ORDER BY", len(outputs))) is not None:
+            expr = outputs[place].expr
         elif isinstance(node, exp.Column) and not node.table:
             expr = next((output.expr for output in outputs if output.name.lower() == node.name.lower()), None)
         expr = self._noisy(node) if expr is None else expr
@@ -173,9 +158,8 @@ class _Reader:
         if clause is None:
             return None
         value = clause.expression
-        extra = any(given for given_name, given in clause.args.items() if given_name != "expression")
         plain = isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdecimal()
-        if extra or not plain or len(value.this) > 18:
+        if given(clause, "expression") or not plain or len(value.this) > 18:
             self.words.refuse(clause, f"{name.upper()} takes a whole number.", f"Write {name.upper()} 10.")
         return int(value.this)
 
@@ -224,7 +208,3 @@ def _stands_for(part: Any, field: str) -> exp.Column:
     if span is not None:
         column.meta.update(start=span[0], end=span[1])
     return column
-
-
-def _plain(item: exp.Expression) -> exp.Expression:
-    return item.this if isinstance(item, exp.Alias) else item
