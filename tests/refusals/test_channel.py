@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import discreet as dp
@@ -173,6 +175,14 @@ def test_a_batch_in_parquet_that_is_not_whole(tmp_path: Path) -> None:
     spark_job.write(packed, TASK, batch)
     other = replace(TASK, epsilon=9.0)
     refused(lambda: spark_job._verified(other, batch), "is not the batch that was sealed for this task")
+
+
+@pytest.mark.parametrize(("reports", "messages"), [(-1, [b""]), (2**64, [b""]), (1, [None]), (1, [7])])
+def test_a_batch_in_parquet_that_somebody_else_wrote(reports: int, messages: list[Any], tmp_path: Path) -> None:
+    facts = {"discreet.reports": str(reports).encode().hex(), "discreet.task": TASK.hash.hex()}
+    batch = tmp_path / "batch.parquet"
+    pq.write_table(pa.table({"message": messages}).replace_schema_metadata(facts), batch)
+    refused(lambda: spark_job._verified(TASK, batch), "is not a sealed batch in Parquet")
 
 
 def test_a_job_with_too_few_reports(tmp_path: Path, ledger: dp.Ledger) -> None:

@@ -78,7 +78,7 @@ def _verified(task: Task, path: Path) -> int:
         for part in file.iter_batches(_ROWS, columns=["message"]):
             digest.update(b"".join(part.column(0).to_pylist()))
             rows += part.num_rows
-    except (OSError, KeyError, ValueError, pa.ArrowException):
+    except (OSError, KeyError, OverflowError, TypeError, ValueError, pa.ArrowException):
         raise InvalidArgument(f"{path} is not a sealed batch in Parquet. Write it again.") from None
     whole = digest.digest() == facts.get(b"discreet.digest") and facts.get(b"discreet.task") == task.hash
     if not whole or rows != reports * task.shape.messages:
