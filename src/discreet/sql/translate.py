@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import calendar
-import datetime
-import operator
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
@@ -14,6 +10,7 @@ from sqlglot import exp
 from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Const, Expr, Field, Ref, call, fits
 from discreet.sql.parse import Text
 from discreet.sql.schema import Type
+from discreet.sql.written_out import MONTHS, SECONDS, dated, folded, later, moment_of
 
 Lookup = Callable[[exp.Column], Field]
 """What field of the relation a name stands for."""
@@ -82,15 +79,6 @@ _TYPES: dict[Any, tuple[Type, str]] = {
 }
 """The types a value may be cast to, and how they are written."""
 _WORDS = {"dow": "dayofweek", "weekday": "dayofweek"}
-_MONTHS = {"month": 1, "quarter": 3, "year": 12}
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
-"""The units of an INTERVAL that is written out, in months or in seconds."""
-_EXACT: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-}
-"""What is worked out here between numbers that are written out."""
 _READ: dict[type[exp.Expression], set[str]] = {
     exp.Between: {"low", "high"},
     exp.Case: {"ifs", "default"},
@@ -170,11 +158,11 @@ class Translator:
         rule = OPERATIONS[op]
         if len(args) < rule.least or (rule.most is not None and len(args) > rule.most):
             self.words.unknown(node, f"{op.upper()} has the wrong number of arguments. Write as many as it takes.")
-        args = _dated(args)
+        args = dated(args)
         if not fits(op, args):
             shown = ", ".join(arg.type for arg in args)
             self.words.unknown(node, f"{op.upper().replace('_', ' ')} has no meaning for {shown}. Cast one of them.")
-        return _folded(op, args) or call(op, *args, detail=detail)
+        return folded(op, args) or call(op, *args, detail=detail)
 
     def _constant(self, node: exp.Expression) -> Const:
         if isinstance(node, exp.Null):
@@ -196,11 +184,11 @@ class Translator:
         written = isinstance(many, exp.Literal) and many.this.removeprefix("-").isdecimal() and len(many.this) < 10
         if not isinstance(this, Const) or this.type not in ("date", "timestamp") or not written:
             return self.refuse(interval)  # type: ignore[no-any-return]
-        if name not in _MONTHS and name not in _SECONDS:
+        if name not in MONTHS and name not in SECONDS:
             return self.refuse(interval)  # type: ignore[no-any-return]
         amount = -int(many.this) if isinstance(node, exp.Sub) else int(many.this)
         try:
-            return Const(_later(this.value, amount, name), "timestamp")
+            return Const(later(this.value, amount, name), "timestamp")
         except (ValueError, OverflowError):
             self.words.unknown(node, "This is no date of the years 1 to 9999. Write a nearer one.")
 
@@ -298,7 +286,7 @@ class Translator:
         kind, shown = known
         this = self(node.this)
         if isinstance(this, Const) and kind in ("date", "timestamp") and isinstance(this.value, str):
-            moment = _moment(this.value)
+            moment = moment_of(this.value)
             if moment is None:
                 self.words.unknown(node, "This is not a date. Write it as DATE '2020-01-31'.")
             return Const(moment.date() if kind == "date" else moment, kind)
@@ -318,51 +306,3 @@ class Translator:
             if node.expressions
             else self._cast(exp.Cast(this=node.this, to=exp.DataType.build("date")))
         )
-
-
-def _moment(text: str) -> datetime.datetime | None:
-    try:
-        return datetime.datetime.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def _later(start: datetime.date, amount: int, unit: str) -> datetime.datetime:
-    """The moment so many units later; of months, on the last day where theirs is shorter."""
-    moment = start if isinstance(start, datetime.datetime) else datetime.datetime(start.year, start.month, start.day)
-    if unit in _SECONDS:
-        return moment + datetime.timedelta(seconds=amount * _SECONDS[unit])
-    year, month = divmod(moment.year * 12 + moment.month - 1 + amount * _MONTHS[unit], 12)
-    if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
-        raise ValueError
-    return moment.replace(year=year, month=month + 1, day=min(moment.day, calendar.monthrange(year, month + 1)[1]))
-
-
-def _folded(op: str, args: tuple[Expr, ...]) -> Const | None:
-    """Numbers that are written out, combined as decimals: 0.06 + 0.01 is 0.07, which it is not in floats."""
-    if op not in _EXACT:
-        return None
-    values = [arg.value for arg in args if isinstance(arg, Const) and arg.type in ("integer", "number")]
-    if len(values) != 2 or any(value is None for value in values):
-        return None
-    found = _EXACT[op](*(Fraction(repr(value)) for value in values))
-    if abs(found) >= 2**62:
-        return None
-    return Const(int(found), "integer") if all(isinstance(v, int) for v in values) else Const(float(found), "number")
-
-
-def _dated(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """A date that is written as text beside one that is not: day >= '2025-01-01'."""
-    kinds = {arg.type for arg in args} & {"date", "timestamp"}
-    if not kinds:
-        return args
-    found = []
-    for arg in args:
-        moment = _moment(arg.value) if isinstance(arg, Const) and isinstance(arg.value, str) else None
-        if moment is None or moment.tzinfo is not None:
-            found.append(arg)
-        elif kinds == {"date"}:
-            found.append(Const(moment.date(), "date"))
-        else:
-            found.append(Const(moment, "timestamp"))
-    return tuple(found)
