@@ -67,6 +67,8 @@ class Text:
             return written
         start, end = span if written is None else (min(span[0], written[0]), span[1])
         before = [token for token in self.tokens if token.end < start]
+        if isinstance(node, exp.Query | exp.Exists):
+            start = max((token.start for token in before if token.token_type.name == "SELECT"), default=start)
         nameless = (
             bool(before) and before[-1].text == "(" and isinstance(node, exp.AggFunc) and "start" not in node.meta
         )
