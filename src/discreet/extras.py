@@ -52,6 +52,7 @@ def saved(drawn: Any, path: Any) -> Any:
         try:
             drawn.savefig(path, dpi=150)
         except (OSError, ValueError):
-            told = f"{path} cannot be a picture. Name a .png, .svg or .pdf in a folder that exists."
-            raise InvalidArgument(told) from None
+            raise InvalidArgument(
+                f"{path} cannot be a picture. Name a .png, .svg or .pdf in a folder that exists."
+            ) from None
     return drawn

@@ -60,12 +60,13 @@ class Counted(Release):
         """The choices with the largest counts."""
         return sorted(self.value.items(), key=lambda item: -item[1])[:count]
 
-    def __str__(self) -> str:
+    def _told(self) -> str:
+        """The largest counts, and how far any of them may be off."""
         amount = float(self.error(0.95))
         shown = ", ".join(f"{choice}: {count:,.0f}" for choice, count in self.top(_SHOWN))
         more = "" if len(self.value) <= _SHOWN else f", and {len(self.value) - _SHOWN} more"
         left_out = f"; {self.rejected} not counted, as they are no reports of this survey" if self.rejected else ""
-        return f"{shown}{more}; each ± {amount:,.0f} (95%), from {self.reports:,} reports{left_out}; {self.guarantee}"
+        return f"{shown}{more}; each ± {amount:,.0f} (95%), from {self.reports:,} reports{left_out}"
 
 
 @dataclass(frozen=True, kw_only=True)
