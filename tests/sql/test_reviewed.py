@@ -186,10 +186,9 @@ def test_keys_that_a_cast_makes_equal_are_not_joined_where_rows_are_protected():
 
 
 def test_people_of_two_types_are_not_joined():
-    days = pa.array([datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)])
-    tables = {"a": (pa.table({"pid": days}), {}), "b": (pa.table({"pid": days.cast(pa.timestamp("us"))}), {})}
+    tables = {"a": (pa.table({"pid": [1, 2], "k": [1, 2]}), {}), "b": (pa.table({"pid": ["1", "2"], "k": [1, 2]}), {})}
     with pytest.raises(dp.NotAllowed, match="another type"):
-        connected(tables).sql("SELECT COUNT(*) AS n FROM a JOIN b ON a.pid = b.pid", epsilon=1)
+        connected(tables).sql("SELECT COUNT(*) AS n FROM a JOIN b ON a.k = b.k", epsilon=1)
 
 
 def test_a_path_is_of_one_type():
