@@ -37,13 +37,19 @@ def anchors(page: str) -> set[str]:
     return found
 
 
+def page_at(target: Path) -> Path:
+    """The file of a page; that of a story is its script, from which the site makes the page."""
+    made = target.parent == DOCS / "stories" and target.suffix == ".md"
+    return ROOT / "examples" / "stories" / f"{target.stem}.py" if made else target
+
+
 def broken_links(path: Path, page: str) -> Iterator[str]:
     """The relative links of a page that lead to no file, or to no heading."""
     for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]+`", "`", without_blocks(page))):
         if re.match(r"[a-z]+:", target):
             continue
         name, _, anchor = target.partition("#")
-        file = path.parent / name
+        file = page_at(path.parent / name)
         there = not name or file.is_file()
         if not there or (anchor and anchor not in anchors(file.read_text("utf-8") if name else page)):
             yield target
@@ -56,8 +62,8 @@ def test_every_link_leads_to_a_file_and_a_heading(path: Path) -> None:
 
 def test_a_broken_link_is_noticed() -> None:
     page = "# One\n## A `b` & c\n[a](#a-b-c) [b](#no) [c](tutorial.md#five-minutes) [d](tutorial.md#no) [e](no.md)\n"
-    page += "`[f](no.md)`\n```\n[g](no.md)\n# no\n```\n[h](https://example.org/no)"
-    assert list(broken_links(DOCS / "page.md", page)) == ["#no", "tutorial.md#no", "no.md"]
+    page += "[i](stories/leaderboard.md) [j](stories/no.md)\n`[f](no.md)`\n```\n[g](no.md)\n# no\n```\n[h](https://example.org/no)"
+    assert list(broken_links(DOCS / "page.md", page)) == ["#no", "tutorial.md#no", "no.md", "stories/no.md"]
 
 
 def test_every_page_is_in_the_navigation_once() -> None:

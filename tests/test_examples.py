@@ -71,5 +71,7 @@ def test_the_demo_data_is_what_its_policy_declares(tmp_path: Path) -> None:
     assert data.execute(f"SELECT count(*) FROM {visits}").fetchone() == (VISITS,)
     assert {city for (city,) in data.execute(f"SELECT DISTINCT city FROM {people}").fetchall()} == set(CITIES)
     assert data.execute(f"SELECT min(age) >= 0 AND max(age) <= 110 FROM {people}").fetchone() == (True,)
+    [old] = data.execute(f"SELECT avg((age >= 65)::INT) FROM {people}").fetchone()
+    assert 0.15 < old < 0.2  # the first question of the demo has an answer that nobody takes for a mistake
     often = data.execute(f"SELECT max(n) FROM (SELECT count(*) AS n FROM {visits} GROUP BY patient_id)").fetchone()
     assert often[0] > 20  # the bound of 20 visits a patient has something to do

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import io
+import math
 import re
 import struct
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -67,9 +69,10 @@ def test_a_story_fits_a_screen(one: Told) -> None:
 
 
 def test_a_story_has_all_its_parts(one: Told) -> None:
-    parts = ("made-up", "question", "±", "Only a demo can show it", "ε =", "picture", "Type next (all of it: docs/")
+    error = {"learning": "at most (95%)"}.get(one.story, "±")
+    parts = ("made-up", "question", error, "Only a demo can show it", "ε =", "picture", "Type next (all of it: docs/")
     assert [part for part in (f"discreet demo {one.story}", *parts) if part not in one.shown] == []
-    assert one.shown.index("question") < one.shown.index("±") < one.shown.index("Type next")
+    assert one.shown.index("question") < one.shown.index(error) < one.shown.index("Type next")
     assert one.picture.name in re.sub(r"\s", "", one.shown)
 
 
@@ -149,6 +152,14 @@ def test_rows_of_single_people_are_refused_in_the_story_of_sql(tmp_path: Path) -
     shown = " ".join(told("sql", tmp_path).split())
     assert "patient_id tells people apart" in shown
     assert "remains ε = 3.5: a refusal costs nothing" in shown
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"), [(None, "no promise"), (math.inf, "no promise"), (0.7, "no promise"), (0.0987, "0.099")]
+)
+def test_a_bound_on_the_loss_that_any_model_keeps_is_no_promise(bound: float | None, said: str) -> None:
+    release = SimpleNamespace(error=lambda confidence: SimpleNamespace(amount=bound))
+    assert learning._promised(SimpleNamespace(release_=release)) == said
 
 
 def test_the_command_tells_a_story_into_the_folder_named(

@@ -16,7 +16,7 @@ _PEOPLE = f"""
 WITH dice AS (SELECT i AS patient_id, [hash(i * 31 + k) % 1000000 / 1000000.0 FOR k IN range(8)] AS u
               FROM range({PEOPLE}) t(i))
 SELECT patient_id,
-       least(105, greatest(0, round(46 + 10.6 * (u[1] + u[2] + u[3] + u[4] + u[5] + u[6] - 3))))::INT AS age,
+       least(105, greatest(0, round(48 + 24 * (u[1] + u[2] + u[3] + u[4] + u[5] + u[6] - 3))))::INT AS age,
        {list(CITIES)}[1 + floor(6 * u[7] * u[7])::INT] AS city
 FROM dice
 """

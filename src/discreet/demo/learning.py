@@ -46,7 +46,7 @@ def tell(teller: Teller) -> None:
     scores = {epsilon: [one.score(*fresh) for one in made] for epsilon, made in models.items()}
     best = _score_without_noise(known, fresh)
     teller.show(
-        ["ε", "right on fresh patients*", "its loss from the best (95%)"],
+        ["ε", "right on fresh patients*", "loss above the least, at most (95%)"],
         [[f"{epsilon:g}", _right(scores[epsilon]), _promised(models[epsilon][0])] for epsilon in EPSILONS]
         + [["not private", f"{best:.1%}", ""]],
     )
@@ -80,10 +80,9 @@ def _right(scores: list[float]) -> str:
 
 
 def _promised(model: Any) -> str:
+    """How far its mean loss is above the least one; a model that knows nothing has ln 2, so more is no promise."""
     bound = model.release_.error(0.95).amount
-    if bound is None or math.isinf(bound):
-        return "no promise"
-    return f"± {bound:,.0f}" if bound >= 10 else f"± {bound:.2g}"
+    return "no promise" if bound is None or bound > math.log(2) else f"{bound:.2g}"
 
 
 def _formula(model: Any) -> str:

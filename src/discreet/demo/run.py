@@ -37,7 +37,7 @@ QUESTIONS = (
         0.5,
     ),
     (
-        "How does that differ between cities? (two private tables, joined on the patient)",
+        "What differs between cities? (two private tables, joined on the patient)",
         "SELECT city, COUNT(*) AS visits, AVG(cost) AS cost\nFROM visits JOIN people USING (patient_id)\n"
         "GROUP BY city ORDER BY visits DESC",
         0.6,
@@ -64,13 +64,13 @@ def main(console: Console | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="discreet_demo_") as folder:
         policy = make_clinic(Path(folder))
         clinic = connect(policy)
-        out.print(_opening(clinic))
+        out.print(opening(clinic))
         truth = Truth(Path(folder))
         for title, question, epsilon in QUESTIONS:
-            _ask(out, clinic, truth, title, question, epsilon)
+            ask(out, clinic, truth, title, question, epsilon)
         _accuracy_first(out, clinic)
         _refusal(out, clinic)
-        _account(out, clinic)
+        account(out, clinic)
         clinic.close()
     _next(out)
 
@@ -80,7 +80,8 @@ def tell(story: str, folder: Path, console: Console | None = None) -> None:
     importlib.import_module(f"discreet.demo.{story}").tell(Teller(story, folder, console or Console(highlight=False)))
 
 
-def _opening(clinic: Database) -> Panel:
+def opening(clinic: Database) -> Panel:
+    """Who is asked, who is protected, and what a ± says."""
     return Panel.fit(
         f"[bold]{PEOPLE:,} made-up patients and {VISITS:,} visits[/], asked in SQL.\n"
         "Protected: all that one patient has in both tables.\n"
@@ -92,7 +93,8 @@ def _opening(clinic: Database) -> Panel:
     )
 
 
-def _ask(out: Console, clinic: Database, truth: Truth, title: str, question: str, epsilon: float) -> None:
+def ask(out: Console, clinic: Database, truth: Truth, title: str, question: str, epsilon: float) -> None:
+    """Ask one question, and show its answer beside the truth."""
     answer = clinic.sql(question, epsilon=epsilon)
     keys = len(answer.question.keys)
     exact = truth.rows(question, keys)
@@ -142,7 +144,8 @@ def _refusal(out: Console, clinic: Database) -> None:
         out.print(f"\n[bold]A question too many.[/] {refused}")
 
 
-def _account(out: Console, clinic: Database) -> None:
+def account(out: Console, clinic: Database) -> None:
+    """Show what was asked, what it cost and what still fits."""
     ledger = clinic.ledger
     table = Table(title="The ledger", title_style="bold", title_justify="left", expand=True)
     table.add_column("receipt", no_wrap=True, min_width=7)

@@ -103,7 +103,7 @@ class Survey(Device):
         sure = 100 * math.sqrt(self.oracle.variance / 10_000)
         return (
             f"A survey of {among} by {_WORDS[self.method]}: {self.guarantee} for each report of {sent} bits, whoever "
-            f"collects it; a share is off by about {sure:.2g} percent points with 10,000 reports"
+            f"collects it; a share is off by about {sure:.2g} percentage points with 10,000 reports"
         )
 
     def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
