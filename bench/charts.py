@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -106,7 +107,8 @@ def learning(figure: Any, found: list[Table]) -> None:
             if part in row[name]:
                 values = [max(map(number, row[title].split("/"))) for title in epsilons]
                 places = [number(title) for title in epsilons]
-                panel.plot(places, values, "o-", color=tint, label=row[name].replace("*", ""))
+                label = re.sub(r"C = (\S+) / (\S+)", r"the better of C = \1 and \2", row[name].replace("*", ""))
+                panel.plot(places, values, "o-", color=tint, label=label)
         if "scikit-learn" in row[name]:
             panel.axhline(number(row["not private"]), color=PLAIN, linestyle="--", label="scikit-learn, not private")
     panel.set(xscale="log", xlabel="ε", ylabel="accuracy on rows kept apart, %")
@@ -172,12 +174,17 @@ def accounting(figure: Any, found: list[Table]) -> None:
     for place, (name, tint) in enumerate(zip(names, (PEER, OTHER, "#b39ddb"), strict=False)):
         values = [number(row[name]) for row in rows]
         drawn = panel.bar([i + 0.27 * (place - 1) for i in range(len(rows))], values, 0.25, color=tint, label=name)
-        panel.bar_label(drawn, [f"{value:,.0f}" for value in values], padding=2, fontsize=9)
+        panel.bar_label(drawn, [multiple(value) for value in values], padding=2, fontsize=8)
     panel.axhline(1, color=OURS, linewidth=2, label="here")
-    panel.set_xticks(range(len(rows)), [row["composition"] for row in rows], fontsize=9)
+    panel.set_xticks(range(len(rows)), [textwrap.fill(row["composition"], 16) for row in rows], fontsize=9)
     panel.set(yscale="log", ylabel="time, in multiples of ours")
     panel.grid(visible=False, axis="x")
-    panel.legend(ncols=2)
+    plots.legend_below(figure, panel)
+
+
+def multiple(value: float) -> str:
+    """So many times as long: 4.5, 29, 1,641."""
+    return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,8 @@ def told(seconds: dict[str, float], sizes: dict[str, int] | None, disk: int) -> 
     """What was measured, and which goals are met."""
     ours, empty, numpy = (seconds[code] for code in ("import discreet", "pass", "import numpy"))
     table("", "measured")
-    beside = f"an empty interpreter {empty:.2f}, `import numpy` {numpy:.2f}"
-    line(f"`import discreet`, median of {PROCESSES} processes", f"{ours:.2f} s ({beside})")
+    beside = f"an empty interpreter {empty:.3f}, `import numpy` {numpy:.3f}"
+    line(f"`import discreet`, median of {PROCESSES} processes", f"{ours:.3f} s ({beside})")
     goals = {f"`import discreet` under {SECONDS:g} s": ours < SECONDS}
     if sizes is None:
         line("core download", None)

@@ -297,7 +297,7 @@ def person(everyone: bool) -> None:
     found = compared(LARGE, ["duckdb", "person", "auto", "opendp", *["smartnoise"] * everyone])
     goals = {}
     if ours := found.get("person"):
-        goals[f"at most {SECONDS:g} s ({best(ours):.2f} s)"] = best(ours) <= SECONDS
+        goals[f"at most {SECONDS:g} s ({best(ours):.3f} s)"] = best(ours) <= SECONDS
         goals[f"at most {MEGABYTES:,} MB ({ours['peak']:.0f} MB)"] = ours["peak"] <= MEGABYTES
     if ours and (peer := found.get("opendp")):
         faster = best(peer) / best(ours)
