@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,24 @@ def loaded_by(statement: str) -> set[str]:
     program = f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return set(json.loads(result.stdout))
+
+
+def extras_named(source: str) -> set[str]:
+    """The extras that `need(…)` tells people to install."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    asked = [node.args[1] for node in calls if isinstance(node.func, ast.Name) and node.func.id == "need"]
+    return {extra.value for extra in asked if isinstance(extra, ast.Constant) and extra.value is not None}
+
+
+def test_every_extra_that_a_message_names_exists() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = set().union(*(extras_named(file.read_text("utf-8")) for file in (ROOT / "src").rglob("*.py")))
+    assert "plot" in named
+    assert named <= set(project["optional-dependencies"])
+
+
+def test_an_extra_that_does_not_exist_is_noticed() -> None:
+    assert extras_named('need("polars", "polars", "frames"), need("pandas", None, "frames")') == {"polars"}
 
 
 def test_import_is_light() -> None:

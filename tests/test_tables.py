@@ -256,7 +256,7 @@ def test_terms_of_a_table():
         dp.table(visits(), ledger=ledger)
     with pytest.raises(dp.InvalidArgument, match="no column patient_id"):
         dp.table({"x": [1]}, ledger=ledger, rows_per_person=1)
-    with pytest.raises(dp.InvalidArgument, match="source"):
+    with pytest.raises(dp.InvalidArgument, match=r"is not there: nowhere\.parquet"):
         dp.table("nowhere.parquet", ledger=ledger, rows_per_person=1)
     with pytest.raises(dp.InvalidArgument, match="ledger"):
         dp.table(visits(), ledger=None, rows_per_person=1)

@@ -62,8 +62,8 @@ def test_a_policy_is_written_without_any_value(init, tmp_path: Path) -> None:
     assert re.search(r'^person = "patient_id" +# GUESS', text, flags=re.MULTILINE)
     assert re.search(r"^epsilon = .* # GUESS", text, flags=re.MULTILINE)
     assert re.search(r"^# rows_per_person = 20 +# DECIDE", text, flags=re.MULTILINE)
-    assert re.search(r"^# \[tables.visits.columns.cost\] +# number\n# between = ", text, flags=re.MULTILINE)
-    assert re.search(r"^# \[tables.visits.columns.city\] +# text\n# choices = ", text, flags=re.MULTILINE)
+    assert re.search(r"^\[tables.visits.columns.cost\] +# number\n# between = ", text, flags=re.MULTILINE)
+    assert re.search(r"^\[tables.visits.columns.city\] +# text\n# choices = ", text, flags=re.MULTILINE)
     assert re.search(
         r'^\[tables.cities.columns.country\]\ntype = "text" +# GUESS.*\n# choices = ', text, flags=re.MULTILINE
     )
@@ -86,7 +86,7 @@ def test_the_policy_holds_once_it_is_filled_in(init, tmp_path: Path) -> None:
     text = policy.read_text("utf-8").replace("# rows_per_person", "rows_per_person", 1)
     for column, told in (("cost", "between = [0, 5000]"), ("city", 'choices = ["Haifa"]')):
         section = f"[tables.visits.columns.{column}]"
-        text = re.sub(rf"^# {re.escape(section)}.*\n.*", f"{section}\n{told}", text, flags=re.MULTILINE)
+        text = re.sub(rf"^{re.escape(section)}.*\n.*", f"{section}\n{told}", text, flags=re.MULTILINE)
     policy.write_text(text.replace("# public = true", "public = true"), "utf-8")
     tables = load(policy).tables
     assert tables["visits"].rows_per_person == 20
@@ -100,7 +100,7 @@ def test_the_policy_holds_once_it_is_filled_in(init, tmp_path: Path) -> None:
 def test_every_commented_line_is_toml_once_it_is_filled_in(init, tmp_path: Path) -> None:
     init("visits.parquet", "cities.csv")
     text = (tmp_path / "policy.toml").read_text("utf-8")
-    filled = re.sub(r"^# (?=\[|rows|groups|between|choices)", "", text, flags=re.MULTILINE)
+    filled = re.sub(r"^# (?=rows.*DECIDE|groups.*DECIDE|between.*DECIDE|choices.*DECIDE)", "", text, flags=re.MULTILINE)
     filled = filled.replace("[LOW, HIGH]", "[0, 9]").replace("[FIRST, LAST]", "[2020-01-01, 2024-12-31]")
     filled = filled.replace('["…", "…"]', '["a", "b"]').replace('# person = "…"', 'person = "city"')
     (tmp_path / "policy.toml").write_text(filled, "utf-8")
@@ -108,6 +108,22 @@ def test_every_commented_line_is_toml_once_it_is_filled_in(init, tmp_path: Path)
     assert schema.tables["visits"].columns['odd "name"\n[unit]'].between == (0, 9)
     assert schema.tables["visits"].columns["day"].between is not None
     assert schema.tables["cities"].columns["country"].choices == ("a", "b")
+
+
+def test_columns_of_which_nothing_is_said_are_as_if_they_were_not_listed(init, tmp_path: Path) -> None:
+    init("visits.parquet")
+    text = (tmp_path / "policy.toml").read_text("utf-8").replace("# rows_per_person", "rows_per_person")
+    (tmp_path / "policy.toml").write_text(text, "utf-8")
+    (tmp_path / "short.toml").write_text(text.partition("#\n[tables.visits.columns")[0], "utf-8")
+    assert len(load(tmp_path / "policy.toml").tables["visits"].columns) == 6
+    assert not load(tmp_path / "short.toml").tables["visits"].columns
+    assert dp.connect(tmp_path / "policy.toml").schema == dp.connect(tmp_path / "short.toml").schema
+
+
+@pytest.mark.parametrize(("data", "guessed"), [(["visits.parquet"], False), (["visits.parquet", "cities.csv"], True)])
+def test_only_files_without_types_are_said_to_have_none(data: list[str], guessed: bool, init, tmp_path: Path) -> None:
+    init(*data)
+    assert ("guessed from its rows" in (tmp_path / "policy.toml").read_text("utf-8")) is guessed
 
 
 def test_sources_are_relative_to_the_policy(init, tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def test_a_policy_names_its_ledger_relative_to_itself(clinic: Ledger, tmp_path: 
         ("[unit]\n", "names no ledger"),
         ('ledger = "clinic.ledger"\n', "names no ledger"),
         ("[ledger]\npath = 3\n", "names no ledger"),
-        ('[ledger]\npath = "gone.ledger"\n', "There is no ledger at"),
+        ('[ledger]\npath = "gone.ledger"\n', "Nothing was asked yet: the first question makes the ledger at"),
     ],
 )
 def test_a_policy_without_a_ledger_is_a_bad_argument(text: str | None, complaint: str, tmp_path, discreet) -> None:
@@ -234,6 +234,18 @@ def test_a_missing_ledger_is_not_made(options: tuple[str, ...], tmp_path: Path, 
     assert (said.status, said.out) == (2, "")
     assert "There is no ledger at" in said.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lost_ledger_is_not_taken_for_one_that_was_never_made(clinic: Ledger, tmp_path: Path, discreet) -> None:
+    (tmp_path / "clinic.toml").write_text('[ledger]\npath = "clinic.ledger"\n')
+    clinic.close()
+    for file in tmp_path.glob("clinic.ledger*"):
+        if not file.name.endswith(".checkpoint"):
+            file.unlink()
+    for target in ("clinic.toml", "clinic.ledger"):
+        said = discreet(tmp_path / target)
+        assert (said.status, said.out) == (1, "")
+        assert "is gone, but its checkpoint has seen 3 entries" in said.err
 
 
 def test_a_password_is_never_printed(tmp_path: Path, monkeypatch, discreet) -> None:

@@ -191,6 +191,7 @@ def test_everyday_questions(question: str, cells: int, clinic: Path, run) -> Non
     said = run(*asked)
     assert (said.status, said.err) == (0, "")
     assert ("(no group is shown)" in said.out) == (cells == 0)
+    assert ("each ± holds with 95% confidence, for what the bounds below leave in" in said.out) == (cells > 0)
     answer = json.loads(run(*asked, "--format", "json").out)
     assert sum(map(len, answer["rows"])) == cells
     assert len(ledger(clinic).entries()) == 1
@@ -227,7 +228,15 @@ def test_an_analyst_is_charged(clinic: Path, run) -> None:
     dp.connect(clinic).ledger.for_analyst("ana", limit=dp.Approx(epsilon=1, delta=1e-6))
     assert "remains  ε = 0.4 of ε = 1," in run("query", clinic, QUESTION, "--epsilon", 0.6, "--analyst", "ana").out
     assert run("query", clinic, QUESTION, "--epsilon", 0.7, "--analyst", "ana").status == 4
-    assert run("query", clinic, QUESTION, "--epsilon", 0.7, "--analyst", "bob").status == 2
+    said = run("query", clinic, QUESTION, "--epsilon", 0.7, "--analyst", "bob")
+    assert said.status == 2
+    assert "The owner of the ledger opens one: ledger.for_analyst('bob', limit=" in said.err
+
+
+def test_groups_that_are_not_shown_come_with_a_way_out(clinic: Path, run) -> None:
+    asked = ("query", clinic, "SELECT note, city, COUNT(*) AS n FROM visits GROUP BY note, city", "--epsilon", 1)
+    told = " ".join(run(*asked, "--delta", 1e-8).out.split())
+    assert "people are not shown. To see more, declare choices for note, lower groups_per_person, or spend more" in told
 
 
 # --- pictures -------------------------------------------------------------------------------------------

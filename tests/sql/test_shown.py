@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from html.parser import HTMLParser
 from typing import Any
 
@@ -96,3 +97,13 @@ def test_the_table_as_data_frames(asked: Any) -> None:
     for frame in (answer.to_pandas(), answer.to_polars()):
         assert list(frame.columns) == ["city", "n", "n_error"]
         assert list(frame["n"]) == answer.table["n"].to_pylist()
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_data_frame_without_its_package_says_how_to_get_it(
+    package: str, asked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = asked.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+    monkeypatch.setitem(sys.modules, package, None)  # as Python marks what cannot be imported
+    with pytest.raises(dp.MissingExtra, match=rf"answer\.to_{package} needs {package}\. .*: pip install {package}$"):
+        getattr(answer, f"to_{package}")()

@@ -1,4 +1,4 @@
-"""`discreet init DATA…`: a first policy for the owner to review, from names and types only."""
+"""`discreet init DATA…`: a first policy for the owner to review, from names and types; no value gets into it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ PEOPLE = ("patient", "person", "user", "customer", "client", "member", "employee
 """What a person is called in the names of columns, the likeliest first."""
 _SURE = len(PEOPLE)
 """A name that stands before this place is that of a person; those behind are any id."""
-_HEAD = """\
-# A first policy, from the names and types of columns alone: no value is in it.
-# A CSV or JSON file has no types: they were guessed from its rows, once, and hold for it from now on.
-# Lines marked GUESS are guesses: check each. Lines marked DECIDE are yours to fill in.
-"""
+_HEAD = "# A first policy, from the names and types of columns: no value is in it."
+_GUESSED = "# A CSV or JSON file has no types: they were guessed from its rows, once, and hold for it from now on."
+_MARKS = "# Lines marked GUESS are guesses: check each. Lines marked DECIDE are yours to fill in."
 
 
 def main(data: Sequence[Path], out: Path) -> None:
@@ -75,7 +73,8 @@ def policy_text(
 ) -> str:
     """A policy as TOML, for tables with these columns and types; types that were guessed must be declared."""
     person = _person(tables)
-    parts = [[_HEAD.rstrip()], _ledger(ledger), _unit(person)]
+    head = [_HEAD, *([_GUESSED] if guessed else []), _MARKS]
+    parts = [head, _ledger(ledger), _unit(person)]
     parts += [_table(name, sources[name], types, person, guessed=name in guessed) for name, types in tables.items()]
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
@@ -121,7 +120,7 @@ def _table(name: str, source: str, types: Mapping[str, str], person: str | None,
                 *known,
             ]
         elif column != own:
-            lines += ["#", _noted(f"# {section}", kind), *known]
+            lines += ["#", _noted(section, kind), *known]
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import IO, Any
@@ -47,9 +48,12 @@ def main(
     its checkpoint is to be trusted, and records that first.
     """
     out = console or Console(highlight=False)
-    where = target if target.startswith(URLS) or not target.endswith(".toml") else ledger_of(target)
+    policy = target.endswith(".toml") and not target.startswith(URLS)
+    where = ledger_of(target) if policy else target
     if adopt is not None and not adopt.strip():
         raise InvalidArgument('An adoption needs a reason, for the record. Say why: --adopt "restored on 3 May".')
+    if policy and adopt is None:
+        _check_begun(where, checkpoint)
     with closing(_opened(where, adopt, checkpoint)) as ledger:
         if verify:
             _verify(ledger, Console(stderr=True, highlight=False) if export else out)
@@ -58,6 +62,12 @@ def main(
         elif not verify:
             _show(ledger, last, out)
     return 0
+
+
+def _check_begun(where: str, checkpoint: str | None) -> None:
+    """Say so where a policy names a ledger that no question has made yet; one that was lost has left its checkpoint."""
+    if not where.startswith(URLS) and not any(map(os.path.exists, (where, checkpoint or f"{where}.checkpoint"))):
+        raise InvalidArgument(f"Nothing was asked yet: the first question makes the ledger at {where}.")
 
 
 def _opened(where: str, adopt: str | None, checkpoint: str | None) -> Ledger:

@@ -18,10 +18,11 @@ def init(
     data: Annotated[list[Path], typer.Argument(help="Files (Parquet, CSV, JSON) or folders of them: one table each.")],
     out: Annotated[Path, typer.Option(help="Where the policy is written.", dir_okay=False)] = Path("policy.toml"),
 ) -> None:
-    """Write a first policy for review, from the names and types of columns only; every guess is marked.
+    """Write a first policy for review, from the names and types of columns; every guess is marked.
 
-    The ranges and choices of columns are left for you to say, from what you know and not from the data. An existing
-    file is left as it is.
+    A CSV or JSON file has no types: they are guessed from its rows, and written down to be checked. The ranges and
+    choices of columns are left for you to say, from what you know and not from the data. An existing file is left as
+    it is.
 
     Examples:
       $ discreet init visits.parquet

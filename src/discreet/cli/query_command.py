@@ -47,7 +47,7 @@ def query(
             database.engine.progress = lambda percent: status.update(f"Answering … {percent}%")
         answer = database.sql(question, confidence=confidence, key=key, **cost)
         table = answer.with_errors(sure)
-        told = _json(answer, table, sure) if form == "json" else lines(_told(answer, database.ledger, sure))
+        told = _json(answer, table, sure) if form == "json" else lines(_told(answer, table, database.ledger, sure))
     if form == "json":
         print(told)
     elif form == "csv":
@@ -98,16 +98,24 @@ def _table(answer: Answer, table: Any) -> Table:
     return shown
 
 
-def _told(answer: Answer, ledger: Ledger, confidence: float) -> dict[str, str]:
+def _told(answer: Answer, table: Any, ledger: Ledger, confidence: float) -> dict[str, str]:
     """What the answer cost, what remains of the ledger now, and how to find the answer again."""
     told = {
         "cost": f"{answer.cost}, for {protected(ledger.protects)}",
         "remains": f"{ledger.remaining or 'nothing'} of {ledger.limit}",
         "receipt": f"{answer.receipt}{'; answered before, at no new cost' if answer.replayed else ''}",
-        "errors": f"each ± holds the true value with {100 * confidence:.6g}% confidence",
+        **_errors(answer, table, confidence),
         **{f"note {number}": note for number, note in enumerate(answer.notes, 1)},
     }
     return told | ({"NOT PRIVATE": "made in test mode"} if answer.not_private else {})
+
+
+def _errors(answer: Answer, table: Any, confidence: float) -> dict[str, str]:
+    """What a ± says, where one is shown; that is public, like all that is shown."""
+    if not table.num_rows or not any(map(answer.question.is_noisy, answer.question.outputs)):
+        return {}
+    of = ", for what the bounds below leave in" if answer.notes else " for the true value"
+    return {"errors": f"each ± holds with {100 * confidence:.6g}% confidence{of}"}
 
 
 def _draw(answer: Answer, confidence: float, path: Path) -> None:

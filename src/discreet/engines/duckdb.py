@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.engines import words
+from discreet.engines import parquet_files, words
+from discreet.engines.arrow_tables import as_arrow, readable
 from discreet.engines.engine import Words
 from discreet.engines.spill import Spill
 from discreet.engines.text_files import Csv, JsonLines, TextSource
@@ -27,7 +28,7 @@ _TYPES = (
     ("number", ("DOUBLE", "FLOAT", "DECIMAL", "REAL")),
     ("date", ("DATE",)),
     ("timestamp", ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")),
-    ("text", ("VARCHAR", "ENUM")),
+    ("text", ("VARCHAR", "ENUM", '"NULL"')),  # a column without a single value
 )
 
 
@@ -35,7 +36,7 @@ _ODD = {
     **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "BIGINT"),
     **dict.fromkeys(("DECIMAL", "FLOAT", "REAL"), "DOUBLE"),
     **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "TIMESTAMP"),
-    "ENUM": "VARCHAR",
+    **dict.fromkeys(("ENUM", '"NULL"'), "VARCHAR"),
 }
 """Types that are read as others: what does not fit those is NULL."""
 
@@ -91,6 +92,7 @@ class DuckDB:
         self._connection = duckdb.connect(":memory:", config={"allow_unsigned_extensions": "false"})
         self.relations: dict[str, str] = {}
         self._texts: dict[str, TextSource] = {}
+        self._parquet: set[str] = set()
         paths = []
         for name, source in sources.items():
             found, path = self._source(name, source, sniffed=name in sniffed)
@@ -99,7 +101,7 @@ class DuckDB:
         for name, text in self._texts.items():
             self.relations[name] = text.relation((types or {}).get(name, {}))
         for name in sources.keys() - self._texts.keys():
-            self.relations[name] = self._plainly_typed(self.relations[name])
+            self.relations[name] = self._plainly_typed(name)
         on_disk = len(paths) == len(sources)
         self._spill = _spilling(spill) if spill is not None or on_disk else None
         self._lock_down(paths, limit)
@@ -113,46 +115,69 @@ class DuckDB:
         """How a source is written in FROM, and the files it reads."""
         if isinstance(source, str | Path):
             named = os.path.expanduser(source)
-            path = Path(named).resolve() if os.path.exists(named) else Path(os.devnull)
+            if not os.path.exists(named):
+                raise InvalidArgument(f"The source of {name} is not there: {source}. Mend its path.")
+            path = Path(named).resolve()
             inside = _ending(path)
             reader, files = FILES.get(inside), f"{path}/**/*{inside}" if path.is_dir() else str(path)
             if reader is None:
                 raise InvalidArgument(
                     f"The source of {name} is not a Parquet, CSV or JSON file, or a folder of them: {source}."
                 )
+            found = sorted(path.glob(f"**/*{inside}")) if path.is_dir() else [path]
             if reader == "read_parquet":
-                # folders such as city=Haifa are text: what one row is in must not decide the type of all
-                return f"{reader}({quoted_text(files)}, hive_types_autocast = false)", [str(path)]
+                parquet_files.check_moments(name, found)
+                self._check_alike(name, files, len(found))
+                self._parquet.add(name)
+                return parquet_files.reading(files), [str(path)]
             if sniffed:
                 return f"{reader}({quoted_text(files)}, sample_size = -1)", [str(path)]
-            found = sorted(path.glob(f"**/*{inside}")) if path.is_dir() else [path]
             self._texts[name] = JsonLines.opened(name, found) if inside in _JSON else Csv.opened(name, found)
             return "", [str(path)]
         if isinstance(source, self._duckdb.DuckDBPyRelation):
             source = source.to_arrow_table()
         try:
-            self._connection.register(f"source {name}", _as_arrow(source))
+            self._connection.register(f"source {name}", readable(as_arrow(source)))
         except Exception:
             raise InvalidArgument(
                 f"The source of {name} must be a path, an Arrow table, a DataFrame or a DuckDB relation."
             ) from None
         return quoted(f"source {name}"), []
 
-    def _plainly_typed(self, relation: str) -> str:
+    def _check_alike(self, name: str, files: str, number: int) -> None:
+        """That no file of a folder has a wider type than the first, which all are read as: a value might not fit."""
+        if number == 1:
+            return
+        with suppress(self._duckdb.Error, RuntimeError):  # said when its columns are asked for
+            first, widest = (
+                {row[0]: row[1] for row in self._described(parquet_files.reading(files, together=together))}
+                for together in (False, True)
+            )
+            if unlike := [column for column, kind in first.items() if widest.get(column, kind) != kind]:
+                raise InvalidArgument(
+                    f"The files of {name} have different types for {', '.join(unlike)}. Write them with the same."
+                )
+
+    def _plainly_typed(self, name: str) -> str:
         """A source with one type of the engine for each of ours: values that meet are then compared as they are."""
+        relation = self.relations[name]
         try:
-            described = self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+            described = self._described(relation)
         except (self._duckdb.Error, RuntimeError):
             return relation  # said when its columns are asked for
-        odd = {
-            row[0]: _ODD[row[1].upper().partition("(")[0]]
-            for row in described
-            if "[" not in row[1] and row[1].upper().partition("(")[0] in _ODD
-        }
-        if not odd:
+        read = {}
+        for column, given in ((quoted(row[0]), row[1].upper()) for row in described if "[" not in row[1]):
+            plain = given.partition("(")[0]
+            if plain in _ODD:
+                read[column] = f"TRY_CAST({column} AS {_ODD[plain]})"
+            elif plain == "VARCHAR" and name in self._parquet:
+                read[column] = parquet_files.without_statistics(column)
+        if not read:
             return relation
-        cast = ", ".join(f"TRY_CAST({quoted(name)} AS {kind}) AS {quoted(name)}" for name, kind in odd.items())
-        return f"(SELECT * REPLACE ({cast}) FROM {relation})"
+        return f"(SELECT * REPLACE ({', '.join(f'{how} AS {column}' for column, how in read.items())}) FROM {relation})"
+
+    def _described(self, relation: str) -> list[tuple[Any, ...]]:
+        return self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()  # type: ignore[no-any-return]
 
     def _lock_down(self, paths: Sequence[str], memory: int | None) -> None:
         """Nothing outside of the sources can be read from here on, and no setting be changed back."""
@@ -283,20 +308,6 @@ def has_types(source: Any) -> bool:
 def _ending(path: Path) -> str:
     """How the name of a file ends, or the names of the files in a folder."""
     return next((s for s in FILES if any(path.glob(f"**/*{s}"))), "") if path.is_dir() else path.suffix.lower()
-
-
-def _as_arrow(source: Any) -> Any:
-    import pyarrow as pa
-
-    if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
-        return source.read_all() if isinstance(source, pa.RecordBatchReader) else source
-    if isinstance(source, Mapping):
-        return pa.table(dict(source))
-    if hasattr(source, "__arrow_c_stream__"):
-        return pa.table(source)
-    if hasattr(source, "to_arrow"):
-        return source.to_arrow()
-    return pa.Table.from_pandas(source, preserve_index=False)
 
 
 def _type(name: str) -> str:

@@ -73,8 +73,6 @@ class Place:
                 raise InvalidArgument(
                     f'The source of {name} must be a table in PostgreSQL with its schema, such as "public.{name}".'
                 )
-        if self.kind == "duckdb" and isinstance(source, str | Path) and not os.path.exists(os.path.expanduser(source)):
-            raise InvalidArgument(f"The source of {name} is not there: {source}. Mend its path.")
 
     def found_from(self, folder: Path | None, source: Any) -> Any:
         """A source as a policy file in `folder` names it: paths are relative to the file."""

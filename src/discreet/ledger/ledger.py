@@ -87,7 +87,10 @@ class Ledger:
             present = book.terms(execute, name)
         if present is None:
             if limit is None:
-                raise InvalidArgument(f"{name} has no account here yet. Say what they may spend, with limit=.")
+                raise InvalidArgument(
+                    f"{name} has no account here yet. The owner of the ledger opens one: "
+                    f"ledger.for_analyst({name!r}, limit=dp.Approx(epsilon=1, delta=1e-7))."
+                )
             own = opening.checked_rule(limit, rule, self.protects).fixed()
             if type(accounts.natural(own)) is not type(accounts.natural(self.rule)):
                 raise InvalidArgument("An analyst's limit must be of the kind of the data set's: both in ε, or in ρ.")

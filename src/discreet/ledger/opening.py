@@ -58,7 +58,8 @@ def check_same(
     if limit is not None and record.written(checked_limit(limit, protects)) != record.written(present.limit):
         raise InvalidArgument(
             f"{what} has a limit of {present.limit}, not {limit}. Open it with its own limit or with none; "
-            "to change it, ledger.raise_limit(…, why=…) or ledger.renew(…, why=…)."
+            "a policy says it by epsilon and delta of [ledger]. To change it, ledger.raise_limit(…, why=…) or "
+            "ledger.renew(…, why=…)."
         )
     same = rule in (None, present.name)
     if isinstance(rule, Rule):
@@ -73,11 +74,11 @@ def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: s
         raise InvalidArgument('protects must be dp.person("column") or dp.row().')
     fresh = None if limit is None or protects is None else checked_rule(limit, rule, protects).fixed()
     if not store.exists():
+        _check_not_lost(store)
         if fresh is None or protects is None:
             raise InvalidArgument(
                 f"There is no ledger at {store.shown}. To make one: Ledger.open(…, protects=…, limit=…)."
             )
-        _check_not_lost(store)
         _make(store, protects, fresh)
     for second_look in (False, True):
         try:

@@ -56,8 +56,13 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
         notes.append(f"The answer uses at most {at_most} of one person; what lies beyond is not in the ±.")
     if any(measure.kind == "sum" for measure in plan.question.measures):
         notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
-    if plan.price.selection is not None:
-        notes.append(f"Groups with fewer than about {plan.price.selection.threshold} people are not shown.")
+    if (chosen := plan.price.selection) is not None:
+        open_keys = ", ".join(key.name for key in plan.question.keys if key.domain is None)
+        fewer = "lower groups_per_person, " if chosen.keys_per_person > 1 else ""
+        notes.append(
+            f"Groups with fewer than about {chosen.threshold:,} people are not shown. To see more, declare choices for "
+            f"{open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
+        )
     extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
     if extremes:
         notes.append("MIN and MAX are answered as the quantiles 0.001 and 0.999.")
