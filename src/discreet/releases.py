@@ -100,15 +100,20 @@ def _shown(value: Any, accuracy: Any) -> str:
         return str(value)
     match accuracy.of:
         case "rank":
-            return f"{value}, within {accuracy.amount:.0f} ranks (95%)"
+            return f"{value}, within {accuracy.amount:,.0f} ranks (95%)"
         case "score":
-            return f"{value}, within {accuracy.amount:.3g} of the best score (95%)"
+            return f"{value}, within {_size(accuracy.amount)} of the best score (95%)"
         case "every score":
-            return f"{value}, each within {accuracy.amount:.3g} of the score that has its place (95%)"
+            return f"{value}, each within {_size(accuracy.amount)} of the score that has its place (95%)"
         case "threshold":
-            return f"{value}, told apart within {accuracy.amount:.3g} of the threshold (95%)"
-    beside = "" if accuracy.ranks is None else f", within {accuracy.ranks:.0f} ranks"
+            return f"{value}, told apart within {_size(accuracy.amount)} of the threshold (95%)"
+    beside = "" if accuracy.ranks is None else f", within {accuracy.ranks:,.0f} ranks"
     if isinstance(value, float) and accuracy.amount > 0:
         digits = max(0, 1 - math.floor(math.log10(accuracy.amount)))
-        return f"{value:.{digits}f} ± {accuracy.amount:.{digits}f} (95%){beside}"
-    return f"{value} ± {accuracy.amount:.3g} (95%){beside}"
+        return f"{value:,.{digits}f} ± {accuracy.amount:,.{digits}f} (95%){beside}"
+    told = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+    return f"{told} ± {_size(accuracy.amount)} (95%){beside}"
+
+
+def _size(amount: float) -> str:
+    return f"{amount:,.0f}" if amount >= 1000 else f"{amount:.3g}"
