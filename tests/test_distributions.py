@@ -333,7 +333,14 @@ def test_an_interval_holds_the_half_step_of_its_grid():
         assert np.abs(values - 52345.67).max() <= float(answer.error(0.95))
 
 
-@pytest.mark.parametrize(("points", "epsilon", "confidence"), [(2, 1, 0.99), (10, 1, 0.99), (50, 1, 0.9)])
+@pytest.mark.parametrize(
+    ("points", "epsilon", "confidence"),
+    [
+        (10, 1, 0.99),
+        pytest.param(2, 1, 0.99, marks=pytest.mark.slow),
+        pytest.param(50, 1, 0.9, marks=pytest.mark.slow),
+    ],
+)
 def test_ranges_of_a_cdf_are_covered(points, epsilon, confidence):
     """300 releases with Laplace noise: no more miss than may, but for a chance under 1e-6."""
     values = [n % points for n in range(400)]
