@@ -303,6 +303,7 @@ def test_frames_keep_their_names() -> None:
     frame = pd.DataFrame(rows, columns=["a", "b", "c"])
     fitted = dp.learn.LogisticRegression(classes=[0, 1], steps=3, **GOAL).fit(frame, pd.Series(labels))
     assert list(fitted.feature_names_in_) == ["a", "b", "c"]
+    assert not hasattr(fitted.fit(rows, labels), "feature_names_in_")
 
 
 def test_a_quantile_is_not_pulled_by_the_clip() -> None:

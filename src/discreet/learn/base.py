@@ -145,6 +145,8 @@ def keep_columns(model: Any, features: int, names: list[str] | None) -> None:
     model.n_features_in_ = features
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
+    elif hasattr(model, "feature_names_in_"):  # of an earlier fit
+        del model.feature_names_in_
 
 
 def check_width(model: Any, table: Any) -> None:
