@@ -177,7 +177,7 @@ class DuckDB:
         return f"(SELECT * REPLACE ({', '.join(f'{how} AS {column}' for column, how in read.items())}) FROM {relation})"
 
     def _described(self, relation: str) -> list[tuple[Any, ...]]:
-        return self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()  # type: ignore[no-any-return]
+        return self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
 
     def _lock_down(self, paths: Sequence[str], memory: int | None) -> None:
         """Nothing outside of the sources can be read from here on, and no setting be changed back."""

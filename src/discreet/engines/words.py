@@ -89,7 +89,8 @@ WORDS = {
     "concat": f"left(concat({{all}}), {LONGEST})",
     "joined": f"left({{0}} || {{1}}, {LONGEST})",
     "part": "date_part('{detail}', {0})",
-    "truncate": "date_trunc('{detail}', {0})",
+    # TRY inside: else it is computed of the statistics of a file, too, and may fail at the earliest day of all
+    "truncate": "date_trunc('{detail}', TRY({0}))",
     "days_between": "date_diff('day', {0}, {1})",
     "cast": "TRY_CAST({0} AS {detail})",
 }
@@ -109,8 +110,17 @@ TYPES = {
 }
 
 
+_DAYS = {"date": "DATE '0001-01-01' AND DATE '9999-12-31'"}
+_DAYS["timestamp"] = "TIMESTAMP '0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
+"""The dates that Python has, too."""
+
+
 def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, detail: str = "") -> str:
-    """An operation on printed values. DuckDB needs no types to print it."""
+    """An operation on printed values. DuckDB needs their types for one alone: the text of a moment that has none would
+    stop it, whatever is around it.
+    """
+    if op == "cast" and kind == "text" and kinds[0] == "timestamp":
+        args = [_dated(args[0], "timestamp")]
     return WORDS[op].format(*args, all=", ".join(args), detail=detail)
 
 
@@ -262,8 +272,10 @@ def group_key(value: str, kind: str) -> str:
             return f"TRY_CAST({value} AS BIGINT)"
         case "number":
             return f"CASE WHEN isfinite(TRY_CAST({value} AS DOUBLE)) THEN TRY_CAST({value} AS DOUBLE) END"
-        case "timestamp":
-            return f"CASE WHEN isfinite(TRY_CAST({value} AS TIMESTAMP)) THEN TRY_CAST({value} AS TIMESTAMP) END"
-        case "date":
-            return f"CASE WHEN isfinite({value}) THEN {value} END"
+        case "date" | "timestamp":
+            return _dated(f"TRY_CAST({value} AS {TYPES[kind]})", kind)
     return value
+
+
+def _dated(value: str, kind: str) -> str:
+    return f"CASE WHEN {value} BETWEEN {_DAYS[kind]} THEN {value} END"

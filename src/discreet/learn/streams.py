@@ -94,11 +94,12 @@ def _is_path(value: Any) -> bool:
 
 
 def _parquet(paths: Sequence[str | Path], features: Any, target: str | None, labelled: bool) -> Batches:
+    from discreet.engines.parquet_files import TOTAL
     from discreet.engines.words import listed, quoted
 
     shown = ", ".join(map(str, paths))
     # one schema for all files, known before the charge: a cell of a later file cannot fail to fit it
-    source = f"read_parquet({listed([_pattern(path) for path in paths])}, union_by_name = true)"
+    source = f"read_parquet({listed([_pattern(path) for path in paths])}, union_by_name = true, {TOTAL})"
     database = _database()
     try:
         with _scanned(database, f"SELECT * FROM {source} LIMIT 0") as reader:
