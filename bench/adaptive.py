@@ -17,6 +17,7 @@ from report import line, machine, notes, section, table, verdict
 
 import discreet as dp
 from discreet.adaptive.planning import plan, rows_needed
+from discreet.guarantees.accuracy import at_most
 
 ROWS, QUESTIONS = (10**4, 10**5, 10**6), (10**3, 10**4, 10**5)
 SHOWN = {  # the plan's name for it, what it is, and goals for each number of rows and of questions
@@ -63,8 +64,8 @@ def widths() -> dict[str, bool]:
         """– is a half or more, which says nothing. The second number of a title is that of questions. A holdout has a
         training set as large beside it, and the tolerance at which honest guesses use up three of ten overfits. The
         goals of Gaussian noise are what Jung et al. 2020 promise with the exact curve.""",
-        """Widths are computed, not simulated: they are the same on every machine. `discreet study plan` prints them for
-        other numbers.""",
+        """Widths are computed, not simulated, and rounded up: they are the same on every machine. `discreet study plan`
+        prints them for other numbers.""",
     )
     return met
 
@@ -133,7 +134,7 @@ def power(number: int) -> str:
 
 
 def shown(width: float) -> str:
-    return "–" if width >= 0.5 else f"{width:.4f}".lstrip("0") if width < 0.1 else f"{width:.3f}".lstrip("0")
+    return "–" if width >= 0.5 else at_most(width).lstrip("0")
 
 
 def main() -> None:

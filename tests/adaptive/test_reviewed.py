@@ -17,7 +17,8 @@ import discreet as dp
 from discreet import testing
 from discreet.adaptive.guarded import GuardedRows
 from discreet.adaptive.holdouts import GuessAndCheck
-from discreet.adaptive.sample import Sample, columns_of
+from discreet.adaptive.reading import columns_of
+from discreet.adaptive.sample import Sample
 from discreet.mechanisms.adaptive_means import QUANTUM, AdaptiveMeans
 
 RNG = np.random.default_rng(99)

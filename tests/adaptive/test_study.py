@@ -413,3 +413,19 @@ def test_bad_questions() -> None:
     with pytest.raises(dp.InvalidArgument):
         answer.error(0.95, of="nowhere")
     assert study.remaining == 2
+
+
+def test_what_is_printed_is_promised() -> None:
+    """A width is rounded up, and an interval outward, wherever it is printed."""
+    for queries in (5, 20, 100):
+        study = dp.adaptive.study(SAMPLE, queries=queries)
+        shown = str(study).split("± ")[1].split(",")[0]
+        assert study.width <= float(shown) < study.width * 1.01
+        planned = str(dp.adaptive.plan(ROWS, queries, methods=["gaussian"]))
+        assert f" {shown}" in planned
+        answer = study.mean(lambda rows: rows["smokes"])
+        low, high = (float(end) for end in str(answer).split("[")[1].split("]")[0].split(", "))
+        assert low <= answer.interval[0]
+        assert answer.interval[1] <= high < answer.interval[1] + 1e-3
+        with pytest.raises(dp.InvalidArgument, match=f"within {shown} of"):
+            dp.adaptive.study(SAMPLE, queries=queries, accuracy=0.001)

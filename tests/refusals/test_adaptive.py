@@ -59,7 +59,7 @@ def test_a_table_under_a_ledger_is_protected() -> None:
 
 
 def test_a_study_of_fewer_rows_than_noise_hides() -> None:
-    refused(lambda: dp.adaptive.study({"age": [1.0, 2.0]}, queries=2, ledger=ledger()), "give size=")
+    refused(lambda: dp.adaptive.study({"age": np.ones(2)}, queries=2, ledger=ledger()), "give size=")
 
 
 def test_a_column_of_something_else() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.errors import InvalidArgument
-from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.accuracy import Accuracy, at_most, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 
 Interval = tuple[float, float]
@@ -59,7 +59,8 @@ class Answer:
 
     def __str__(self) -> str:
         (low, high), left = self.interval, f"{self.remaining} question{'' if self.remaining == 1 else 's'} left"
-        shown = [f"{self.value:.4g}, in [{low:.4g}, {high:.4g}] on the population ({100 * self.confidence:.6g}%)", left]
+        within = f"[{-float(at_most(-low, 4)):.4g}, {float(at_most(high, 4)):.4g}]"  # never narrower than it is
+        shown = [f"{self.value:.4g}, in {within} on the population ({100 * self.confidence:.6g}%)", left]
         if self.note:
             shown.append(self.note)
         if self.guarantee is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -14,8 +15,16 @@ from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sealed import Sealed
 
 _SAME = (np.equal, np.not_equal)
+_SPECIAL = frozenset(
+    one for one in vars(special).values() if isinstance(one, np.ufunc) and (one.nin == 1 or one is special.xlogy)
+)
+"""Those of more numbers can run for hours, or crash, on a cell: such as polynomials of a degree, or hyp2f1."""
 _UNKNOWN = object()
 _LARGEST = 2.0**62
+_TYPES = (
+    "This cannot be computed of columns with these types and shapes. Cast them, or take one place of each row, "
+    "rows['X'][:, j]."
+)
 _REDUCED: dict[str, Any] = {"sum": np.sum, "mean": np.mean, "min": np.min, "max": np.max, "any": np.any, "all": np.all}
 ROW_BY_ROW = (
     "Under a ledger a question concerns each row alone: use operators, numpy's elementwise functions, np.where, "
@@ -46,21 +55,22 @@ class Column(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         if ufunc is np.matmul and method == "__call__" and not options:
             return _product(*inputs)
-        ours = getattr(np, ufunc.__name__, None) is ufunc or getattr(special, ufunc.__name__, None) is ufunc
+        ours = getattr(np, ufunc.__name__, None) is ufunc or ufunc in _SPECIAL
         if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or options or not ours:
             raise NotAllowed(ROW_BY_ROW)
         if ufunc is np.power:
             ufunc = np.float_power  # whole numbers refuse negative powers, which would tell of a cell
-        texts = [one for one in inputs if isinstance(one, Column) and one.kind not in "biuf"]
-        if texts and ufunc not in _SAME:
-            raise InvalidArgument("Text can be compared by == and != or with column.isin([…]), and nothing else.")
+        if ufunc not in _SAME:
+            _refuse_text(*inputs)
+            if any(one is None for one in inputs):
+                raise InvalidArgument(_TYPES)
         return _row_by_row(ufunc, *inputs)
 
     def __array_function__(self, function: Any, types: Any, given: Any, options: Any) -> Any:
         if function is np.where and len(given) == 3 and not options:
             return _row_by_row(np.where, *given)
         if function is np.clip and len(given) == 3 and not options:
-            return _row_by_row(np.clip, *given)
+            return _clipped(*given)
         if function is np.isin and len(given) == 2 and not options and isinstance(given[0], Column):
             return given[0].isin(given[1])
         for name, reduced in _REDUCED.items():
@@ -92,7 +102,7 @@ class Column(NDArrayOperatorsMixin):
 
     def clip(self, low: Any, high: Any) -> Column:
         """Within two public ends."""
-        return _row_by_row(np.clip, self, low, high)
+        return _clipped(self, low, high)
 
     def _reduced(self, name: str, axis: Any = None) -> Column:
         if self.ndim != 2 or axis not in (1, -1) or self.kind not in "biuf":
@@ -145,19 +155,18 @@ def _computed(make: Callable[..., Any], *given: Any) -> Column:
 
     Its error, if it has one, is a matter of types and shapes, and is said without a cell.
     """
+    if any(np.asarray(one).dtype.kind not in "biufU" for one in given if not isinstance(one, Column | None)):
+        raise InvalidArgument(_TYPES)  # such as a Fraction, by which Python divides, and where a cell is 0 cannot
     opened = [_opened(one) for one in given]
     rows = {len(values) for values, one in zip(opened, given, strict=True) if isinstance(one, Column)}
     made = None
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             made = np.asarray(make(*opened))
     except Exception:  # not said from here: it would stay in the chain of exceptions
         made = None
     if made is None:
-        raise InvalidArgument(
-            "This cannot be computed of columns with these types and shapes. Cast them, or take one place of each "
-            "row, rows['X'][:, j]."
-        )
+        raise InvalidArgument(_TYPES)
     if made.ndim < 1 or {len(made)} != rows:
         raise NotAllowed(ROW_BY_ROW)
     return Column(made)
@@ -174,11 +183,23 @@ def _row_by_row(function: Callable[..., Any], *given: Any) -> Column:
     return _computed(function, *given)
 
 
+def _clipped(*given: Any) -> Column:
+    _refuse_text(*given)
+    return _row_by_row(np.clip, *given)
+
+
+def _refuse_text(*given: Any) -> None:
+    if any(isinstance(one, Column) and one.kind not in "biuf" for one in given):
+        raise InvalidArgument("Text can be compared by == and != or with column.isin([…]), and nothing else.")
+
+
 def _product(left: Any, right: Any) -> Column:
     """Rows times public weights; each row's sum in its own order, the same wherever the row stands."""
     weights = None if isinstance(right, Column) else np.asarray(right)
     if not isinstance(left, Column) or left.ndim != 2 or weights is None or weights.ndim not in (1, 2):
         raise NotAllowed(ROW_BY_ROW)
+    if weights.dtype.kind not in "biuf":
+        raise InvalidArgument(_TYPES)
     if weights.ndim == 1:
         return _computed(lambda rows: (rows * weights).sum(axis=1), left)
     return _computed(lambda rows: np.stack([(rows * w).sum(axis=1) for w in weights.T], axis=1), left)
@@ -201,38 +222,63 @@ class GuardedRows(Mapping[str, Column]):
     def __len__(self) -> int:
         return len(self._columns)
 
-    def apply(self, function: Callable[..., Any], *names: str) -> Column:
-        """What a function says of these columns, one number or text for each row: `rows.apply(model.predict, "X")`.
+    def apply(self, function: Callable[..., Any], *names: str, text: bool = False) -> Column:
+        """What a function says of these columns, one number for each row: `rows.apply(model.predict, "X")`.
 
-        Promise: the caller's, that row i of the result depends on row i of the columns alone. No row can stop it: where
-        the function has nothing to say, or fails, the row's value is missing.
+        With `text`, it may be text, too. Promise: the caller's, that row i of the result depends on row i of the
+        columns alone. No row can stop it, or change what kind of column it is: where the function says anything else,
+        or fails, the row's value is missing.
         """
         if not names:
             raise InvalidArgument("Name the columns that the function is asked of.")
-        return _computed(lambda *given: each_row(function, *given), *(self[name] for name in names))
+        if not isinstance(text, bool):
+            raise InvalidArgument("text must be True or False.")
+        return _computed(lambda *given: each_row(function, *given, text=text), *(self[name] for name in names))
 
 
-def each_row(function: Callable[..., Any], *columns: NDArray[Any]) -> NDArray[Any]:
-    """A function of all rows at once, or, where it fails, of one row after another; missing where that fails too."""
+def each_row(function: Callable[..., Any], *columns: NDArray[Any], text: bool = False) -> NDArray[Any]:
+    """What a function says of each row: numbers, NaN where it says none, or with `text` cells, None where it says none.
+
+    It is asked of all rows at once, or of one after another where that fails, or where numpy made text of numbers that
+    stand beside text.
+    """
     rows = len(columns[0])
-    said = _tried(function, *columns)
-    if said is None or said.shape != (rows,):
-        one_by_one = [_tried(function, *(column[i : i + 1] for column in columns)) for i in range(rows)]
-        said = np.array([np.nan if one is None or one.shape != (1,) else one[0] for one in one_by_one], dtype=object)
-        if not any(isinstance(cell, str) for cell in said):
-            return said.astype(np.float64)
-    return said.astype(np.float64) if said.dtype.kind in "biuf" else plain_cells(said)
+    said = tried(function, *columns)
+    if said is None or said.shape != (rows,) or said.dtype.kind not in ("biufUO" if text else "biufO"):
+        said = np.full(rows, None, dtype=object)
+        for i in range(rows):
+            one = tried(function, *(column[i : i + 1] for column in columns))
+            if one is not None and one.shape == (1,):
+                said[i] = one.tolist()[0]
+    if text:
+        return plain_cells(said)
+    numbers = said if said.dtype.kind in "biuf" else np.array([_number(cell) for cell in plain_cells(said)])
+    return numbers.astype(np.float64)
 
 
-def _tried(function: Callable[..., Any], *columns: NDArray[Any]) -> NDArray[Any] | None:
+def tried(function: Callable[..., Any], *columns: NDArray[Any]) -> NDArray[Any] | None:
+    """What a function says; None where it fails, and nothing of how."""
     try:
         return np.asarray(function(*columns))
     except Exception:
         return None
 
 
+def _number(cell: Any) -> float:
+    try:
+        return np.nan if cell is None or isinstance(cell, str) else float(cell)
+    except OverflowError:
+        return np.nan
+
+
 def plain_cells(cells: NDArray[Any]) -> NDArray[Any]:
     """Cells that can be compared: text, numbers, true and false; None for anything else."""
     kept = np.empty(len(cells), dtype=object)
-    kept[:] = [cell if isinstance(cell, str | int | float | bool) else None for cell in cells.tolist()]
+    kept[:] = [_plain(cell) for cell in cells.tolist()]
     return kept
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, np.integer | np.floating | np.bool_):
+        cell = cell.item()
+    return cell if isinstance(cell, str | int | float | bool) else None

@@ -12,10 +12,11 @@ from discreet import samplers
 from discreet.adaptive.answers import Answer, Interval
 from discreet.adaptive.methods import FewTold, nearest_cell
 from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
-from discreet.adaptive.sample import Question, Sample, checked_range, columns_of
+from discreet.adaptive.reading import columns_of
+from discreet.adaptive.sample import Question, Sample, checked_range
 from discreet.door import Session
 from discreet.errors import BudgetExhausted, InvalidArgument
-from discreet.guarantees.accuracy import check_confidence
+from discreet.guarantees.accuracy import at_most, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.adaptive_means import QUANTUM, AdaptiveMeans, Kind
 from discreet.mechanisms.thresholdout import Thresholdout
@@ -81,12 +82,12 @@ class Holdout:
         self.overfits, self.asked, self.corrected, self._lost = overfits, 0, 0, lost
         self._train, self._session, self._ended = train, None, False
         if not isinstance(mechanism, GuessAndCheck):
-            asked = f"a holdout for {mechanism.queries} questions, each within {self.width:.3g}"
+            asked = f"a holdout for {mechanism.queries} questions, each within {at_most(self.width)}"
             self._session = source.session(mechanism, asked)
         self._test = source.opened(mechanism.size)
 
     def __repr__(self) -> str:
-        left = f"{self.remaining} questions and {self.overfits - self.corrected} overfits left, ± {self.width:.3g}"
+        left = f"{self.remaining} questions and {self.overfits - self.corrected} overfits left, ± {at_most(self.width)}"
         private = "NOT PRIVATE" if self._session is None else "private"
         return f"<Holdout of {self.mechanism.size} rows: {left}, {self.method}, {private}>"
 
@@ -191,7 +192,7 @@ def holdout(
     protected, and answered with noise, unless `unprotected=True` says that its rows belong to nobody: then guess and
     check, which is not private, is used. `ledger`, `size`, `accuracy` and `confidence` are as in `dp.adaptive.study`.
     """
-    source = source_of(test, ledger, unprotected)
+    source = source_of(test, ledger, unprotected, size)
     if hasattr(train, "_ledger_of_study"):
         raise InvalidArgument("The training set is shown to the analyst: it cannot be a table under a ledger.")
     known = Sample(columns_of(train))
@@ -200,7 +201,7 @@ def holdout(
     kind: Kind = "laplace" if source.pure() else "gaussian"
     wished = None if accuracy is None else check_positive(accuracy, "accuracy")
     given_tolerance = None if tolerance is None else float(check_positive(tolerance, "tolerance"))
-    rows, lost = source.size(size, (1 - sure) / 100)
+    rows, lost = source.size((1 - sure) / 100)
     within = honest_tolerance(known.size, rows, k, 0.3 * f) if given_tolerance is None else given_tolerance
     given: dict[str, Any] = {"size": rows, "queries": k, "confidence": sure + lost}
     makers: dict[str, Any] = {

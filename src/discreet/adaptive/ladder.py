@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.adaptive.answers import Answer, Interval
+from discreet.adaptive.guarded import each_row, tried
 from discreet.adaptive.methods import FewTold, nearest_cell
+from discreet.adaptive.reading import check_typed
 from discreet.adaptive.sample import exact_total
 from discreet.adaptive.studies import Study, study
 from discreet.errors import BudgetExhausted, InvalidArgument
@@ -129,6 +132,8 @@ def leaderboard(
     measured = LOSSES.get(loss) if isinstance(loss, str) else loss
     if not callable(measured):
         raise InvalidArgument(f"loss must be {', '.join(LOSSES)}, or a function of labels and predictions.")
+    if ledger is not None:
+        check_typed(labels)
     held = np.asarray(labels)
     if held.ndim != 1 or len(held) < 1:
         raise InvalidArgument("labels must have one dimension, with at least one label.")
@@ -140,7 +145,6 @@ def leaderboard(
         {"place": np.arange(len(held))},
         queries=count,
         confidence=sure,
-        size=len(held),
         ledger=ledger,
         unprotected=unprotected,
     )
@@ -152,15 +156,16 @@ def _losses(labels: NDArray[Any], predictions: Any, loss: Loss) -> NDArray[np.fl
     given = np.asarray(predictions)
     if given.shape[:1] != labels.shape:
         raise InvalidArgument(f"A submission has one prediction for each label: {len(labels)} of them.")
-    said = None
-    try:
-        said = np.asarray(loss(labels, given))
-    except Exception:  # not said from here: its words, in the chain of exceptions, could hold a label
-        said = None
-    if said is None:
-        raise InvalidArgument(
-            "The loss cannot be computed of labels and predictions with these types. Predict in the type of the labels."
-        )
-    if said.shape != labels.shape or said.dtype.kind not in "biuf":
-        raise InvalidArgument("loss must say one number for each row.")
-    return np.clip(np.nan_to_num(said.astype(np.float64), nan=1.0), 0.0, 1.0)
+    # what is refused depends on types, and not on a label: in place of those stand others
+    placed = given.astype(object) if labels.dtype.kind == "O" else np.zeros(len(labels), labels.dtype)
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        said = tried(loss, placed, given)
+        if said is None:
+            raise InvalidArgument(
+                "The loss cannot be computed of labels and predictions with these types. Predict in the type of the "
+                "labels."
+            )
+        if said.shape != labels.shape or said.dtype.kind not in "biuf":
+            raise InvalidArgument("loss must say one number for each row.")
+        losses = np.nan_to_num(each_row(loss, labels, given), nan=1.0)
+        return np.asarray(np.clip(losses, 0.0, 1.0), dtype=np.float64)

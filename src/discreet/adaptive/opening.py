@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from discreet import samplers
-from discreet.adaptive.sample import Sample, columns_of
+from discreet.adaptive.reading import columns_of, people_of
+from discreet.adaptive.sample import Sample
 from discreet.door import Session, stream, through
 from discreet.errors import InvalidArgument, NotAllowed
+from discreet.guarantees.accuracy import at_most
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import LossDistribution
+from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Ledger
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.mechanism import stated_at
@@ -31,23 +34,34 @@ DELTA = Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class Source:
-    """Rows to be asked of; `protected` unless the caller says that they belong to nobody."""
+    """Rows to be asked of; `protected` unless the caller says that they belong to nobody.
+
+    `declared` is the public number of rows, where the caller says one.
+    """
 
     read: Callable[[], dict[str, Any]]
     count: Callable[[], int]
     counted: Callable[[], Release]
     ledger: Ledger | None
     protected: bool
+    declared: int | None
 
-    def size(self, declared: Any, miss: float) -> tuple[int, float]:
-        """The public number of rows: as declared, or theirs where it is public, or counted with noise, from below.
+    @property
+    def unit(self) -> Unit:
+        """What is protected: without a ledger a row, which is replaced where the exact number of rows is used."""
+        if self.ledger is not None:
+            return self.ledger.protects
+        return row(neighbors="replace" if self.declared is None else "add_or_remove")
+
+    def size(self, miss: float) -> tuple[int, float]:
+        """The public number of rows: as declared, or theirs where rows are replaced, or counted with noise, from below.
 
         Promise: Laplace noise of scale `COUNTED` on one count, charged. Beside it the probability that there are fewer
         rows: at most `miss`, and 0 where nothing is counted.
         """
-        if declared is not None:
-            return check_count(declared, "size"), 0.0
-        if self.ledger is None or self.ledger.protects.neighbors == "replace":
+        if self.declared is not None:
+            return self.declared, 0.0
+        if self.unit.neighbors == "replace":
             return self.count(), 0.0
         counted = self.counted()
         rows = int(counted.value) - math.ceil(float(counted.error(1 - 2 * miss)))
@@ -66,8 +80,7 @@ class Source:
 
     def session(self, mechanism: Any, asked: str) -> Session:
         """Begin, once all that will be said is charged."""
-        unit = None if self.ledger is None else self.ledger.protects
-        bound = None if unit is None else mechanism.sensitivity(unit)
+        bound = mechanism.sensitivity(self.unit)
         stated = None if self.ledger is None else self._stated(mechanism.guarantee(bound))
         return stream(mechanism, sensitivity=bound, ledger=self.ledger, stated=stated, asked=asked)
 
@@ -80,8 +93,9 @@ class Source:
         return stated_at(replace(guarantee, protects=None), delta)
 
 
-def source_of(sample: Any, ledger: Any, unprotected: Any) -> Source:
-    """The rows of a table under a ledger, or of arrays, with a ledger or without."""
+def source_of(sample: Any, ledger: Any, unprotected: Any, size: Any = None) -> Source:
+    """The rows of a table under a ledger, or of arrays, with a ledger or without; `size` is their public number."""
+    declared = None if size is None else check_count(size, "size")
     if not isinstance(unprotected, bool):
         raise InvalidArgument("unprotected must be True or False.")
     if hasattr(sample, "_ledger_of_study"):
@@ -91,14 +105,14 @@ def source_of(sample: Any, ledger: Any, unprotected: Any) -> Source:
         if unprotected:
             raise NotAllowed("Rows under a ledger are protected: leave unprotected= out.")
         counted = lambda: sample._counted_for_study(Fraction(1, COUNTED))  # noqa: E731
-        return Source(sample._columns_of_study, sample._rows_of_study, counted, own, True)
+        return Source(sample._columns_of_study, sample._rows_of_study, counted, own, True, declared)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
     if ledger is not None and unprotected:
         raise NotAllowed("Rows under a ledger are protected: leave unprotected= out.")
-    columns = columns_of(sample)
+    columns = columns_of(sample, protects=None if ledger is None else ledger.protects)
     if ledger is not None and ledger.protects.column is not None:
-        columns = _one_of_each(columns, ledger.protects.column)
+        columns = _one_of_each(sample, columns, ledger.protects.column)
 
     def count() -> int:
         return len(next(iter(columns.values())))
@@ -117,20 +131,22 @@ def source_of(sample: Any, ledger: Any, unprotected: Any) -> Source:
         ),
         ledger,
         not unprotected,
+        declared,
     )
 
 
-def _one_of_each(columns: dict[str, Any], person: str) -> dict[str, Any]:
-    """One row of each person, chosen at random: rows of one person are not independent."""
+def _one_of_each(sample: Any, columns: dict[str, Any], person: str) -> dict[str, Any]:
+    """One row of each person, chosen at random: rows of one person are not independent. Nobody's rows are left out."""
     if person not in columns:
         raise InvalidArgument(
             f"The ledger protects people: the sample needs the column {person}, of whom one row each is used. "
             "Or give a table, dp.table(…), that knows it."
         )
-    order = samplers.permutation(len(columns[person]))
+    people = people_of(sample, person)
     seen: dict[Any, int] = {}
-    for place, who in zip(order.tolist(), columns[person][order].tolist(), strict=True):
-        seen.setdefault(who, place)
+    for place in samplers.permutation(len(people)).tolist():
+        if people[place] is not None:
+            seen.setdefault(people[place], place)
     kept = np.sort(np.array(list(seen.values()), dtype=np.int64))
     return {name: column[kept] for name, column in columns.items()}
 
@@ -153,6 +169,6 @@ def check_accuracy(accuracy: Any, width: float, size: int, queries: int) -> None
     """A clear refusal when what is wished for cannot be kept."""
     if accuracy is not None and width > float(check_positive(accuracy, "accuracy")):
         raise InvalidArgument(
-            f"{size} rows answer {queries} questions within {width:.3g} of the population at best, not within "
+            f"{size} rows answer {queries} questions within {at_most(width)} of the population at best, not within "
             f"{float(exactly(accuracy)):.3g}. Ask fewer questions, or of more rows: see dp.adaptive.plan."
         )

@@ -13,7 +13,7 @@ from discreet.adaptive.holdouts import GuessAndCheck, honest_tolerance
 from discreet.adaptive.published import bassily, jung_as_coded, jung_exact
 from discreet.adaptive.studies import method_for
 from discreet.errors import InvalidArgument
-from discreet.guarantees.accuracy import check_confidence
+from discreet.guarantees.accuracy import at_most, check_confidence
 from discreet.mechanisms.thresholdout import Thresholdout
 from discreet.rational import check_count, check_positive, exactly
 
@@ -215,8 +215,7 @@ def _cell(row: dict[str, Any]) -> tuple[str, str]:
     """A width, rounded up, and its marks."""
     if not row["useful"]:
         return "–", ""
-    unit = 10.0 ** (math.floor(math.log10(row["width"])) - 2)
-    return f"{math.ceil(row['width'] / unit) * unit:#.3g}", "*" * row["narrowest"] + "†" * row["narrowest_private"]
+    return at_most(row["width"]), "*" * row["narrowest"] + "†" * row["narrowest_private"]
 
 
 def _counts(given: Any, name: str) -> tuple[int, ...]:

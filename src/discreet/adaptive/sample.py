@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
-from discreet.adaptive.guarded import Column, GuardedRows, plain_cells
+from discreet.adaptive.guarded import Column, GuardedRows
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.adaptive_means import QUANTUM
 from discreet.rational import exactly
@@ -45,64 +45,6 @@ def known(columns: Mapping[str, Any], name: Any) -> Any:
     return columns[name]
 
 
-def columns_of(source: Any) -> dict[str, NDArray[Any]]:
-    """The columns of a dict of arrays, a data frame, or an Arrow table; what is refused is a matter of shape and type.
-
-    What a column is depends on its declared type: a missing cell is NaN in numbers, False in true-or-false, and None
-    in text, and changes nothing about the others.
-    """
-    names = getattr(source, "column_names", None)
-    names = getattr(source, "columns", None) if names is None else names
-    if isinstance(source, Mapping):
-        names = list(source)
-    if names is None or not len(names):
-        raise InvalidArgument("A sample is a table, a data frame, or a dict of arrays whose first axis are rows.")
-    columns = {str(name): _array(source[name]) for name in names}
-    lengths = {len(column) if column.ndim else -1 for column in columns.values()}
-    if len(lengths) != 1 or min(lengths) < 1:
-        raise InvalidArgument("All columns of a sample must have the same number of rows, at least one.")
-    return columns
-
-
-def _array(column: Any) -> NDArray[Any]:
-    if hasattr(column, "to_arrow"):  # polars
-        column = column.to_arrow()
-    if hasattr(column, "chunks") or type(column).__module__.startswith("pyarrow"):
-        array = _from_arrow(column)
-    elif hasattr(column, "dtype") and hasattr(column.dtype, "na_value") and hasattr(column, "to_numpy"):  # pandas
-        kind = column.dtype.kind
-        missing: Any = {"b": False, "O": None}.get(kind, np.nan)
-        array = column.to_numpy(dtype={"b": bool, "O": object}.get(kind, np.float64), na_value=missing)
-    else:
-        array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
-    if array.dtype.kind == "M":
-        array = (array - np.datetime64(0, "D")) / np.timedelta64(1, "D")
-    if array.dtype.kind in "US":
-        array = array.astype(object)
-    if array.dtype.kind == "O" and array.ndim == 1:
-        array = plain_cells(array)
-    if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and array.ndim != 1):
-        raise InvalidArgument("A column must be numbers, true and false, dates, or text.")
-    array = (np.ascontiguousarray(array) if array.ndim else array).view()
-    array.flags.writeable = False
-    return array
-
-
-def _from_arrow(column: Any) -> NDArray[Any]:
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_boolean(kind):
-        return np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return np.asarray(column.cast("float64").to_numpy(zero_copy_only=False), dtype=np.float64)
-    if pa.types.is_temporal(kind):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    cells = np.empty(len(column), dtype=object)
-    cells[:] = column.to_pylist()
-    return cells
-
-
 class Sample:
     """So many rows to be asked of; under a ledger, only functions of single rows can be asked.
 
@@ -123,7 +65,7 @@ class Sample:
         if rows > self.size or mixed:
             kept = samplers.permutation(rows)[: self.size]
             columns = {name: column[kept] for name, column in columns.items()}
-        self._columns, self._rows = dict(columns), min(rows, self.size)
+        self._columns, self._rows = {name: _fixed(column) for name, column in columns.items()}, min(rows, self.size)
 
     def __repr__(self) -> str:
         return f"<Sample of {self.size} rows: {', '.join(self._columns)}>"
@@ -150,6 +92,13 @@ class Sample:
         if not isinstance(said, Column):
             raise InvalidArgument('Under a ledger a question is made of columns: lambda rows: rows["age"] > 40.')
         return said._opened()
+
+
+def _fixed(column: NDArray[Any]) -> NDArray[Any]:
+    """A column that no question can write to: whether one can must not tell whether rows were left out."""
+    fixed = column.view()
+    fixed.flags.writeable = False
+    return fixed
 
 
 def checked_range(between: Any) -> tuple[float, float]:

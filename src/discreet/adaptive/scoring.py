@@ -33,9 +33,10 @@ class StudyScorer:
         worst = False if self._loss is None else float(self._between[1])
 
         def said(rows: Any) -> Any:
-            predicted = _asked(lambda table: _predicted(estimator, table), rows, self._features)
-            known = _asked(_complete, rows, self._features) > 0
             right = rows[self._target]
+            text = getattr(right, "kind", "") == "O"
+            predicted = _asked(lambda table: _predicted(estimator, table), rows, self._features, text=text)
+            known = _asked(_complete, rows, self._features) > 0
             return np.where(known, predicted == right if self._loss is None else self._loss(right, predicted), worst)
 
         ask = self._study.check if isinstance(self._study, Holdout) else self._study.mean
@@ -43,11 +44,11 @@ class StudyScorer:
         return self.answers[-1].value if self._loss is None else -self.answers[-1].value
 
 
-def _asked(function: Callable[[Any], Any], rows: Any, features: Any) -> Any:
+def _asked(function: Callable[[Any], Any], rows: Any, features: Any, *, text: bool = False) -> Any:
     """A function of the features, row by row: of one column with many numbers in a row, or of many columns."""
     names = [features] if isinstance(features, str) else list(features)
     if hasattr(rows, "apply"):  # rows under a ledger: the model sees them, and nobody else does
-        return rows.apply(lambda *columns: function(_table(columns)), *names)
+        return rows.apply(lambda *columns: function(_table(columns)), *names, text=text)
     return function(_table([rows[name] for name in names]))
 
 

@@ -16,7 +16,7 @@ from discreet.adaptive.opening import Source, check_accuracy, chosen_method, sou
 from discreet.adaptive.sample import Question, checked_range, exact_total
 from discreet.door import Session
 from discreet.errors import BudgetExhausted, InvalidArgument
-from discreet.guarantees.accuracy import check_confidence
+from discreet.guarantees.accuracy import at_most, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.adaptive_means import QUANTUM, AdaptiveMeans
 from discreet.rational import check_count, check_positive
@@ -56,13 +56,13 @@ class Study:
         self.method, self.mechanism, self.confidence, self.asked = method, mechanism, confidence, 0
         self._lost, self._session = lost, None
         if isinstance(mechanism, AdaptiveMeans):
-            asked = f"a study of {mechanism.queries} questions, each within {self.width:.3g}"
+            asked = f"a study of {mechanism.queries} questions, each within {at_most(self.width)}"
             self._session = source.session(mechanism, asked)
         self._sample = source.opened(mechanism.size, mixed=isinstance(mechanism, Splitting))
 
     def __repr__(self) -> str:
         private = "private" if self._session is not None else "NOT PRIVATE"
-        left = f"{self.remaining} questions left, ± {self.width:.3g}"
+        left = f"{self.remaining} questions left, ± {at_most(self.width)}"
         return f"<Study of {self.size} rows: {left}, {self.method}, {private}>"
 
     @property
@@ -241,14 +241,15 @@ def study(
     A table under a ledger, or arrays with `ledger=`, get private methods only, and the whole study is charged once,
     before the first row is read. Widths hold for rows of which nothing else was learned: ask all questions in one
     study, and begin the next on new rows. `size` is the public number of rows; without it, where rows may be added or
-    removed, they are counted with noise (ε = 0.05). `unprotected=True` says that the rows belong to nobody: methods
-    that publish functions of the sample are then considered too, and their answers say `not_private`.
+    removed, they are counted with noise (ε = 0.05); without a ledger the guarantee is then for a replaced row.
+    `unprotected=True` says that the rows belong to nobody: methods that publish functions of the sample are then
+    considered too, and their answers say `not_private`.
     """
-    source = source_of(sample, ledger, unprotected)
+    source = source_of(sample, ledger, unprotected, size)
     check_count(queries, "queries")
     sure, wished = check_confidence(confidence), None if accuracy is None else check_positive(accuracy, "accuracy")
     names = _considered(source, method)
-    rows, lost = source.size(size, (1 - sure) / 100)
+    rows, lost = source.size((1 - sure) / 100)
     cheap = float(wished) if wished is not None and source.protected else None
     if queries > rows and "splitting" in names:
         names = [name for name in names if name != "splitting"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from discreet.errors import InvalidArgument
@@ -69,6 +70,16 @@ def check_confidence(confidence: Any) -> float:
     if not 0 < exact < 1:
         raise InvalidArgument("confidence must be strictly between 0 and 1, such as 0.95.")
     return float(exact)
+
+
+def at_most(amount: float, digits: int = 3) -> str:
+    """An error bound as text, rounded up: what is printed is promised, too.
+
+    >>> at_most(0.10229), at_most(0.0294)
+    ('0.103', '0.0294')
+    """
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(amount)))
+    return f"{float(rounded):#.{digits}g}"
 
 
 def bernstein(variance: float, largest: float, log: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from discreet import samplers
 from discreet.errors import BudgetExhausted, InvalidArgument
-from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.accuracy import Accuracy, at_most, check_confidence
 from discreet.guarantees.generalization import (
     gaussian_tail,
     laplace_tail,
@@ -113,7 +113,7 @@ class AdaptiveMeans:
         best = cls.narrowest(size=size, queries=queries, confidence=confidence, noise=noise)
         if best.width(confidence) > most:
             raise InvalidArgument(
-                f"{size} rows answer {queries} questions within {best.width(confidence):.3g} of the population at "
+                f"{size} rows answer {queries} questions within {at_most(best.width(confidence))} of the population at "
                 f"best, not within {most:.3g}. Ask fewer questions, or of more rows."
             )
         low, high = best, cls.of_noise(2 * most, size=size, queries=queries, noise=noise)
