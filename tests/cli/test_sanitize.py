@@ -334,7 +334,7 @@ def test_the_charge_comes_before_the_reading(people: Path, run, monkeypatch: pyt
 
     def watched(engine: DuckDB, statement: str) -> Any:
         charged.append(len(ledger(people).entries()))
-        assert "person_id" not in statement
+        assert "person_id" not in statement.partition(" FROM ")[0]
         return table(engine, statement)
 
     monkeypatch.setattr(DuckDB, "table", watched)

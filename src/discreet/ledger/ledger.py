@@ -30,7 +30,8 @@ class Ledger:
     Promise: however the questions are chosen, by however many processes, everything charged here together keeps `limit`
     for one unit of `protects`.
 
-    >>> ledger = Ledger.open(":memory:", protects=Unit("patient_id"), limit=Pure(epsilon=1))
+    >>> from discreet import Pure, person
+    >>> ledger = Ledger.open(":memory:", protects=person("patient_id"), limit=Pure(epsilon=1))
     >>> ledger.remaining
     Pure(epsilon=1.0)
     """

@@ -239,6 +239,7 @@ def best_quantiles(
 
     `rows` is a public guess of how many there are, from which counts choose their bins; a wrong one costs accuracy.
 
+    >>> from discreet import Approx
     >>> few = best_quantiles(Approx(epsilon=1, delta=1e-6), space=Integers(0, 1000), quantiles=[0.25, 0.5, 0.75])
     >>> type(few).__name__
     'Quantiles'
