@@ -199,7 +199,7 @@ class Chart:
 
 CHARTS = (
     Chart("sql", sql, "Private SQL beside its peers", "sql"),
-    Chart("engines", engines, "One question on every engine, beside Tumult Analytics", "engines"),
+    Chart("engines", engines, "One question on every engine, beside the peers", "engines"),
     Chart("samplers", samplers, "Exact noise: draws a second on one core", "samplers"),
     Chart("accounting", accounting, "Composition: how much longer the other accountants take", "accounting"),
     Chart("learning", learning, "Logistic regression on Adult", "learning"),
