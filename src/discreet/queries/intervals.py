@@ -73,9 +73,7 @@ class _Numbers:
         return self.ends[0] <= exact <= self.ends[1]
 
     def clamp(self, value: Any) -> Any:
-        """One number, a column of them, or every number of a typed array of any shape."""
-        if isinstance(value, np.ndarray) and value.ndim > 1:
-            return self._clamp(value.reshape(-1)).reshape(value.shape)
+        """One number, or a column of them."""
         if isinstance(value, list | tuple) or np.ndim(value) > 0:
             return self._clamp(column(value))
         if isinstance(value, str | bytes):

@@ -21,7 +21,7 @@ from discreet.errors import InvalidArgument
 from discreet.queries.ball import Ball
 from discreet.queries.intervals import Grid, Integers, Interval
 from discreet.rational import Number, check_positive, exactly
-from discreet.rows import cells, place_of
+from discreet.rows import cells, is_row, place_of, table
 
 __all__ = [
     "Ball",
@@ -176,9 +176,12 @@ class Functions:
 
     def clamp(self, value: Any) -> Any:
         """One curve, or each row of a matrix of curves, with every value clamped."""
-        if np.ndim(value) == 0 or np.shape(value)[-1] != len(self.at):
-            raise InvalidArgument(f"A curve is {len(self.at)} values, one at each public point.")
-        return self.values.clamp(np.asarray(value))
+        if is_row(value):
+            if len(value) != len(self.at):
+                raise InvalidArgument(f"A curve is {len(self.at)} values, one at each public point.")
+            return self.clamp(value[None] if hasattr(value, "dtype") else [value])[0]
+        curves = table(value, len(self.at))
+        return self.values.clamp(curves.reshape(-1)).reshape(curves.shape)
 
 
 @dataclass(frozen=True, init=False)

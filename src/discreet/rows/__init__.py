@@ -5,12 +5,13 @@ missing there, and changes nothing about another record, a type, a shape or an e
 """
 
 from discreet.rows.cells import key_of, number_of, parts_of, place_of, text_of, whole_of
-from discreet.rows.columns import cells, column, doubles, labels, names_of, present, table, wholes
+from discreet.rows.columns import cells, column, doubles, is_row, labels, names_of, present, table, wholes
 
 __all__ = [
     "cells",
     "column",
     "doubles",
+    "is_row",
     "key_of",
     "labels",
     "names_of",
