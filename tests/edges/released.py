@@ -93,11 +93,9 @@ TABLE: dict[str, Callable[[Any], Any]] = {
     "histogram, undeclared": lambda t: t.histogram("city", epsilon=1, delta=1e-6),
     "most common": lambda t: t.most_common("city", choices=CITIES, epsilon=1),
     "two most common": lambda t: t.most_common("city", choices=CITIES, k=2, epsilon=1),
-    "synthesize": lambda t: t.synthesize({"age": (0, 100), "city": CITIES}, epsilon=1, delta=1e-6, rounds=1),
+    "synthesize": lambda t: t.synthesize({"cost": (0, 9), "city": CITIES}, epsilon=1, delta=1e-6, rounds=0),
     "density": lambda t: t.density("cost", between=(0, 50), bandwidth=5, epsilon=1, delta=1e-6),
-    "density by rule": lambda t: t.density("cost", between=(0, 50), epsilon=1, delta=1e-6),
     "explained count": lambda t: t.explain.count(epsilon=1),
-    "explained synthesis": lambda t: t.explain.synthesize({"age": (0, 100)}, epsilon=1, delta=1e-6),
     "fit": lambda t: t.fit(dp.learn.LinearRegression(target_bound=50), features={"age": (0, 100)}, target="cost"),
     "columns": lambda t: t.columns,
     "repr": repr,
@@ -184,7 +182,7 @@ def planted_number(planted: Planted) -> float:
 
 def said_by_a_stream(planted: Planted, _: Any) -> Any:
     running = dp.stream(dp.PrefixSums.for_guarantee(GOAL, points=8), sensitivity=1, ledger=ledger(None))
-    return [running.add(value) for value in (NUMBER, 1.0)], running.error(), running.guarantee
+    return [running.add(value) for value in (WHOLE, 1)], running.error(), running.guarantee
 
 
 RELEASED["stream"] = said_by_a_stream
@@ -306,6 +304,12 @@ def low(rows: Any) -> Any:
 
 
 A = dp.adaptive
+
+
+def checked(planted: Planted, **given: Any) -> Any:
+    return A.holdout(people(Planted()), people(planted), queries=2, overfits=1, **given).check(high)
+
+
 STUDIES: dict[str, Callable[[Planted], Any]] = {
     "mean": lambda p: A.study(people(p), queries=3).mean(high),
     "mean of nobody": lambda p: A.study(people(p), queries=3, unprotected=True).mean(high),
@@ -313,9 +317,9 @@ STUDIES: dict[str, Callable[[Planted], Any]] = {
     "of a table": lambda p: A.study(opened(p), queries=3, size=40).mean(lambda rows: rows["cost"] > 20),
     "correlation": lambda p: A.study(people(p), queries=9).correlation(high, low),
     "covariance": lambda p: A.study(people(p), queries=9).covariance(high, low),
-    "holdout": lambda p: A.holdout(people(Planted()), people(p), queries=3, method="gaussian").check(high),
-    "holdout of nobody": lambda p: A.holdout(people(Planted()), people(p), queries=3, unprotected=True).check(high),
-    "plan": lambda p: A.plan(1000, 10),
+    "holdout": lambda p: checked(p, method="gaussian"),
+    "holdout of nobody": lambda p: checked(p, method="guess and check", unprotected=True),
+    "plan": lambda p: A.plan(1000, 10, methods=["gaussian"]),
     "ladder": lambda p: A.leaderboard(labels_of(p), submissions=3, unprotected=True).submit(np.zeros(81)),
     "leaderboard": lambda p: A.leaderboard(labels_of(p), submissions=3).submit(np.zeros(81)),
 }
@@ -346,9 +350,7 @@ LOCAL: dict[str, Callable[[Planted], Any]] = {
     ),
     "heavy hitters": lambda p: polled(dp.local.heavy_hitters(length=3, epsilon=2), words(p)),
     "sketch": lambda p: dp.local.sketch(epsilon=2).encode_many(words(p)),
-    "shuffled bits": lambda p: shuffled(
-        dp.shuffle.bit_sum(clients=1000, epsilon=1, delta=1e-6), p.add(np.arange(1000) % 2)
-    ),
+    "shuffled bits": lambda p: shuffled(dp.shuffle.BitSum(clients=100, minimum=50, lie=0.3), p.add(np.arange(100) % 2)),
 }
 RELEASED |= {f"local.{name}": lambda p, _, make=make: make(p) for name, make in LOCAL.items()}
 RELEASED["audit"] = lambda p, _: audit(

@@ -25,7 +25,8 @@ TEXT = "c4n4ry-7f3a91"
 NUMBER = 73.14159271828
 """Eight bytes that no noise lands on: the canary of columns of doubles."""
 WHOLE = 918_273_645_546_372
-_BYTES = (TEXT.encode(), struct.pack("<d", NUMBER), struct.pack("<q", WHOLE), str(NUMBER).encode(), str(WHOLE).encode())
+_SAID = (TEXT, str(NUMBER), str(WHOLE))
+_BYTES = (struct.pack("<d", NUMBER), struct.pack("<q", WHOLE), *(text.encode() for text in _SAID))
 _HANDLES = {
     "PrivateTable",
     "Explained",
@@ -93,10 +94,7 @@ def reached(root: Any, planted: Planted) -> list[str]:
 
 def leaks(released: Any, planted: Planted) -> list[str]:
     """All ways out of a released object: what it reaches, also once it was looked at, says, and is when pickled."""
-    found = reached(released, planted)
-    for name, looked in _looked_at(released):
-        found += [f"{name}: {way}" for way in reached(looked, planted)]
-    found += [f"once looked at: {way}" for way in reached(released, planted)]
+    found = reached([dict(_looked_at(released)), released], planted)  # looked at first: what is worked out is kept
     return found + [f"pickle holds {what!r}" for what in _BYTES if what in pickled(released)]
 
 
@@ -120,7 +118,7 @@ def _tells(one: Any, spans: list[tuple[int, int]]) -> str:
     if kind.__name__ in _FOREIGN_HANDLES:
         return f"is a {kind.__name__}"
     if isinstance(one, str):
-        return "says the text" if TEXT in one or str(NUMBER) in one or str(WHOLE) in one else ""
+        return "says the canary" if any(text in one for text in _SAID) else ""
     if isinstance(one, bytes | bytearray | memoryview):
         return "holds the canary" if any(what in bytes(one) for what in _BYTES) else ""
     if isinstance(one, int | float | Decimal | Fraction | np.number):
