@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discreet as dp
@@ -19,6 +20,7 @@ from discreet.synthetic import Declared
 from .released import (
     CITIES,
     GOAL,
+    TYPES,
     WIDE,
     A,
     L,
@@ -44,7 +46,7 @@ POOR: dict[str, Any] = {"limit": dp.Pure(epsilon=0.01)}
 
 
 def poor_table(planted: Planted) -> Any:
-    return dp.table(planted.add(columns()), ledger=ledger(**POOR), rows_per_person=2)
+    return dp.table(planted.add(columns()), ledger=ledger(**POOR), rows_per_person=2, types=TYPES)
 
 
 TABLES: dict[str, Callable[[Planted], Any]] = {
@@ -60,7 +62,9 @@ TABLES: dict[str, Callable[[Planted], Any]] = {
     "study": lambda p: A.study(opened(p), queries=3, accuracy=1e-9, size=40),
     "exhausted": lambda p: poor_table(p).count(epsilon=1),
     "exhausted fit": lambda p: poor_table(p).fit(logistic(), features=["age"], target="age"),
-    "opened": lambda p: dp.table(p.add(columns()), ledger=ledger(), rows_per_person=2, types={"cost": "date"}),
+    "opened": lambda p: dp.table(
+        p.add(pa.table(columns())), ledger=ledger(), rows_per_person=2, types={"cost": "date"}
+    ),
     "unequal": lambda p: dp.table(p.add({"pid": [TEXT, "b"], "x": [1.0]}), ledger=ledger(), rows_per_person=2),
     "frame": lambda p: dp.table(p.add(pd.DataFrame(columns())), ledger=ledger("nobody"), rows_per_person=2),
     "sql": lambda p: database(p).sql("SELECT SUM(no) FROM data", epsilon=1),

@@ -29,6 +29,7 @@ RELEASED: dict[str, Made] = {}
 PEOPLE, ROWS = 40, 2
 GOAL = dp.Approx(epsilon=1, delta=1e-6)
 CITIES = ["Bled", "Koper"]
+TYPES = {"pid": "text", "age": "integer", "cost": "number", "city": "text"}
 
 
 def ledger(person: str | None = "pid", **terms: Any) -> dp.Ledger:
@@ -61,7 +62,7 @@ SOURCES: dict[str, Callable[[dict[str, list[Any]]], Any]] = {
 def _opened(kind: str) -> tuple[Any, Any]:
     """One table for all questions: to open one takes longer than to ask."""
     source = SOURCES[kind](columns())
-    return source, dp.table(source, ledger=ledger(), rows_per_person=ROWS, version="1")
+    return source, dp.table(source, ledger=ledger(), rows_per_person=ROWS, types=TYPES, version="1")
 
 
 def opened(planted: Planted, kind: str = "arrow") -> Any:

@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import itertools
+import pickle
 import sys
 import traceback
 import types
@@ -42,6 +43,16 @@ def test_nothing_that_leaves_reaches_the_rows(name: str, tmp_path: Path) -> None
     planted = Planted()
     released = RELEASED[name](planted, tmp_path)
     assert leaks(released, planted) == []
+
+
+@pytest.mark.parametrize("name", ["table.mean", "table.synthesize", "database.answer", "adaptive.mean"])
+def test_what_is_kept_for_later_is_all_there(name: str) -> None:
+    released = RELEASED[name](Planted(), None)
+    again = pickle.loads(pickle.dumps(released))
+    of = {"of": ["city"]} if name == "table.synthesize" else {}
+    if hasattr(released, "error"):
+        assert again.error(0.9, **of) == released.error(0.9, **of)
+    assert str(again) == str(released)
 
 
 def raised(call: Callable[[], Any]) -> BaseException:
