@@ -165,6 +165,7 @@ NO_DATA = {
 """Public functions that take no rows, and what they take."""
 OPEN_CLASSES = {
     "Ledger": "what is spent",
+    "Sensitivity": "a public number",
     "Splitter": "no fold holds a row: it says so itself",
     "Audit": "a result",
     "Finding": "a result",
@@ -179,9 +180,8 @@ OPEN_CLASSES = {
     "Accuracy": "a result",
 }
 """Public classes that are given no rows."""
-WITHOUT_ROWS = ("discreet.guarantees", "discreet.errors", "discreet.queries", "discreet.mechanisms")
-"""Promises and errors know no rows; queries and mechanisms meet them inside `release`, which is closed. What a query
-makes of rows by itself is the true answer: it has not left."""
+WITHOUT_ROWS = ("discreet.guarantees", "discreet.errors", "discreet.mechanisms", "discreet.queries.convex")
+"""Promises, errors and regions know no rows; mechanisms meet them inside `release`, which is closed."""
 
 
 def public_things() -> Iterator[tuple[str, Any]]:
