@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.extras import need
@@ -27,7 +28,7 @@ check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn
 Floats = NDArray[np.float64]
 
 
-class Private(BaseEstimator):  # type: ignore[misc]
+class Private(Closed, BaseEstimator):  # type: ignore[misc]
     """An estimator whose `fit` is one release: charged to `ledger` before the data is read, and kept in `release_`.
 
     `epsilon` and `delta` are what one call of `fit` may cost; each call is charged anew, also those of
@@ -198,7 +199,7 @@ def column_of(targets: Any, who: str) -> Any:
     if getattr(column, "ndim", 1) == 2 and column.shape[1] == 1:
         warned = need("sklearn.exceptions", "learn", "discreet.learn").DataConversionWarning
         warnings.warn(
-            "A column-vector y was passed when a 1d array was expected: it is flattened.", warned, stacklevel=3
+            "A column-vector y was passed when a 1d array was expected: it is flattened.", warned, stacklevel=4
         )
         column = column[:, 0]
     if getattr(column, "ndim", 1) != 1:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.queries.intervals import float_inside
 from discreet.queries.sensitivity import Norm, check_norm
@@ -21,7 +22,7 @@ _EXACT = decimal.Context(prec=5000, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX
 
 
 @dataclass(frozen=True)
-class Ball:
+class Ball(Closed):
     """Vectors of `dimension` numbers with norm at most `radius`, around 0.
 
     Clamping shortens a vector (Linf: cuts each coordinate); one with an infinite coordinate goes where the

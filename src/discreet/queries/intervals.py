@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.rational import Number, check_positive, exactly
 from discreet.rows import column, doubles, wholes
 
 
 @dataclass(frozen=True)
-class _Numbers:
+class _Numbers(Closed):
     low: Number
     high: Number
     _: KW_ONLY

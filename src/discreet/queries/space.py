@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.queries.ball import Ball
 from discreet.queries.intervals import Grid, Integers, Interval
@@ -70,7 +71,7 @@ class FiniteSpace(Space, Protocol):
 
 
 @dataclass(frozen=True)
-class Categories:
+class Categories(Closed):
     """Declared choices, any two of them `apart`; a value not among them goes to `other`, or is refused.
 
     >>> Categories(("Haifa", "Ljubljana", "elsewhere"), other="elsewhere").clamp("Lipica")
@@ -142,7 +143,7 @@ class Categories:
 
 
 @dataclass(frozen=True)
-class Functions:
+class Functions(Closed):
     """Curves given by a value, in a space of scalars, `at` each of finitely many public points; sup metric.
 
     >>> Functions((0, 0.5, 1), Interval(0, 1)).diameter
@@ -185,7 +186,7 @@ class Functions:
 
 
 @dataclass(frozen=True, init=False)
-class Product:
+class Product(Closed):
     """Mixed rows: one component from each space, at the `"sum"` or the `"max"` of their distances.
 
     >>> Product(Interval(0, 1), Categories(("a", "b"))).diameter
