@@ -16,7 +16,8 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.loss import Factors
-from discreet.guarantees.shuffled_pairs import RandomizedBitsPair, ShiftedBinomialPair, added, binomial
+from discreet.guarantees.randomized_bits import RandomizedBitsPair
+from discreet.guarantees.shuffled_pairs import ShiftedBinomialPair, added, binomial
 from discreet.guarantees.unit import row
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, tidy
 from discreet.rational import Number, check_count, exactly, log_bounds, significant
