@@ -26,11 +26,10 @@ from discreet.rational import float_down, float_up, log_bounds
 View = Callable[[int, int], Floats]
 """What can be told beside so many known ones and zeros: upper bounds that fall with either number."""
 
-_FINE, _COARSE = 1e-3, 8e-3
-"""How far above the worst view a bound may end, as a part of it: at one ε; along a curve, and of a divergence."""
+_FINE, _COARSE, _ROUGH = 1e-3, 8e-3, 2e-2
+"""How far above the worst view a bound may end, as a part of it: at one ε, along a curve, of a Rényi divergence."""
 _KNOTS = 400
 _MOST_VIEWS = 20_000  # a search that needs more ends with the bounds it has: looser, never lower
-_WIDE = 36.0  # deviations: the cut must not show in Rényi divergences of high orders
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class RandomizedBitsPair(ProfilePair):
     """Sums of bits that are each turned with probability `lie`, one of `clients` replaced; whatever the others hold.
 
     Promise: δ(ε) is never below that of the worst number of ones among the others, rounding included, and at most a
-    part in 1000 above it; in compositions, and as a Rényi divergence, a part in 100.
+    part in 1000 above it; in compositions a part in 100, as a Rényi divergence a part in 50.
     """
 
     clients: int
@@ -77,7 +76,7 @@ class RandomizedBitsPair(ProfilePair):
         def view(ones: int, zeros: int) -> Floats:
             return np.array([renyi_of_view(ones, zeros, self.lie, order)])
 
-        return min(float(worst(self.clients - 1, view, _COARSE)[0]), renyi_of_response(self.largest, order))
+        return min(float(worst(self.clients - 1, view, _ROUGH)[0]), renyi_of_response(self.largest, order))
 
 
 def worst(others: int, view: View, tolerance: float) -> Floats:
@@ -200,26 +199,23 @@ def _reach(pair: RandomizedBitsPair) -> float:
 
 def renyi_of_view(ones: int, zeros: int, lie: Fraction, order: float) -> float:
     """The Rényi divergence of a zero from a one beside so many others, rounded up."""
-    up, down, error = _sides(ones, zeros, lie, _WIDE)
+    steepest = (order - 1) * float_up(log_bounds((1 - lie) / lie)[1])
+    window = 36.0 * max(1.0, min(steepest + 40, 660) / 200)  # the cut must not show, up to what floats can tell from 0
+    up, down, error = _sides(ones, zeros, lie, window)
     law, p = _summed(up, down), float(lie)
     here, before = np.append(law, 0.0), np.insert(law, 0, 0.0)
     inside, outside = (1 - p) * here + p * before, p * here + (1 - p) * before
     exponents = order * np.log(inside) - (order - 1) * np.log(outside)
     # what was cut has losses of at most the largest one: the sum is convex, so its part adds to the rest at most
-    lost = math.log(_cut(zeros, lie) + _cut(ones, lie) + 1e-290)
-    exponents = np.append(exponents, lost + (order - 1) * float_up(log_bounds((1 - lie) / lie)[1]))
+    lost = math.log(_cut(zeros, lie, window) + _cut(ones, lie, window) + 1e-290)
+    exponents = np.append(exponents, lost + steepest)
     top = float(exponents.max())
     total = top + math.log(float(np.exp(exponents - top).sum()))
     return max(1e-18, (total + 2 * order * (error + 1e-12)) / (order - 1))
 
 
-def _cut(trials: int, lie: Fraction) -> float:
-    """More than the mass of Bin(trials, lie) outside of its wide window: ratios of neighbors fall outward."""
-    first, masses = binomial(trials, lie, _WIDE)
-    cut = 0.0
-    for is_cut, end, next_to in ((first > 0, masses[0], masses[1:2]), (
-        first + len(masses) <= trials, masses[-1], masses[-2:-1],
-    )):  # fmt: skip
-        if is_cut and len(next_to):
-            cut += float(end / max(1 - end / next_to[0], 1e-3)) if next_to[0] > 0 else 0.0
-    return cut * (1 + 1e-9)
+def _cut(trials: int, chance: Fraction, window: float) -> float:
+    """More than the mass of a binomial law outside of its window: ratios of neighbors fall outward."""
+    first, masses = binomial(trials, chance, window)
+    ends = [masses[:2]] * (first > 0) + [masses[:-3:-1]] * (first + len(masses) <= trials)
+    return sum(float(last / (1 - last / before)) for last, before in ends if last > 0) * (1 + 1e-9)

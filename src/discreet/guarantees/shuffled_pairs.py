@@ -199,10 +199,11 @@ class TwoCountsPair(CountedPair):
         at_least = _at_least(start, totals)
         one_less = _at_least(start - 1, totals - 1)
         excess = slope * totals / 2 * one_less + level * at_least
-        # both terms may be far larger than their difference: their rounding is added
+        # both terms may be far larger than their difference: their rounding is added, that of tails ten times over
         size = np.abs(slope * totals / 2 * one_less) + np.abs(level * at_least)
-        told = np.maximum(excess, 0.0).sum() * (1 + self.relative) + 1e-12 * size.sum()
-        return float(min(1.0, max(5e-324, told + LOST)))
+        rounding = float((size * (1e-12 + 1e-15 * np.sqrt(totals))).sum())
+        told = float(np.maximum(excess, 0.0).sum()) + rounding
+        return min(1.0, max(5e-324, told * (1 + self.relative) + LOST))
 
     def mirrored(self) -> Pair:
         return self

@@ -13,7 +13,16 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from discreet.errors import InvalidArgument, LedgerDamaged
-from discreet.guarantees import advanced, derived_pairs, filters, finite_pairs, pairs, randomized_bits, rules, shuffled_pairs
+from discreet.guarantees import (
+    advanced,
+    derived_pairs,
+    filters,
+    finite_pairs,
+    pairs,
+    randomized_bits,
+    rules,
+    shuffled_pairs,
+)
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.unit import Unit
