@@ -17,10 +17,9 @@ from scipy.stats import binom, nbinom
 
 import discreet as dp
 from discreet import samplers, testing
+from discreet.guarantees.randomized_bits import RandomizedBitsPair
 from discreet.guarantees.shuffled_pairs import (
-    BitsViewPair,
     CountedPair,
-    RandomizedBitsPair,
     ShiftedBinomialPair,
     TwoCountsPair,
     binomial,
@@ -99,10 +98,9 @@ def fakes_client(choices: int, whole: int, part: Fraction) -> Callable[[int], La
 def test_randomized_bits_equal_full_enumeration(clients: int, lie: Fraction) -> None:
     for epsilon in EPSILONS:
         exact = worst_delta(response_client(2, lie), range(2), clients, epsilon)
-        views = [BitsViewPair(clients, lie, t, turned) for t in range(clients) for turned in (False, True)]
-        assert max(view.delta(epsilon) for view in views) == pytest.approx(exact, abs=1e-12)
-        scanned = RandomizedBitsPair(clients, lie)
-        assert scanned.delta(epsilon) == pytest.approx(exact * 1.02, abs=1e-11)
+        stated = RandomizedBitsPair(clients, lie).delta(epsilon)
+        assert exact <= stated + 1e-15
+        assert stated <= exact * 1.001 + 1e-12
 
 
 @pytest.mark.parametrize("clients", [2, 3, 5, 6])
@@ -175,21 +173,6 @@ def test_clones_are_above_what_any_randomizer_does() -> None:
         epsilon = dp.LossDistribution(factors=((cloned(Fraction(local), clients), 1),)).epsilon_at(delta=DELTA)
         assert epsilon == pytest.approx(published, rel=0.01)
         assert epsilon < closed_form_bound(local, clients, DELTA)
-
-
-@pytest.mark.parametrize("clients", [50, 300, 1000])
-@pytest.mark.parametrize("ones", [5, 40])
-def test_the_scanned_views_have_the_worst_of_all(clients: int, ones: int) -> None:
-    """All numbers of ones among the others, for noise of about `ones` bits: the scan with its margin covers them."""
-    lie = Fraction(ones, 2 * clients) if ones < clients / 2 else Fraction(1, 4)
-    pair = RandomizedBitsPair(clients, lie)
-    epsilons = np.array([0.2, 0.5, 1.0, 1.5])
-    scanned = pair._curves(epsilons)
-    worst = np.zeros(len(epsilons))
-    for t in range(clients):
-        for turned in (False, True):
-            worst = np.maximum(worst, BitsViewPair(clients, lie, t, turned).deltas(epsilons))
-    assert (worst <= scanned + 1e-15).all()
 
 
 @pytest.mark.parametrize(

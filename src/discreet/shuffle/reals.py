@@ -17,7 +17,7 @@ from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.conversions import gaussian_delta
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import Factors, LossDistribution
-from discreet.guarantees.shuffled_pairs import RandomizedBitsPair
+from discreet.guarantees.randomized_bits import RandomizedBitsPair
 from discreet.mechanisms.mechanism import meets, tidy
 from discreet.queries.arrays import number_of
 from discreet.randomness import random_words
@@ -184,9 +184,12 @@ def _least_lies(goal: Approx, honest: int, planes: int) -> tuple[Fraction, ...]:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if nearly(middle) else (middle, high)
     while not keeps(high):
-        high *= 1.02
+        low, high = high, high * 1.1
         if high > honest:
             raise InvalidArgument(f"No digits keep {goal} with so few clients. Ask more of them, or fewer planes.")
+    while high > low * 1.01:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if keeps(middle) else (middle, high)
     return made(high)
 
 
