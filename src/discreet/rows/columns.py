@@ -83,10 +83,11 @@ def cells(data: Any) -> list[Any]:
 
 
 def labels(data: Any) -> NDArray[Any]:
-    """A column of targets: typed as it is; in a list, a record that is a row of one cell stands for that cell."""
-    if isinstance(data, list | tuple) or (isinstance(data, np.ndarray) and data.dtype.kind == "O" and data.ndim == 1):
-        return _objects([cell if (one := parts_of(cell, 1)) is None else one[0] for cell in data])
-    return column(data)
+    """A column of targets: typed as it is; else a record that is a row of one cell stands for that cell."""
+    values = column(data)
+    if values.dtype.kind != "O":
+        return values
+    return _objects([cell if (one := parts_of(cell, 1)) is None else one[0] for cell in values])
 
 
 # --- rows of several columns ----------------------------------------------------------------------------------------
@@ -97,23 +98,53 @@ def table(data: Any, width: int | None = None) -> NDArray[Any]:
 
     Lists need the declared `width` of a row: a record of another is missing in every column.
     """
-    if names_of(data) is not None:
-        array = _of_frame(data)
-    elif isinstance(data, list | tuple) or not hasattr(data, "dtype"):
-        return _of_records(_records(data), width)
-    else:
-        array = _host(data)
-    if array.dtype.kind == "O" and array.ndim == 1:
+    array = _of_frame(data) if names_of(data) is not None else _two_dimensions(data)
+    if not isinstance(array, np.ndarray) or (array.dtype.kind == "O" and array.ndim == 1):
         return _of_records(array, width)
     if array.ndim == 1 and width == 1:
         array = array[:, None]
     if array.ndim != 2 or (width is not None and array.shape[1] != width):
         shown = "some numbers" if width is None else "1 number" if width == 1 else f"{width} numbers"
-        raise InvalidArgument(f"Rows of {shown} are needed, in an array of two dimensions.")
+        raise InvalidArgument(
+            f"Rows of {shown} are needed, in an array of two dimensions. Reshape your data, as with X.reshape(-1, 1)."
+        )
     if array.dtype.kind == "O":
         return np.fromiter(map(number_of, array.reshape(-1)), np.float64, array.size).reshape(array.shape)
     _check_numbers(array)
     return array
+
+
+def cell_columns(data: Any, width: int) -> list[list[Any]]:
+    """The cells of each of so many columns, as Python has them; None in all of them for a record of another width."""
+    if names_of(data) is not None:
+        found = [cells(part) for part in columns_of(data)]
+    else:
+        array = _two_dimensions(data)
+        if isinstance(array, np.ndarray) and not (array.dtype.kind == "O" and array.ndim == 1):
+            found = array.T.tolist() if array.ndim == 2 else []
+        else:
+            rows = [parts_of(record, width) or [None] * width for record in array]
+            found = [[row[place] for row in rows] for place in range(width)]
+    if len(found) != width:
+        raise InvalidArgument(f"A table of {width} columns is needed, as they were declared.")
+    return found
+
+
+def has_width(data: Any) -> bool:
+    """Whether a container says by itself how wide a row is, as arrays and data frames do and lists do not."""
+    return names_of(data) is not None or len(getattr(data, "shape", ())) == 2
+
+
+def on_device(data: Any) -> bool:
+    """Whether this is an array of torch or cupy on a GPU, which may stay there."""
+    return _package(data) == "cupy" or (_package(data) == "torch" and bool(data.is_cuda))
+
+
+def columns_of(frame: Any) -> list[Any]:
+    """The columns of a data frame or an Arrow table, in order."""
+    if hasattr(frame, "iloc"):
+        return [frame.iloc[:, place] for place in range(frame.shape[1])]
+    return list(frame.get_columns() if hasattr(frame, "get_columns") else frame.itercolumns())
 
 
 def names_of(data: Any) -> list[str] | None:
@@ -141,20 +172,27 @@ def _of_records(records: Any, width: int | None) -> Floats:
     return found
 
 
-def _records(data: Any) -> Any:
+def _two_dimensions(data: Any) -> Any:
+    """The array of a container that has a shape, and else the list of its records."""
+    if isinstance(data, list | tuple):
+        return data
+    if isinstance(data, np.ma.MaskedArray):
+        # what is masked is missing; whether anything is changes no type
+        return data.astype(np.float64 if data.dtype.kind in "biuf" else object).filled(np.nan)
+    if _package(data) == "pyarrow" or (hasattr(data, "dtype") and hasattr(data, "to_numpy")):
+        return doubles(data) if column(data[:0]).dtype.kind in "biuf" else column(data)  # by its type, not by its gaps
+    if hasattr(data, "dtype") or hasattr(data, "__array__"):
+        return _host(data)
     if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
         raise InvalidArgument("Rows and columns are needed: an array, a data frame or an Arrow table.")
-    return data if isinstance(data, list | tuple) else list(data)
+    return list(data)
 
 
 def _of_frame(data: Any) -> NDArray[Any]:
     kinds = getattr(data, "dtypes", ())
     if hasattr(data, "iloc") and all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
         return np.asarray(data.to_numpy())
-    if hasattr(data, "iloc"):
-        parts = [data.iloc[:, place] for place in range(data.shape[1])]
-    else:
-        parts = list(data.get_columns() if hasattr(data, "get_columns") else data.itercolumns())
+    parts = columns_of(data)
     rows = len(parts[0]) if parts else 0
     found = np.empty((rows, len(parts)))
     for place, part in enumerate(parts):
@@ -186,7 +224,7 @@ def _of_container(data: Any) -> NDArray[Any]:
         raise InvalidArgument(_COLUMN)
     if _package(data) == "pyarrow":
         return _of_arrow(data)
-    if hasattr(data, "dtype"):
+    if hasattr(data, "dtype") or hasattr(data, "__array__"):
         return _host(data) if not hasattr(data, "to_numpy") else _of_series(data)
     if not isinstance(data, Iterable):
         raise InvalidArgument(_COLUMN)
