@@ -289,7 +289,7 @@ def test_only_fitted_models_predict():
     with pytest.raises(NotFittedError):
         LinearRegression().predict([[1.0]])
     with pytest.raises(InvalidArgument, match="features"):
-        LinearRegression().fit(*data(10)).predict([[1.0]])
+        LinearRegression().fit(*data(10)).predict(np.array([[1.0]]))
 
 
 # --- equations with noise -------------------------------------------------------------------------------------

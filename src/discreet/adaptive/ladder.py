@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet.adaptive.answers import Answer, Interval
 from discreet.adaptive.guarded import each_row, tried
 from discreet.adaptive.methods import FewTold, nearest_cell
-from discreet.adaptive.reading import check_typed
+from discreet.adaptive.reading import typed_array
 from discreet.adaptive.sample import exact_total
 from discreet.adaptive.studies import Study, study
 from discreet.errors import BudgetExhausted, InvalidArgument
@@ -132,9 +132,7 @@ def leaderboard(
     measured = LOSSES.get(loss) if isinstance(loss, str) else loss
     if not callable(measured):
         raise InvalidArgument(f"loss must be {', '.join(LOSSES)}, or a function of labels and predictions.")
-    if ledger is not None:
-        check_typed(labels)
-    held = np.asarray(labels)
+    held = typed_array(labels)
     if held.ndim != 1 or len(held) < 1:
         raise InvalidArgument("labels must have one dimension, with at least one label.")
     if unprotected and ledger is None:

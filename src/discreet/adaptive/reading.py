@@ -23,27 +23,15 @@ _EXACT = 2.0**53
 def columns_of(source: Any, *, protects: Unit | None = None) -> dict[str, NDArray[Any]]:
     """The columns of a dict of arrays, a data frame, or an Arrow table; what is refused is a matter of shape and type.
 
-    What a column is depends on its declared type: a missing cell is NaN in numbers, False in true-or-false, and None
-    in text, and changes nothing about the others. Under a ledger that `protects` somebody, columns must have a type,
-    which lists have not; and there may be no row, where rows are added or removed.
+    What a column is depends on its declared type, which lists have not: a missing cell is NaN in numbers, False in
+    true-or-false, and None in text, and changes nothing about the others. Under a ledger that `protects` somebody
+    there may be no row, where rows are added or removed.
     """
-    names = _names(source)
-    if protects is not None:
-        for name in names:
-            check_typed(source[name])
-    columns = {str(name): _array(source[name]) for name in names}
+    columns = {str(name): typed_array(source[name]) for name in _names(source)}
     lengths = {len(column) if column.ndim else -1 for column in columns.values()}
     if len(lengths) != 1 or min(lengths) < (0 if protects is not None and protects.neighbors != "replace" else 1):
         raise InvalidArgument("All columns of a sample must have the same number of rows, at least one.")
     return columns
-
-
-def check_typed(column: Any) -> None:
-    """A column that has a type, whatever is in its cells: a list becomes text as a whole as soon as one cell is."""
-    if isinstance(column, list | tuple):
-        raise InvalidArgument(
-            "Under a ledger a column is an array with a type, and not a list: np.array(…, dtype=float)."
-        )
 
 
 def _names(source: Any) -> list[Any]:
@@ -77,7 +65,14 @@ def people_of(source: Any, name: str) -> list[Any]:
 # --- arrays and data frames -------------------------------------------------------------------------------------
 
 
-def _array(column: Any) -> NDArray[Any]:
+def typed_array(column: Any) -> NDArray[Any]:
+    """A column of a public type as an array: numbers, true and false, or cells that can be compared."""
+    if not (_is_arrow(column) or hasattr(column, "dtype") or hasattr(column, "__array__")):
+        # a list would become text as a whole as soon as one cell is
+        raise InvalidArgument("A column is an array with a type, and not a list: np.array(…, dtype=float).")
+    if isinstance(column, np.ma.MaskedArray):
+        kind = {"b": np.dtype(bool), "O": np.dtype(object)}.get(column.dtype.kind, np.dtype(np.float64))
+        column = column.astype(kind).filled({"b": False, "O": None}.get(kind.kind, np.nan))
     column = _in_arrow(column)
     if _is_arrow(column):
         array = _from_arrow(_decoded(column))

@@ -72,7 +72,6 @@ class RoundedRows:
         self._features = features if on_device(features) else table(features)
         if self._features.ndim != 2 or self._features.shape[1] < 1:
             raise InvalidArgument("Features must be a table of rows and columns: an array of two dimensions.")
-        _check_numbers(self._features, "fiub", "Features")
         self.columns = int(self._features.shape[1])
         self.ranges = None if feature_ranges is None else check_ranges(feature_ranges, self.columns)
         if (feature_norm is None) == (self.ranges is None):
@@ -83,7 +82,8 @@ class RoundedRows:
         self.groups = groups
         self._targets = None if targets is None else targets if on_device(targets) else column(targets)
         if self._targets is not None:
-            _check_numbers(self._targets, "fiubO", "Targets")
+            if not on_device(self._targets) and self._targets.dtype.kind not in "biufO":
+                raise InvalidArgument("Targets must be numbers. Encode text with declared categories first.")
             if tuple(self._targets.shape) != tuple(self._features.shape[:1]):
                 raise InvalidArgument("There must be one target for each row.")
 
@@ -183,11 +183,6 @@ def _blocks_of(batches: Iterable[Any], columns: int, bounds: dict[str, Any]) -> 
         if rows.ndim != 2 or rows.shape[1] != columns:
             raise InvalidArgument(f"Every batch must have the same {columns} features, in two dimensions.")
         yield from RoundedRows(rows, goal, **bounds).blocks()
-
-
-def _check_numbers(array: Any, kinds: str, name: str) -> None:
-    if isinstance(array, np.ndarray) and array.dtype.kind not in kinds:
-        raise InvalidArgument(f"{name} must be numbers. Encode text with declared categories first.")
 
 
 def exact_sums(blocks: Iterable[Block], parts: Callable[[Block], list[Floats]]) -> list[NDArray[Any]]:

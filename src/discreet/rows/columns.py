@@ -42,6 +42,9 @@ def column(data: Any) -> NDArray[Any]:
 
 def doubles(data: Any) -> Floats:
     """A column as doubles, NaN for what is no number."""
+    whole = _whole_in_arrow(data)
+    if whole is not None:
+        return np.asarray(whole.cast("float64", safe=False).to_numpy(zero_copy_only=False))
     values = column(data)
     if values.dtype.kind == "O":
         return np.fromiter(map(number_of, values), np.float64, len(values))
@@ -52,6 +55,10 @@ def doubles(data: Any) -> Floats:
 
 def wholes(data: Any) -> tuple[Ints, NDArray[np.bool_]]:
     """A column as the nearest whole numbers within 64 bits, each exact, and where there is none."""
+    whole = _whole_in_arrow(data)
+    if whole is not None:
+        gaps = np.asarray(whole.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+        return wholes(np.asarray(whole.fill_null(False if str(whole.type) == "bool" else 0)))[0], gaps
     values = column(data)
     if values.dtype.kind == "O":
         found = [whole_of(cell) for cell in values]
@@ -259,18 +266,36 @@ def _of_series(series: Any) -> NDArray[Any]:
     return np.asarray(series.astype(object).to_numpy())
 
 
-def _of_arrow(data: Any) -> NDArray[Any]:
-    """A column of Arrow, without its dictionary, runs, or a type built on another."""
+def _whole_in_arrow(data: Any) -> Any:
+    """A column of whole numbers, or of true and false, as Arrow has it; None for any other."""
+    if _package(data) == "polars" and hasattr(data, "to_arrow") and names_of(data) is None and str(data.dtype) != "Object":
+        data = data.to_arrow()
+    if _package(data) != "pyarrow" or names_of(data) is not None:
+        return None
+    import pyarrow as pa
+
+    plain = _plain(data)
+    return plain if pa.types.is_integer(plain.type) or pa.types.is_boolean(plain.type) else None
+
+
+def _plain(data: Any) -> Any:
+    """A column of Arrow without its dictionary, runs, or a type built on another."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = data.type
     if isinstance(kind, pa.BaseExtensionType):
-        return _of_arrow(data.cast(kind.storage_type))
+        return _plain(data.cast(kind.storage_type))
     if pa.types.is_dictionary(kind):
-        return _of_arrow(data.cast(kind.value_type))
-    if pa.types.is_run_end_encoded(kind):
-        return _of_arrow(pc.run_end_decode(data))
+        return _plain(data.cast(kind.value_type))
+    return _plain(pc.run_end_decode(data)) if pa.types.is_run_end_encoded(kind) else data
+
+
+def _of_arrow(data: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    data = _plain(data)
+    kind = data.type
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         wide = data if kind == pa.float32() else data.cast(pa.float64(), safe=False)
         return np.asarray(wide.to_numpy(zero_copy_only=False))
