@@ -4,7 +4,7 @@ A column has one dimension and a row its declared width. What does not fit is th
 missing there, and changes nothing about another record, a type, a shape or an error.
 """
 
-from discreet.rows.cells import number_of, parts_of, place_of, text_of, whole_of
+from discreet.rows.cells import key_of, number_of, parts_of, place_of, text_of, whole_of
 from discreet.rows.columns import (
     cell_columns,
     cells,
@@ -27,6 +27,7 @@ __all__ = [
     "columns_of",
     "doubles",
     "has_width",
+    "key_of",
     "labels",
     "names_of",
     "number_of",

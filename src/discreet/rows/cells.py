@@ -5,7 +5,9 @@ A type is asked of the cell's class alone: an object may lie about the rest of i
 
 from __future__ import annotations
 
+import datetime
 import math
+import uuid
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -75,6 +77,41 @@ def place_of(cell: Any, places: Mapping[Any, int]) -> int:
     except Exception:  # no hash, or an equality of its own that fails
         return -1
     return found
+
+
+def key_of(cell: Any) -> Any:
+    """A cell as the one value that stands for all that are equal to it; None for what has no such value.
+
+    Equality forgets the sign of a zero, whether 1 is True or 1.0, the digits of a decimal, the zone of an instant: what
+    is shown of a group must not tell whose cell came first.
+
+    >>> key_of(-0.0), key_of(True), key_of(Decimal("2.50")), key_of(("a", 1.0))
+    (0, 1, 2.5, ('a', 1))
+    """
+    if (text := text_of(cell)) is not None:
+        return text
+    kind = type(cell)
+    if kind in (bytes, datetime.date, uuid.UUID):
+        return cell
+    if kind is datetime.datetime:
+        return (cell.astimezone(datetime.UTC) if cell.utcoffset() is not None else cell).replace(fold=0)
+    if kind in (tuple, frozenset):
+        parts = [key_of(part) for part in cell]
+        return None if None in parts else kind(parts)
+    number = number_of(cell)
+    if math.isnan(number):
+        return None
+    if math.isinf(number):
+        return number if kind is float else None
+    try:
+        exact = Fraction(int(cell) if _is(cell, _WHOLE) else number if _is(cell, (np.floating,)) else cell)
+        if exact != cell:  # a long double, or a class that tells two stories
+            return None
+    except Exception:
+        return None
+    if exact.denominator == 1:
+        return int(exact)
+    return float(exact) if Fraction(float(exact)) == exact else exact
 
 
 def _scalar(cell: Any) -> Any:
