@@ -231,4 +231,3 @@ def number_of_day(value: Any) -> float:
     if hasattr(day, "toordinal"):
         return float((day - EPOCH).days)
     return number_of(value)
-

@@ -72,7 +72,7 @@ def typed_array(column: Any) -> NDArray[Any]:
         raise InvalidArgument("A column is an array with a type, and not a list: np.array(…, dtype=float).")
     if isinstance(column, np.ma.MaskedArray):
         kind = {"b": np.dtype(bool), "O": np.dtype(object)}.get(column.dtype.kind, np.dtype(np.float64))
-        column = column.astype(kind).filled({"b": False, "O": None}.get(kind.kind, np.nan))
+        column = np.ma.filled(column.astype(kind), {"b": False, "O": None}.get(kind.kind, np.nan))
     column = _in_arrow(column)
     if _is_arrow(column):
         array = _from_arrow(_decoded(column))
@@ -126,14 +126,21 @@ def _cells(array: NDArray[Any]) -> list[Any]:
 
 def _person(cell: Any) -> Any:
     """Who a cell names; None where that is nobody."""
+    try:
+        who = _named(cell)
+        return who if hash(who) == hash(who) and who == who else None  # what is not a time is not itself
+    except Exception:  # an object that fails in whatever it is asked
+        return None
+
+
+def _named(cell: Any) -> Any:
     if isinstance(cell, float | np.floating):
         number = float(cell)
         return int(number) if abs(number) < _EXACT and number.is_integer() else None
     if isinstance(cell, Decimal):
         return cell if cell.is_finite() else None
-    if isinstance(cell, datetime.date | np.datetime64):
-        return cell if cell == cell else None  # what is not a time is not itself
-    return cell if isinstance(cell, str | bytes | int | np.integer | np.bool_ | uuid.UUID) else None
+    kinds = str | bytes | int | np.integer | np.bool_ | uuid.UUID | datetime.date | np.datetime64
+    return cell if isinstance(cell, kinds) else None
 
 
 # --- Arrow, and what can become it --------------------------------------------------------------------------------

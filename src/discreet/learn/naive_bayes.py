@@ -143,5 +143,3 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
         """The likeliest class of each row."""
         places = self.predict_joint_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[places])
-
-

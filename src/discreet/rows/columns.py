@@ -14,6 +14,7 @@ from discreet.rows.cells import LEAST, MOST, number_of, parts_of, whole_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _COLUMN = "A column is needed: one value for each record, in one dimension. Name or select one of the columns."
+_WHOLE_IN_POLARS = ("Boolean", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))
 _NUMBERS = "Numbers are needed. Convert the column first."
 _SPARK = "A DataFrame of Spark stays where it is. Ask a query of it by partitions: ByPartition(query, columns)."
 
@@ -105,7 +106,7 @@ def table(data: Any, width: int | None = None) -> NDArray[Any]:
 
     Lists need the declared `width` of a row: a record of another is missing in every column.
     """
-    array = _of_frame(data) if names_of(data) is not None else _two_dimensions(data)
+    array = _of_frame(data) if names_of(data) is not None else _records(data)
     if not isinstance(array, np.ndarray) or (array.dtype.kind == "O" and array.ndim == 1):
         return _of_records(array, width)
     if array.ndim == 1 and width == 1:
@@ -126,11 +127,11 @@ def cell_columns(data: Any, width: int) -> list[list[Any]]:
     if names_of(data) is not None:
         found = [cells(part) for part in columns_of(data)]
     else:
-        array = _two_dimensions(data)
+        array = _records(data)
         if isinstance(array, np.ndarray) and not (array.dtype.kind == "O" and array.ndim == 1):
             found = array.T.tolist() if array.ndim == 2 else []
         else:
-            rows = [parts_of(record, width) or [None] * width for record in array]
+            rows = [_parts(record, width) for record in array]
             found = [[row[place] for row in rows] for place in range(width)]
     if len(found) != width:
         raise InvalidArgument(f"A table of {width} columns is needed, as they were declared.")
@@ -171,21 +172,23 @@ def _of_records(records: Any, width: int | None) -> Floats:
         )
     found = np.full((len(records), width), np.nan)
     for place, record in enumerate(records):
-        parts = parts_of(record, width)
-        if parts is not None:
-            found[place] = [number_of(cell) for cell in parts]
-        elif width == 1:
-            found[place] = number_of(record)
+        found[place] = [number_of(cell) for cell in _parts(record, width)]
     return found
 
 
-def _two_dimensions(data: Any) -> Any:
+def _parts(record: Any, width: int) -> list[Any]:
+    """The cells of a row, all of them None where it has another width; a row of one cell may be that cell."""
+    parts = parts_of(record, width)
+    return parts if parts is not None else [record] if width == 1 else [None] * width
+
+
+def _records(data: Any) -> Any:
     """The array of a container that has a shape, and else the list of its records."""
     if isinstance(data, list | tuple):
         return data
     if isinstance(data, np.ma.MaskedArray):
         # what is masked is missing; whether anything is changes no type
-        return data.astype(np.float64 if data.dtype.kind in "biuf" else object).filled(np.nan)
+        return np.ma.filled(data.astype(np.float64 if data.dtype.kind in "biuf" else object), np.nan)
     if _package(data) == "pyarrow" or (hasattr(data, "dtype") and hasattr(data, "to_numpy")):
         return doubles(data) if column(data[:0]).dtype.kind in "biuf" else column(data)  # by its type, not by its gaps
     if hasattr(data, "dtype") or hasattr(data, "__array__"):
@@ -268,7 +271,7 @@ def _of_series(series: Any) -> NDArray[Any]:
 
 def _whole_in_arrow(data: Any) -> Any:
     """A column of whole numbers, or of true and false, as Arrow has it; None for any other."""
-    if _package(data) == "polars" and hasattr(data, "to_arrow") and names_of(data) is None and str(data.dtype) != "Object":
+    if _package(data) == "polars" and str(getattr(data, "dtype", "")) in _WHOLE_IN_POLARS:
         data = data.to_arrow()
     if _package(data) != "pyarrow" or names_of(data) is not None:
         return None
