@@ -22,6 +22,7 @@ from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
 from discreet.mechanisms.adaptive_means import QUANTUM
 from discreet.rational import check_count
+from discreet.rows import column
 
 Loss = Callable[[Any, Any], Any]
 
@@ -151,7 +152,9 @@ def leaderboard(
 
 def _losses(labels: NDArray[Any], predictions: Any, loss: Loss) -> NDArray[np.float64]:
     """One loss in [0,1] for each row; what is not a number counts as 1."""
-    given = np.asarray(predictions)
+    # a list of them would become text as a whole as soon as one is; those for a loss of one's own may be rows
+    listed = isinstance(predictions, list | tuple) and labels.dtype.kind == "O" and loss in LOSSES.values()
+    given = column(predictions) if listed else np.asarray(predictions)
     if given.shape[:1] != labels.shape:
         raise InvalidArgument(f"A submission has one prediction for each label: {len(labels)} of them.")
     # what is refused depends on types, and not on a label: in place of those stand others

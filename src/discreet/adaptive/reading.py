@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from discreet.adaptive.guarded import plain_cells
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
+from discreet.rows import column as cells_in
 
 _PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _COLUMN = "A column must be numbers, true and false, dates, or text."
@@ -71,8 +72,9 @@ def typed_array(column: Any) -> NDArray[Any]:
         # a list would become text as a whole as soon as one cell is
         raise InvalidArgument("A column is an array with a type, and not a list: np.array(…, dtype=float).")
     if isinstance(column, np.ma.MaskedArray):
-        kind = {"b": np.dtype(bool), "O": np.dtype(object)}.get(column.dtype.kind, np.dtype(np.float64))
-        column = np.ma.filled(column.astype(kind), {"b": False, "O": None}.get(kind.kind, np.nan))
+        kind = column.dtype.kind  # what is masked is missing
+        plain = np.ma.filled(column.astype(np.float64), np.nan) if kind in "iuf" else np.ma.filled(column, False)
+        column = plain if kind in "biuf" else cells_in(column)
     column = _in_arrow(column)
     if _is_arrow(column):
         array = _from_arrow(_decoded(column))
