@@ -85,10 +85,11 @@ def test_what_is_masked_is_missing() -> None:
     mask = [False, True]
     columns = {
         "x": np.ma.masked_array([1, 2], mask), "b": np.ma.masked_array([True, True], mask),
-        "o": np.ma.masked_array(objects(["a", "b"]), mask),
+        "o": np.ma.masked_array(objects(["a", "b"]), mask), "d": np.ma.masked_array(np.array([3, 4], "M8[D]"), mask),
     }  # fmt: skip
     found = columns_of(columns)
     np.testing.assert_array_equal(found["x"], [1, math.nan])
+    np.testing.assert_array_equal(found["d"], [3, math.nan])
     assert found["b"].tolist() == [True, False]
     assert found["o"].tolist() == ["a", None]
 

@@ -73,8 +73,9 @@ def typed_array(column: Any) -> NDArray[Any]:
         raise InvalidArgument("A column is an array with a type, and not a list: np.array(…, dtype=float).")
     if isinstance(column, np.ma.MaskedArray):
         kind = column.dtype.kind  # what is masked is missing
-        plain = np.ma.filled(column.astype(np.float64), np.nan) if kind in "iuf" else np.ma.filled(column, False)
-        column = plain if kind in "biuf" else cells_in(column)
+        column = column.astype(np.float64) if kind in "iu" else column
+        gap: Any = {"b": False, "M": np.datetime64("NaT")}.get(kind, np.nan)
+        column = np.ma.filled(column, gap) if kind in "biufM" else cells_in(column)
     column = _in_arrow(column)
     if _is_arrow(column):
         array = _from_arrow(_decoded(column))
