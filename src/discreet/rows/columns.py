@@ -203,16 +203,12 @@ def _of_frame(data: Any) -> NDArray[Any]:
     if hasattr(data, "iloc") and all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
         return np.asarray(data.to_numpy())
     parts = columns_of(data)
-    rows = len(parts[0]) if parts else 0
-    found = np.empty((rows, len(parts)))
-    for place, part in enumerate(parts):
-        found[:, place] = doubles(part) if _has_numbers(part) else np.nan
+    types = [column(part[:0]).dtype for part in parts]  # a column of text or days is missing throughout
+    narrow = bool(types) and all(one == np.float32 for one in types)
+    found = np.empty((len(parts[0]) if parts else 0, len(parts)), dtype=np.float32 if narrow else np.float64)
+    for place, (part, one) in enumerate(zip(parts, types, strict=True)):
+        found[:, place] = column(part) if one.kind == "f" else doubles(part) if one.kind in "biuO" else np.nan
     return found
-
-
-def _has_numbers(part: Any) -> bool:
-    """Whether a column of a frame may hold numbers: a matter of its type; one of text or days is missing throughout."""
-    return column(part[:0]).dtype.kind in "biufO"
 
 
 # --- containers -----------------------------------------------------------------------------------------------------
