@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from discreet.closing import closed
 from discreet.database import Database
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
@@ -22,6 +23,7 @@ from discreet.policy import Policy, load, unknown
 from discreet.sql.schema import PYTHON_TYPES, Column, Schema, Table, Type
 
 
+@closed
 def connect(
     policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | None = None, spark: Any = None
 ) -> Database:

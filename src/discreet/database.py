@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from discreet.closing import Closed
 from discreet.door import through
 from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument, NotAllowed
@@ -44,7 +45,7 @@ from discreet.sql.stability import bounds_of, checked_bounds
 from discreet.sql.understand import understood
 
 
-class Database:
+class Database(Closed):
     """Tables under one ledger, asked in SQL."""
 
     def __init__(

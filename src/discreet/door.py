@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet import samplers
+from discreet.closing import Closed, closed
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Renyi, ZeroConcentrated
@@ -42,7 +43,7 @@ def through(
         drawn = Sealed(read()).open_with(mechanism._draw)
         made_in_test = not samplers.is_private()
         return Release(
-            value=drawn, guarantee=guarantee, not_private=made_in_test, _mechanism=mechanism, _sizes=sizes or {}
+            value=drawn, guarantee=guarantee, not_private=made_in_test, _mechanism=_quiet(mechanism), _sizes=sizes or {}
         )
     entry = ledger.charge(guarantee, asked=asked, mechanism=repr(mechanism), key=key, identity=identity)
     if replayed := entry.state == "answered":
@@ -56,12 +57,13 @@ def through(
         receipt=entry.receipt,
         not_private=not_private,
         replayed=replayed,
-        _mechanism=mechanism,
+        _mechanism=_quiet(mechanism),
         _sizes=sizes or {},
         _left=ledger.remaining_after(entry),
     )
 
 
+@closed
 def release(
     value: Any,
     mechanism: Mechanism,
@@ -109,7 +111,7 @@ def release(
     )
 
 
-class Session:
+class Session(Closed):
     """A release that goes on: charged once, before its first word, for all that it will ever say.
 
     What it was given stays sealed inside; it cannot be copied to another process or begun again.
@@ -139,6 +141,7 @@ class Session:
         return f"<Session of {self.mechanism!r}: {self.guarantee}; receipt {self.receipt}>"
 
 
+@closed
 def stream(
     mechanism: Any,
     *,
@@ -161,6 +164,11 @@ def stream(
     if ledger is not None:
         entry = ledger.charge(guarantee, asked=asked or f"a stream for {mechanism!r}", mechanism=repr(mechanism))
     return Session(mechanism, entry, guarantee)
+
+
+def _quiet(mechanism: Any) -> Any:
+    """The mechanism as it leaves with a release: whom it told of its progress is not part of what it is."""
+    return mechanism if getattr(mechanism, "progress", None) is None else replace(mechanism, progress=None)
 
 
 def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger | None, rows: int | None) -> Any:

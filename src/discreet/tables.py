@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet import distributions, training
 from discreet.asking import NAME, Asking, of_all, of_counts, where_clause
+from discreet.closing import closed
 from discreet.columns import as_number, from_number
 from discreet.database import Database
 from discreet.distributions import Drawing
@@ -300,6 +301,7 @@ def _by_value(column: str, where: str | None) -> str:
     return f"SELECT {name} AS value, COUNT(*) AS n FROM {NAME}{where_clause(where)} GROUP BY {name}"
 
 
+@closed
 def table(
     source: Any,
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from discreet.adaptive.methods import FewTold, nearest_cell
 from discreet.adaptive.reading import typed_array
 from discreet.adaptive.sample import exact_total
 from discreet.adaptive.studies import Study, study
+from discreet.closing import Closed, closed
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
 from discreet.guarantees.unit import row
@@ -72,11 +74,6 @@ class Ladder:
             self._best, self._mean, self._losses = nearest_cell(mean, self._union.cells), mean, losses
             self._told += 1
         told, best = self._told - 1, self._best  # the best was asked for when one less was told
-
-        def interval(sure: float) -> Interval:
-            width = 0.5 / self._union.cells + float(QUANTUM) + self._union.deviation(sure, told)
-            return max(0.0, best - width), min(1.0, best + width)
-
         return Answer(
             value=best,
             confidence=self.confidence,
@@ -84,11 +81,16 @@ class Ladder:
             agrees=better,
             note="" if better else "no new best: this is the best so far",
             not_private=True,
-            _interval=interval,
+            _interval=partial(_interval, best, self._union, told),  # of the labels it keeps nothing
         )
 
 
-class Leaderboard:
+def _interval(best: float, union: FewTold, told: int, confidence: float) -> Interval:
+    width = 0.5 / union.cells + float(QUANTUM) + union.deviation(confidence, told)
+    return max(0.0, best - width), min(1.0, best + width)
+
+
+class Leaderboard(Closed):
     """Submissions against hidden labels, each score within its width of the population's. `dp.adaptive.leaderboard`."""
 
     def __init__(self, answer: Callable[[Any], Answer], private: Study | None) -> None:
@@ -113,6 +115,7 @@ class Leaderboard:
         return self.scores[-1]
 
 
+@closed
 def leaderboard(
     labels: Any,
     loss: str | Loss = "zero_one",

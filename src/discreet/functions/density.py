@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
+from discreet.closing import closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
@@ -286,6 +287,7 @@ def nearest_density(heights: Floats, volume: float) -> Floats:
     return onto_simplex(heights, 1 / volume)
 
 
+@closed
 def density_of(
     rows: Any,
     *,

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from discreet.closing import closed
 from discreet.functions.cosines import ALL, UP, CurveRows
 from discreet.functions.of_curves import Floats, OfCurves, check_is_fitted, check_kind, longest
 from discreet.guarantees.accuracy import Accuracy, check_confidence
@@ -88,6 +89,7 @@ class SanitizedCurves(OfCurves):
         return Accuracy(amount=self.noise_ * wide * most, confidence=sure, of=of)
 
 
+@closed
 def sanitized_curves(curves: Any, **settings: Any) -> SanitizedCurves:
     """A noisy copy of every curve, each made from that curve alone; the settings are those of `SanitizedCurves`."""
     return SanitizedCurves(**settings).fit(curves)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.functions.density import features_over
@@ -59,6 +60,7 @@ class Curve(Released):
         return f"<Curve: {'; '.join([str(self.error(0.95)), str(self.guarantee), *self.release.marks()])}>"
 
 
+@closed
 def regression_curve(
     rows: Any,
     targets: Any,

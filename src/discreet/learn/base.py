@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.extras import need
@@ -30,7 +31,7 @@ Floats = NDArray[np.float64]
 _NUMBER = (int, float, np.number, np.bool_)
 
 
-class Private(BaseEstimator):  # type: ignore[misc]
+class Private(Closed, BaseEstimator):  # type: ignore[misc]
     """An estimator whose `fit` is one release: charged to `ledger` before the data is read, and kept in `release_`.
 
     `epsilon` and `delta` are what one call of `fit` may cost; each call is charged anew, also those of
@@ -180,7 +181,7 @@ def column_of(targets: Any, who: str) -> Any:
     if single:
         warned = need("sklearn.exceptions", "learn", "discreet.learn").DataConversionWarning
         warnings.warn(
-            "A column-vector y was passed when a 1d array was expected: it is flattened.", warned, stacklevel=3
+            "A column-vector y was passed when a 1d array was expected: it is flattened.", warned, stacklevel=4
         )
     if getattr(targets, "ndim", 1) != 1 or (listed is not None and not single):
         raise InvalidArgument("y must have one dimension: one target for each row.")

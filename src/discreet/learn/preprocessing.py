@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.learn.base import (
@@ -117,7 +118,7 @@ class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
         return feature_names_of(self, input_features)
 
 
-class RangeScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class RangeScaler(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc]
     """Brings columns from their public ranges to [−1, 1]; cells outside are clamped. Reads no data, and costs nothing.
 
     NaN stays NaN, so that the estimator behind it leaves the row out.
@@ -150,7 +151,7 @@ class RangeScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return feature_names_of(self, input_features)
 
 
-class OneHot(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class OneHot(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc]
     """A column of 0 and 1 for each of the declared `categories` of each column; anything else becomes zeros.
 
     The categories are public: none is read off the data, so that nothing is spent and no rare value shows itself.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
@@ -23,7 +24,7 @@ LOCAL = row(neighbors="replace")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Device:
+class Device(Closed):
     """What a survey has on the device: `mechanism` tells, and `guarantee` is what one report promises."""
 
     mechanism: Any

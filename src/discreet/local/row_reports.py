@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
@@ -48,7 +49,7 @@ def rows(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class Rows(Closed):
     """Both sides of a survey of rows; `columns` are the surveys of each."""
 
     columns: Mapping[str, Survey | MeanSurvey]

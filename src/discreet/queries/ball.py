@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.queries.intervals import float_inside
 from discreet.queries.sensitivity import Norm, check_norm
 from discreet.rational import Number, check_count, check_positive, exactly, sqrt_up
-from discreet.rows import table
+from discreet.rows import is_row, table
 
 _EXACT = decimal.Context(prec=5000, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[decimal.Inexact])
 
 
 @dataclass(frozen=True)
-class Ball:
+class Ball(Closed):
     """Vectors of `dimension` numbers with norm at most `radius`, around 0.
 
     Clamping shortens a vector (Linf: cuts each coordinate); one with an infinite coordinate goes where the
@@ -76,7 +77,9 @@ class Ball:
 
     def clamp(self, value: Any) -> NDArray[np.float64]:
         """The vector, or each row of a matrix, brought into the ball."""
-        if _is_vector(value):
+        if is_row(value):
+            if len(value) != self.dimension:
+                raise InvalidArgument(f"A vector of {self.dimension} numbers is needed.")
             return self.clamp(value[None] if hasattr(value, "dtype") else [value])[0]  # type: ignore[no-any-return]
         rows = self.rows(value)
         if self.norm == "Linf":
@@ -127,10 +130,3 @@ class Ball:
         total = sizes.sum(axis=1) if self.norm == "L1" else np.sqrt((sizes * sizes).sum(axis=1))
         with np.errstate(over="ignore"):
             return np.asarray(np.ldexp(total, exponents))
-
-
-def _is_vector(value: Any) -> bool:
-    """Whether this is one vector: an array of one dimension, or a list that does not begin with a row."""
-    if isinstance(value, list | tuple):
-        return len(value) > 0 and not isinstance(value[0], list | tuple | np.ndarray)
-    return getattr(value, "ndim", 2) == 1

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.query import largest_change, need_public_size
@@ -23,7 +24,7 @@ Predicate = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Closed):
     """The number of rows, or of those where `predicate` holds.
 
     Promise: one row, added, removed or replaced, changes it by at most 1; monotone under add/remove. Source:
@@ -53,7 +54,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class CountingQuery:
+class CountingQuery(Closed):
     """The fraction `c(X) = (1/n) Σ c(x_i)` of rows where `predicate` holds, n = `size` being public.
 
     Promise: a replaced row changes it by at most 1/n; refused under add/remove. Source: [L3.CQ].
@@ -84,7 +85,7 @@ class CountingQuery:
 
 
 @dataclass(frozen=True)
-class Histogram:
+class Histogram(Closed):
     """The number of rows of each declared choice; undeclared values are dropped, or go to `other`.
 
     Promise: one row is 1 in every norm when added or removed (monotone); replaced, it is 2 in L1, √2 in L2, 1

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.queries.space import Categories
 from discreet.rational import check_count
@@ -22,7 +23,7 @@ Values = int | Sequence[Hashable] | Categories
 """What a column may hold: the numbers 0 … size-1, a list of values, or `Categories` with an `other`."""
 
 
-class Domain:
+class Domain(Closed):
     """Columns in order, each with its public values in order (a whole number n stands for 0 … n-1).
 
     A row with an undeclared value in any column is outside and counted nowhere, unless `Categories` say where

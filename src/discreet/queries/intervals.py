@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.rational import Number, check_positive, exactly
 from discreet.rows import column, doubles, wholes
 
 
 @dataclass(frozen=True)
-class _Numbers:
+class _Numbers(Closed):
     low: Number
     high: Number
     _: KW_ONLY
@@ -73,9 +74,7 @@ class _Numbers:
         return self.ends[0] <= exact <= self.ends[1]
 
     def clamp(self, value: Any) -> Any:
-        """One number, a column of them, or every number of a typed array of any shape."""
-        if isinstance(value, np.ndarray) and value.ndim > 1:
-            return self._clamp(value.reshape(-1)).reshape(value.shape)
+        """One number, or a column of them."""
         if isinstance(value, list | tuple) or np.ndim(value) > 0:
             return self._clamp(column(value))
         if isinstance(value, str | bytes):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.counts import Count
@@ -25,7 +26,7 @@ from discreet.rows import column, present
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(Closed):
     """The sum of rows, each clamped `between` declared ends, less `about`, in multiples of `step`.
 
     `about` is a public number taken off every row first (the center, for the sum inside a mean). `step` is a
@@ -94,7 +95,7 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(Closed):
     """The mean of rows clamped `between` declared ends, for a public number of rows n = `size`.
 
     Under add/remove n is private: ask for `parts()`, a sum about the center and a count, and divide the noisy
@@ -146,7 +147,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class VectorSum:
+class VectorSum(Closed):
     """The sum of vectors, each brought into the ball `space` and rounded, inside it, to multiples of `step`.
 
     `step` is a power of two, unless given the one next below 2^-25 of the radius.

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.numeric import Sum
@@ -37,7 +38,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Popularity:
+class Popularity(Closed):
     """How many rows like each item; a row is a collection of items, or a 0/1 row over the choices.
 
     Promise: one row changes each score by at most 1 in both relations; monotone under add/remove. Source:
@@ -74,7 +75,7 @@ class Popularity:
 
 
 @dataclass(frozen=True)
-class Ratings:
+class Ratings(Closed):
     """The sum of the scores that rows give to each item, each cut into `between` declared ends; no score adds nothing.
 
     A row is a mapping of items to scores, or a line of scores over the choices, NaN where there is none.
@@ -134,7 +135,7 @@ class Ratings:
 
 
 @dataclass(frozen=True)
-class MedianScore:
+class MedianScore(Closed):
     """The lecture's score of a median: `-| #{x ≥ ℓ} - #{x ≤ ℓ} |` for each candidate ℓ of the space.
 
     Promise: an added or removed row changes each score by at most 1, a replaced one by at most 2. Source:
@@ -157,7 +158,7 @@ class MedianScore:
 
 
 @dataclass(frozen=True)
-class QuantileScore:
+class QuantileScore(Closed):
     """By how many ranks a candidate ℓ misses the quantile p: `-max(0, #{x < ℓ} - pn, #{x > ℓ} - (1-p)n)`.
 
     At p = 1/2 this is `-max(0, n/2 - min(#≥, #≤))`. Some candidate always scores 0, ties or not. Source:

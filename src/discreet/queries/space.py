@@ -17,11 +17,12 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.queries.ball import Ball
 from discreet.queries.intervals import Grid, Integers, Interval
 from discreet.rational import Number, check_positive, exactly
-from discreet.rows import cells, place_of
+from discreet.rows import cells, is_row, place_of, table
 
 __all__ = [
     "Ball",
@@ -70,7 +71,7 @@ class FiniteSpace(Space, Protocol):
 
 
 @dataclass(frozen=True)
-class Categories:
+class Categories(Closed):
     """Declared choices, any two of them `apart`; a value not among them goes to `other`, or is refused.
 
     >>> Categories(("Haifa", "Ljubljana", "elsewhere"), other="elsewhere").clamp("Lipica")
@@ -142,7 +143,7 @@ class Categories:
 
 
 @dataclass(frozen=True)
-class Functions:
+class Functions(Closed):
     """Curves given by a value, in a space of scalars, `at` each of finitely many public points; sup metric.
 
     >>> Functions((0, 0.5, 1), Interval(0, 1)).diameter
@@ -176,13 +177,16 @@ class Functions:
 
     def clamp(self, value: Any) -> Any:
         """One curve, or each row of a matrix of curves, with every value clamped."""
-        if np.ndim(value) == 0 or np.shape(value)[-1] != len(self.at):
-            raise InvalidArgument(f"A curve is {len(self.at)} values, one at each public point.")
-        return self.values.clamp(np.asarray(value))
+        if is_row(value):
+            if len(value) != len(self.at):
+                raise InvalidArgument(f"A curve is {len(self.at)} values, one at each public point.")
+            return self.clamp(value[None] if hasattr(value, "dtype") else [value])[0]
+        curves = table(value, len(self.at))
+        return self.values.clamp(curves.reshape(-1)).reshape(curves.shape)
 
 
 @dataclass(frozen=True, init=False)
-class Product:
+class Product(Closed):
     """Mixed rows: one component from each space, at the `"sum"` or the `"max"` of their distances.
 
     >>> Product(Interval(0, 1), Categories(("a", "b"))).diameter

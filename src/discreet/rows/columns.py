@@ -155,6 +155,13 @@ def columns_of(frame: Any) -> list[Any]:
     return list(frame.get_columns() if hasattr(frame, "get_columns") else frame.itercolumns())
 
 
+def is_row(value: Any) -> bool:
+    """Whether this is one row and not several: an array of one dimension, or a list of which no part is a row."""
+    if isinstance(value, list | tuple):
+        return not any(issubclass(type(part), list | tuple | np.ndarray) for part in value)
+    return hasattr(value, "dtype") and np.ndim(value) == 1
+
+
 def names_of(data: Any) -> list[str] | None:
     """The names of the columns of a data frame or an Arrow table; None for anything else."""
     names = getattr(data, "column_names", None)  # in Arrow `columns` are the columns themselves

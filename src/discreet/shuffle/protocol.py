@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
+from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
 from discreet.guarantees.accuracy import Accuracy
@@ -29,7 +30,7 @@ KINDS: dict[str, type[Protocol]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Protocol:
+class Protocol(Closed):
     """A randomizer that every client runs alone, and an estimate from the shuffled messages of all of them.
 
     `clients` are expected; a batch of fewer than `minimum` reports is never looked at, and at least the fraction

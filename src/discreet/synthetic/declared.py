@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.queries.intervals import Integers, Interval
 from discreet.queries.space import Categories
@@ -76,7 +77,7 @@ def _edge(low: Any, high: Any, place: int, bins: int) -> Fraction:
     return exactly(low) + (exactly(high) - exactly(low)) * place / bins
 
 
-class Declared:
+class Declared(Closed):
     """The columns of a table in order: a pair (low, high) of numbers, a list of choices, or `Categories`.
 
     Numbers are clamped into their bounds and put into at most `bins` bins; those of columns in `whole` stay whole (by
