@@ -53,7 +53,8 @@ class OfCurves(Private):
 
     def _seen(self, curves: Any) -> Floats:
         """Coefficients of curves that are not learned from."""
-        return self.basis_.coefficients(fitted_table(self, curves))
+        table = fitted_table(self, curves)
+        return self.basis_.coefficients(table)
 
     def at(self, where: Any) -> Floats:
         """What was learned, at any places from the first point to the last: a curve, or one curve a row."""
