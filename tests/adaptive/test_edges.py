@@ -136,3 +136,9 @@ def test_cells_that_are_asked_for_their_class_are_seen(monkeypatch: pytest.Monke
     monkeypatch.setattr(guarded, "_plain", lambda cell: cell if isinstance(cell, str | int | float) else None)
     with pytest.raises(RuntimeError):
         test_cells_are_plain_by_their_class_alone()
+
+
+def test_labels_have_one_dimension() -> None:
+    for labels in (np.ones((5, 2)), np.ones(0)):
+        with pytest.raises(dp.InvalidArgument, match="labels must have one dimension"):
+            dp.adaptive.leaderboard(labels, submissions=1)

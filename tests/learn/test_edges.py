@@ -26,6 +26,7 @@ from discreet import testing
 from discreet.learn import base, streams
 from discreet.queries import stream as streaming
 from discreet.queries.rounded_rows import RoundedRows
+from discreet.training import Feature
 
 GOAL: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 RANGES = [(-1, 1), (-1, 1)]
@@ -346,3 +347,11 @@ def test_readings_over_all_records_are_seen(model: Any, monkeypatch: pytest.Monk
             mutant(patch)
             with pytest.raises((AssertionError, dp.InvalidArgument)):  # an error that only such a record meets, too
                 others_stay(model, labels, [odd], 2, label=label)
+
+
+def test_features_of_a_table_are_read_cell_by_cell() -> None:
+    number, choice = Feature("x", "integer"), Feature("x", "text", choices=("a", "b"))
+    for cells in (pa.array([1, 2**53 + 1, None]), pa.chunked_array([[1], [2**53 + 1, None]]), [1, 2**53 + 1, Hides()]):
+        np.testing.assert_array_equal(number.columns(cells), [[1], [2.0**53], [math.nan]])
+    assert choice.columns(["a", *ODD, "b"])[[0, -1]].tolist() == [[1, 0], [0, 1]]
+    assert choice.columns(["a", *ODD, "b"]).sum() == 2
