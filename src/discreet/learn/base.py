@@ -97,7 +97,7 @@ def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | 
     if getattr(getattr(features, "dtype", None), "kind", "") == "c":
         raise InvalidArgument("Complex data not supported: give real numbers.")
     listed = names_of(features)
-    if not has_width(features) and hasattr(features, "shape") and str(features.dtype) != "object":
+    if not has_width(features) and hasattr(features, "shape") and str(getattr(features, "dtype", "")) != "object":
         raise InvalidArgument("Features must be rows and columns. Reshape your data, as with X.reshape(-1, 1).")
     array = features if on_device(features) else table(features, None if has_width(features) else width)
     if array.shape[1] < 1:
