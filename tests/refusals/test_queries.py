@@ -108,10 +108,10 @@ def test_a_workload_that_cannot_be_counted(asked: Asked, said: str) -> None:
         (lambda: Projection(lambda point: point[:1]).project(np.zeros(2)), "A projection must give 2 finite weights"),
         (lambda: Axis(low=0, high=1, bandwidth=1, tolerance=1), "tolerance must lie between 1e-15 and 0.1"),
         (lambda: FourierFeatures(()), "Fourier features are for one to three columns"),
-        (lambda: FourierFeatures((Axis(low=0, high=1, bandwidth=1),)).counts(ROWS), "Rows of 1 numbers are needed"),
-        (lambda: RandomFeatures.drawn([(0, 1)], [1], 2).counts(ROWS), "Rows of 1 numbers are needed"),
+        (lambda: FourierFeatures((Axis(low=0, high=1, bandwidth=1),)).counts(ROWS), "Rows of 1 number are needed"),
+        (lambda: RandomFeatures.drawn([(0, 1)], [1], 2).counts(ROWS), "Rows of 1 number are needed"),
         (lambda: RoundedRows(ROWS), "Give one of feature_norm and feature_ranges"),
-        (lambda: RoundedRows(np.array([["a"]]), feature_norm=1), "Features must be numbers"),
+        (lambda: RoundedRows(np.array([["a"]]), feature_norm=1), "Numbers are needed"),
     ],
 )
 def test_rows_and_weights_that_do_not_fit(asked: Asked, said: str) -> None:

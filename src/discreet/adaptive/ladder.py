@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discreet.adaptive.answers import Answer, Interval
 from discreet.adaptive.guarded import each_row, tried
 from discreet.adaptive.methods import FewTold, nearest_cell
-from discreet.adaptive.reading import check_typed
+from discreet.adaptive.reading import typed_array
 from discreet.adaptive.sample import exact_total
 from discreet.adaptive.studies import Study, study
 from discreet.closing import Closed, closed
@@ -24,6 +24,7 @@ from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
 from discreet.mechanisms.adaptive_means import QUANTUM
 from discreet.rational import check_count
+from discreet.rows import column
 
 Loss = Callable[[Any, Any], Any]
 
@@ -135,9 +136,7 @@ def leaderboard(
     measured = LOSSES.get(loss) if isinstance(loss, str) else loss
     if not callable(measured):
         raise InvalidArgument(f"loss must be {', '.join(LOSSES)}, or a function of labels and predictions.")
-    if ledger is not None:
-        check_typed(labels)
-    held = np.asarray(labels)
+    held = typed_array(labels)
     if held.ndim != 1 or len(held) < 1:
         raise InvalidArgument("labels must have one dimension, with at least one label.")
     if unprotected and ledger is None:
@@ -156,7 +155,9 @@ def leaderboard(
 
 def _losses(labels: NDArray[Any], predictions: Any, loss: Loss) -> NDArray[np.float64]:
     """One loss in [0,1] for each row; what is not a number counts as 1."""
-    given = np.asarray(predictions)
+    # a list of them would become text as a whole as soon as one is; those for a loss of one's own may be rows
+    listed = isinstance(predictions, list | tuple) and labels.dtype.kind == "O" and loss in LOSSES.values()
+    given = column(predictions) if listed else np.asarray(predictions)
     if given.shape[:1] != labels.shape:
         raise InvalidArgument(f"A submission has one prediction for each label: {len(labels)} of them.")
     # what is refused depends on types, and not on a label: in place of those stand others

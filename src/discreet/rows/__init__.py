@@ -5,17 +5,35 @@ missing there, and changes nothing about another record, a type, a shape or an e
 """
 
 from discreet.rows.cells import key_of, number_of, parts_of, place_of, text_of, whole_of
-from discreet.rows.columns import cells, column, doubles, is_row, labels, names_of, present, table, wholes
+from discreet.rows.columns import (
+    cell_columns,
+    cells,
+    column,
+    columns_of,
+    doubles,
+    has_width,
+    is_row,
+    labels,
+    names_of,
+    on_device,
+    present,
+    table,
+    wholes,
+)
 
 __all__ = [
+    "cell_columns",
     "cells",
     "column",
+    "columns_of",
     "doubles",
+    "has_width",
     "is_row",
     "key_of",
     "labels",
     "names_of",
     "number_of",
+    "on_device",
     "parts_of",
     "place_of",
     "present",

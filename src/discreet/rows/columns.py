@@ -14,6 +14,7 @@ from discreet.rows.cells import LEAST, MOST, number_of, parts_of, whole_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _COLUMN = "A column is needed: one value for each record, in one dimension. Name or select one of the columns."
+_WHOLE_IN_POLARS = ("Boolean", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))
 _NUMBERS = "Numbers are needed. Convert the column first."
 _SPARK = "A DataFrame of Spark stays where it is. Ask a query of it by partitions: ByPartition(query, columns)."
 
@@ -42,6 +43,9 @@ def column(data: Any) -> NDArray[Any]:
 
 def doubles(data: Any) -> Floats:
     """A column as doubles, NaN for what is no number."""
+    whole = _whole_in_arrow(data)
+    if whole is not None:
+        return np.asarray(whole.cast("float64", safe=False).to_numpy(zero_copy_only=False))
     values = column(data)
     if values.dtype.kind == "O":
         return np.fromiter(map(number_of, values), np.float64, len(values))
@@ -52,6 +56,10 @@ def doubles(data: Any) -> Floats:
 
 def wholes(data: Any) -> tuple[Ints, NDArray[np.bool_]]:
     """A column as the nearest whole numbers within 64 bits, each exact, and where there is none."""
+    whole = _whole_in_arrow(data)
+    if whole is not None:
+        gaps = np.asarray(whole.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+        return wholes(np.asarray(whole.fill_null(False if str(whole.type) == "bool" else 0)))[0], gaps
     values = column(data)
     if values.dtype.kind == "O":
         found = [whole_of(cell) for cell in values]
@@ -83,10 +91,11 @@ def cells(data: Any) -> list[Any]:
 
 
 def labels(data: Any) -> NDArray[Any]:
-    """A column of targets: typed as it is; in a list, a record that is a row of one cell stands for that cell."""
-    if isinstance(data, list | tuple) or (isinstance(data, np.ndarray) and data.dtype.kind == "O" and data.ndim == 1):
-        return _objects([cell if (one := parts_of(cell, 1)) is None else one[0] for cell in data])
-    return column(data)
+    """A column of targets: typed as it is; else a record that is a row of one cell stands for that cell."""
+    values = column(data)
+    if values.dtype.kind != "O":
+        return values
+    return _objects([cell if (one := parts_of(cell, 1)) is None else one[0] for cell in values])
 
 
 # --- rows of several columns ----------------------------------------------------------------------------------------
@@ -97,23 +106,53 @@ def table(data: Any, width: int | None = None) -> NDArray[Any]:
 
     Lists need the declared `width` of a row: a record of another is missing in every column.
     """
-    if names_of(data) is not None:
-        array = _of_frame(data)
-    elif isinstance(data, list | tuple) or not hasattr(data, "dtype"):
-        return _of_records(_records(data), width)
-    else:
-        array = _host(data)
-    if array.dtype.kind == "O" and array.ndim == 1:
+    array = _of_frame(data) if names_of(data) is not None else _records(data)
+    if not isinstance(array, np.ndarray) or (array.dtype.kind == "O" and array.ndim == 1):
         return _of_records(array, width)
     if array.ndim == 1 and width == 1:
         array = array[:, None]
     if array.ndim != 2 or (width is not None and array.shape[1] != width):
         shown = "some numbers" if width is None else "1 number" if width == 1 else f"{width} numbers"
-        raise InvalidArgument(f"Rows of {shown} are needed, in an array of two dimensions.")
+        raise InvalidArgument(
+            f"Rows of {shown} are needed, in an array of two dimensions. Reshape your data, as with X.reshape(-1, 1)."
+        )
     if array.dtype.kind == "O":
         return np.fromiter(map(number_of, array.reshape(-1)), np.float64, array.size).reshape(array.shape)
     _check_numbers(array)
     return array
+
+
+def cell_columns(data: Any, width: int) -> list[list[Any]]:
+    """The cells of each of so many columns, as Python has them; None in all of them for a record of another width."""
+    if names_of(data) is not None:
+        found = [cells(part) for part in columns_of(data)]
+    else:
+        array = _records(data)
+        if isinstance(array, np.ndarray) and not (array.dtype.kind == "O" and array.ndim == 1):
+            found = array.T.tolist() if array.ndim == 2 else []
+        else:
+            rows = [_parts(record, width) for record in array]
+            found = [[row[place] for row in rows] for place in range(width)]
+    if len(found) != width:
+        raise InvalidArgument(f"A table of {width} columns is needed, as they were declared.")
+    return found
+
+
+def has_width(data: Any) -> bool:
+    """Whether a container says by itself how wide a row is, as arrays and data frames do and lists do not."""
+    return names_of(data) is not None or len(getattr(data, "shape", ())) == 2
+
+
+def on_device(data: Any) -> bool:
+    """Whether this is an array of torch or cupy on a GPU, which may stay there."""
+    return _package(data) == "cupy" or (_package(data) == "torch" and bool(data.is_cuda))
+
+
+def columns_of(frame: Any) -> list[Any]:
+    """The columns of a data frame or an Arrow table, in order."""
+    if hasattr(frame, "iloc"):
+        return [frame.iloc[:, place] for place in range(frame.shape[1])]
+    return list(frame.get_columns() if hasattr(frame, "get_columns") else frame.itercolumns())
 
 
 def is_row(value: Any) -> bool:
@@ -140,38 +179,43 @@ def _of_records(records: Any, width: int | None) -> Floats:
         )
     found = np.full((len(records), width), np.nan)
     for place, record in enumerate(records):
-        parts = parts_of(record, width)
-        if parts is not None:
-            found[place] = [number_of(cell) for cell in parts]
-        elif width == 1:
-            found[place] = number_of(record)
+        found[place] = [number_of(cell) for cell in _parts(record, width)]
     return found
 
 
+def _parts(record: Any, width: int) -> list[Any]:
+    """The cells of a row, all of them None where it has another width; a row of one cell may be that cell."""
+    parts = parts_of(record, width)
+    return parts if parts is not None else [record] if width == 1 else [None] * width
+
+
 def _records(data: Any) -> Any:
+    """The array of a container that has a shape, and else the list of its records."""
+    if isinstance(data, list | tuple):
+        return data
+    if isinstance(data, np.ma.MaskedArray):
+        # what is masked is missing; whether anything is changes no type
+        return np.ma.filled(data.astype(np.float64 if data.dtype.kind in "biuf" else object), np.nan)
+    if _package(data) == "pyarrow" or (hasattr(data, "dtype") and hasattr(data, "to_numpy")):
+        return doubles(data) if column(data[:0]).dtype.kind in "biuf" else column(data)  # by its type, not by its gaps
+    if hasattr(data, "dtype") or hasattr(data, "__array__"):
+        return _host(data)
     if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
         raise InvalidArgument("Rows and columns are needed: an array, a data frame or an Arrow table.")
-    return data if isinstance(data, list | tuple) else list(data)
+    return list(data)
 
 
 def _of_frame(data: Any) -> NDArray[Any]:
     kinds = getattr(data, "dtypes", ())
     if hasattr(data, "iloc") and all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
         return np.asarray(data.to_numpy())
-    if hasattr(data, "iloc"):
-        parts = [data.iloc[:, place] for place in range(data.shape[1])]
-    else:
-        parts = list(data.get_columns() if hasattr(data, "get_columns") else data.itercolumns())
-    rows = len(parts[0]) if parts else 0
-    found = np.empty((rows, len(parts)))
-    for place, part in enumerate(parts):
-        found[:, place] = doubles(part) if _has_numbers(part) else np.nan
+    parts = columns_of(data)
+    types = [column(part[:0]).dtype for part in parts]  # a column of text or days is missing throughout
+    narrow = bool(types) and all(one == np.float32 for one in types)
+    found = np.empty((len(parts[0]) if parts else 0, len(parts)), dtype=np.float32 if narrow else np.float64)
+    for place, (part, one) in enumerate(zip(parts, types, strict=True)):
+        found[:, place] = column(part) if one.kind == "f" else doubles(part) if one.kind in "biuO" else np.nan
     return found
-
-
-def _has_numbers(part: Any) -> bool:
-    """Whether a column of a frame may hold numbers: a matter of its type; one of text or days is missing throughout."""
-    return column(part[:0]).dtype.kind in "biufO"
 
 
 # --- containers -----------------------------------------------------------------------------------------------------
@@ -193,7 +237,7 @@ def _of_container(data: Any) -> NDArray[Any]:
         raise InvalidArgument(_COLUMN)
     if _package(data) == "pyarrow":
         return _of_arrow(data)
-    if hasattr(data, "dtype"):
+    if hasattr(data, "dtype") or hasattr(data, "__array__"):
         return _host(data) if not hasattr(data, "to_numpy") else _of_series(data)
     if not isinstance(data, Iterable):
         raise InvalidArgument(_COLUMN)
@@ -228,18 +272,36 @@ def _of_series(series: Any) -> NDArray[Any]:
     return np.asarray(series.astype(object).to_numpy())
 
 
-def _of_arrow(data: Any) -> NDArray[Any]:
-    """A column of Arrow, without its dictionary, runs, or a type built on another."""
+def _whole_in_arrow(data: Any) -> Any:
+    """A column of whole numbers, or of true and false, as Arrow has it; None for any other."""
+    if _package(data) == "polars" and str(getattr(data, "dtype", "")) in _WHOLE_IN_POLARS:
+        data = data.to_arrow()
+    if _package(data) != "pyarrow" or names_of(data) is not None:
+        return None
+    import pyarrow as pa
+
+    plain = _plain(data)
+    return plain if pa.types.is_integer(plain.type) or pa.types.is_boolean(plain.type) else None
+
+
+def _plain(data: Any) -> Any:
+    """A column of Arrow without its dictionary, runs, or a type built on another."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = data.type
     if isinstance(kind, pa.BaseExtensionType):
-        return _of_arrow(data.cast(kind.storage_type))
+        return _plain(data.cast(kind.storage_type))
     if pa.types.is_dictionary(kind):
-        return _of_arrow(data.cast(kind.value_type))
-    if pa.types.is_run_end_encoded(kind):
-        return _of_arrow(pc.run_end_decode(data))
+        return _plain(data.cast(kind.value_type))
+    return _plain(pc.run_end_decode(data)) if pa.types.is_run_end_encoded(kind) else data
+
+
+def _of_arrow(data: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    data = _plain(data)
+    kind = data.type
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         wide = data if kind == pa.float32() else data.cast(pa.float64(), safe=False)
         return np.asarray(wide.to_numpy(zero_copy_only=False))
