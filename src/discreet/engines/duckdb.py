@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import os
 import re
 import threading
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from discreet.engines import parquet_files, words
-from discreet.engines.arrow_tables import as_arrow, readable
+from discreet.engines.arrow_tables import readable
 from discreet.engines.engine import Words
+from discreet.engines.in_memory import NOTHING, InMemory
 from discreet.engines.spill import Spill
 from discreet.engines.text_files import Csv, JsonLines, TextSource
 from discreet.engines.words import listed, quoted, quoted_text
 from discreet.errors import EngineFailed, InvalidArgument
+from discreet.rows.tables import columns_of, guarded
 
 _JSON = (".json", ".jsonl", ".ndjson")
 FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"} | dict.fromkeys(_JSON, "read_json")
@@ -28,15 +32,17 @@ _TYPES = (
     ("number", ("DOUBLE", "FLOAT", "DECIMAL", "REAL")),
     ("date", ("DATE",)),
     ("timestamp", ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")),
-    ("text", ("VARCHAR", "ENUM", '"NULL"')),  # a column without a single value
+    ("text", ("VARCHAR", "ENUM", "UUID", '"NULL"')),  # a column without a single value
 )
-
+_PLAIN = {name for _, names in _TYPES for name in names}
+_PLAIN |= {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS", "INTERVAL", "BLOB"}
+"""Columns of other types are not there: one cell of a list, a map, JSON or a time of day can stop all questions."""
 
 _ODD = {
     **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "BIGINT"),
     **dict.fromkeys(("DECIMAL", "FLOAT", "REAL"), "DOUBLE"),
     **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "TIMESTAMP"),
-    **dict.fromkeys(("ENUM", '"NULL"'), "VARCHAR"),
+    **dict.fromkeys(("ENUM", "UUID", '"NULL"'), "VARCHAR"),
 }
 """Types that are read as others: what does not fit those is NULL."""
 
@@ -59,7 +65,8 @@ _PATIENCE, _COARSE = 0.5, 5
 class DuckDB:
     """One connection to an embedded database, on sources fixed when it is opened.
 
-    A CSV or JSON source has no types of its own: its columns are text, but for those that `types` names. Only where a
+    A CSV or JSON source has no types of its own: its columns are text, but for those that `types` names; so are lists,
+    tuples and object columns of a source in memory. Only where a
     source is listed in `sniffed` are they guessed from the rows, which is for public tables and for their owner.
 
     `memory` is the most it may use, such as "8GB"; by default four fifths of the machine's. What does not fit is
@@ -89,26 +96,29 @@ class DuckDB:
         limit = None if memory is None else memory_in_bytes(memory)
         self._duckdb = duckdb
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._connection = duckdb.connect(":memory:", config={"allow_unsigned_extensions": "false"})
+        _CONNECTIONS.add(self._connection)
         self.relations: dict[str, str] = {}
         self._texts: dict[str, TextSource] = {}
-        self._parquet: set[str] = set()
-        paths = []
+        self._left_out: dict[str, set[str]] = {}
+        paths: list[str] = []
         for name, source in sources.items():
             found, path = self._source(name, source, sniffed=name in sniffed)
             self.relations[name] = found
             paths += path
-        for name, text in self._texts.items():
-            self.relations[name] = text.relation((types or {}).get(name, {}))
+        for name in self._texts:
+            self.relations[name] = self._relation(name, (types or {}).get(name, {}))
         for name in sources.keys() - self._texts.keys():
-            self.relations[name] = self._plainly_typed(name)
+            self.relations[name] = self._plainly_typed(name, self.relations[name])
         on_disk = len(paths) == len(sources)
         self._spill = _spilling(spill) if spill is not None or on_disk else None
         self._lock_down(paths, limit)
 
     @property
     def words(self) -> Words:
-        """DuckDB's own."""
+        """DuckDB's own. They are asked for when a question is planned: a forked process is refused before a charge."""
+        self._check_process()
         return words
 
     def _source(self, name: str, source: Any, *, sniffed: bool) -> tuple[str, list[str]]:
@@ -126,23 +136,19 @@ class DuckDB:
                 )
             found = sorted(path.glob(f"**/*{inside}")) if path.is_dir() else [path]
             if reader == "read_parquet":
-                parquet_files.check_moments(name, found)
                 self._check_alike(name, files, len(found))
-                self._parquet.add(name)
+                self._left_out[name] = parquet_files.in_milliseconds(found)
                 return parquet_files.reading(files), [str(path)]
             if sniffed:
                 return f"{reader}({quoted_text(files)}, sample_size = -1)", [str(path)]
             self._texts[name] = JsonLines.opened(name, found) if inside in _JSON else Csv.opened(name, found)
             return "", [str(path)]
         if isinstance(source, self._duckdb.DuckDBPyRelation):
-            source = source.to_arrow_table()
-        try:
-            self._connection.register(f"source {name}", readable(as_arrow(source)))
-        except Exception:
-            raise InvalidArgument(
-                f"The source of {name} must be a path, an Arrow table, a DataFrame or a DuckDB relation."
-            ) from None
-        return quoted(f"source {name}"), []
+            said = f"The source of {name} is a DuckDB relation that cannot be computed. Why is not shown, as it may quote"
+            source = guarded(source.to_arrow_table, f"{said} values. See that its query runs.")
+        columns = columns_of(source, name)
+        self._texts[name] = InMemory(name, columns, self._connection.register)
+        return "", []
 
     def _check_alike(self, name: str, files: str, number: int) -> None:
         """That no file of a folder has a wider type than the first, which all are read as: a value might not fit."""
@@ -158,23 +164,39 @@ class DuckDB:
                     f"The files of {name} have different types for {', '.join(unlike)}. Write them with the same."
                 )
 
-    def _plainly_typed(self, name: str) -> str:
-        """A source with one type of the engine for each of ours: values that meet are then compared as they are."""
-        relation = self.relations[name]
+    def _relation(self, name: str, types: Mapping[str, str]) -> str:
+        """How a source without types of its own is written in FROM, its columns of these."""
+        text = self._texts[name]
+        made = text.relation(types)
+        return self._plainly_typed(name, made) if isinstance(text, InMemory) else made
+
+    def _plainly_typed(self, name: str, relation: str) -> str:
+        """A source with one type of the engine for each of ours: values that meet are then compared as they are. What
+        is of no type that is safe to read is left out.
+        """
         try:
             described = self._described(relation)
         except (self._duckdb.Error, RuntimeError):
             return relation  # said when its columns are asked for
+        types = {row[0]: row[1].upper() for row in described}
+        unread = [column for column, given in types.items() if given.partition("(")[0] not in _PLAIN or "[" in given]
+        unread += [column for column in self._left_out.get(name, ()) if column in types and column not in unread]
+        if len(unread) == len(types):
+            raise InvalidArgument(NOTHING.format(name))
         read = {}
-        for column, given in ((quoted(row[0]), row[1].upper()) for row in described if "[" not in row[1]):
+        for column, given in ((quoted(column), given) for column, given in types.items() if column not in unread):
             plain = given.partition("(")[0]
-            if plain in _ODD:
+            if plain == "DECIMAL":
+                read[column] = words.decimal_as_double(column, given)
+            elif plain in _ODD:
                 read[column] = f"TRY_CAST({column} AS {_ODD[plain]})"
-            elif plain == "VARCHAR" and name in self._parquet:
+            elif plain == "VARCHAR" and name in self._left_out:
                 read[column] = parquet_files.without_statistics(column)
-        if not read:
+        if not read and not unread:
             return relation
-        return f"(SELECT * REPLACE ({', '.join(f'{how} AS {column}' for column, how in read.items())}) FROM {relation})"
+        without = f" EXCLUDE ({', '.join(map(quoted, unread))})" if unread else ""
+        replaced = f" REPLACE ({', '.join(f'{how} AS {column}' for column, how in read.items())})" if read else ""
+        return f"(SELECT *{without}{replaced} FROM {relation})"
 
     def _described(self, relation: str) -> list[tuple[Any, ...]]:
         return self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
@@ -218,16 +240,25 @@ class DuckDB:
             ) from None
         return {row[0]: _type(row[1]) for row in described}
 
-    def reads_text(self, name: str) -> bool:
-        """Whether a source is text that is cast to the types it was opened with."""
-        return name in self._texts
+    def reads_text(self, name: str, column: str) -> bool:
+        """Whether a column has no type of its own, and is read as the one it was opened with."""
+        text = self._texts.get(name)
+        return text is not None and (not isinstance(text, InMemory) or column in text.cells)
+
+    def untyped(self, name: str) -> Collection[str]:
+        """The columns of a source in memory that have no types of their own: lists, tuples and object columns."""
+        text = self._texts.get(name)
+        return text.cells if isinstance(text, InMemory) else ()
 
     def typed(self, name: str, types: Mapping[str, str]) -> DuckDB:
-        """The same database, with other types for the columns of a source that is read as text."""
-        if name not in self._texts:
+        """The same database, with other types for the columns of a source that have none of their own."""
+        text = self._texts.get(name)
+        if text is None or (isinstance(text, InMemory) and not text.cells):
             return self
         other = copy.copy(self)
-        other.relations = self.relations | {name: self._texts[name].relation(types)}
+        self._check_process()
+        with self._lock:
+            other.relations = self.relations | {name: self._relation(name, types)}
         return other
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
@@ -243,12 +274,18 @@ class DuckDB:
 
     def _held(self, work: Callable[[], Any]) -> Any:
         """What is done with the connection, by one thread at a time; what it says when it fails goes no further."""
+        self._check_process()
         with suppress(self._duckdb.Error, RuntimeError), self._lock, self._watched():
             return work()
         raise EngineFailed(  # outside of a handler: it has no context, which might quote values
             "The engine could not compute this. Its message is not shown, as it may quote values. "
             "Ask for less at once, or give the engine more memory, or a folder to spill into."
         )
+
+    def _check_process(self) -> None:
+        """The threads of a database stay in the process that opened it: in a forked one it would wait for ever."""
+        if os.getpid() != self._process:
+            raise EngineFailed("This process was forked from the one that opened the data. Open them again in here.")
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -275,9 +312,23 @@ class DuckDB:
 
     def close(self) -> None:
         """Let go of the database, and of what it wrote."""
+        if os.getpid() != self._process:
+            return
         self._connection.close()
         if self._spill is not None:
             self._spill.close()
+
+
+_CONNECTIONS: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _keep_forever() -> None:
+    """In a forked process: to let go of its parent's connections would wait for threads that are not here."""
+    for connection in list(_CONNECTIONS):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+os.register_at_fork(after_in_child=_keep_forever)
 
 
 def _spilling(spill: str | Path | bool | None) -> Spill | None:
