@@ -18,6 +18,7 @@ from discreet.engines.duckdb import DuckDB
 
 CITIES = ["Haifa", "Ljubljana", "Koper"]
 PEOPLE, ROWS = 60, 3
+TYPES = {"patient_id": "integer", "age": "integer", "cost": "number", "city": "text", "day": "date"}
 
 
 def visits(without=None, extra=0):
