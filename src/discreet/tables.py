@@ -316,10 +316,11 @@ def table(
 
     For a ledger that protects people, `rows_per_person` says how many rows of one person an answer uses at most; of a
     person who has more, some are chosen at random. `types` says which columns of a CSV or JSON file are not text, such
-    as {"age": "integer"}, and which lists, tuples and object columns: these have no type of their own, and a cell that
-    is not of the one declared, or no text, is missing. A column also is what its `between` or `choices` are. `version` declares the version of the
-    data, which for files is taken from their path, size and time of change: a question asked again of the same version
-    costs nothing. Two sets of data in memory are told apart by it alone: give each its own.
+    as {"age": "integer"}, and so of lists, tuples and object columns, which have no type of their own: a cell that is
+    not of the declared one, or without one is no text, is missing. A column also is what its `between` or `choices`
+    are. `version` declares the version of the data, which for files is taken from their path, size and time of change:
+    a question asked again of the same version costs nothing. Two sets of data in memory are told apart by it alone:
+    give each its own.
     """
     if not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
@@ -332,7 +333,7 @@ def table(
     if said and person is not None:
         said.setdefault(person, "text")
     engine = DuckDB({NAME: source}, types={NAME: said})
-    if person in engine.untyped(NAME) and person not in (types or {}):
+    if person is not None and person in engine.untyped(NAME) and person not in (types or {}):
         refuse_untyped(person, "the table")
     found = engine.columns(NAME)
     for name, kind in (types or {}).items():

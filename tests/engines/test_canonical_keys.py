@@ -1,4 +1,4 @@
-"""Every key that is shown has one writing, bit by bit, whichever row comes first: what equality ignores tells nothing."""
+"""Every key that is shown has one writing, bit by bit, whichever row comes first."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def shown(asked: Database, text: str) -> list[Any]:
     plan = asked.plan(text, epsilon=20, delta=1e-3)
     raw = [bits(key) for (key,) in discovered(plan.question, asked.engine, plan.bounds)[0]]
     with testing.no_noise():
-        answer = asked.sql(text, epsilon=20, delta=1e-3)
+        answer = asked.answer(plan)
     written = json.dumps(answer.as_json()["rows"], default=str) + str(answer).split("cost")[0]
     assert "-0" not in written.replace("2020-01-01", "")
     return [raw, [bits(key) for key in answer.table.column("k").to_pylist()]]

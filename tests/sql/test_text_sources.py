@@ -329,7 +329,7 @@ def test_json_without_declared_columns_is_refused(tmp_path: Path) -> None:
         DuckDB({"t": written(tmp_path / "v.json", OBJECTS)})
 
 
-@pytest.mark.parametrize("first", [b'[{"a": 7}]\n', b'\n [ {"a": 7},\n', b'\xef\xbb\xbf[{\n', b"[[\n"])
+@pytest.mark.parametrize("first", [b'[{"a": 7}]\n', b'\n [ {"a": 7},\n', b"\xef\xbb\xbf[{\n", b"[[\n"])
 def test_no_line_decides_whether_a_file_of_objects_is_opened(first: bytes, tmp_path: Path) -> None:
     """One person's line, the first of the file, is a row without values."""
     path = written(tmp_path / "v.json", first + b'{"a": 1}\n{"a": 2}\n')

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import copy
-import ctypes
 import os
 import re
 import threading
-import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.engines import parquet_files, words
-from discreet.engines.arrow_tables import readable
+from discreet.engines import forks, parquet_files, words
+from discreet.engines.duckdb_types import is_safe, kind_of, plainly
 from discreet.engines.engine import Words
 from discreet.engines.in_memory import NOTHING, InMemory
 from discreet.engines.spill import Spill
@@ -25,27 +23,6 @@ from discreet.rows.tables import columns_of, guarded
 
 _JSON = (".json", ".jsonl", ".ndjson")
 FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"} | dict.fromkeys(_JSON, "read_json")
-_TYPES = (
-    ("boolean", ("BOOLEAN",)),
-    ("integer", ("INTEGER", *(f"{size}INT" for size in ("TINY", "SMALL", "BIG", "HUGE")))),
-    ("integer", ("UINTEGER", *(f"U{size}INT" for size in ("TINY", "SMALL", "BIG", "HUGE")))),
-    ("number", ("DOUBLE", "FLOAT", "DECIMAL", "REAL")),
-    ("date", ("DATE",)),
-    ("timestamp", ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")),
-    ("text", ("VARCHAR", "ENUM", "UUID", '"NULL"')),  # a column without a single value
-)
-_PLAIN = {name for _, names in _TYPES for name in names}
-_PLAIN |= {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS", "INTERVAL", "BLOB"}
-"""Columns of other types are not there: one cell of a list, a map, JSON or a time of day can stop all questions."""
-
-_ODD = {
-    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "BIGINT"),
-    **dict.fromkeys(("DECIMAL", "FLOAT", "REAL"), "DOUBLE"),
-    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "TIMESTAMP"),
-    **dict.fromkeys(("ENUM", "UUID", '"NULL"'), "VARCHAR"),
-}
-"""Types that are read as others: what does not fit those is NULL."""
-
 # A repeated expression would be computed outside of the TRY that makes it total; a TRY_CAST that is pushed into the
 # reading of a text file would drop the row, or stop the question.
 _UNSAFE_OPTIMIZERS = ("common_subexpressions", "type_pushdown", "scalar_fn_pushdown")
@@ -98,7 +75,7 @@ class DuckDB:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._connection = duckdb.connect(":memory:", config={"allow_unsigned_extensions": "false"})
-        _CONNECTIONS.add(self._connection)
+        forks.watch(self._connection)
         self.relations: dict[str, str] = {}
         self._texts: dict[str, TextSource] = {}
         self._left_out: dict[str, set[str]] = {}
@@ -144,7 +121,9 @@ class DuckDB:
             self._texts[name] = JsonLines.opened(name, found) if inside in _JSON else Csv.opened(name, found)
             return "", [str(path)]
         if isinstance(source, self._duckdb.DuckDBPyRelation):
-            said = f"The source of {name} is a DuckDB relation that cannot be computed. Why is not shown, as it may quote"
+            said = (
+                f"The source of {name} is a DuckDB relation that cannot be computed. Why is not shown, as it may quote"
+            )
             source = guarded(source.to_arrow_table, f"{said} values. See that its query runs.")
         columns = columns_of(source, name)
         self._texts[name] = InMemory(name, columns, self._connection.register)
@@ -171,32 +150,22 @@ class DuckDB:
         return self._plainly_typed(name, made) if isinstance(text, InMemory) else made
 
     def _plainly_typed(self, name: str, relation: str) -> str:
-        """A source with one type of the engine for each of ours: values that meet are then compared as they are. What
-        is of no type that is safe to read is left out.
-        """
+        """A source with one type of the engine for each of ours, and without columns that are not safe to read."""
         try:
             described = self._described(relation)
         except (self._duckdb.Error, RuntimeError):
             return relation  # said when its columns are asked for
         types = {row[0]: row[1].upper() for row in described}
-        unread = [column for column, given in types.items() if given.partition("(")[0] not in _PLAIN or "[" in given]
+        unread = [column for column, given in types.items() if not is_safe(given)]
         unread += [column for column in self._left_out.get(name, ()) if column in types and column not in unread]
         if len(unread) == len(types):
             raise InvalidArgument(NOTHING.format(name))
-        read = {}
-        for column, given in ((quoted(column), given) for column, given in types.items() if column not in unread):
-            plain = given.partition("(")[0]
-            if plain == "DECIMAL":
-                read[column] = words.decimal_as_double(column, given)
-            elif plain in _ODD:
-                read[column] = f"TRY_CAST({column} AS {_ODD[plain]})"
-            elif plain == "VARCHAR" and name in self._left_out:
-                read[column] = parquet_files.without_statistics(column)
-        if not read and not unread:
-            return relation
+        read = {quoted(column): given for column, given in types.items() if column not in unread}
+        parquet = name in self._left_out
+        how = {column: text for column, given in read.items() if (text := plainly(column, given, parquet=parquet))}
         without = f" EXCLUDE ({', '.join(map(quoted, unread))})" if unread else ""
-        replaced = f" REPLACE ({', '.join(f'{how} AS {column}' for column, how in read.items())})" if read else ""
-        return f"(SELECT *{without}{replaced} FROM {relation})"
+        replaced = f" REPLACE ({', '.join(f'{text} AS {column}' for column, text in how.items())})" if how else ""
+        return f"(SELECT *{without}{replaced} FROM {relation})" if unread or how else relation
 
     def _described(self, relation: str) -> list[tuple[Any, ...]]:
         return self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
@@ -238,7 +207,7 @@ class DuckDB:
             raise InvalidArgument(
                 f"The source of {name} cannot be read as a table. See that it is whole, and of the type its name says."
             ) from None
-        return {row[0]: _type(row[1]) for row in described}
+        return {row[0]: kind_of(row[1]) for row in described}
 
     def reads_text(self, name: str, column: str) -> bool:
         """Whether a column has no type of its own, and is read as the one it was opened with."""
@@ -319,18 +288,6 @@ class DuckDB:
             self._spill.close()
 
 
-_CONNECTIONS: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
-def _keep_forever() -> None:
-    """In a forked process: to let go of its parent's connections would wait for threads that are not here."""
-    for connection in list(_CONNECTIONS):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-
-
-os.register_at_fork(after_in_child=_keep_forever)
-
-
 def _spilling(spill: str | Path | bool | None) -> Spill | None:
     """The folder that is asked for; without a word on it, none where none can be made."""
     if spill is False:
@@ -359,8 +316,3 @@ def has_types(source: Any) -> bool:
 def _ending(path: Path) -> str:
     """How the name of a file ends, or the names of the files in a folder."""
     return next((s for s in FILES if any(path.glob(f"**/*{s}"))), "") if path.is_dir() else path.suffix.lower()
-
-
-def _type(name: str) -> str:
-    plain = name.upper().partition("(")[0]
-    return next((kind for kind, names in _TYPES if plain in names), "other") if "[" not in name else "other"

@@ -148,7 +148,9 @@ def canonical(value: str, kind: str) -> str:
     """A value that has one writing: zero has no sign, all that is no number is the same, and text is its bytes."""
     match kind:
         case "number":
-            return once("CASE WHEN {a} = 0 THEN 0::float8 WHEN {a} = " + NAN + " THEN " + NAN + " ELSE {a} END", a=value)
+            return once(
+                "CASE WHEN {a} = 0 THEN 0::float8 WHEN {a} = " + NAN + " THEN " + NAN + " ELSE {a} END", a=value
+            )
         case "text":
             return f'({value} COLLATE "C")'
     return value

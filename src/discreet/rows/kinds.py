@@ -92,7 +92,7 @@ def _timestamp(cell: Any) -> datetime.datetime | None:
         if kind.__name__ == "NaTType":  # of pandas: a moment that is missing
             return None
         parts = [getattr(datetime.datetime, name).__get__(cell) for name in _PARTS]
-        zone = datetime.datetime.tzinfo.__get__(cell)  # type: ignore[attr-defined]
+        zone = datetime.datetime.tzinfo.__get__(cell)
         naive = datetime.datetime(*parts)
         if zone is None:
             return naive

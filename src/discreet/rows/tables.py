@@ -143,7 +143,11 @@ def _of_numpy(array: Any, said: str, *, nan_is_missing: bool = False) -> Any:
     match plain.dtype.kind:
         case "O":
             cells = plain.tolist()
-            return Cells(cells if mask is None else [None if off else cell for cell, off in zip(cells, mask.tolist())])
+            return Cells(
+                cells
+                if mask is None
+                else [None if off else cell for cell, off in zip(cells, mask.tolist(), strict=True)]
+            )
         case "U" | "T":
             return _texts(plain, mask)
         case "S":
@@ -167,7 +171,7 @@ def _texts(array: Any, mask: Any) -> Any:
 
     try:
         return pa.array(array.tolist(), pa.string(), mask=mask)
-    except (ValueError, UnicodeError, pa.ArrowException):
+    except Exception:  # numpy has a SystemError for it, too
         pass
     reader, typed = READERS["text"]
     cells = [None if mask is not None and mask[place] else _cell(array, place) for place in range(len(array))]
@@ -217,10 +221,9 @@ _SHAPE = "A column must have one dimension."
 
 def _of_pandas(series: Any) -> Any:
     """A column of pandas, by its dtype."""
-    import pandas as pd
     import pyarrow as pa
 
-    dtype = series.dtype
+    pd, dtype = sys.modules["pandas"], series.dtype
     if isinstance(dtype, np.dtype):
         return _of_numpy(series.to_numpy(), _SHAPE, nan_is_missing=True)
     if isinstance(dtype, pd.CategoricalDtype):
@@ -259,9 +262,7 @@ def _places(codes: Any, length: int) -> Any:
 
 
 def _of_polars(series: Any) -> Any:
-    import polars
-
-    return Cells(series.to_list()) if series.dtype == polars.Object else series.to_arrow()
+    return Cells(series.to_list()) if series.dtype == sys.modules["polars"].Object else series.to_arrow()
 
 
 def _of_arrow(cells: Any) -> Any:
