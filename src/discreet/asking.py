@@ -54,7 +54,7 @@ class Asking(Closed):
 
     def _typed(self, column: Column, between: Any, choices: Any) -> Column:
         kind = implied_type(between, choices)
-        fixed = column.declared or column.name == self._table.person or not self._engine.reads_text(NAME)
+        fixed = column.declared or column.name == self._table.person or not self._engine.reads_text(NAME, column.name)
         if kind == "other" or fixed:
             return column
         return replace(column, type=kind)

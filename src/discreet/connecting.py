@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
 from discreet.policy import Policy, load, unknown
+from discreet.rows.tables import refuse_untyped
 from discreet.sql.schema import PYTHON_TYPES, Column, Schema, Table, Type
 
 
@@ -79,8 +80,19 @@ def _types(table: Table, unit: Unit) -> dict[str, str]:
 
 def schema_of(policy: Policy, engine: Engine) -> Schema:
     """The policy's tables with all of their columns, typed as the engine says."""
+    for table in policy.tables.values():
+        _check_told_apart(table, engine.untyped(table.name), policy)
     tables = {name: _completed(table, engine.columns(name), policy.unit) for name, table in policy.tables.items()}
     return Schema(unit=policy.unit, tables=tables)
+
+
+def _check_told_apart(table: Table, untyped: Collection[str], policy: Policy) -> None:
+    """That what leads to a person has a type: of its own, or a declared one."""
+    leads = {other.path[2] for other in policy.tables.values() if other.through and other.path[1] == table.name}
+    leads |= {table.path[0]} if table.through else {table.person or policy.unit.column or ""}
+    for name in sorted(leads & set(untyped)):
+        if not table.public and (name not in table.columns or table.columns[name].type == "other"):
+            refuse_untyped(name, table.name)
 
 
 def _completed(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:

@@ -43,7 +43,7 @@ class Answer(Released):
         places, values = self._shown
         table: dict[str, Any] = {}
         for output in self.question.outputs:
-            table[output.name] = values[output.name]
+            table[output.name] = _unsigned_zeros(values[output.name])
             if self.question.is_noisy(output):
                 table[f"{output.name}_error"] = self._error(output.expr, values[output.name], places, confidence)
         return pa.table(table)
@@ -57,7 +57,7 @@ class Answer(Released):
         value = _floats(values)
         with np.errstate(invalid="ignore"):  # a value that is not finite has no error
             half = np.maximum(band[1][places] - value, value - band[0][places])
-        return pa.array(half, pa.float64(), mask=~np.isfinite(half))
+        return pa.array(half + 0.0, pa.float64(), mask=~np.isfinite(half))
 
     def shown(self, row: Mapping[str, Any]) -> dict[str, str]:
         """A row of the table as people read it: each noisy value with its error."""
@@ -131,7 +131,7 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
 
     table: dict[str, Any] = {"place": np.arange(len(columns.keys))}
     for number, field in enumerate(question.key_fields):
-        table[field.id] = pa.array([key[number] for key in columns.keys])
+        table[field.id] = pa.array([key[number] for key in columns.keys], _ARROW.get(field.type))
     for aggregate in question.aggregates:
         table[aggregate.field.id] = _typed(columns.value(aggregate), aggregate.field.type)
     cells = pa.table(table)
@@ -161,6 +161,17 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
 
 
 _PLACE = "place of the cell"
+_ARROW = {"integer": "int64", "number": "float64", "text": "string", "boolean": "bool"}
+_ARROW |= {"date": "date32", "timestamp": "timestamp[us]"}
+"""The type of a key is that of its column, whichever keys are shown."""
+
+
+def _unsigned_zeros(values: Any) -> Any:
+    """A column in which zero has no sign: it would tell what was added up to it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.add(values, 0.0) if pa.types.is_floating(values.type) else values
 
 
 def _floats(values: Any) -> Any:
@@ -190,7 +201,8 @@ def _cell(value: Any, error: float | None) -> str:
     if isinstance(value, int):
         return f"{value:,} ± {error:,.0f}"
     digits = max(0, min(12, 1 - math.floor(math.log10(error)))) if 0 < error < 10 else 0
-    return f"{value:,.{digits}f} ± {error:,.{digits}f}"
+    shown = f"{value:z,.{digits}f}"  # z: what rounds to zero has no sign
+    return f"{shown} ± {error:,.{digits}f}"
 
 
 def _text_table(answer: Answer) -> str:
