@@ -187,7 +187,7 @@ class Survey(Device):
             return self.oracle.supported(valid)
         places = self.places(list(candidates))
         if (places < 0).any():
-            raise InvalidArgument(f"candidates must be what the survey takes: {self.takes}.")
+            raise InvalidArgument(f"candidates must be among what the survey takes: {self.takes}.")
         if isinstance(self.oracle, LocalHashing):
             return self.oracle.supported_among(valid, places)
         return self.oracle.supported(valid)[places]

@@ -132,9 +132,9 @@ def shares_between(values: Any, low: Fraction, high: Fraction) -> NDArray[np.flo
 
 def steps_between(values: Any, low: Fraction, high: Fraction, steps: int) -> Places:
     """The nearest of `steps` + 1 equally spaced places of each number, the nearer end for one outside."""
-    scaled = np.rint(shares_between(values, low, high) * steps)
-    held = np.clip(np.where(np.isnan(scaled), 0, scaled), 0, steps).astype(np.int64)
-    return np.where(np.isnan(scaled), FOREIGN, held)
+    shares = np.clip(shares_between(values, low, high), 0, 1)  # NaN stays
+    places = np.rint(np.where(np.isnan(shares), 0, shares) * steps).astype(np.int64)
+    return np.where(np.isnan(shares), FOREIGN, np.clip(places, 0, steps))
 
 
 def in_the_middle(places: Places, steps: int) -> Places:

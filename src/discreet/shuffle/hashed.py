@@ -35,7 +35,7 @@ class HashedHistogram(Protocol):
     """Each client picks one of `rows` public hash functions, sends its number and the cell its value falls in, of
     `buckets`; and `fakes` messages that are uniform over all cells.
 
-    Any text, bytes or number can be counted, a number as the text that it prints, and whatever is equal to one of the
+    Any text, bytes or number can be counted, a number as the text of its digits, and whatever is equal to one of the
     `choices`: those that are asked for when they are known in advance. Anything else is told as a uniform value. What
     is drawn are the cells' counts: `analyze(messages, candidates=[…])` reads counts of any values off them.
 
@@ -125,11 +125,14 @@ class HashedHistogram(Protocol):
         try:
             if isinstance(value, bytes | str):
                 return _key(value)
-            place = self._by_choice.get(value) if isinstance(value, Hashable) else None
+            place = self._by_choice.get(value)
             if place is not None:
                 return _key(str(self.choices[place]))
-            if isinstance(value, int | float | np.number | Decimal | Fraction) and value == value:
-                return _key(str(value))
+            if isinstance(value, int | np.integer | np.bool_):
+                return _key(str(int(value)))
+            if isinstance(value, float | np.floating | Decimal | Fraction) and math.isfinite(value):
+                number = float(value)
+                return _key(str(int(number) if number.is_integer() else number))
         except Exception:  # no hash, more digits than are printed, or a class of its own that fails
             return FOREIGN
         return FOREIGN
