@@ -14,7 +14,7 @@ from discreet.errors import DiscreetError, InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Renyi, ZeroConcentrated
 from discreet.ledger import Entry, Identity, Ledger
-from discreet.mechanisms.mechanism import Mechanism, meets
+from discreet.mechanisms.mechanism import Mechanism, check_heard, meets
 from discreet.releases import Release
 from discreet.sealed import Sealed
 
@@ -29,6 +29,7 @@ def through(
     key: str | None = None,
     identity: Identity | None = None,
     sizes: dict[str, int] | None = None,
+    heard: int | None = None,
 ) -> Release:
     """Reserve, compute, store, hand out: the way of every release.
 
@@ -37,8 +38,11 @@ def through(
     decides what all of them hand out.
 
     The analyst who asks again what has the same public `identity` gets the stored answer for free, as does a retry with
-    the same `key`.
+    the same `key`. `heard` is how many records can be read, where that is public: fewer than the mechanism's
+    `at_least` are refused before anything is charged.
     """
+    if heard is not None:
+        check_heard(mechanism, heard)
     if ledger is None:
         drawn = Sealed(read()).open_with(mechanism._draw)
         made_in_test = not samplers.is_private()
@@ -108,6 +112,7 @@ def release(
         asked=asked or (f"a value of sensitivity {sensitivity}" if query is None else repr(query)),
         key=key,
         sizes=mechanism.sizes(value) if query is None and hasattr(mechanism, "sizes") else {},
+        heard=mechanism.heard(value) if query is None and hasattr(mechanism, "heard") else None,
     )
 
 

@@ -89,11 +89,15 @@ def too_few_reports_are_refused() -> None:
     poll = dp.shuffle.BitSum(clients=10, minimum=10, lie=0.25)
     with pytest.raises(dp.NotAllowed):
         poll.analyze(poll.encode_many(np.zeros(9)))
+    few = [*poll.encode_many(np.zeros(9)), "junk", None, 7]
+    for claimed in (None, 10, 1000):
+        with pytest.raises(dp.NotAllowed):
+            poll.analyze(few, reports=claimed)
 
 
 def a_value_outside_says_nothing() -> None:
     poll = dp.shuffle.Fakes(clients=10, minimum=10, choices=["a", "b"], fakes=1)
-    assert len(poll.encode("elsewhere")) == len(poll.encode("a")) == 2
+    assert poll.encode_many(["a", "elsewhere", "b"]).shape == (6,)
 
 
 def shares_say_nothing_alone() -> None:
@@ -185,13 +189,22 @@ def everyone_is_honest(patch: pytest.MonkeyPatch) -> None:
 
 
 def minimum_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(protocols, "check_count", lambda value, *_, **__: 10**9)
+    patch.setattr(protocols.Protocol, "_check_reports", lambda self, reports: None)
+    patch.setattr(protocols.Protocol, "at_least", 0)
+
+
+def junk_is_counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(protocols.Protocol, "_known", lambda self, messages: np.zeros(len(messages), dtype=np.int64))
+
+
+def reports_are_believed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(protocols.Protocol, "heard", lambda self, value: value[1])
 
 
 def outside_sends_less(patch: pytest.MonkeyPatch) -> None:
     send = fakes.Fakes._reports
     patch.setattr(
-        fakes.Fakes, "_reports", lambda self, values: send(self, values)[:, : 1 if values == ["elsewhere"] else 2]
+        fakes.Fakes, "_reports", lambda self, places: send(self, places)[: int((places >= 0).sum())]
     )
 
 
@@ -212,6 +225,8 @@ def a_share_is_the_number(patch: pytest.MonkeyPatch) -> None:
         (own_noise_not_counted_once, counts_of_two_choices_tell_as_stated),
         (everyone_is_honest, only_honest_noise_counts),
         (minimum_ignored, too_few_reports_are_refused),
+        (junk_is_counted, too_few_reports_are_refused),
+        (reports_are_believed, too_few_reports_are_refused),
         (outside_sends_less, a_value_outside_says_nothing),
         (a_share_is_the_number, shares_say_nothing_alone),
     ],

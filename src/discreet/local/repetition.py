@@ -107,7 +107,7 @@ class Repeated(Closed):
         )
 
     def _permanent(self, value: Any) -> Any:
-        name = f"{self._digest}/{int(self.survey.places([value])[0])}"
+        name = f"{self._digest}/{int(self.survey.place_of(value)[0])}"
         if isinstance(self.memory, Path):
             with _alone(self.memory):
                 known = _read(self.memory)

@@ -20,6 +20,7 @@ from discreet.guarantees.loss import Factors
 from discreet.guarantees.randomized_bits import RandomizedBitsPair
 from discreet.guarantees.shuffled_pairs import ShiftedBinomialPair, added, binomial
 from discreet.guarantees.unit import row
+from discreet.mechanisms.local_records import inside, places_below
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, tidy
 from discreet.rational import Number, check_count, exactly, log_bounds, significant
 from discreet.shuffle.protocol import Ints, Protocol, checked_goal, far_off, honest_clients, least_that_keeps
@@ -27,18 +28,21 @@ from discreet.shuffle.protocol import Ints, Protocol, checked_goal, far_off, hon
 _MOST_PIECES, _WIDEST = 400, 50  # of the numbers of ones, for one bound on the error of each; in deviations
 
 
-def bits_of(values: Any) -> NDArray[np.bool_]:
-    """True and false, or 1 and 0; anything else counts as false, so that no error can tell."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        if values.ndim != 1:
-            raise InvalidArgument("Give one bit for each client: a list, or an array with one dimension.")
-        return np.asarray(values == 1)
-    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    return np.array([isinstance(one, int | float | np.number | np.bool_) and bool(one == 1) for one in listed])
+class _Bits(Protocol):
+    """One bit of each client: True or False, 1 or 0. What is neither is told as a random one, so that no error can
+    tell.
+    """
+
+    @property
+    def takes(self) -> str:
+        return "1 or 0, or True or False"
+
+    def _places(self, values: Any) -> Ints:
+        return places_below(values, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BitSum(Protocol):
+class BitSum(_Bits):
     """Each client sends its bit, turned with probability `lie`.
 
     Promise: that of `RandomizedBitsPair`: the sum of the honest clients' bits with the noise that turning them makes.
@@ -68,8 +72,8 @@ class BitSum(Protocol):
     def _factors(self, honest: int) -> Factors:
         return ((RandomizedBitsPair(honest, exactly(self.lie)), 1),)
 
-    def _reports(self, values: Any) -> Ints:
-        bits = bits_of(values)
+    def _reports(self, places: Ints) -> Ints:
+        bits = inside(places, 2) == 1
         return (bits ^ samplers.bernoulli(exactly(self.lie), len(bits))).astype(np.int64)[:, None]
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> float:
@@ -134,7 +138,7 @@ def _off_between(clients: int, lie: Fraction, first: int, last: int, miss: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoMessageBitSum(Protocol):
+class TwoMessageBitSum(_Bits):
     """The lecture's protocol: each client sends its bit as it is, and a noise bit that is 1 with probability `chance`.
 
     Promise: Bin(n, chance) against the same plus one. Together, shuffler and analyzer learn the bit.
@@ -171,8 +175,8 @@ class TwoMessageBitSum(Protocol):
     def _factors(self, honest: int) -> Factors:
         return ((ShiftedBinomialPair(honest, exactly(self.chance)), 1),)
 
-    def _reports(self, values: Any) -> Ints:
-        bits = bits_of(values)
+    def _reports(self, places: Ints) -> Ints:
+        bits = inside(places, 2)
         return np.stack([bits, samplers.bernoulli(exactly(self.chance), len(bits))], axis=1).astype(np.int64)
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> float:
