@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet import distributions, training
-from discreet.database import Database
+from discreet.database import Database, new_opening
 from discreet.distributions import Drawing
 from discreet.door import through
 from discreet.engines.duckdb import DuckDB
@@ -17,6 +17,7 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.ledger import Identity, Ledger
 from discreet.rational import check_delta
 from discreet.releases import Release
+from discreet.sql.parse import Conditioned
 from discreet.sql.plan import Plan
 from discreet.sql.schema import Column, Schema, Table, Type, implied_type
 
@@ -29,6 +30,7 @@ class Asking:
 
     def __init__(self, ledger: Ledger, table: Table, engine: DuckDB) -> None:
         self._ledger, self._table, self._engine = ledger, table, engine
+        self._opening = new_opening()
 
     def _number(
         self,
@@ -39,10 +41,8 @@ class Asking:
         where: str | None,
         shown: Callable[[Any], Any] = lambda value: value,
     ) -> Release:
-        text = f"SELECT {aggregate} AS value FROM {NAME}{where_clause(where)}"
-        return self._answered(
-            *self._asked(text, between, {}, epsilon, delta), lambda answer: shown(answer["value"][0]), of_one
-        )
+        asked = self._asked(f"SELECT {aggregate} AS value FROM {NAME}", where, between, {}, epsilon, delta)
+        return self._answered(*asked, lambda answer: shown(answer["value"][0]), of_one)
 
     def _kind(self, column: str, between: Any) -> Type:
         """The type of a column; of a text file, the one that follows from the range it is given."""
@@ -59,15 +59,18 @@ class Asking:
 
     def _check_fits(self, counting: Drawing, plan: Plan, rest: Callable[[], Drawing]) -> None:
         """Refuse before anything is spent what does not fit as a whole; what was counted before is free."""
-        known, drawn = self._identity(counting), repr(counting.mechanism)
+        drawn, known = counting.mechanism, self._identity(counting)
         if self._ledger.knows(counting.guarantee, asked=counting.what, mechanism=drawn, key=None, identity=known):
             return
         pure = not check_delta(plan.terms["delta"])
         left = distributions.allowed(plan) if pure else rest().guarantee
         self._ledger.after(*(finding.guarantee for finding in plan.first), counting.guarantee, left)
 
-    def _identity(self, one: Drawing) -> Identity | None:
-        return one.database.identity(one.what, one.plan.question.relation, found=list(one.plan.found))
+    def _identity(self, one: Drawing) -> Identity:
+        """All arguments of a method, the meaning of its rows, and what was found of them."""
+        plan = one.plan
+        meant = (one.method, dict(one.arguments), plan.question.meaning, plan.bounds)
+        return one.database.identity(plan.question.relation, meant, before=one.before, found=list(plan.found))
 
     def _at_least(self, counting: Drawing) -> float:
         """About how many values a column has at least."""
@@ -85,9 +88,16 @@ class Asking:
             print(line, file=sys.stderr, flush=True)
 
     def _asked(
-        self, text: str, between: Mapping[str, Any], choices: Mapping[str, Any], epsilon: Any, delta: Any
+        self,
+        text: str,
+        where: str | None,
+        between: Mapping[str, Any],
+        choices: Mapping[str, Any],
+        epsilon: Any,
+        delta: Any,
+        after: str = "",
     ) -> tuple[Database, Plan]:
-        """The question in SQL, with what is declared for it alone."""
+        """The question in SQL, with what is declared for it alone; `after` is what stands after its WHERE."""
         columns = dict(self._table.columns)
         for name in (*between, *choices):
             if name not in columns:
@@ -101,8 +111,9 @@ class Asking:
         schema = Schema(unit=self._ledger.protects, tables={NAME: replace(self._table, columns=columns)})
         bounds = (self._table.rows_per_person, self._table.groups_per_person, self._table.rows_per_group)
         declared = repr((bounds, [(c.name, c.between, c.choices, c.type) for _, c in sorted(columns.items())]))
-        database = Database(schema, engine, self._ledger, policy=declared)
-        return database, database.plan(text, epsilon=epsilon, delta=delta)
+        database = Database(schema, engine, self._ledger, policy=declared, opening=self._opening)
+        source = text + after if where is None else Conditioned(text, where, after)
+        return database, database.plan(source, epsilon=epsilon, delta=delta)
 
     def _answered(
         self, database: Database, plan: Plan, value_of: Callable[[Any], Any], error_of: Callable[..., Accuracy]
@@ -124,10 +135,6 @@ class Asking:
             identity=self._identity(one),
         )
         return one.finish(release)
-
-
-def where_clause(condition: str | None) -> str:
-    return "" if condition is None else f" WHERE {condition}"
 
 
 # --- how wrong an answer may be -------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ def through(
     key: str | None = None,
     identity: Identity | None = None,
     sizes: dict[str, int] | None = None,
+    about: Any = None,
 ) -> Release:
     """Reserve, compute, store, hand out: the way of every release.
 
@@ -36,7 +37,7 @@ def through(
     decides what all of them hand out.
 
     The analyst who asks again what has the same public `identity` gets the stored answer for free, as does a retry with
-    the same `key`.
+    the same `key`, if it is of the same request: text, mechanism, guarantee, identity, and what else it is `about`.
     """
     if ledger is None:
         drawn = Sealed(read()).open_with(mechanism._draw)
@@ -44,7 +45,7 @@ def through(
         return Release(
             value=drawn, guarantee=guarantee, not_private=made_in_test, _mechanism=mechanism, _sizes=sizes or {}
         )
-    entry = ledger.charge(guarantee, asked=asked, mechanism=repr(mechanism), key=key, identity=identity)
+    entry = ledger.charge(guarantee, asked=asked, mechanism=mechanism, key=key, identity=identity, about=about)
     if replayed := entry.state == "answered":
         value, not_private = ledger.answer(entry)
     else:
@@ -106,6 +107,7 @@ def release(
         asked=asked or (f"a value of sensitivity {sensitivity}" if query is None else repr(query)),
         key=key,
         sizes=mechanism.sizes(value) if query is None and hasattr(mechanism, "sizes") else {},
+        about=None if query is None else (query, rows_per_person),
     )
 
 
@@ -159,7 +161,7 @@ def stream(
         guarantee = _restated(guarantee, stated)
     entry = None
     if ledger is not None:
-        entry = ledger.charge(guarantee, asked=asked or f"a stream for {mechanism!r}", mechanism=repr(mechanism))
+        entry = ledger.charge(guarantee, asked=asked or f"a stream for {mechanism!r}", mechanism=mechanism)
     return Session(mechanism, entry, guarantee)
 
 

@@ -93,6 +93,7 @@ class DuckDB:
         self.relations: dict[str, str] = {}
         self._texts: dict[str, TextSource] = {}
         self._parquet: set[str] = set()
+        self._blanks: dict[str, str] = {}
         paths = []
         for name, source in sources.items():
             found, path = self._source(name, source, sniffed=name in sniffed)
@@ -229,6 +230,23 @@ class DuckDB:
         other = copy.copy(self)
         other.relations = self.relations | {name: self._texts[name].relation(types)}
         return other
+
+    def blank(self) -> DuckDB:
+        """The same columns of the same types, and not one row: neither files nor their statistics have a say."""
+        other = copy.copy(self)
+        other.relations = {name: self._blank(relation) for name, relation in self.relations.items()}
+        return other
+
+    def _blank(self, relation: str) -> str:
+        if relation not in self._blanks:
+            typed = self.rows(f"DESCRIBE SELECT * FROM {relation}")
+            columns = ", ".join(f"CAST(NULL AS {row[1]}) AS {quoted(row[0])}" for row in typed)
+            self._blanks[relation] = f"(SELECT {columns} WHERE FALSE)"
+        return self._blanks[relation]
+
+    def check(self, statement: str) -> None:
+        """EngineFailed if a statement that was printed for a blank engine cannot be computed; no row is read."""
+        self.rows(statement)
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What a statement that was printed for this engine gives."""

@@ -114,6 +114,12 @@ class Engine(Protocol):
     def typed(self, name: str, types: Mapping[str, str]) -> Engine:
         """The same database, with other types for the columns of a source that is read as text."""
 
+    def blank(self) -> Engine:
+        """The same columns of the same types, and not one row: what a statement is tried on before it is paid for."""
+
+    def check(self, statement: str) -> None:
+        """EngineFailed if a statement that was printed for a blank engine cannot be computed; no row is read."""
+
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What a statement that was printed for this engine gives; whole numbers are `int`, whatever their size."""
 

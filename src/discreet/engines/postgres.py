@@ -8,6 +8,7 @@ GRANT SELECT ON … TO discreet. A password may also come from ~/.pgpass or $PGP
 
 from __future__ import annotations
 
+import copy
 import decimal
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -84,6 +85,7 @@ class Postgres:
         self._url, self._timeout = url, timeout
         self._kinds: dict[str, dict[str, str]] = {}
         self.relations: dict[str, str] = {}
+        self._blanks: dict[str, str] = {}
         self._transaction(lambda connection: self._open_all(connection, sources), _CLOSED)
 
     @property
@@ -124,6 +126,7 @@ class Postgres:
         self._kinds[name] = {column: kind for column, (kind, _) in types.items()}
         columns = ", ".join(plainly_typed(column, *pair) for column, pair in types.items())
         self.relations[name] = f"(SELECT {columns} FROM {relation}) AS source_of_rows"
+        self._blanks[name] = f"(SELECT {columns} FROM {relation} WHERE FALSE) AS source_of_rows"
 
     def _type(self, connection: Any, oid: int) -> tuple[str, str]:
         """Our type of a column and PostgreSQL's. A domain has that of what it is made of; a list of words is text."""
@@ -147,6 +150,16 @@ class Postgres:
     def typed(self, name: str, types: Mapping[str, str]) -> Postgres:
         """The same database: its types are fixed."""
         return self
+
+    def blank(self) -> Postgres:
+        """The same tables, of which no row is read: the planner sees that none is wanted."""
+        other = copy.copy(self)
+        other.relations = self._blanks
+        return other
+
+    def check(self, statement: str) -> None:
+        """EngineFailed if PostgreSQL cannot plan a statement that was printed for a blank engine; none is run."""
+        self._run(f"EXPLAIN {statement}")
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What a statement that was printed for this engine gives; sums are whole numbers."""

@@ -142,6 +142,14 @@ class Spark:
         """The same database: its types are fixed."""
         return self
 
+    def blank(self) -> Spark:
+        """The same sources: Spark understands a statement without a look at rows or files."""
+        return self
+
+    def check(self, statement: str) -> None:
+        """EngineFailed if Spark cannot understand a statement that was printed for it; none is run."""
+        attempt(lambda: self._session.sql(statement).schema, _FAILED)
+
     def frame(self, statement: str) -> Any:
         """What a statement gives, as a DataFrame that is still to be computed."""
 

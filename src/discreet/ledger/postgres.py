@@ -13,10 +13,17 @@ from urllib.parse import quote
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
 from discreet.extras import need
-from discreet.ledger.checkpoint import Checkpoint
+from discreet.ledger.checkpoint import PATIENCE, Checkpoint
 from discreet.ledger.store import SCHEMA, Execute, PerProcess
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+IDLE = 40.0
+"""Who holds the head and says nothing for so many seconds is cut off by the server, and has charged nothing: it was
+stopped, or its network. Those who wait have more PATIENCE than that, and go on.
+"""
+_ALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
+_ALIVE |= {"tcp_user_timeout": 30_000}
+"""How soon this side sees that a server is gone, unless the URL says so itself."""
 
 
 class PostgresStore(PerProcess):
@@ -74,7 +81,9 @@ class PostgresStore(PerProcess):
         return 0
 
     def _connect(self) -> Any:
-        connection = self._psycopg.connect(self._address, autocommit=True, connect_timeout=20)
+        said = self._psycopg.conninfo.conninfo_to_dict(self._address)
+        own = {name: value for name, value in ({"connect_timeout": 20} | _ALIVE).items() if name not in said}
+        connection = self._psycopg.connect(self._address, autocommit=True, **own)
         commit = connection.execute("SHOW synchronous_commit").fetchone()[0]
         self._commit = commit if commit == "remote_apply" else "on"  # which waits for even more
         return connection
@@ -84,8 +93,11 @@ class PostgresStore(PerProcess):
         self._committing = False
         begin = (
             f"BEGIN ISOLATION LEVEL {'READ COMMITTED READ WRITE' if write else 'REPEATABLE READ READ ONLY'}; "
-            f"SET LOCAL search_path = {self.schema}; SET LOCAL synchronous_commit = {self._commit}"
+            f"SET LOCAL search_path = {self.schema}; SET LOCAL synchronous_commit = {self._commit}; "
+            f"SET LOCAL lock_timeout = {_milliseconds(PATIENCE)}; SET LOCAL statement_timeout = {_milliseconds(PATIENCE)}"
         )
+        if write:
+            begin += f"; SET LOCAL idle_in_transaction_session_timeout = {_milliseconds(IDLE)}"
         try:
             self._connection.execute(begin)
         except self._psycopg.OperationalError:  # the server let go of an idle connection: nothing was begun yet
@@ -102,8 +114,14 @@ class PostgresStore(PerProcess):
         if not isinstance(error, self._psycopg.Error):
             return None
         said = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, self._psycopg.errors.LockNotAvailable | self._psycopg.errors.QueryCanceled):
+            said = f"it takes more than {PATIENCE:.0f} s; others use it, or its server does too much"
         unsure = " A charge may have been recorded: ask again with the same key=." if self._committing else ""
         return LedgerUnavailable(f"PostgreSQL cannot keep {self.shown}: {said}. Nothing was handed out.{unsure}")
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(1000 * seconds))
 
 
 def _without_password(psycopg: Any, address: str) -> str:

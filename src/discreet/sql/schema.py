@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from discreet.engines.engine import ROWS_OF_ONE
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.rational import check_count
@@ -30,6 +31,8 @@ BOUNDS = ("rows_per_person", "groups_per_person", "rows_per_group")
 """How much of one person may take part, as a policy or a question says it."""
 KEYS: tuple[Type, ...] = ("integer", "text", "date", "boolean")
 """The types that tell people apart: of others, two values that differ may be read as one."""
+NARROWEST = 1e-100
+"""A range of numbers is at least so wide: its steps, and their number in a range, are then doubles."""
 AUTO = "auto"
 """A bound that is found privately, at a cost, before it is used."""
 
@@ -55,7 +58,7 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.frequency is not None and self.frequency != AUTO:
-            check_count(self.frequency, f"frequency of {self.name}")
+            object.__setattr__(self, "frequency", checked_bound(self.frequency, f"frequency of {self.name}"))
         if self.between == AUTO:
             if self.type not in (*ORDERED, "other"):
                 raise InvalidArgument(f"{self.name} is {self.type} and has no range to find. Leave out between.")
@@ -67,6 +70,14 @@ class Column:
             if isinstance(self.choices, str) or not listed or len(set(listed)) != len(listed):
                 raise InvalidArgument(f"choices of {self.name} must be a list of different values, at least one.")
             object.__setattr__(self, "choices", listed)
+
+
+def checked_bound(value: Any, name: str) -> int:
+    """A bound on rows or groups, as a whole number: 3.0 is 3. Beyond 2^31 rows of one person no sum is exact."""
+    found = check_count(value, name)
+    if found > ROWS_OF_ONE:
+        raise InvalidArgument(f"{name} must be a whole number of at most {ROWS_OF_ONE:,}.")
+    return found
 
 
 def check_type(kind: Any, column: str) -> None:
@@ -113,6 +124,8 @@ def checked_range(between: Any, kind: Type, name: str) -> tuple[Any, Any]:
     ends = tuple(_end(value, kind, name) for value in (low, high))
     if not ends[0] < ends[1]:
         raise InvalidArgument(f"between of {name} must be a lower and a higher value, such as [0, 120].")
+    if kind in ("integer", "number") and ends[1] - ends[0] < NARROWEST:
+        raise InvalidArgument(f"between of {name} must be at least {NARROWEST} wide: give values another unit.")
     return ends[0], ends[1]
 
 
@@ -157,7 +170,7 @@ class Table:
         for name in BOUNDS:
             value = getattr(self, name)
             if value is not None and not (value == AUTO and name == "groups_per_person"):
-                check_count(value, f"{name} of {self.name}")
+                object.__setattr__(self, name, checked_bound(value, f"{name} of {self.name}"))
         if self.person is not None and self.person not in self.columns:
             raise InvalidArgument(
                 f"{self.name} has no column {self.person}, which the unit says identifies a person. Mend person."
