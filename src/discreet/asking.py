@@ -12,6 +12,7 @@ from discreet.database import Database, new_opening
 from discreet.distributions import Drawing
 from discreet.door import through
 from discreet.engines.duckdb import DuckDB
+from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.ledger import Identity, Ledger
@@ -19,7 +20,7 @@ from discreet.rational import check_delta
 from discreet.releases import Release
 from discreet.sql.parse import Conditioned
 from discreet.sql.plan import Plan
-from discreet.sql.schema import Column, Schema, Table, Type, implied_type
+from discreet.sql.schema import Column, Schema, Table, Type, implied_type, listed_choices
 
 NAME = "data"
 """How the table is called in SQL."""
@@ -44,11 +45,22 @@ class Asking:
         asked = self._asked(f"SELECT {aggregate} AS value FROM {NAME}", where, between, {}, epsilon, delta)
         return self._answered(*asked, lambda answer: shown(answer["value"][0]), of_one)
 
+    def _column(self, name: Any) -> Column:
+        """A column of the table, by its name."""
+        known = self._table.columns
+        if not isinstance(name, str):
+            raise InvalidArgument(f"A column is named by a text, such as {next(iter(known))!r}.")
+        if name not in known:
+            raise InvalidArgument(f"There is no column {name}. Known: {', '.join(known)}.")
+        return known[name]
+
+    def _written(self, column: Any) -> str:
+        """A column of the table, as SQL writes it."""
+        return quoted(self._column(column).name)
+
     def _kind(self, column: str, between: Any) -> Type:
         """The type of a column; of a text file, the one that follows from the range it is given."""
-        if column not in self._table.columns:
-            raise InvalidArgument(f"There is no column {column}. Known: {', '.join(self._table.columns)}.")
-        return self._typed(self._table.columns[column], between, None).type
+        return self._typed(self._column(column), between, None).type
 
     def _typed(self, column: Column, between: Any, choices: Any) -> Column:
         kind = implied_type(between, choices)
@@ -98,15 +110,14 @@ class Asking:
         after: str = "",
     ) -> tuple[Database, Plan]:
         """The question in SQL, with what is declared for it alone; `after` is what stands after its WHERE."""
+        listed = {name: None if given is None else listed_choices(given, name) for name, given in choices.items()}
         columns = dict(self._table.columns)
-        for name in (*between, *choices):
-            if name not in columns:
-                raise InvalidArgument(f"There is no column {name}. Known: {', '.join(columns)}.")
-            columns[name] = self._typed(columns[name], between.get(name), choices.get(name))
+        for name in (*between, *listed):
+            columns[name] = self._typed(self._column(name), between.get(name), listed.get(name))
         for name, ends in between.items():
             columns[name] = replace(columns[name], between=ends)
-        for name, listed in choices.items():
-            columns[name] = replace(columns[name], choices=None if listed is None else tuple(listed))
+        for name, given in listed.items():
+            columns[name] = replace(columns[name], choices=given)
         engine = self._engine.typed(NAME, {name: column.type for name, column in columns.items()})
         schema = Schema(unit=self._ledger.protects, tables={NAME: replace(self._table, columns=columns)})
         bounds = (self._table.rows_per_person, self._table.groups_per_person, self._table.rows_per_group)

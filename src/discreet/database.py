@@ -221,8 +221,9 @@ class Database:
 
         Ranges and choices of features are those of the policy, or said in `features`; see `PrivateTable.fit`.
         """
-        from discreet.training import fitted
+        from discreet.training import check_estimator, fitted
 
+        check_estimator(estimator, target)
         plan = self.plan(f"SELECT COUNT(*) AS n FROM {source}", epsilon=estimator.epsilon, delta=estimator.delta)
         check_only_rows(plan.question)
         return fitted(estimator, self, plan, features, target)

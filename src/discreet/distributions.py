@@ -186,6 +186,8 @@ class Points:
             raise InvalidArgument("step must be a whole number of days.")
         if self._width > step * (MOST_POINTS - 2):
             raise InvalidArgument(f"This grid has more than {MOST_POINTS:,} points. Take a larger step.")
+        if step > exactly(self._width):  # the ends are points in any case
+            object.__setattr__(self, "step", self._width)
 
     @property
     def _width(self) -> Any:
@@ -198,7 +200,7 @@ class Points:
         if isinstance(self.low, datetime.date):
             days = [min(int(self.step) * n, self._width) for n in range(count + 1)]
             return np.array([self.low + datetime.timedelta(days=n) for n in days])
-        return np.minimum(self.low + self.step * np.arange(count + 1), self.high)
+        return np.minimum(self.low + _plainly(self.step) * np.arange(count + 1), self.high)
 
     def places(self, column: str, kind: str) -> str:
         """In SQL: the number of the first point that is not below a value; of one beyond the ends, that of the end."""
@@ -333,7 +335,8 @@ def density(
 def votes(database: Database, plan: Plan, k: int) -> Drawing:
     """The choice of values by the rows that have them, of which one person has a few."""
     cells, unit = plan.cells, database.schema.unit
-    assert cells is not None  # choices are declared
+    if cells is None:
+        raise InvalidArgument("The most common value is one of those that are declared: give choices=.")
     listed = tuple(key for (key,) in cells.keys())  # noqa: SIM118 - not a dict
     added = unit.neighbors == "add_or_remove"
     votes = 1 if plan.bounds is None else plan.bounds.per_group

@@ -59,7 +59,7 @@ class PrivateTable(Asking):
 
     def count(self, of: str = "rows", *, epsilon: Any, delta: Any = 0, where: str | None = None) -> Release:
         """How many rows there are, or how many people: `count("people", …)`."""
-        if of not in ("rows", "people"):
+        if not isinstance(of, str) or of not in ("rows", "people"):
             raise InvalidArgument('of must be "rows" or "people".')
         person = self._table.person
         counted = f"COUNT(DISTINCT {quoted(person)})" if of == "people" and person is not None else "COUNT(*)"
@@ -67,15 +67,15 @@ class PrivateTable(Asking):
 
     def sum(self, column: str, *, between: Any, epsilon: Any, delta: Any = 0, where: str | None = None) -> Release:
         """The sum of a column."""
-        return self._number(f"SUM({quoted(column)})", {column: between}, epsilon, delta, where)
+        return self._number(f"SUM({self._written(column)})", {column: between}, epsilon, delta, where)
 
     def mean(self, column: str, *, between: Any, epsilon: Any, delta: Any = 0, where: str | None = None) -> Release:
         """The mean of a column, from a noisy sum and a noisy count."""
-        return self._number(f"AVG({quoted(column)})", {column: between}, epsilon, delta, where)
+        return self._number(f"AVG({self._written(column)})", {column: between}, epsilon, delta, where)
 
     def variance(self, column: str, *, between: Any, epsilon: Any, delta: Any = 0, where: str | None = None) -> Release:
         """The sample variance of a column."""
-        return self._number(f"VAR_SAMP({quoted(column)})", {column: between}, epsilon, delta, where)
+        return self._number(f"VAR_SAMP({self._written(column)})", {column: between}, epsilon, delta, where)
 
     def median(self, column: str, *, between: Any, epsilon: Any, where: str | None = None) -> Release:
         """The median of a column, chosen from a public grid; of dates, to the day."""
@@ -156,6 +156,10 @@ class PrivateTable(Asking):
         Every column, and the pairs of columns that matter most, have nearly the counts of the true rows. `rows` is how
         many to make, by default about as many as there are. `progress` is told of every step.
         """
+        if not isinstance(columns, Mapping) or not columns:
+            raise InvalidArgument(
+                'columns says what each may be, such as {"age": (0, 120), "city": ["Acre", "Haifa"]}.'
+            )
         for name, what in columns.items():
             if isinstance(what, str) or not isinstance(what, Sequence):
                 raise InvalidArgument(f"{name} needs a pair of ends, such as (0, 120), or a list of choices.")
@@ -185,11 +189,11 @@ class PrivateTable(Asking):
         width of the kernel, one or one for each column; of one column it is found by rule in the release itself, free,
         when it is not given. With `delta=0` noise is Laplace.
         """
-        columns = [column] if isinstance(column, str) else list(column)
-        ranges = [between] if isinstance(column, str) else list(between)
+        columns = list(column) if isinstance(column, list | tuple) else [column]
+        ranges = list(between) if isinstance(column, list | tuple) and isinstance(between, list | tuple) else [between]
         if not 1 <= len(columns) <= 3 or len(ranges) != len(columns):
             raise InvalidArgument("A density has one to three columns, with one pair of ends for each.")
-        given = dict(zip(columns, ranges, strict=True))
+        given = {self._column(name).name: ends for name, ends in zip(columns, ranges, strict=True)}
         database, plan = self._asked(ALL_ROWS, where, given, {}, epsilon, delta)
         kinds = [database.schema.tables[NAME].columns[name].type for name in columns]
         return self._drawn(distributions.density(database, plan, columns, ranges, bandwidth, kinds))  # type: ignore[return-value]
@@ -204,6 +208,7 @@ class PrivateTable(Asking):
         brackets, which makes one column of each. The cost is the estimator's own epsilon and delta, and the ledger this
         table's. Each fit is charged and drawn anew.
         """
+        training.check_estimator(estimator, target)
         database, plan = self._asked(ALL_ROWS, where, {}, {}, estimator.epsilon, estimator.delta)
         return self._fit(estimator, database, plan, features, target)
 
@@ -266,7 +271,7 @@ class PrivateTable(Asking):
     def _by_value(
         self, column: str, where: str | None, choices: Any, epsilon: Any, delta: Any
     ) -> tuple[Database, Plan]:
-        name = quoted(column)
+        name = self._written(column)
         text = f"SELECT {name} AS value, COUNT(*) AS n FROM {NAME}"
         return self._asked(text, where, {}, {column: choices}, epsilon, delta, f" GROUP BY {name}")
 

@@ -177,13 +177,13 @@ def parsed(source: Any) -> tuple[Text, exp.Query]:
 def _condition(text: Any) -> exp.Condition:
     """The one condition of a text: all of it, and nothing that would belong to the query around it."""
     said = "where must be one condition and nothing else, such as city = 'Acre' AND age >= 18"
-    if not isinstance(text, str) or not text.strip():
-        raise QueryError(f"{said}. To ask of all rows, leave it out.")
-    words = _checked(text)
+    words = _checked(text) if isinstance(text, str) else Text("")
     dialect = sqlglot.Dialect.get_or_raise("duckdb")
     found = _read(
         words, f"{said}. This does not parse: ", lambda: dialect.parser().parse_into(exp.Condition, words.tokens)
     )
+    if not found:
+        raise QueryError(f"{said}. To ask of all rows, leave it out.")
     if len(found) != 1 or not isinstance(found[0], exp.Condition) or any(token.text == ";" for token in words.tokens):
         raise QueryError(f"{said}.{words.underlined(words.tokens[0].start, words.tokens[-1].end)}")
     return found[0]
