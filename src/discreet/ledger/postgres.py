@@ -91,13 +91,13 @@ class PostgresStore(PerProcess):
     def _begin(self, *, write: bool) -> None:
         # a writer waits for the head and must then see it as it is; a reader's statements must see one moment
         self._committing = False
+        limits = {"lock_timeout": PATIENCE, "statement_timeout": PATIENCE}
+        limits |= {"idle_in_transaction_session_timeout": IDLE} if write else {}
         begin = (
             f"BEGIN ISOLATION LEVEL {'READ COMMITTED READ WRITE' if write else 'REPEATABLE READ READ ONLY'}; "
             f"SET LOCAL search_path = {self.schema}; SET LOCAL synchronous_commit = {self._commit}; "
-            f"SET LOCAL lock_timeout = {_milliseconds(PATIENCE)}; SET LOCAL statement_timeout = {_milliseconds(PATIENCE)}"
+            + "; ".join(f"SET LOCAL {name} = {_milliseconds(seconds)}" for name, seconds in limits.items())
         )
-        if write:
-            begin += f"; SET LOCAL idle_in_transaction_session_timeout = {_milliseconds(IDLE)}"
         try:
             self._connection.execute(begin)
         except self._psycopg.OperationalError:  # the server let go of an idle connection: nothing was begun yet

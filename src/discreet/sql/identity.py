@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 from discreet.ledger.exact import exact_text
 from discreet.sql.expressions import Field
 from discreet.sql.parse import Text
-from discreet.sql.question import Question
+from discreet.sql.question import Aggregate, Key, Question
 from discreet.sql.relation import Relation
 from discreet.sql.schema import Schema, Table
 
@@ -44,6 +44,8 @@ def _written(parts: dict[str, Any], schema: Schema) -> str:
         if isinstance(part, Table):
             tables[part.name] = part
             return "table", part.name
+        if isinstance(part, Key | Aggregate):
+            return type(part).__name__, [getattr(part, one.name) for one in fields(part) if one.name != "name"]
         return part
 
     rows = exact_text(parts, instead)
@@ -51,7 +53,8 @@ def _written(parts: dict[str, Any], schema: Schema) -> str:
         name: [[getattr(table, one) for one in _DECLARED], [_column(c) for c in table.columns.values()]]
         for name, table in sorted(tables.items())
     }
-    listed = [[getattr(one, part.name) for part in fields(Field)] for one in known]
+    # what is read of a table is in a field's origin; its own name is an alias
+    listed = [[getattr(one, part.name) for part in fields(Field) if part.name != "name"] for one in known]
     return exact_text((rows, listed, declared, schema.unit))
 
 
