@@ -112,15 +112,16 @@ def table() -> Any:
 
 def check(ask: Any, ledger: Any, what: str) -> None:
     """An answer, or an error of ours: then nothing was charged, and nothing is chained that quotes a cell."""
-    before = ledger.count
+    before, raised = ledger.count, None
     try:
         ask()
-    except dp.DiscreetError as error:
-        assert ledger.count == before, f"{what} was charged, and then refused: {error}"
-        chained = error.__context__
-        assert chained is None or isinstance(chained, dp.DiscreetError | ValueError | TypeError), what
     except Exception as error:
-        raise AssertionError(f"{what}: {type(error).__name__}") from error
+        raised = error
+    if raised is None:
+        return
+    assert isinstance(raised, dp.DiscreetError), f"{what}: {type(raised).__name__}"
+    assert ledger.count == before, f"{what} was charged, and then refused: {raised}"
+    assert isinstance(raised.__context__, dp.DiscreetError | ValueError | TypeError | None), what
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -189,7 +189,7 @@ class PrivateTable(Asking):
         width of the kernel, one or one for each column; of one column it is found by rule in the release itself, free,
         when it is not given. With `delta=0` noise is Laplace.
         """
-        columns = list(column) if isinstance(column, list | tuple) else [column]
+        columns: list[Any] = list(column) if isinstance(column, list | tuple) else [column]
         ranges = list(between) if isinstance(column, list | tuple) and isinstance(between, list | tuple) else [between]
         if not 1 <= len(columns) <= 3 or len(ranges) != len(columns):
             raise InvalidArgument("A density has one to three columns, with one pair of ends for each.")

@@ -1,4 +1,4 @@
-"""A process that is stopped while it holds a ledger does not stop the others: they go on, or are told within a limit."""
+"""A process that is stopped while it holds a ledger does not stop the others: they go on, or are told in time."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -63,7 +64,7 @@ def test_what_no_row_could_answer_is_refused_before_the_charge(text: str, databa
 ALWAYS_FAILS = "{0} + INTERVAL 'x' DAY"
 
 
-@pytest.mark.parametrize("text", ["SELECT COUNT(*) AS m FROM t WHERE ABS(x) > 1", "SELECT s, ABS(COUNT(*)) AS m FROM t GROUP BY s"])  # fmt: skip
+@pytest.mark.parametrize("text", ["SELECT COUNT(*) AS m FROM t WHERE ABS(x) > 1", "SELECT ABS(COUNT(*)) AS m FROM t"])
 def test_whatever_the_engine_cannot_bind_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond what types tell: the statement itself is tried, on no row."""
     database = opened()
@@ -95,10 +96,7 @@ def test_a_statement_that_is_not_tried_is_caught(check: str, monkeypatch: pytest
 
 def doubled(times: int) -> str:
     names = ["t", *(f"c{n}" for n in range(times))]
-    steps = (
-        f"{new} AS (SELECT * FROM {old} UNION ALL SELECT * FROM {old})"
-        for old, new in zip(names, names[1:], strict=False)
-    )
+    steps = (f"{new} AS (SELECT * FROM {old} UNION ALL SELECT * FROM {old})" for old, new in itertools.pairwise(names))
     return f"WITH {', '.join(steps)} SELECT COUNT(*) AS m FROM {names[-1]}"
 
 
@@ -161,9 +159,10 @@ def test_a_scale_beyond_exp_is_no_error() -> None:
 SUMS = "SELECT SUM(x) AS a, COUNT(*) AS b FROM t"
 
 
-@pytest.mark.parametrize(
-    "weights", [{"a": 1e300}, {"a": 1e-300}, {1: 2}, {"a": "much"}, {"a": math.nan}, {"c": 1}, [1, 2], "a", 5, {"a": 0}, {"a": True}]
-)  # fmt: skip
+WRONG = [{"a": 1e300}, {"a": 1e-300}, {1: 2}, {"a": "much"}, {"a": math.nan}, {"c": 1}, [1, 2], "a", 5, {"a": 0}]
+
+
+@pytest.mark.parametrize("weights", [*WRONG, {"a": True}])
 def test_weights_are_numbers_of_columns(weights: Any, database: Any) -> None:
     with pytest.raises(InvalidArgument):
         database.sql(SUMS, epsilon=1, weights=weights)

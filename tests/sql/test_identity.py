@@ -1,8 +1,9 @@
-"""What makes two questions the same: their plan with every literal, type and declaration, and the data; never a text."""
+"""What makes two questions the same: their plan with every literal, type and declaration, and the data; no text."""
 
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -224,9 +225,7 @@ def as_before(guarantee: Any, asked: str, mechanism: Any, key: Any, identity: An
     known = identity if identity is None or identity.lasting else None
     asked = " ".join(asked.split()) if asked.startswith("cumulative") else asked
     words = [requests._CUT.sub("", text).replace("\0", "") for text in (asked, repr(mechanism))]
-    facts = None if known is None else requests._identified(
-        requests.Identity(question=asked, data_version=known.data_version, policy=known.policy, arguments=known.arguments)
-    )  # fmt: skip
+    facts = None if known is None else requests._identified(replace(known, question=asked))
     mark = requests._hashed((*words, written(guarantee), facts))
     return requests.Request(*words, written(guarantee), mark, key, None if known is None else mark, None)
 

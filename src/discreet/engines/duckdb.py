@@ -244,9 +244,16 @@ class DuckDB:
             self._blanks[relation] = f"(SELECT {columns} WHERE FALSE)"
         return self._blanks[relation]
 
-    def check(self, statement: str) -> None:
-        """EngineFailed if a statement that was printed for a blank engine cannot be computed; no row is read."""
-        self.rows(statement)
+    def computes(self, statement: str) -> bool:
+        """Whether a statement that was printed for a blank engine can be computed; no row is read."""
+
+        def tried() -> bool:
+            with suppress(self._duckdb.ProgrammingError, self._duckdb.DataError, self._duckdb.NotSupportedError):
+                self._connection.execute(statement).fetchall()
+                return True
+            return False
+
+        return bool(self._held(tried))
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What a statement that was printed for this engine gives."""

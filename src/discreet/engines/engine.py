@@ -117,8 +117,8 @@ class Engine(Protocol):
     def blank(self) -> Engine:
         """The same columns of the same types, and not one row: what a statement is tried on before it is paid for."""
 
-    def check(self, statement: str) -> None:
-        """EngineFailed if a statement that was printed for a blank engine cannot be computed; no row is read."""
+    def computes(self, statement: str) -> bool:
+        """Whether a statement that was printed for a blank engine can be computed; no row is read."""
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What a statement that was printed for this engine gives; whole numbers are `int`, whatever their size."""

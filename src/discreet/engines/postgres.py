@@ -11,10 +11,12 @@ from __future__ import annotations
 import copy
 import decimal
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from discreet.engines import postgres_words
 from discreet.engines.engine import Words
+from discreet.engines.postgres_values import TYPES
 from discreet.engines.postgres_words import ARRAY, plainly_typed, quoted
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.extras import need
@@ -85,7 +87,6 @@ class Postgres:
         self._url, self._timeout = url, timeout
         self._kinds: dict[str, dict[str, str]] = {}
         self.relations: dict[str, str] = {}
-        self._blanks: dict[str, str] = {}
         self._transaction(lambda connection: self._open_all(connection, sources), _CLOSED)
 
     @property
@@ -126,7 +127,6 @@ class Postgres:
         self._kinds[name] = {column: kind for column, (kind, _) in types.items()}
         columns = ", ".join(plainly_typed(column, *pair) for column, pair in types.items())
         self.relations[name] = f"(SELECT {columns} FROM {relation}) AS source_of_rows"
-        self._blanks[name] = f"(SELECT {columns} FROM {relation} WHERE FALSE) AS source_of_rows"
 
     def _type(self, connection: Any, oid: int) -> tuple[str, str]:
         """Our type of a column and PostgreSQL's. A domain has that of what it is made of; a list of words is text."""
@@ -152,14 +152,22 @@ class Postgres:
         return self
 
     def blank(self) -> Postgres:
-        """The same tables, of which no row is read: the planner sees that none is wanted."""
+        """The same columns of the same types, and not one row: neither the tables nor their statistics are touched."""
         other = copy.copy(self)
-        other.relations = self._blanks
+        other.relations = {name: _blank(kinds) for name, kinds in self._kinds.items()}
         return other
 
-    def check(self, statement: str) -> None:
-        """EngineFailed if PostgreSQL cannot plan a statement that was printed for a blank engine; none is run."""
-        self._run(f"EXPLAIN {statement}")
+    def computes(self, statement: str) -> bool:
+        """Whether PostgreSQL can plan a statement that was printed for a blank engine; none is run."""
+        errors = self._psycopg.ProgrammingError, self._psycopg.DataError, self._psycopg.NotSupportedError
+
+        def planned(connection: Any) -> bool:
+            with suppress(*errors):
+                connection.execute(f"EXPLAIN {statement}")
+                return True
+            return False
+
+        return bool(self._transaction(planned, _FAILED))
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What a statement that was printed for this engine gives; sums are whole numbers."""
@@ -206,6 +214,16 @@ class Postgres:
 
     def close(self) -> None:
         """Nothing is held between statements."""
+
+
+def _blank(kinds: Mapping[str, str]) -> str:
+    """Columns of these types, as `plainly_typed` has them."""
+    typed = {kind: f"NULL::{own}" for kind, own in TYPES.items()} | dict.fromkeys(("text", "other"), _NO_TEXT)
+    columns = ", ".join(f"{typed[kind]} AS {quoted(column)}" for column, kind in kinds.items())
+    return f"(SELECT {columns} WHERE FALSE) AS source_of_rows"
+
+
+_NO_TEXT = '(NULL::text COLLATE "C")'
 
 
 def _converted(make: Callable[[], Any]) -> Any:

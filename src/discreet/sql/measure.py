@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from discreet.engines.engine import Engine
-from discreet.errors import EngineFailed, NotAllowed
+from discreet.errors import NotAllowed
 from discreet.randomness import random_integer
 from discreet.sql.cells import Cells
 from discreet.sql.compile import Statement
@@ -76,14 +75,11 @@ def check_computable(question: Question, engine: Engine, bounds: Bounds | None) 
     for number, measure in enumerate(question.measures):
         if measure.kind in ("distinct", "quantile"):
             statements.append(Statement(question, blank, bounds, 0).values(number))
-    with suppress(EngineFailed):
-        for statement in statements:
-            blank.check(statement)
-        return
-    raise NotAllowed(
-        "The engine cannot compute this for columns of these types, whatever is in them. Nothing was spent. "
-        "Cast what a function takes to the type it needs, or ask in a simpler way."
-    )
+    if not all(blank.computes(statement) for statement in statements):
+        raise NotAllowed(
+            "The engine cannot compute this for columns of these types, whatever is in them. Nothing was spent. "
+            "Cast what a function takes to the type it needs, or ask in a simpler way."
+        )
 
 
 class _Found(Cells):

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
+from discreet.ledger.checkpoint import PATIENCE
 from discreet.ledger.postgres import PostgresStore
-from discreet.ledger.sqlite import PATIENCE, SqliteStore, log_ahead
+from discreet.ledger.sqlite import SqliteStore, log_ahead
 from discreet.ledger.store import URLS, Execute
 
 
