@@ -10,17 +10,19 @@ from typing import Any
 
 from discreet import distributions, training
 from discreet.closing import Closed
-from discreet.database import Database
+from discreet.database import Database, new_opening
 from discreet.distributions import Drawing
 from discreet.door import through
 from discreet.engines.duckdb import DuckDB
+from discreet.engines.words import quoted
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.ledger import Identity, Ledger
 from discreet.rational import check_delta
 from discreet.releases import Release
+from discreet.sql.parse import Conditioned
 from discreet.sql.plan import Plan
-from discreet.sql.schema import Column, Schema, Table, Type, implied_type
+from discreet.sql.schema import Column, Schema, Table, Type, implied_type, listed_choices
 
 NAME = "data"
 """How the table is called in SQL."""
@@ -31,6 +33,7 @@ class Asking(Closed):
 
     def __init__(self, ledger: Ledger, table: Table, engine: DuckDB) -> None:
         self._ledger, self._table, self._engine = ledger, table, engine
+        self._opening = new_opening()
 
     def _number(
         self,
@@ -41,16 +44,25 @@ class Asking(Closed):
         where: str | None,
         shown: Callable[[Any], Any] = lambda value: value,
     ) -> Release:
-        text = f"SELECT {aggregate} AS value FROM {NAME}{where_clause(where)}"
-        return self._answered(
-            *self._asked(text, between, {}, epsilon, delta), lambda answer: shown(answer["value"][0]), of_one
-        )
+        asked = self._asked(f"SELECT {aggregate} AS value FROM {NAME}", where, between, {}, epsilon, delta)
+        return self._answered(*asked, lambda answer: shown(answer["value"][0]), of_one)
+
+    def _column(self, name: Any) -> Column:
+        """A column of the table, by its name."""
+        known = self._table.columns
+        if not isinstance(name, str):
+            raise InvalidArgument(f"A column is named by a text, such as {next(iter(known))!r}.")
+        if name not in known:
+            raise InvalidArgument(f"There is no column {name}. Known: {', '.join(known)}.")
+        return known[name]
+
+    def _written(self, column: Any) -> str:
+        """A column of the table, as SQL writes it."""
+        return quoted(self._column(column).name)
 
     def _kind(self, column: str, between: Any) -> Type:
         """The type of a column; of a text file, the one that follows from the range it is given."""
-        if column not in self._table.columns:
-            raise InvalidArgument(f"There is no column {column}. Known: {', '.join(self._table.columns)}.")
-        return self._typed(self._table.columns[column], between, None).type
+        return self._typed(self._column(column), between, None).type
 
     def _typed(self, column: Column, between: Any, choices: Any) -> Column:
         kind = implied_type(between, choices)
@@ -61,15 +73,18 @@ class Asking(Closed):
 
     def _check_fits(self, counting: Drawing, plan: Plan, rest: Callable[[], Drawing]) -> None:
         """Refuse before anything is spent what does not fit as a whole; what was counted before is free."""
-        known, drawn = self._identity(counting), repr(counting.mechanism)
+        drawn, known = counting.mechanism, self._identity(counting)
         if self._ledger.knows(counting.guarantee, asked=counting.what, mechanism=drawn, key=None, identity=known):
             return
         pure = not check_delta(plan.terms["delta"])
         left = distributions.allowed(plan) if pure else rest().guarantee
         self._ledger.after(*(finding.guarantee for finding in plan.first), counting.guarantee, left)
 
-    def _identity(self, one: Drawing) -> Identity | None:
-        return one.database.identity(one.what, one.plan.question.relation, found=list(one.plan.found))
+    def _identity(self, one: Drawing) -> Identity:
+        """All arguments of a method, the meaning of its rows, and what was found of them."""
+        plan = one.plan
+        meant = (one.method, dict(one.arguments), plan.question.meaning, plan.bounds)
+        return one.database.identity(plan.question.relation, meant, before=one.before, found=list(plan.found))
 
     def _at_least(self, counting: Drawing) -> float:
         """About how many values a column has at least."""
@@ -87,24 +102,31 @@ class Asking(Closed):
             print(line, file=sys.stderr, flush=True)
 
     def _asked(
-        self, text: str, between: Mapping[str, Any], choices: Mapping[str, Any], epsilon: Any, delta: Any
+        self,
+        text: str,
+        where: str | None,
+        between: Mapping[str, Any],
+        choices: Mapping[str, Any],
+        epsilon: Any,
+        delta: Any,
+        after: str = "",
     ) -> tuple[Database, Plan]:
-        """The question in SQL, with what is declared for it alone."""
+        """The question in SQL, with what is declared for it alone; `after` is what stands after its WHERE."""
+        listed = {name: None if given is None else listed_choices(given, name) for name, given in choices.items()}
         columns = dict(self._table.columns)
-        for name in (*between, *choices):
-            if name not in columns:
-                raise InvalidArgument(f"There is no column {name}. Known: {', '.join(columns)}.")
-            columns[name] = self._typed(columns[name], between.get(name), choices.get(name))
+        for name in (*between, *listed):
+            columns[name] = self._typed(self._column(name), between.get(name), listed.get(name))
         for name, ends in between.items():
             columns[name] = replace(columns[name], between=ends)
-        for name, listed in choices.items():
-            columns[name] = replace(columns[name], choices=None if listed is None else tuple(listed))
+        for name, given in listed.items():
+            columns[name] = replace(columns[name], choices=given)
         engine = self._engine.typed(NAME, {name: column.type for name, column in columns.items()})
         schema = Schema(unit=self._ledger.protects, tables={NAME: replace(self._table, columns=columns)})
         bounds = (self._table.rows_per_person, self._table.groups_per_person, self._table.rows_per_group)
         declared = repr((bounds, [(c.name, c.between, c.choices, c.type) for _, c in sorted(columns.items())]))
-        database = Database(schema, engine, self._ledger, policy=declared)
-        return database, database.plan(text, epsilon=epsilon, delta=delta)
+        database = Database(schema, engine, self._ledger, policy=declared, opening=self._opening)
+        source = text + after if where is None else Conditioned(text, where, after)
+        return database, database.plan(source, epsilon=epsilon, delta=delta)
 
     def _answered(
         self, database: Database, plan: Plan, value_of: Callable[[Any], Any], error_of: Callable[..., Accuracy]
@@ -126,10 +148,6 @@ class Asking(Closed):
             identity=self._identity(one),
         )
         return one.finish(release)
-
-
-def where_clause(condition: str | None) -> str:
-    return "" if condition is None else f" WHERE {condition}"
 
 
 # --- how wrong an answer may be -------------------------------------------------------------------------------

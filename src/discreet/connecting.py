@@ -5,8 +5,6 @@ Of the data only the names and types of columns are read here.
 
 from __future__ import annotations
 
-import datetime
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +19,7 @@ from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
 from discreet.policy import Policy, load, unknown
 from discreet.rows.tables import refuse_untyped
-from discreet.sql.schema import PYTHON_TYPES, Column, Schema, Table, Type
+from discreet.sql.schema import Column, Schema, Table, Type, checked_choice
 
 
 @closed
@@ -111,19 +109,6 @@ def _typed(column: Column, kind: Type) -> Column:
         )
     if column.choices is None:
         return replace(column, type=kind)
-    return replace(column, type=kind, choices=tuple(_choice(value, kind, column.name) for value in column.choices))
-
-
-def _choice(value: Any, kind: Type, name: str) -> Any:
-    """A declared value of a column's own type: one of another would be a group that is always empty."""
-    if isinstance(value, str) and kind in ("date", "timestamp"):
-        try:
-            value = datetime.datetime.fromisoformat(value)
-        except ValueError:
-            value = None
-    if kind == "date" and isinstance(value, datetime.datetime):
-        value = value.date()
-    fits = isinstance(value, PYTHON_TYPES.get(kind, ())) and (kind == "boolean" or not isinstance(value, bool))
-    if not fits or (isinstance(value, float) and not math.isfinite(value)):
-        raise InvalidArgument(f"choices of {name} must be of the column's type: {kind}. Write them so.")
-    return value
+    return replace(
+        column, type=kind, choices=tuple(checked_choice(value, kind, column.name) for value in column.choices)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any
 from discreet.closing import Closed
 from discreet.door import through
 from discreet.engines.engine import Engine
-from discreet.errors import InvalidArgument, NotAllowed
+from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.ledger import Identity, Ledger, version_of
+from discreet.ledger.exact import exact_text
+from discreet.randomness import random_integer
 from discreet.rational import check_epsilon
-from discreet.sql.answer import Answer
+from discreet.sql.answer import Answer, check_showable
 from discreet.sql.cells import MOST_CELLS, Cells
 from discreet.sql.domains import LARGEST_DOMAIN
 from discreet.sql.explanation import Explanation, explained
@@ -31,10 +34,12 @@ from discreet.sql.finding import (
     wants_groups,
     widest,
 )
+from discreet.sql.identity import identity_of_rows
 from discreet.sql.intervals import Columns
-from discreet.sql.measure import check_printable, discovered, measured
+from discreet.sql.measure import check_computable, discovered, measured
 from discreet.sql.notes import error_of, goals, notes_on, written
 from discreet.sql.offers import priced
+from discreet.sql.parse import Conditioned
 from discreet.sql.plan import Plan
 from discreet.sql.price import Price
 from discreet.sql.question import Bounds, Question
@@ -42,14 +47,21 @@ from discreet.sql.relation import Relation
 from discreet.sql.rows import rows_of
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.stability import bounds_of, checked_bounds
-from discreet.sql.understand import understood
+from discreet.sql.understand import check_only_rows, understood
 
 
 class Database(Closed):
     """Tables under one ledger, asked in SQL."""
 
     def __init__(
-        self, schema: Schema, engine: Engine, ledger: Ledger, *, delta_per_question: Any = 0, policy: str = ""
+        self,
+        schema: Schema,
+        engine: Engine,
+        ledger: Ledger,
+        *,
+        delta_per_question: Any = 0,
+        policy: str = "",
+        opening: str | None = None,
     ) -> None:
         if ledger.protects != schema.unit:
             raise InvalidArgument(
@@ -58,6 +70,7 @@ class Database(Closed):
             )
         self.schema, self.engine, self.ledger = _with_public_values(schema, engine), engine, ledger
         self.delta_per_question, self.policy = delta_per_question, policy
+        self.opening = new_opening() if opening is None else opening
 
     def sql(
         self,
@@ -80,7 +93,7 @@ class Database(Closed):
 
     def plan(
         self,
-        question: str | Question,
+        question: str | Conditioned | Question,
         *,
         epsilon: Any = None,
         delta: Any = None,
@@ -90,9 +103,7 @@ class Database(Closed):
         bounds: Mapping[str, int] | None = None,
     ) -> Plan:
         """How a question would be answered, from public facts; spends nothing and reads no private data."""
-        asked = understood(question, self.schema) if isinstance(question, str) else question
-        if not isinstance(asked, Question):
-            raise InvalidArgument("A question is a text in SQL, such as SELECT COUNT(*) FROM visits.")
+        asked = question if isinstance(question, Question) else understood(question, self.schema)
         if (epsilon is None) == (within is None):
             raise InvalidArgument("Say what the answer may cost, with epsilon=, or how wrong it may be, with within=.")
         terms: dict[str, Any] = {
@@ -108,11 +119,11 @@ class Database(Closed):
         if within is not None:
             terms["epsilon"] = self._least_epsilon(asked, within, confidence, terms)
         if not number:
-            return self._printable(self._priced(asked, terms))
-        understood(asked.text, widest(self.schema, wanted))  # refused now, if it would be once bounds are found
+            return self._computable(asked, terms)
+        understood(asked.source, widest(self.schema, wanted))  # refused now, if it would be once bounds are found
         each = check_epsilon(epsilon) * share_of(number)
         terms["epsilon"] = check_epsilon(epsilon) - number * each
-        plan = self._printable(self._priced(asked, terms))
+        plan = self._computable(asked, terms)
         first = tuple(column_finding(self.schema, *one, each) for one in wanted)
         if wants_groups(asked):
             first = (*first, self._groups_finding(plan, each))
@@ -125,10 +136,14 @@ class Database(Closed):
         plan = Plan(question, bounds, cells, self._price(question, bounds, cells, terms), terms=terms)
         return replace(plan, price=self._chargeable(plan.price))
 
-    def _printable(self, plan: Plan) -> Plan:
-        """The plan, unless the engine has no words for it: that is refused here, before anything is charged."""
-        check_printable(plan.question, self.engine, plan.enforced)
-        return plan
+    def _computable(self, question: Question, terms: Mapping[str, Any]) -> Plan:
+        """The plan, unless the engine cannot compute it, or its answer cannot be shown: refused before any charge."""
+        with suppress(RecursionError):
+            plan = self._priced(question, terms)
+            check_computable(question, self.engine, plan.enforced)
+            check_showable(question, plan.price)
+            return plan
+        raise QueryError("This question is nested too deeply. Ask for less at once.")
 
     def _price(self, question: Question, bounds: Bounds | None, cells: Cells | None, terms: Mapping[str, Any]) -> Price:
         spent = {name: terms[name] for name in ("epsilon", "delta", "weights")}
@@ -162,7 +177,7 @@ class Database(Closed):
             found = self._found(finding, key)
             schema = found_in(schema, name, origin, found)
             told.append(f"{finding.what}: {written(found)}")
-        after = self._priced(understood(plan.question.text, schema), plan.terms)
+        after = self._priced(understood(plan.question.source, schema), plan.terms)
         if len(plan.first) > len(wanted):
             each = plan.before / len(plan.first)
             assert after.bounds is not None
@@ -175,7 +190,6 @@ class Database(Closed):
 
     def _found(self, finding: Finding, key: str | None) -> Any:
         asked = self._request(finding, key)
-        asked["mechanism"] = finding.mechanism
         return finding.value(through(lambda: finding.read(self.engine), ledger=self.ledger, **asked).value)
 
     def _request(self, finding: Finding, key: str | None) -> dict[str, Any]:
@@ -183,11 +197,14 @@ class Database(Closed):
         own = None if key is None else hashlib.sha256(f"{key}\0{finding.what}".encode()).hexdigest()
         return {
             "guarantee": finding.guarantee,
-            "mechanism": repr(finding.mechanism),
+            "mechanism": finding.mechanism,
             "asked": finding.what,
             "key": own,
-            "identity": self.identity(finding.what, finding.of),
+            "identity": self.identity(finding.of, (finding.what, self._meaning(finding)), before=finding.what),
         }
+
+    def _meaning(self, finding: Finding) -> str:
+        return finding.question.meaning if finding.question else identity_of_rows(finding.of, self.schema)
 
     def _chargeable(self, price: Price) -> Price:
         """Stated as (ε,δ) where the ledger's rule adds nothing else."""
@@ -205,9 +222,11 @@ class Database(Closed):
 
         Ranges and choices of features are those of the policy, or said in `features`; see `PrivateTable.fit`.
         """
-        from discreet.training import fitted
+        from discreet.training import check_estimator, fitted
 
+        check_estimator(estimator, target)
         plan = self.plan(f"SELECT COUNT(*) AS n FROM {source}", epsilon=estimator.epsilon, delta=estimator.delta)
+        check_only_rows(plan.question)
         return fitted(estimator, self, plan, features, target)
 
     def _least_epsilon(
@@ -239,6 +258,7 @@ class Database(Closed):
         """Charge, read, draw, keep, hand out."""
         plan = self.settled(plan, key=key)
         question, price = plan.question, plan.price
+        bounds = {"found": list(plan.found), "bounds": dict(plan.terms["bounds"])}
         release = through(
             lambda: self._read(plan),
             price.mechanism,
@@ -247,7 +267,7 @@ class Database(Closed):
             asked=question.same,
             key=key,
             identity=self.identity(
-                question.same, question.relation, found=list(plan.found), bounds=dict(plan.terms["bounds"])
+                question.relation, ("answer", question.meaning, plan.bounds), before=question.same, **bounds
             ),
         )
         keys, noisy = release.value if plan.cells is None else (plan.cells.keys(), release.value)
@@ -259,9 +279,12 @@ class Database(Closed):
             return discovered(plan.question, self.engine, plan.enforced)
         return tuple(measured(plan.question, self.engine, plan.enforced, plan.cells))
 
-    def identity(self, asked: str, relation: Relation, **arguments: Any) -> Identity | None:
-        """What makes the same question the same; None when the version of some data is not known."""
-        versions = []
+    def identity(self, relation: Relation, asked: Any, *, before: str | None = None, **arguments: Any) -> Identity:
+        """What makes the same question the same: all of `asked`, the declarations, and the data it is asked of.
+
+        Data without a version are known by this opening of them. `before` is the text that version 0.1 knew it by.
+        """
+        versions, lasting = [], True
         for table in relation.tables(owners=True):
             named = isinstance(table.source, str | Path)
             if table.version is not None:
@@ -269,8 +292,16 @@ class Database(Closed):
             elif self.engine.reads_files and named:
                 versions.append(f"{table.name}: {version_of(table.source)}")
             else:
-                return None
-        return Identity(question=asked, data_version="; ".join(versions), policy=self.policy, arguments=arguments)
+                lasting = False
+                versions.append(f"{table.name}: opened as {self.opening}")
+        facts: dict[str, Any] = {"data_version": "; ".join(versions), "policy": self.policy, "arguments": arguments}
+        old = None if before is None or not lasting else Identity(question=before, **facts)
+        return Identity(question=exact_text(asked), lasting=lasting, before=old, **facts)
+
+
+def new_opening() -> str:
+    """A name for data that are opened now: nobody else's."""
+    return f"{random_integer(128):032x}"
 
 
 def _with_public_values(schema: Schema, engine: Engine) -> Schema:

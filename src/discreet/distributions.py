@@ -32,6 +32,7 @@ from discreet.queries.space import Integers
 from discreet.rational import check_delta, check_epsilon, check_positive, exactly, significant
 from discreet.releases import Release
 from discreet.rows import doubles
+from discreet.sql.identity import line_before
 from discreet.sql.measure import measured
 from discreet.sql.plan import Plan
 from discreet.sql.question import Measure
@@ -43,7 +44,11 @@ from discreet.synthetic.table import SyntheticTable
 
 @dataclass(frozen=True)
 class Drawing:
-    """One release before it is made: what is read, what is drawn, what is charged, and what is made of it."""
+    """One release before it is made: what is read, what is drawn, what is charged, and what is made of it.
+
+    `arguments` are all that the method was asked with beside the rows of its plan: they tell it from another one.
+    `what` is for people; `before` is what version 0.1 called it, where that was no other one's name.
+    """
 
     what: str
     database: Database
@@ -52,11 +57,16 @@ class Drawing:
     guarantee: Guarantee
     read: Callable[[], Any]
     finish: Callable[[Release], Release]
+    method: str
+    arguments: Mapping[str, Any]
+    before: str | None = None
 
 
-def drawing(database: Database, plan: Plan, mechanism: Any, sensitivity: Any, **parts: Any) -> Drawing:
+def drawing(database: Database, plan: Plan, mechanism: Any, sensitivity: Any, *, what: str, **parts: Any) -> Drawing:
     """A release under the database's ledger: stated as (ε,δ) where its rule adds nothing else."""
     guarantee = database.ledger.rule.charged(mechanism.guarantee(sensitivity), allowed(plan))
+    old = line_before(plan.question)
+    parts |= {"what": f"{what} {plan.question.line}", "before": None if old is None else f"{what} {old}"}
     return Drawing(database=database, plan=plan, mechanism=mechanism, guarantee=guarantee, **parts)
 
 
@@ -72,8 +82,9 @@ def _values(database: Database, plan: Plan) -> Any:
     return measured(plan.question, database.engine, plan.enforced, plan.cells)[0][0]
 
 
-def counted(database: Database, plan: Plan, epsilon: Any, what: str) -> Drawing:
+def counted(database: Database, plan: Plan, epsilon: Any, column: str, where: str | None) -> Drawing:
     """How many values there are, as the quantiles see them, for a part of ε."""
+    what = f"how many values {column} has{'' if where is None else f' WHERE {where}'}"
     unit, rows = database.schema.unit, rows_of_one(plan)
     bound = Sensitivity(rows, "L1", unit, grain=1)
     noise = Laplace(scale=tidy(significant(bound.exact / check_epsilon(epsilon), up=True)), step=1)
@@ -85,6 +96,9 @@ def counted(database: Database, plan: Plan, epsilon: Any, what: str) -> Drawing:
         guarantee=noise.guarantee(bound),
         read=lambda: np.array([len(_values(database, plan))]),
         finish=lambda release: release,
+        method="counted",
+        arguments={"column": column},
+        before=what,
     )
 
 
@@ -117,7 +131,9 @@ def quantiles(
         plan,
         made.mechanism,
         made.mechanism.sensitivity(unit, rows_of_one(plan)),
-        what=f"quantiles {', '.join(map(str, at))} of {plan.question.line}",
+        what=f"quantiles {', '.join(map(str, at))} of",
+        method="quantiles",
+        arguments={"at": tuple(at), "least": least, "confidence": confidence, "kind": kind},
         read=lambda: _values(database, plan),
         finish=lambda release: _with_bands(release, made, measure, space, confidence, kind),
     )
@@ -171,6 +187,8 @@ class Points:
             raise InvalidArgument("step must be a whole number of days.")
         if self._width > step * (MOST_POINTS - 2):
             raise InvalidArgument(f"This grid has more than {MOST_POINTS:,} points. Take a larger step.")
+        if step > exactly(self._width):  # the ends are points in any case
+            object.__setattr__(self, "step", self._width)
 
     @property
     def _width(self) -> Any:
@@ -183,7 +201,7 @@ class Points:
         if isinstance(self.low, datetime.date):
             days = [min(int(self.step) * n, self._width) for n in range(count + 1)]
             return np.array([self.low + datetime.timedelta(days=n) for n in days])
-        return np.minimum(self.low + self.step * np.arange(count + 1), self.high)
+        return np.minimum(self.low + _plainly(self.step) * np.arange(count + 1), self.high)
 
     def places(self, column: str, kind: str) -> str:
         """In SQL: the number of the first point that is not below a value; of one beyond the ends, that of the end."""
@@ -219,9 +237,17 @@ def cumulative(database: Database, plan: Plan, points: Points) -> Drawing:
         shares = np.minimum(monotone / max(float(monotone[-1]), 1.0), 1.0)
         return _released_as(Distribution, release, value=shares, grid=grid, _counts=counts, _numbers=made)
 
-    what = f"cumulative counts of {plan.question.line}"
-    sensitivity = made.sensitivity(unit, rows_of_one(plan))
-    return drawing(database, plan, made, sensitivity, what=what, read=lambda: _values(database, plan), finish=finish)
+    return drawing(
+        database,
+        plan,
+        made,
+        made.sensitivity(unit, rows_of_one(plan)),
+        what="cumulative counts of",
+        method="cumulative",
+        arguments={"points": points},
+        read=lambda: _values(database, plan),
+        finish=finish,
+    )
 
 
 # --- made-up rows -------------------------------------------------------------------------------------------
@@ -258,10 +284,16 @@ def synthetic(
         plan,
         made,
         sensitivity,
-        what=f"made-up rows of {', '.join(columns)} from {plan.question.line}",
+        what=f"made-up rows of {', '.join(columns)} from",
+        method="synthetic",
+        arguments={"columns": dict(columns), "kinds": dict(kinds), **_without_progress(options)},
         read=lambda: declared.codes(columns_of(database, plan, list(columns), read_as)),
         finish=finish,
     )
+
+
+def _without_progress(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "progress"}
 
 
 def density(
@@ -290,7 +322,9 @@ def density(
         plan,
         process,
         process.sensitivity(unit, rows),
-        what=f"density of {', '.join(columns)} from {plan.question.line}",
+        what=f"density of {', '.join(columns)} from",
+        method="density",
+        arguments={"columns": list(columns), "ranges": list(ranges), "bandwidth": bandwidth, "kinds": list(kinds)},
         read=read,
         finish=finish,
     )
@@ -302,7 +336,8 @@ def density(
 def votes(database: Database, plan: Plan, k: int) -> Drawing:
     """The choice of values by the rows that have them, of which one person has a few."""
     cells, unit = plan.cells, database.schema.unit
-    assert cells is not None  # choices are declared
+    if cells is None:
+        raise InvalidArgument("The most common value is one of those that are declared: give choices=.")
     listed = tuple(key for (key,) in cells.keys())  # noqa: SIM118 - not a dict
     added = unit.neighbors == "add_or_remove"
     votes = 1 if plan.bounds is None else plan.bounds.per_group
@@ -322,7 +357,9 @@ def votes(database: Database, plan: Plan, k: int) -> Drawing:
         plan,
         choose,
         bound,
-        what=f"{'most common' if k == 1 else f'{k} most common'} of {plan.question.line}",
+        what=f"{'most common' if k == 1 else f'{k} most common'} of",
+        method="votes",
+        arguments={"k": k, "choices": listed},
         read=lambda: measured(plan.question, database.engine, plan.enforced, cells)[0],
         finish=lambda release: release if k == 1 else replace(release, value=list(release.value)),
     )

@@ -30,6 +30,7 @@ def through(
     identity: Identity | None = None,
     sizes: dict[str, int] | None = None,
     heard: int | None = None,
+    about: Any = None,
 ) -> Release:
     """Reserve, compute, store, hand out: the way of every release.
 
@@ -38,8 +39,9 @@ def through(
     decides what all of them hand out.
 
     The analyst who asks again what has the same public `identity` gets the stored answer for free, as does a retry with
-    the same `key`. `heard` is how many records can be read, where that is public: fewer than the mechanism's
-    `at_least` are refused before anything is charged.
+    the same `key`, if it is of the same request: text, mechanism, guarantee, identity, and what else it is `about`.
+    `heard` is how many records can be read, where that is public: fewer than the mechanism's `at_least` are refused
+    before anything is charged.
     """
     if heard is not None:
         check_heard(mechanism, heard)
@@ -49,7 +51,7 @@ def through(
         return Release(
             value=drawn, guarantee=guarantee, not_private=made_in_test, _mechanism=_quiet(mechanism), _sizes=sizes or {}
         )
-    entry = ledger.charge(guarantee, asked=asked, mechanism=repr(mechanism), key=key, identity=identity)
+    entry = ledger.charge(guarantee, asked=asked, mechanism=mechanism, key=key, identity=identity, about=about)
     if replayed := entry.state == "answered":
         value, not_private = ledger.answer(entry)
     else:
@@ -113,6 +115,7 @@ def release(
         key=key,
         sizes=mechanism.sizes(value) if query is None and hasattr(mechanism, "sizes") else {},
         heard=mechanism.heard(value) if query is None and hasattr(mechanism, "heard") else None,
+        about=None if query is None else (query, rows_per_person),
     )
 
 
@@ -167,7 +170,7 @@ def stream(
         guarantee = _restated(guarantee, stated)
     entry = None
     if ledger is not None:
-        entry = ledger.charge(guarantee, asked=asked or f"a stream for {mechanism!r}", mechanism=repr(mechanism))
+        entry = ledger.charge(guarantee, asked=asked or f"a stream for {mechanism!r}", mechanism=mechanism)
     return Session(mechanism, entry, guarantee)
 
 

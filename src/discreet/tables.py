@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet import distributions, training
-from discreet.asking import NAME, Asking, of_all, of_counts, where_clause
+from discreet.asking import NAME, Asking, of_all, of_counts
 from discreet.closing import closed
 from discreet.columns import as_number, from_number
 from discreet.database import Database
@@ -32,6 +32,7 @@ from discreet.statistics.bands import Least, checked
 from discreet.statistics.distribution import Distribution
 from discreet.synthetic.table import SyntheticTable
 
+ALL_ROWS = f"SELECT COUNT(*) AS n FROM {NAME}"
 FEW = 3
 """So many quantiles are best chosen one by one, each with its own narrow interval."""
 COUNTING = Fraction(1, 20)
@@ -60,7 +61,7 @@ class PrivateTable(Asking):
 
     def count(self, of: str = "rows", *, epsilon: Any, delta: Any = 0, where: str | None = None) -> Release:
         """How many rows there are, or how many people: `count("people", …)`."""
-        if of not in ("rows", "people"):
+        if not isinstance(of, str) or of not in ("rows", "people"):
             raise InvalidArgument('of must be "rows" or "people".')
         person = self._table.person
         counted = f"COUNT(DISTINCT {quoted(person)})" if of == "people" and person is not None else "COUNT(*)"
@@ -68,15 +69,15 @@ class PrivateTable(Asking):
 
     def sum(self, column: str, *, between: Any, epsilon: Any, delta: Any = 0, where: str | None = None) -> Release:
         """The sum of a column."""
-        return self._number(f"SUM({quoted(column)})", {column: between}, epsilon, delta, where)
+        return self._number(f"SUM({self._written(column)})", {column: between}, epsilon, delta, where)
 
     def mean(self, column: str, *, between: Any, epsilon: Any, delta: Any = 0, where: str | None = None) -> Release:
         """The mean of a column, from a noisy sum and a noisy count."""
-        return self._number(f"AVG({quoted(column)})", {column: between}, epsilon, delta, where)
+        return self._number(f"AVG({self._written(column)})", {column: between}, epsilon, delta, where)
 
     def variance(self, column: str, *, between: Any, epsilon: Any, delta: Any = 0, where: str | None = None) -> Release:
         """The sample variance of a column."""
-        return self._number(f"VAR_SAMP({quoted(column)})", {column: between}, epsilon, delta, where)
+        return self._number(f"VAR_SAMP({self._written(column)})", {column: between}, epsilon, delta, where)
 
     def median(self, column: str, *, between: Any, epsilon: Any, where: str | None = None) -> Release:
         """The median of a column, chosen from a public grid; of dates, to the day."""
@@ -107,15 +108,13 @@ class PrivateTable(Asking):
         if len(at) <= FEW and not check_delta(delta):
             return self._few_quantiles(column, at, between, epsilon, where)
         whole, kind = check_epsilon(epsilon), self._kind(column, between)
-        text = f"SELECT MEDIAN({as_number(column, kind)}) AS value FROM {NAME}{where_clause(where)}"
-        database, plan = self._asked(text, {column: between}, {}, whole * (1 - COUNTING), delta)
+        text = f"SELECT MEDIAN({as_number(column, kind)}) AS value FROM {NAME}"
+        database, plan = self._asked(text, where, {column: between}, {}, whole * (1 - COUNTING), delta)
 
         def asked(known: Plan, rows: float) -> Drawing:
             return distributions.quantiles(database, known, at, rows=rows, least=least, confidence=sure, kind=kind)
 
-        counting = distributions.counted(
-            database, plan, whole * COUNTING, f"how many values {column} has{where_clause(where)}"
-        )
+        counting = distributions.counted(database, plan, whole * COUNTING, column, where)
         self._check_fits(counting, plan, lambda: asked(plan, IMAGINED[-1]))
         known = self._settled(database, plan)
         return self._drawn(asked(known, self._at_least(replace(counting, plan=known))))
@@ -125,8 +124,8 @@ class PrivateTable(Asking):
         number = as_number(column, kind)
         names = [f"q{place}" for place, _ in enumerate(at)]
         shown = [f"QUANTILE_CONT({number}, {float(q)!r}) AS {name}" for name, q in zip(names, at, strict=True)]
-        text = f"SELECT {', '.join(shown)} FROM {NAME}{where_clause(where)}"
-        asked = self._asked(text, {column: between}, {}, epsilon, 0)
+        text = f"SELECT {', '.join(shown)} FROM {NAME}"
+        asked = self._asked(text, where, {column: between}, {}, epsilon, 0)
         return self._answered(*asked, lambda answer: np.array([from_number(answer[n][0], kind) for n in names]), of_all)
 
     def cdf(
@@ -138,8 +137,8 @@ class PrivateTable(Asking):
         kind = self._kind(column, between)
         low, high = map(day_of, checked_range(between, kind, column))
         points = distributions.Points(low, high, step)
-        text = f"SELECT MEDIAN({points.places(column, kind)}) AS value FROM {NAME}{where_clause(where)}"
-        database, plan = self._asked(text, {column: between}, {}, epsilon, delta)
+        text = f"SELECT MEDIAN({points.places(column, kind)}) AS value FROM {NAME}"
+        database, plan = self._asked(text, where, {column: between}, {}, epsilon, delta)
         return self._drawn(distributions.cumulative(database, plan, points))  # type: ignore[return-value]
 
     def synthesize(
@@ -159,13 +158,16 @@ class PrivateTable(Asking):
         Every column, and the pairs of columns that matter most, have nearly the counts of the true rows. `rows` is how
         many to make, by default about as many as there are. `progress` is told of every step.
         """
+        if not isinstance(columns, Mapping) or not columns:
+            raise InvalidArgument(
+                'columns says what each may be, such as {"age": (0, 120), "city": ["Acre", "Haifa"]}.'
+            )
         for name, what in columns.items():
             if isinstance(what, str) or not isinstance(what, Sequence):
                 raise InvalidArgument(f"{name} needs a pair of ends, such as (0, 120), or a list of choices.")
         ranges = {name: what for name, what in columns.items() if isinstance(what, tuple)}
         listed = {name: what for name, what in columns.items() if name not in ranges}
-        text = f"SELECT COUNT(*) AS n FROM {NAME}{where_clause(where)}"
-        database, plan = self._asked(text, ranges, listed, epsilon, delta)
+        database, plan = self._asked(ALL_ROWS, where, ranges, listed, epsilon, delta)
         kinds: dict[str, Type] = {name: database.schema.tables[NAME].columns[name].type for name in columns}
         for name, kind in kinds.items():
             if kind == "other":
@@ -189,13 +191,12 @@ class PrivateTable(Asking):
         width of the kernel, one or one for each column; of one column it is found by rule in the release itself, free,
         when it is not given. With `delta=0` noise is Laplace.
         """
-        columns = [column] if isinstance(column, str) else list(column)
-        ranges = [between] if isinstance(column, str) else list(between)
+        columns: list[Any] = list(column) if isinstance(column, list | tuple) else [column]
+        ranges = list(between) if isinstance(column, list | tuple) and isinstance(between, list | tuple) else [between]
         if not 1 <= len(columns) <= 3 or len(ranges) != len(columns):
             raise InvalidArgument("A density has one to three columns, with one pair of ends for each.")
-        text = f"SELECT COUNT(*) AS n FROM {NAME}{where_clause(where)}"
-        given = dict(zip(columns, ranges, strict=True))
-        database, plan = self._asked(text, given, {}, epsilon, delta)
+        given = {self._column(name).name: ends for name, ends in zip(columns, ranges, strict=True)}
+        database, plan = self._asked(ALL_ROWS, where, given, {}, epsilon, delta)
         kinds = [database.schema.tables[NAME].columns[name].type for name in columns]
         return self._drawn(distributions.density(database, plan, columns, ranges, bandwidth, kinds))  # type: ignore[return-value]
 
@@ -209,8 +210,8 @@ class PrivateTable(Asking):
         brackets, which makes one column of each. The cost is the estimator's own epsilon and delta, and the ledger this
         table's. Each fit is charged and drawn anew.
         """
-        text = f"SELECT COUNT(*) AS n FROM {NAME}{where_clause(where)}"
-        database, plan = self._asked(text, {}, {}, estimator.epsilon, estimator.delta)
+        training.check_estimator(estimator, target)
+        database, plan = self._asked(ALL_ROWS, where, {}, {}, estimator.epsilon, estimator.delta)
         return self._fit(estimator, database, plan, features, target)
 
     # --- studies: dp.adaptive.study(table, …) -------------------------------------------------------------------
@@ -233,7 +234,7 @@ class PrivateTable(Asking):
     def _alone(self) -> tuple[Database, Plan]:
         """Every row, or one of each person."""
         alone = PrivateTable(self._ledger, replace(self._table, rows_per_person=1), self._engine)
-        return alone._asked(f"SELECT COUNT(*) AS n FROM {NAME}", {}, {}, 1, 0)
+        return alone._asked(ALL_ROWS, None, {}, {}, 1, 0)
 
     # --- answers by value ---------------------------------------------------------------------------------
 
@@ -249,7 +250,7 @@ class PrivateTable(Asking):
         """How many rows there are for each value, as a dict. Without `choices`, only values that enough people have are
         shown, which needs a `delta`.
         """
-        asked = self._asked(_by_value(column, where), {}, {column: choices}, epsilon, delta)
+        asked = self._by_value(column, where, choices, epsilon, delta)
         return self._answered(*asked, lambda answer: dict(zip(answer["value"], answer["n"], strict=True)), of_counts)
 
     def most_common(
@@ -266,8 +267,15 @@ class PrivateTable(Asking):
 
         By permute-and-flip, or the exponential mechanism where the ledger's rule lets it choose more sharply.
         """
-        database, plan = self._asked(_by_value(column, where), {}, {column: choices}, epsilon, delta)
+        database, plan = self._by_value(column, where, choices, epsilon, delta)
         return self._drawn(distributions.votes(database, plan, check_count(k, "k")))
+
+    def _by_value(
+        self, column: str, where: str | None, choices: Any, epsilon: Any, delta: Any
+    ) -> tuple[Database, Plan]:
+        name = self._written(column)
+        text = f"SELECT {name} AS value, COUNT(*) AS n FROM {NAME}"
+        return self._asked(text, where, {}, {column: choices}, epsilon, delta, f" GROUP BY {name}")
 
 
 class Explained(PrivateTable):
@@ -295,11 +303,6 @@ class Explained(PrivateTable):
                 f"{one.what}\nThe range is found first, and decides how wrong it may be; costs ε = {cost:.4g} beside it"
             )
         return f"{one.what}\n{one.mechanism!r}\ncosts ε = {cost:.4g}; {one.mechanism.error(0.95)}"
-
-
-def _by_value(column: str, where: str | None) -> str:
-    name = quoted(column)
-    return f"SELECT {name} AS value, COUNT(*) AS n FROM {NAME}{where_clause(where)} GROUP BY {name}"
 
 
 @closed

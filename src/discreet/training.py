@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -58,6 +59,18 @@ class Feature:
         low, high = self.between or (-1.0, 1.0)
         middle, half = (low + high) / 2, (high - low) / 2 * share
         return [(middle - half, middle + half)]
+
+
+def check_estimator(estimator: Any, target: Any) -> None:
+    """That this is a private estimator, with a target where it needs one: said before anything is read."""
+    wanted = ("epsilon", "delta", "rows_per_person", "ledger", "fit", "set_params")
+    if isinstance(estimator, type) or not all(hasattr(estimator, name) for name in wanted):
+        raise InvalidArgument("The first argument must be a private estimator, such as dp.learn.LogisticRegression(…).")
+    given = inspect.signature(estimator.fit).parameters.get("y")
+    if target is None and given is not None and given.default is inspect.Parameter.empty:
+        raise InvalidArgument(f'{type(estimator).__name__} learns from a target: say its column, target="cost".')
+    if target is not None and not isinstance(target, str):
+        raise InvalidArgument('target must be the name of a column, such as target="cost".')
 
 
 def fitted(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> Any:
@@ -120,13 +133,12 @@ def explained_fit(estimator: Any, database: Database, plan: Plan, features: Any,
         f"rows of one {'person' if plan.question.relation.person is not None else 'row'}: at most {rows_of_one(plan)}",
         f"costs ε = {cost:.4g}, δ = {float(exactly(mine.delta)):.4g}",
     ]
-    return "\n".join([*lines, f"excess risk: {mine.error(n_features=width)}"] if hasattr(mine, "error") else lines)
+    told = hasattr(mine, "error") and "n_features" in inspect.signature(mine.error).parameters
+    return "\n".join([*lines, f"excess risk: {mine.error(n_features=width)}"] if told else lines)
 
 
 def _prepared(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> list[Feature]:
     """The features, once the estimator knows the ledger, the ranges and how many rows a unit has."""
-    if not hasattr(estimator, "rows_per_person") or not hasattr(estimator, "ledger"):
-        raise InvalidArgument("The first argument must be a private estimator, such as dp.learn.LogisticRegression(…).")
     if estimator.ledger is not None and estimator.ledger is not database.ledger:
         raise InvalidArgument("The estimator has a ledger of its own. Leave it out: the table's ledger is charged.")
     chosen = _features(plan, features)
@@ -171,7 +183,8 @@ def _known(plan: Plan) -> dict[str, str]:
 
 
 def _features(plan: Plan, given: Any) -> list[Feature]:
-    if isinstance(given, str) or not isinstance(given, Sequence | Mapping) or not given:
+    listed = isinstance(given, Sequence | Mapping) and not isinstance(given, str) and len(given) > 0
+    if not listed or not all(isinstance(name, str) for name in given):
         raise InvalidArgument(
             'features must be a list of columns, such as ["age", "cost"], or a dict with their ranges.'
         )

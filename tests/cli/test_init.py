@@ -53,7 +53,7 @@ def init(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_policy_is_written_without_any_value(init, tmp_path: Path) -> None:
-    said = init("visits.parquet", "cities.csv", "--out", "clinic.toml")
+    said = init("visits.parquet", "cities.csv", "--header", "--out", "clinic.toml")
     assert (said.status, said.err) == (0, "")
     assert "clinic.toml is written" in said.out
     text = (tmp_path / "clinic.toml").read_text("utf-8")
@@ -71,7 +71,7 @@ def test_a_policy_is_written_without_any_value(init, tmp_path: Path) -> None:
 
 
 def test_every_line_that_is_not_a_comment_is_a_guess_or_a_name(init, tmp_path: Path) -> None:
-    init("visits.parquet", "cities.csv")
+    init("visits.parquet", "cities.csv", "--header")
     lines = (tmp_path / "policy.toml").read_text("utf-8").splitlines()
     for line in lines:
         told = line.startswith(("#", "[", "path = ", "source = ")) or not line
@@ -79,7 +79,7 @@ def test_every_line_that_is_not_a_comment_is_a_guess_or_a_name(init, tmp_path: P
 
 
 def test_the_policy_holds_once_it_is_filled_in(init, tmp_path: Path) -> None:
-    init("visits.parquet", "cities.csv")
+    init("visits.parquet", "cities.csv", "--header")
     policy = tmp_path / "policy.toml"
     with pytest.raises(dp.InvalidArgument, match="Say how many rows of visits one person may have"):
         dp.connect(policy)
@@ -98,7 +98,7 @@ def test_the_policy_holds_once_it_is_filled_in(init, tmp_path: Path) -> None:
 
 
 def test_every_commented_line_is_toml_once_it_is_filled_in(init, tmp_path: Path) -> None:
-    init("visits.parquet", "cities.csv")
+    init("visits.parquet", "cities.csv", "--header")
     text = (tmp_path / "policy.toml").read_text("utf-8")
     filled = re.sub(r"^# (?=rows.*DECIDE|groups.*DECIDE|between.*DECIDE|choices.*DECIDE)", "", text, flags=re.MULTILINE)
     filled = filled.replace("[LOW, HIGH]", "[0, 9]").replace("[FIRST, LAST]", "[2020-01-01, 2024-12-31]")
@@ -120,7 +120,9 @@ def test_columns_of_which_nothing_is_said_are_as_if_they_were_not_listed(init, t
     assert dp.connect(tmp_path / "policy.toml").schema == dp.connect(tmp_path / "short.toml").schema
 
 
-@pytest.mark.parametrize(("data", "guessed"), [(["visits.parquet"], False), (["visits.parquet", "cities.csv"], True)])
+@pytest.mark.parametrize(
+    ("data", "guessed"), [(["visits.parquet"], False), (["visits.parquet", "cities.csv", "--header"], True)]
+)
 def test_only_files_without_types_are_said_to_have_none(data: list[str], guessed: bool, init, tmp_path: Path) -> None:
     init(*data)
     assert ("guessed from its rows" in (tmp_path / "policy.toml").read_text("utf-8")) is guessed
@@ -212,3 +214,40 @@ def test_types_of_a_csv_are_guessed_once_and_then_declared(init, tmp_path: Path)
     assert types == {"person_id": "integer", "cost": "number", "city": "text", "day": "date", "smokes": "boolean"}
     question = "SELECT COUNT(*) FROM people WHERE smokes AND day < DATE '2025-01-01' AND cost < 100"
     assert people.sql(question, epsilon=0.5).table.num_rows == 1
+
+
+ROWS = "Noa,Haifa,{c}\nBar,Acre,flu\nDan,Haifa,flu\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ROWS,  # all columns are text: a row looks like any other
+        "Noa,34,{c}\nBar,41,flu\nDan,29,flu\n",
+        "Noa,unknown,{c}\nBar,41,flu\nDan,29,flu\n",  # the first person's age is not known
+        "Noa,2024-01-05,{c}\nBar,41,flu\nDan,29,flu\n",
+        "noa@example.org,{c},x7\n1,2,3\n3,4,5\n",
+        "person,,{c}\n1,2,3\n4,5,6\n",
+        "{c},{c},day\n1,2,3\n4,5,6\n",
+        "{c}\n",
+    ],
+)
+def test_a_first_row_is_not_taken_for_names(text: str, init, tmp_path: Path) -> None:
+    """Nothing of it gets into the policy or into what is said."""
+    (tmp_path / "people.csv").write_text(text.format(c=CANARY), "utf-8")
+    said = init("people.csv")
+    assert said.status == 2
+    assert not (tmp_path / "policy.toml").exists()
+    assert all(word not in said.out + said.err for word in (CANARY, "Noa", "34", "noa@"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "1.csv").write_text(text.format(c=CANARY), "utf-8")
+    assert init("folder").status == 2
+
+
+def test_names_that_look_like_a_row_are_taken_where_the_owner_says_so(init, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("name,city\nNoa,Haifa\nBar,Acre\n", "utf-8")
+    assert init("people.csv").status == 2
+    assert init("people.csv", "--header").status == 0
+    written = (tmp_path / "policy.toml").read_text("utf-8")
+    assert "[tables.people.columns.city]" in written
+    assert "Noa" not in written

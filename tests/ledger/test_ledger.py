@@ -9,7 +9,7 @@ import json
 import os
 import pickle
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -216,11 +216,12 @@ def test_a_large_answer_that_nobody_can_ask_for_is_kept_as_its_digest(place):
 
 
 def test_an_answer_that_cannot_be_kept_is_handed_out_once(place):
+    @dataclass(frozen=True)
     class Choice:
-        pass
+        name: str
 
     ledger = place.open(LIMIT)
-    choose = dp.Exponential(rate=1, choices=[Choice(), Choice()])
+    choose = dp.Exponential(rate=1, choices=[Choice("a"), Choice("b")])
     assert isinstance(dp.release([0, 50], choose, sensitivity=1, ledger=ledger, key="k").value, Choice)
     with pytest.raises(dp.DiscreetError, match="not kept"):
         dp.release([0, 50], choose, sensitivity=1, ledger=ledger, key="k")

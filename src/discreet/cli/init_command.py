@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from discreet.engines.duckdb import DuckDB, has_types
+from discreet.engines.text_files import Csv
 from discreet.engines.words import TYPES
 from discreet.errors import InvalidArgument
 
@@ -22,11 +24,20 @@ _GUESSED = "# A CSV or JSON file has no types: they were guessed from its rows, 
 _MARKS = "# Lines marked GUESS are guesses: check each. Lines marked DECIDE are yours to fill in."
 
 
-def main(data: Sequence[Path], out: Path) -> None:
-    """Write the policy, and say what to do next."""
+def main(data: Sequence[Path], out: Path, *, header: bool = False) -> None:
+    """Write the policy, and say what to do next. With `header` the first line of a CSV file holds names for sure."""
     sources = _named(data)
+    named = {name: names for name, source in sources.items() if (names := _first_line(name, source)) is not None}
     with closing(DuckDB(sources, sniffed=sources)) as engine:  # its owner may look at the rows
         tables = {name: engine.columns(name) for name in sources}
+    for name, names in named.items():
+        if not header and not _are_names(names, tables[name]):
+            raise InvalidArgument(
+                f"{sources[name]} may begin with a row, and not with the names of its columns: no value may get into a "
+                "policy. If its first line holds their names, say --header; if not, write them above it."
+            )
+        kinds = tables[name].values()
+        tables[name] = dict(zip(names, kinds if len(kinds) == len(names) else ["text"] * len(names), strict=True))
     guessed = [name for name, source in sources.items() if not has_types(source)]
     text = policy_text({name: _relative(source, out) for name, source in sources.items()}, tables, out.stem, guessed)
     try:
@@ -38,6 +49,39 @@ def main(data: Sequence[Path], out: Path) -> None:
         raise InvalidArgument(f"{out} cannot be written: {error.strerror}. Name another file with --out.") from None
     print(f"{out} is written. Check its lines marked GUESS, fill in those marked DECIDE, and ask:")
     print(f'  discreet explain {out} "SELECT COUNT(*) FROM {next(iter(tables))}" --epsilon 0.1')
+
+
+def _first_line(name: str, source: Path) -> tuple[str, ...] | None:
+    """What would be the names of the columns of CSV files; None for other files, which have names of their own."""
+    path = _at_home(source).resolve()
+    files = sorted(path.glob("**/*")) if path.is_dir() else [path]
+    listed = [file for file in files if file.suffix.lower() in (".csv", ".tsv")]
+    return Csv.opened(name, listed).names if listed and not has_types(source) else None
+
+
+def _are_names(first: Sequence[str], types: Mapping[str, str]) -> bool:
+    """Whether a first line surely holds names: none of them looks like a value, and some column has values that no name
+    could be one of. Where all columns are text, a row looks like any other.
+    """
+    return tuple(types) == tuple(first) and any(k != "text" for k in types.values()) and not any(map(_is_value, first))
+
+
+def _is_value(cell: str) -> bool:
+    """Whether a cell is no name: nothing, a number, a date, a truth value, a word for none, an address."""
+    plain = cell.strip().lower()
+    if plain in _NO_NAMES or "@" in plain or not re.search(r"[^\W\d_]", plain):
+        return True
+    digits = sum(letter.isdigit() for letter in plain)
+    with suppress(ValueError):
+        datetime.datetime.fromisoformat(plain)
+        return True
+    with suppress(ValueError):
+        float(plain)
+        return True
+    return 2 * digits > len(plain)
+
+
+_NO_NAMES = {"true", "false", "yes", "no", "null", "none", "nil", "na", "n/a", "nan", "unknown", "missing"}
 
 
 def _named(data: Sequence[Path]) -> dict[str, Path]:

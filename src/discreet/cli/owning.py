@@ -17,10 +17,14 @@ WRITTEN, TRUSTED = "What is written", "For a ledger that was moved"
 def init(
     data: Annotated[list[Path], typer.Argument(help="Files (Parquet, CSV, JSON) or folders of them: one table each.")],
     out: Annotated[Path, typer.Option(help="Where the policy is written.", dir_okay=False)] = Path("policy.toml"),
+    header: Annotated[
+        bool, typer.Option("--header", help="The first line of every CSV file holds the names of its columns.")
+    ] = False,
 ) -> None:
     """Write a first policy for review, from the names and types of columns; every guess is marked.
 
-    A CSV or JSON file has no types: they are guessed from its rows, and written down to be checked. The ranges and
+    A CSV or JSON file has no types: they are guessed from its rows, and written down to be checked. A CSV file that may
+    begin with a row, and not with names, is refused unless --header says that it does not. The ranges and
     choices of columns are left for you to say, from what you know and not from the data. An existing file is left as
     it is.
 
@@ -32,7 +36,7 @@ def init(
     """
     from discreet.cli import init_command
 
-    init_command.main(data, out)
+    init_command.main(data, out, header=header)
 
 
 def sanitize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import os
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,13 +113,15 @@ def released(database: Database, table: Table, copy: Copy, *, key: str | None = 
         ledger=database.ledger,
         asked=asked,
         key=key,
-        identity=_identity(asked, table, database.policy) if _is_kept(table) else None,
+        identity=_identity(asked, table, database.policy),
     )
 
 
 def _identity(asked: str, table: Table, policy: str) -> Identity:
+    """The copy of one version of the data; one that is too large to be kept is made again, unless it has a key."""
     version = version_of(table.source) if table.version is None else table.version
-    return Identity(question=asked, data_version=f"{table.name}: {version}", policy=policy)
+    known = Identity(question=asked, data_version=f"{table.name}: {version}", policy=policy)
+    return replace(known, lasting=_is_kept(table), before=known)
 
 
 def _is_kept(table: Table) -> bool:

@@ -79,6 +79,7 @@ class DuckDB:
         self.relations: dict[str, str] = {}
         self._texts: dict[str, TextSource] = {}
         self._left_out: dict[str, set[str]] = {}
+        self._blanks: dict[str, str] = {}
         paths: list[str] = []
         for name, source in sources.items():
             found, path = self._source(name, source, sniffed=name in sniffed)
@@ -229,6 +230,30 @@ class DuckDB:
         with self._lock:
             other.relations = self.relations | {name: self._relation(name, types)}
         return other
+
+    def blank(self) -> DuckDB:
+        """The same columns of the same types, and not one row: neither files nor their statistics have a say."""
+        other = copy.copy(self)
+        other.relations = {name: self._blank(relation) for name, relation in self.relations.items()}
+        return other
+
+    def _blank(self, relation: str) -> str:
+        if relation not in self._blanks:
+            typed = self.rows(f"DESCRIBE SELECT * FROM {relation}")
+            columns = ", ".join(f"CAST(NULL AS {row[1]}) AS {quoted(row[0])}" for row in typed)
+            self._blanks[relation] = f"(SELECT {columns} WHERE FALSE)"
+        return self._blanks[relation]
+
+    def computes(self, statement: str) -> bool:
+        """Whether a statement that was printed for a blank engine can be computed; no row is read."""
+
+        def tried() -> bool:
+            with suppress(self._duckdb.ProgrammingError, self._duckdb.DataError, self._duckdb.NotSupportedError):
+                self._connection.execute(statement).fetchall()
+                return True
+            return False
+
+        return bool(self._held(tried))
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What a statement that was printed for this engine gives."""

@@ -120,6 +120,12 @@ class Engine(Protocol):
     def typed(self, name: str, types: Mapping[str, str]) -> Engine:
         """The same database, with other types for the columns of a source that have none of their own."""
 
+    def blank(self) -> Engine:
+        """The same columns of the same types, and not one row: what a statement is tried on before it is paid for."""
+
+    def computes(self, statement: str) -> bool:
+        """Whether a statement that was printed for a blank engine can be computed; no row is read."""
+
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What a statement that was printed for this engine gives; whole numbers are `int`, whatever their size."""
 

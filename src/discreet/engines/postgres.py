@@ -8,12 +8,15 @@ GRANT SELECT ON … TO discreet. A password may also come from ~/.pgpass or $PGP
 
 from __future__ import annotations
 
+import copy
 import decimal
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from discreet.engines import postgres_words
 from discreet.engines.engine import Words
+from discreet.engines.postgres_values import TYPES
 from discreet.engines.postgres_words import ARRAY, plainly_typed, quoted
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.extras import need
@@ -152,6 +155,24 @@ class Postgres:
         """The same database: its types are fixed."""
         return self
 
+    def blank(self) -> Postgres:
+        """The same columns of the same types, and not one row: neither the tables nor their statistics are touched."""
+        other = copy.copy(self)
+        other.relations = {name: _blank(kinds) for name, kinds in self._kinds.items()}
+        return other
+
+    def computes(self, statement: str) -> bool:
+        """Whether PostgreSQL can plan a statement that was printed for a blank engine; none is run."""
+        errors = self._psycopg.ProgrammingError, self._psycopg.DataError, self._psycopg.NotSupportedError
+
+        def planned(connection: Any) -> bool:
+            with suppress(*errors):
+                connection.execute(f"EXPLAIN {statement}")
+                return True
+            return False
+
+        return bool(self._transaction(planned, _FAILED))
+
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What a statement that was printed for this engine gives; sums are whole numbers."""
         return self._run(statement)[1]
@@ -197,6 +218,16 @@ class Postgres:
 
     def close(self) -> None:
         """Nothing is held between statements."""
+
+
+def _blank(kinds: Mapping[str, str]) -> str:
+    """Columns of these types, as `plainly_typed` has them."""
+    typed = {kind: f"NULL::{own}" for kind, own in TYPES.items()} | dict.fromkeys(("text", "other"), _NO_TEXT)
+    columns = ", ".join(f"{typed[kind]} AS {quoted(column)}" for column, kind in kinds.items())
+    return f"(SELECT {columns} WHERE FALSE) AS source_of_rows"
+
+
+_NO_TEXT = '(NULL::text COLLATE "C")'
 
 
 def _converted(make: Callable[[], Any]) -> Any:

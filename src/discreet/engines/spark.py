@@ -146,6 +146,22 @@ class Spark:
         """The same database: its types are fixed."""
         return self
 
+    def blank(self) -> Spark:
+        """The same sources: Spark understands a statement without a look at rows or files."""
+        return self
+
+    def computes(self, statement: str) -> bool:
+        """Whether Spark understands a statement that was printed for it; none is run."""
+
+        def analyzed() -> bool:
+            from pyspark.errors import AnalysisException, ParseException
+
+            with suppress(AnalysisException, ParseException):
+                return self._session.sql(statement).schema is not None
+            return False
+
+        return bool(attempt(analyzed, _FAILED))
+
     def frame(self, statement: str) -> Any:
         """What a statement gives, as a DataFrame that is still to be computed."""
 

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import NamedTuple
 from discreet.errors import LedgerDamaged, LedgerUnavailable
 
 _SLOT = 512
+PATIENCE = 60.0
+"""A file, a lock or a database that others hold for so many seconds is given up, with an error."""
 
 
 class Seen(NamedTuple):
@@ -75,11 +78,25 @@ class Checkpoint:
     def _locked(self) -> Iterator[int]:
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            self._wait_for(file)
             yield file
         finally:
             fcntl.flock(file, fcntl.LOCK_UN)  # a child that was forked meanwhile holds the same lock
             os.close(file)
+
+    def _wait_for(self, file: int) -> None:
+        """The lock of the file, for which no process waits for ever: who holds it may have been stopped."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            if time.monotonic() > deadline:
+                raise LedgerUnavailable(
+                    f"The checkpoint {self.path} is held by another process for more than {PATIENCE:.0f} s. What was "
+                    "charged stays charged; see what that process does, and ask again with the same key=."
+                )
+            time.sleep(0.001)
 
     def _unavailable(self, error: OSError) -> LedgerUnavailable:
         return LedgerUnavailable(

@@ -194,20 +194,22 @@ class Ledger:
         guarantee: Guarantee,
         *,
         asked: str,
-        mechanism: str = "",
+        mechanism: Any = "",
         key: str | None = None,
         identity: Identity | None = None,
+        about: Any = None,
     ) -> Entry:
         """Reserve the cost of a release, durably, before any data is read; BudgetExhausted, and nothing recorded, when
         it passes the limit.
 
         A request that was made before, with the same `key` or the same public `identity`, finds its own reservation
-        again at no cost. A key that was used for another request is refused.
+        again at no cost. A key that was used for another request is refused: one with another mechanism, guarantee,
+        text, identity, or of anything else that it is `about`.
         """
         if not isinstance(guarantee, Guarantee):
             raise InvalidArgument("A ledger is charged a guarantee, such as dp.Pure(epsilon=0.1).")
         stated = guarantee.stated_for(self.protects)
-        request = request_of(stated, asked, mechanism, key, identity)
+        request = request_of(stated, asked, mechanism, key, identity, about)
         if request.can_be_known:
             with self._store.transaction(write=False) as execute:
                 found = self._made_before(execute, request)
@@ -220,7 +222,7 @@ class Ledger:
             totals, refused = accounts.totals_with(standing, costs)
             if found is None and not refused:
                 facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
-                row = book.append(execute, at, request._asdict() | facts)
+                row = book.append(execute, at, request.columns() | facts)
         if found is not None:  # its checkpoint may be missing still
             self._note_head(at)
             return found
@@ -238,15 +240,16 @@ class Ledger:
 
     def _made_before(self, execute: Execute, request: Request) -> Entry | None:
         """The reservation of a request that was made before."""
-        for column in ("retry_key", "identity"):
-            value = getattr(request, column)
+        old = request.old if request.identity is not None else None
+        for column, value in (("retry_key", request.retry_key), ("identity", request.identity), ("identity", old)):
             row = value and book.known(execute, self._analyst, column, value)
             if not row:
                 continue
-            if row.request != request.request:
+            if not request.is_of(row.request):
                 raise InvalidArgument(
-                    "This key was used for another request: another mechanism, guarantee or question. "
-                    "Nothing was spent. Use a new key for a new request."
+                    "This key was used for another request: another question, mechanism or guarantee, other "
+                    "declarations, or other data; data without a version are the same only as long as they stay open. "
+                    "Nothing was spent. Use a new key for a new request, or declare a version of the data."
                 )
             return entry_of(row, answered=bool(execute("SELECT 1 FROM answers WHERE number = ?", row.number)))
         return None
@@ -262,7 +265,7 @@ class Ledger:
             self._checkpoint.advance(opening.seen_of(self._store, self._terms.ledger, at))
 
     def knows(
-        self, guarantee: Guarantee, *, asked: str, mechanism: str, key: str | None, identity: Identity | None
+        self, guarantee: Guarantee, *, asked: str, mechanism: Any, key: str | None, identity: Identity | None
     ) -> bool:
         """Whether `charge` with the same words would find a reservation that was made before, at no cost."""
         request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity)

@@ -13,10 +13,17 @@ from urllib.parse import quote
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
 from discreet.extras import need
-from discreet.ledger.checkpoint import Checkpoint
+from discreet.ledger.checkpoint import PATIENCE, Checkpoint
 from discreet.ledger.store import SCHEMA, Execute, PerProcess
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+IDLE = 40.0
+"""Who holds the head and says nothing for so many seconds is cut off by the server, and has charged nothing: it was
+stopped, or its network. Those who wait have more PATIENCE than that, and go on.
+"""
+_ALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
+_ALIVE |= {"tcp_user_timeout": 30_000}
+"""How soon this side sees that a server is gone, unless the URL says so itself."""
 
 
 class PostgresStore(PerProcess):
@@ -74,7 +81,9 @@ class PostgresStore(PerProcess):
         return 0
 
     def _connect(self) -> Any:
-        connection = self._psycopg.connect(self._address, autocommit=True, connect_timeout=20)
+        said = self._psycopg.conninfo.conninfo_to_dict(self._address)
+        own = {name: value for name, value in ({"connect_timeout": 20} | _ALIVE).items() if name not in said}
+        connection = self._psycopg.connect(self._address, autocommit=True, **own)
         commit = connection.execute("SHOW synchronous_commit").fetchone()[0]
         self._commit = commit if commit == "remote_apply" else "on"  # which waits for even more
         return connection
@@ -82,9 +91,12 @@ class PostgresStore(PerProcess):
     def _begin(self, *, write: bool) -> None:
         # a writer waits for the head and must then see it as it is; a reader's statements must see one moment
         self._committing = False
+        limits = {"lock_timeout": PATIENCE, "statement_timeout": PATIENCE}
+        limits |= {"idle_in_transaction_session_timeout": IDLE} if write else {}
         begin = (
             f"BEGIN ISOLATION LEVEL {'READ COMMITTED READ WRITE' if write else 'REPEATABLE READ READ ONLY'}; "
-            f"SET LOCAL search_path = {self.schema}; SET LOCAL synchronous_commit = {self._commit}"
+            f"SET LOCAL search_path = {self.schema}; SET LOCAL synchronous_commit = {self._commit}; "
+            + "; ".join(f"SET LOCAL {name} = {_milliseconds(seconds)}" for name, seconds in limits.items())
         )
         try:
             self._connection.execute(begin)
@@ -102,8 +114,14 @@ class PostgresStore(PerProcess):
         if not isinstance(error, self._psycopg.Error):
             return None
         said = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, self._psycopg.errors.LockNotAvailable | self._psycopg.errors.QueryCanceled):
+            said = f"it takes more than {PATIENCE:.0f} s; others use it, or its server does too much"
         unsure = " A charge may have been recorded: ask again with the same key=." if self._committing else ""
         return LedgerUnavailable(f"PostgreSQL cannot keep {self.shown}: {said}. Nothing was handed out.{unsure}")
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(1000 * seconds))
 
 
 def _without_password(psycopg: Any, address: str) -> str:

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger.exact import Nameless, digest, exact_text
 from discreet.ledger.record import canonical, written
 from discreet.ledger.values import encoded
 
 _LONGEST_TEXT, _LONGEST_KEY = 4000, 200
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_CUT = re.compile(r" at 0x[0-9a-f]+")
+"""What version 0.1 left out before it compared texts: one that holds this may have been another's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,13 +25,17 @@ class Identity:
     """All that decides an answer but the people in the data: who asks the same again may have the same answer again.
 
     `data_version` is declared by the owner or made by `version_of`; never a digest of the content, which would tell
-    whether it changed.
+    whether it changed. Data without a version have one only while they are open (`lasting` is False): a retry with a
+    key is bound to it, and no answer is found without a key. `before` is what the same question was in version 0.1,
+    where its text can be told from all others.
     """
 
     question: str
     data_version: str
     policy: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    lasting: bool = True
+    before: Identity | None = None
 
 
 def version_of(source: str | Path) -> str:
@@ -60,6 +66,16 @@ class Request(NamedTuple):
     request: str
     retry_key: str | None
     identity: str | None
+    old: str | None
+    """The fingerprint that version 0.1 gave this very request; None where another one could have it, too."""
+
+    def columns(self) -> dict[str, Any]:
+        """What an entry keeps of it."""
+        return {name: value for name, value in self._asdict().items() if name != "old"}
+
+    def is_of(self, fingerprint: str | None) -> bool:
+        """Whether an entry with this fingerprint is of this request."""
+        return fingerprint is not None and fingerprint in (self.request, self.old)
 
     @property
     def can_be_known(self) -> bool:
@@ -67,14 +83,47 @@ class Request(NamedTuple):
         return self.retry_key is not None or self.identity is not None
 
 
-def request_of(guarantee: Guarantee, asked: str, mechanism: str, key: str | None, identity: Identity | None) -> Request:
-    """A request, fingerprinted: two with one fingerprint ask for the same release."""
-    words = (public_text(asked), public_text(mechanism), written(guarantee))
+def request_of(
+    guarantee: Guarantee,
+    asked: str,
+    mechanism: Any,
+    key: str | None,
+    identity: Identity | None,
+    about: Any = None,
+) -> Request:
+    """A request, fingerprinted: two with one fingerprint ask for the same release.
+
+    The mechanism is compared by all of its fields, and so is what else it is `about`, such as a query; texts exactly
+    as they are. One with an identity is known by that, however it is `asked`; one that holds a function by nothing.
+    """
     if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY or key != public_text(key)):
         raise InvalidArgument(f"key must be a text of 1 to {_LONGEST_KEY} characters, such as the id of a request.")
-    known = None if identity is None else _identified(identity)
-    fingerprint = _hashed((*words, known))
-    return Request(*words, fingerprint, key, None if identity is None else fingerprint)
+    named = mechanism if isinstance(mechanism, str) else repr(mechanism)
+    content = written(guarantee)
+    meant = str(asked) if identity is None else ("identity", _identified(identity))
+    try:
+        fingerprint = digest(exact_text(("request", meant, mechanism, content, about)))
+    except Nameless:
+        fingerprint = ""
+    if not fingerprint and key is not None:
+        raise InvalidArgument(
+            "A key cannot be bound to a request that holds a function: another one may look the same. Leave out key=."
+        )
+    lasting = identity is not None and identity.lasting and fingerprint
+    words = (public_text(str(asked)), public_text(named), content)
+    old = _old_fingerprint(str(asked), named, content, identity)
+    return Request(*words, fingerprint or None, key, fingerprint if lasting else None, old)  # type: ignore[arg-type]
+
+
+def _old_fingerprint(asked: str, mechanism: str, content: str, identity: Identity | None) -> str | None:
+    """What version 0.1 knew this request by, if all of its text was compared there."""
+    before = None if identity is None else identity.before
+    if identity is not None and (before is None or not identity.lasting):
+        return None
+    words = asked if before is None else before.question, mechanism
+    if any(_CUT.search(text) or text != public_text(text) for text in words):
+        return None
+    return _hashed((*words, content, None if before is None else _identified(before)))
 
 
 def _identified(identity: Identity) -> str:
@@ -82,14 +131,15 @@ def _identified(identity: Identity) -> str:
     try:
         return hashlib.sha256(encoded(facts)).hexdigest()
     except (InvalidArgument, TypeError, ValueError):
-        raise InvalidArgument(
-            "The arguments of a question must be plain values: numbers, text, dates, or lists and dicts of them."
-        ) from None
+        pass
+    raise InvalidArgument(
+        "The arguments of a question must be plain values: numbers, text, dates, or lists and dicts of them."
+    )
 
 
 def public_text(text: str) -> str:
-    """Text that any database can hold, without the addresses of objects; long text is cut, and told apart by a hash."""
-    clean = _ADDRESS.sub("", str(text)).replace("\0", "").encode("utf-8", "replace").decode()
+    """Text that any database can hold; long text is cut, and told apart by a hash. For people, never to compare by."""
+    clean = text.replace("\0", "").encode("utf-8", "replace").decode()
     return clean if len(clean) <= _LONGEST_TEXT else f"{clean[:_LONGEST_TEXT]}… ({_hashed(clean)[:16]})"
 
 

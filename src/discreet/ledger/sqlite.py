@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
-from discreet.ledger.checkpoint import Checkpoint
+from discreet.ledger.checkpoint import PATIENCE, Checkpoint
 from discreet.ledger.store import IN_MEMORY, SCHEMA, Execute, PerProcess
 
-PATIENCE = 60.0
-"""Seconds to wait for other writers."""
 _NOT_TEXT = sqlite3.SQLITE_MISMATCH
 """Python's own error for text that is not Unicode has no code."""
 _DAMAGE = (

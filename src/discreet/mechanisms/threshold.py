@@ -28,11 +28,14 @@ from discreet.rational import (
     check_positive,
     exactly,
     exp_bounds,
-    exp_minus_bits,
     float_up,
     significant,
 )
 from discreet.rows import key_of
+
+SMALLEST_DELTA = Fraction(1, 10**280)
+"""A smaller δ, or its parts, would be no double that can be rounded up: no threshold is known to keep it."""
+_FARTHEST = Fraction(2000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +64,8 @@ class KeySelection:
     def _alone_bound(self) -> Fraction:
         """P[1 + noise ≥ threshold], rounded up: q^(threshold−1)/(1+q)."""
         rate = 1 / exactly(self.scale)
-        return exp_minus_bits(rate * (self.threshold - 1), 512)[1] / ((1 + exp_bounds(-rate)[0]) * 2**512)
+        alone = min(rate * (self.threshold - 1), _FARTHEST)  # where it is below all doubles
+        return exp_bounds(-alone)[1] / (1 + (exp_bounds(-rate)[0] if rate < _FARTHEST else 0))
 
     @property
     def delta(self) -> float:
@@ -84,6 +88,8 @@ class KeySelection:
         if not isinstance(guarantee, Approx) or not exactly(guarantee.delta):
             raise InvalidArgument("Showing undeclared keys needs a delta, such as Approx(epsilon=1, delta=1e-8).")
         keys, delta = check_count(keys_per_person, "keys_per_person"), exactly(guarantee.delta)
+        if delta < SMALLEST_DELTA:
+            raise InvalidArgument("Showing undeclared keys needs a delta of at least 1e-280. Give a larger one.")
         scale = significant(keys / exactly(guarantee.epsilon), up=True)
 
         def keeps(threshold: int) -> bool:

@@ -13,7 +13,7 @@ from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, has_n
 from discreet.sql.parse import Text, given
 from discreet.sql.question import Aggregate, AggregateKind, Measure
 from discreet.sql.ranges import range_of
-from discreet.sql.schema import Schema, Type
+from discreet.sql.schema import NARROWEST, Schema, Type
 from discreet.sql.scope import Scope
 
 _FINENESS = {1: 2**30, 2: 2**18}
@@ -143,6 +143,8 @@ class Aggregates:
                 "The range of this value is not declared, so one person could move the answer without limit.",
                 "Declare between = [low, high] for its columns in the policy, or write LEAST(GREATEST(x, low), high).",
             )
+        if 0 < within[1] - within[0] < NARROWEST:
+            self.words.refuse(node, f"The range of this value is narrower than {NARROWEST}.", "Multiply it first.")
         return within if within[0] < within[1] else (within[0] - 1, within[1] + 1)
 
     def _summed(self, value: Expr, where: Expr | None, within: Range, *, centered: bool, power: int = 1) -> int:

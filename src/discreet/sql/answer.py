@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from discreet.engines.duckdb import DuckDB
+from discreet.errors import EngineFailed, InvalidArgument, NotAllowed
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.rational import exactly
@@ -16,6 +20,7 @@ from discreet.releases import Release, Released
 from discreet.sql.expressions import Expr, Ref
 from discreet.sql.intervals import Columns
 from discreet.sql.plot import plotted
+from discreet.sql.price import Price
 from discreet.sql.question import Question
 from discreet.sql.rows import safe
 
@@ -131,7 +136,7 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
 
     table: dict[str, Any] = {"place": np.arange(len(columns.keys))}
     for number, field in enumerate(question.key_fields):
-        table[field.id] = pa.array([key[number] for key in columns.keys], _ARROW.get(field.type))
+        table[field.id] = _keys(question, number, [key[number] for key in columns.keys])
     for aggregate in question.aggregates:
         table[aggregate.field.id] = _typed(columns.value(aggregate), aggregate.field.type)
     cells = pa.table(table)
@@ -160,10 +165,39 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
     return places, {output.name: found.column(output.name) for output in question.outputs}
 
 
+def check_showable(question: Question, price: Price) -> None:
+    """Refuse now what could not be shown once it is paid for: the answer is made of one imagined group, and all its
+    keys of their declared types.
+    """
+    one = tuple(None if key.domain is None else key.domain[0] for key in question.keys if key.domain != ())
+    imagined = [np.zeros(3 if measure.kind == "quantile" else 1) for measure in question.measures]
+    with suppress(EngineFailed):
+        for number, key in enumerate(question.keys):
+            _keys(question, number, key.domain or ())
+        if len(one) == len(question.keys):
+            columns = Columns(question, price, imagined, [one])
+            _shown_rows(question, columns)
+            for output in question.outputs:
+                columns.band(output.expr, CONFIDENCE)
+        return
+    raise NotAllowed(
+        "What is made of the noisy numbers cannot be computed for these types. Nothing was spent. Cast what a function "
+        "takes to the type it needs, or leave the function out."
+    )
+
+
+def _keys(question: Question, number: int, values: Sequence[Any]) -> Any:
+    """The values of a key in the type that the question gives it, whichever of them are there."""
+    import pyarrow as pa
+
+    key, kinds = question.keys[number], {"integer": pa.int64(), "number": pa.float64(), "text": pa.string()}
+    kinds |= {"boolean": pa.bool_(), "date": pa.date32(), "timestamp": pa.timestamp("us")}
+    with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
+        return pa.array(values, kinds[key.expr.type])
+    raise InvalidArgument(f"The declared values of {key.name} are not of its type, {key.expr.type}. Write them so.")
+
+
 _PLACE = "place of the cell"
-_ARROW = {"integer": "int64", "number": "float64", "text": "string", "boolean": "bool"}
-_ARROW |= {"date": "date32", "timestamp": "timestamp[us]"}
-"""The type of a key is that of its column, whichever keys are shown."""
 
 
 def _unsigned_zeros(values: Any) -> Any:
@@ -184,8 +218,14 @@ def _floats(values: Any) -> Any:
 
 
 def _typed(values: Any, kind: str) -> Any:
-    """A noisy count is shown as a whole number: rounding it is free, and within its error."""
-    return np.rint(values).astype(np.int64) if kind == "integer" else values
+    """A noisy count is shown as a whole number: rounding it is free, and within its error. So is moving one that is
+    beyond 64 bits to their end, as no count is.
+    """
+    return np.clip(np.rint(values), -_LARGEST, _LARGEST).astype(np.int64) if kind == "integer" else values
+
+
+_LARGEST = 2.0**63 - 1024
+"""The largest number of 64 bits that is a DOUBLE."""
 
 
 def _key(value: Any) -> str:
@@ -201,8 +241,10 @@ def _cell(value: Any, error: float | None) -> str:
     if isinstance(value, int):
         return f"{value:,} ± {error:,.0f}"
     digits = max(0, min(12, 1 - math.floor(math.log10(error)))) if 0 < error < 10 else 0
-    shown = f"{value:z,.{digits}f}"  # z: what rounds to zero has no sign
-    return f"{shown} ± {error:,.{digits}f}"
+    shown = f"{value:z,.{digits}f}"
+    off = abs(Fraction(value) - Fraction(shown.replace(",", ""))) + Fraction(error)  # with what the digits leave out
+    steps = math.ceil(off * 10**digits - Fraction(1, 10**9))
+    return f"{shown} ± {Decimal(steps).scaleb(-digits):,.{digits}f}"
 
 
 def _text_table(answer: Answer) -> str:

@@ -129,8 +129,9 @@ def _imagined(plan: Plan, output: Output, rows: int, confidence: float) -> float
     question, numbers = plan.question, []
     for measure in question.measures:
         each = measure.reach**2 / 3 if measure.power == 2 else (measure.lowest + measure.highest) / 2
-        numbers.append(np.array([rows * (each if measure.kind == "sum" else 1)], dtype=np.float64))
-    keys = [(None,) * len(question.keys)] if plan.cells is None else plan.cells.keys()[:1]
+        drawn = measure.kind == "quantile"  # the interval of which depends on the data
+        numbers.append(np.full(3 if drawn else 1, np.nan if drawn else rows * (each if measure.kind == "sum" else 1)))
+    keys = [tuple((key.domain or (None,))[0] for key in question.keys)]
     band = Columns(question, plan.price, numbers, keys).band(output.expr, confidence)
     half = math.inf if band is None else float(band[1][0] - band[0][0]) / 2
     return half if math.isfinite(half) else None

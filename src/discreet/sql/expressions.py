@@ -108,13 +108,11 @@ def fits(op: str, args: tuple[Expr, ...]) -> bool:
     known = {kind for kind in kinds if kind != "null"}
     match OPERATIONS[op].takes:
         case "numbers":
-            return known <= {"numbers"}
+            return known <= {"numbers"} and (op != "round" or all(_is_whole(arg) for arg in args[1:]))
+        case "texts" if op == "substring":
+            return kinds[0] in ("text", "null") and all(_is_whole(arg) for arg in args[1:])
         case "texts":
-            return (
-                kinds[0] in ("text", "null") and known <= {"text", "numbers"}
-                if op == "substring"
-                else known <= {"text"}
-            )
+            return known <= {"text"}
         case "dates":
             return known <= {"dates"}
         case "conditions":
@@ -127,6 +125,11 @@ def fits(op: str, args: tuple[Expr, ...]) -> bool:
             results = {kind for kind in (*kinds[1:-1:2], kinds[-1]) if kind != "null"}
             return set(kinds[:-1:2]) <= {"boolean", "null"} and len(results) <= 1 and "other" not in results
     return True
+
+
+def _is_whole(expr: Expr) -> bool:
+    """Whether an expression is a whole number, such as a number of digits or a place in a text."""
+    return expr.type == "integer" or family(expr) == "null"
 
 
 def _is(kind: Type) -> Callable[[tuple[Expr, ...]], Type]:

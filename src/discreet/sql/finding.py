@@ -45,7 +45,9 @@ IMAGINED_GROUPS = 100
 
 @dataclass(frozen=True)
 class Finding:
-    """One release: what is found, of what, what is read for it, with which noise, and what is made of the numbers."""
+    """One release: what is found, of what, what is read for it, with which noise, and what is made of the numbers; and
+    the question it is found for, where it is of no use to another one.
+    """
 
     what: str
     of: Relation
@@ -53,6 +55,7 @@ class Finding:
     mechanism: Any
     sensitivity: Any
     value: Callable[[Any], Any]
+    question: Question | None = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -225,7 +228,7 @@ def groups_finding(
         return _best(question, bounds, seen, total, cells or IMAGINED_GROUPS, noise_of)
 
     what = f"groups_per_person (of {bounds.rows} rows at most {most}) in {question.same}"
-    return Finding(what, question.relation, read, noise, [people, rows], value)
+    return Finding(what, question.relation, read, noise, [people, rows], value, question)
 
 
 class _Spread(Statement):

@@ -46,7 +46,8 @@ class Columns:
         used = [self._by_field[field.id] for field in expr.fields() if field.id in self._by_field]
         parts = {part for aggregate in used for part in aggregate.parts}
         each = 1 - (1 - confidence) / max(1, len(parts))
-        return self._band(expr, each)
+        with np.errstate(all="ignore"):  # an end that is no number is no error, and is said to be none
+            return self._band(expr, each)
 
     def _band(self, expr: Expr, each: float) -> Band | None:
         match expr:
@@ -73,7 +74,8 @@ class Columns:
         bands = [self._measure_band(part, each) for part in aggregate.parts]
         if any(band is None for band in bands):
             return None
-        return _band_of(aggregate, measures, [band for band in bands if band is not None])
+        band = _band_of(aggregate, measures, [band for band in bands if band is not None])
+        return _rounded_out(band, float(measures[-1].center), whole=aggregate.kind in ("count", "sum", "quantile"))
 
     def _measure_band(self, part: int, each: float) -> Band | None:
         measure = self.question.measures[part]
@@ -148,6 +150,20 @@ def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -
         spread = (spread[0], np.where(count[0] < 2, (high - low) ** 2 / 2, spread[1]))
     spread = (spread[0], np.minimum(spread[1], (high - low) ** 2 / 2))
     return (np.sqrt(spread[0]), np.sqrt(spread[1])) if aggregate.kind == "stddev" else spread
+
+
+def _rounded_out(band: Band, center: float, *, whole: bool) -> Band:
+    """The band with what floats leave out of its ends and of the value itself: of whole numbers of steps, which are
+    powers of two, nothing up to 2^53 of them.
+    """
+    size = np.maximum(np.maximum(np.abs(band[0]), np.abs(band[1])), abs(center))
+    off = np.where((size < _EXACT) & whole, 0.0, _ROUNDINGS * np.spacing(size))
+    return band[0] - off, band[1] + off
+
+
+_EXACT = 2.0**53
+_ROUNDINGS = 4
+"""A mean is rounded when its sum is divided and when its center is added, and so is each end of its band."""
 
 
 def _scaled(band: Band, factor: float) -> Band:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.engines.engine import Engine
+from discreet.errors import NotAllowed
 from discreet.randomness import random_integer
 from discreet.sql.cells import Cells
 from discreet.sql.compile import Statement
@@ -63,13 +64,22 @@ def discovered(question: Question, engine: Engine, bounds: Bounds | None) -> tup
     return {key: int(people[place]) for place, key in enumerate(keys)}, parts
 
 
-def check_printable(question: Question, engine: Engine, bounds: Bounds | None) -> None:
-    """Refuse now what this engine has no words for: nothing is read, and nothing was charged yet."""
+def check_computable(question: Question, engine: Engine, bounds: Bounds | None) -> None:
+    """Refuse now what this engine has no words for, or cannot compute for these types, whatever the rows: it is tried
+    on none, so that a refusal says nothing of them, and nothing was charged yet.
+    """
+    blank = engine.blank()
+    statements = []
     if any(measure.kind in ("count", "sum", "people") for measure in question.measures):
-        Statement(question, engine, bounds, 0).additive()
+        statements.append(Statement(question, blank, bounds, 0).additive())
     for number, measure in enumerate(question.measures):
         if measure.kind in ("distinct", "quantile"):
-            Statement(question, engine, bounds, 0).values(number)
+            statements.append(Statement(question, blank, bounds, 0).values(number))
+    if not all(blank.computes(statement) for statement in statements):
+        raise NotAllowed(
+            "The engine cannot compute this for columns of these types, whatever is in them. Nothing was spent. "
+            "Cast what a function takes to the type it needs, or ask in a simpler way."
+        )
 
 
 class _Found(Cells):

@@ -68,7 +68,9 @@ def _added_or_removed(epsilon: Fraction, delta: Fraction, unit: Unit) -> Approx:
 
 def shares_of(question: Question, weights: Mapping[str, Any] | None) -> tuple[Fraction, ...]:
     """The part of ε that goes to each measure: equal parts for the aggregates, divided among their measures."""
-    given = {name.lower(): check_positive(weight, f"the weight of {name}") for name, weight in (weights or {}).items()}
+    if not isinstance(weights, Mapping | None) or not all(isinstance(name, str) for name in weights or ()):
+        raise InvalidArgument('weights names columns of the answer, such as {"visits": 2}.')
+    given = {name.lower(): _weight(weight, name) for name, weight in (weights or {}).items()}
     named = {output.name.lower(): output for output in question.outputs}
     for name in given:
         if name not in named:
@@ -81,6 +83,17 @@ def shares_of(question: Question, weights: Mapping[str, Any] | None) -> tuple[Fr
             total[part] += weight * aggregate.weight / len(aggregate.parts)
     whole = sum(total, Fraction(0))
     return tuple(share / whole for share in total)
+
+
+def _weight(weight: Any, name: str) -> Fraction:
+    exact = check_positive(weight, f"the weight of {name}")
+    if not 1 / HEAVIEST <= exact <= HEAVIEST:
+        raise InvalidArgument(f"The weight of {name} must be between 1e-6 and 1e6: it is relative to the others'.")
+    return exact
+
+
+HEAVIEST = Fraction(10**6)
+"""A column with more weight would leave the others nothing but noise."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -143,26 +145,80 @@ def _plain(words: str) -> str:
     return words.lower().replace(" ", "").replace("_", "")
 
 
-def parsed(text: Any) -> tuple[Text, exp.Query]:
+@dataclass(frozen=True)
+class Conditioned:
+    """A query that is written here, and a condition that is not: it is read by itself, and its tree put in."""
+
+    before: str
+    condition: str
+    after: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both together, for people."""
+        ended = "\n" if self.after and "--" in self.condition else ""  # a comment ends with its line
+        return f"{self.before} WHERE {self.condition}{ended}{self.after}"
+
+
+def parsed(source: Any) -> tuple[Text, exp.Query]:
     """The one query of a text."""
-    if not isinstance(text, str) or not text.strip():
-        raise QueryError("A question is a text in SQL, such as SELECT COUNT(*) FROM visits.")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise QueryError("A question holds text that is no Unicode. Write it again.") from None
+    if not isinstance(source, Conditioned):
+        return _query(source)
+    condition = _condition(source.condition)
+    words, query = Text(source.text), _query(source.before + source.after)[1]
+    moved = len(source.before) + len(" WHERE ")
+    for node in condition.walk():
+        if "start" in node.meta:
+            node.meta.update(start=node.meta["start"] + moved, end=node.meta["end"] + moved)
+    query.set("where", exp.Where(this=condition))
+    return words, query
+
+
+def _condition(text: Any) -> exp.Condition:
+    """The one condition of a text: all of it, and nothing that would belong to the query around it."""
+    said = "where must be one condition and nothing else, such as city = 'Acre' AND age >= 18"
+    words = _checked(text) if isinstance(text, str) else Text("")
+    dialect = sqlglot.Dialect.get_or_raise("duckdb")
+    found = _read(
+        words, f"{said}. This does not parse: ", lambda: dialect.parser().parse_into(exp.Condition, words.tokens)
+    )
+    if not found:
+        raise QueryError(f"{said}. To ask of all rows, leave it out.")
+    if len(found) != 1 or not isinstance(found[0], exp.Condition) or any(token.text == ";" for token in words.tokens):
+        raise QueryError(f"{said}.{words.underlined(words.tokens[0].start, words.tokens[-1].end)}")
+    return found[0]
+
+
+def _checked(text: str) -> Text:
+    """A text that is not too long, and can be written down."""
     if len(text) > LONGEST:
         raise QueryError(f"A question has at most {LONGEST:,} characters. Ask for less at once.")
-    words = Text(text)
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise QueryError("A question holds text that is no Unicode. Write it again.")
+    return Text(text)
+
+
+def _read(words: Text, said: str, parse: Callable[[], Any]) -> Any:
+    """What the parser makes of a text; its errors in our words."""
     sqlglot_logger.disabled = True  # it would log the question
     try:
-        if _open_joins(words) > _MOST_OPEN_JOINS:
-            raise QueryError("Too many joins have neither ON nor USING. Say by which columns, with USING (…).")
-        statements = [statement for statement in sqlglot.parse(text, read="duckdb") if statement is not None]
-    except (SqlglotError, RecursionError) as error:
-        raise QueryError(f"This does not parse as SQL: {_first_error(error, words)}") from None
+        many = _open_joins(words) > _MOST_OPEN_JOINS
+        found = [] if many else [statement for statement in parse() if statement is not None]
+        error = "Too many joins have neither ON nor USING. Say by which columns, with USING (…)." if many else ""
+    except (SqlglotError, RecursionError) as problem:
+        error = said + _first_error(problem, words)
     finally:
         sqlglot_logger.disabled = False
+    if error:
+        raise QueryError(error)
+    return found
+
+
+def _query(text: Any) -> tuple[Text, exp.Query]:
+    if not isinstance(text, str) or not text.strip():
+        raise QueryError("A question is a text in SQL, such as SELECT COUNT(*) FROM visits.")
+    words = _checked(text)
+    statements = _read(words, "This does not parse as SQL: ", lambda: sqlglot.parse(text, read="duckdb"))
     if len(statements) != 1:
         raise QueryError(
             f"One question at a time: here are {len(statements)} statements. Ask them one by one.{_second(words)}"

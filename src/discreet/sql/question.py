@@ -78,8 +78,8 @@ class Ordering:
 
 @dataclass(frozen=True)
 class Question:
-    """A whole statement. `same` is its text without comments and in one layout: what makes two questions the same.
-    `bounded` are the fields whose declared ranges the answer rests on.
+    """A whole statement. `source` is what it was read from, `same` its text without comments and in one layout, and
+    `meaning` what makes two questions the same. `bounded` are the fields whose declared ranges the answer rests on.
     """
 
     text: str
@@ -95,6 +95,8 @@ class Question:
     limit: int | None = None
     offset: int = 0
     bounded: frozenset[Field] = frozenset()
+    source: Any = ""
+    meaning: str = ""
 
     @property
     def line(self) -> str:

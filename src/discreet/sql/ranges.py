@@ -46,7 +46,10 @@ def _range_of_call(expr: Call) -> Range | None:
     rule = _RULES.get(expr.op)
     if rule is None or len(known) != len(ranges):
         return None
-    low, high = rule(*known)
+    try:
+        low, high = rule(*known)
+    except (ArithmeticError, ValueError):  # beyond all floats
+        return None
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 

@@ -8,11 +8,11 @@ single rows are protected, a row of a join may be made from several: how many ch
 from __future__ import annotations
 
 import datetime
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from discreet.errors import QueryError
 from discreet.sql.expressions import Expr, Field, Origin, Ref
 from discreet.sql.schema import AUTO, Column, Schema, Table, Type
 
@@ -228,23 +228,32 @@ def most_with(relation: Relation, key: Field) -> int | None:
     return None
 
 
+MOST_SCANS, MOST_FIELDS = 256, 100_000
+"""A larger plan would keep everybody waiting: a query in WITH that uses another one twice doubles what comes before."""
+_REPEATED = "Each use of a query in WITH or FROM counts as a whole: use them less often."
+
+
 class Names:
     """Names for fields, each given once in a question: the same question is always printed the same."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._numbers = itertools.count()
+        self._fields, self._scans = 0, 0
 
     def fresh(self, name: str, like: Field) -> Field:
         """A field of its own, with the values of another."""
-        return replace(like, id=f"c{next(self._numbers)}", name=name)
+        self._fields += 1
+        if self._fields > MOST_FIELDS:
+            raise QueryError(f"This question has more than {MOST_FIELDS:,} columns in all. {_REPEATED}")
+        return replace(like, id=f"c{self._fields - 1}", name=name)
 
     def scan(self, table: Table) -> Relation:
         """A table, its fields named apart from those of every other use of it."""
         unit = self.schema.unit
-        fields = tuple(
-            replace(_field(table, column), id=f"c{next(self._numbers)}") for column in table.columns.values()
-        )
+        self._scans += 1
+        if self._scans > MOST_SCANS:
+            raise QueryError(f"This question reads tables more than {MOST_SCANS} times. {_REPEATED}")
+        fields = tuple(self.fresh(column.name, _field(table, column)) for column in table.columns.values())
         named = {field.name: field for field in fields}
         if unit.column is None or table.public:
             return Scan(table, fields, None)

@@ -8,10 +8,14 @@ from __future__ import annotations
 import datetime
 import difflib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
+from discreet.engines.engine import ROWS_OF_ONE
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.rational import check_count
@@ -31,6 +35,8 @@ BOUNDS = ("rows_per_person", "groups_per_person", "rows_per_group")
 """How much of one person may take part, as a policy or a question says it."""
 KEYS: tuple[Type, ...] = ("integer", "text", "date", "boolean")
 """The types that tell people apart: of others, two values that differ may be read as one."""
+NARROWEST = 1e-100
+"""A range of numbers is at least so wide: its steps, and their number in a range, are then doubles."""
 AUTO = "auto"
 """A bound that is found privately, at a cost, before it is used."""
 
@@ -55,19 +61,56 @@ class Column:
     declared: bool = False
 
     def __post_init__(self) -> None:
-        if self.frequency is not None and self.frequency != AUTO:
-            check_count(self.frequency, f"frequency of {self.name}")
-        if self.between == AUTO:
+        if self.frequency is not None and not is_auto(self.frequency):
+            object.__setattr__(self, "frequency", checked_bound(self.frequency, f"frequency of {self.name}"))
+        if is_auto(self.between):
             if self.type not in (*ORDERED, "other"):
                 raise InvalidArgument(f"{self.name} is {self.type} and has no range to find. Leave out between.")
         elif self.between is not None:
             ends = checked_range(self.between, self.type, self.name)
             object.__setattr__(self, "between", Found(ends) if isinstance(self.between, Found) else ends)
         if self.choices is not None:
-            listed = tuple(self.choices)
-            if isinstance(self.choices, str) or not listed or len(set(listed)) != len(listed):
-                raise InvalidArgument(f"choices of {self.name} must be a list of different values, at least one.")
+            listed = listed_choices(self.choices, self.name)
+            if self.type != "other":
+                listed = tuple(checked_choice(value, self.type, self.name) for value in listed)
             object.__setattr__(self, "choices", listed)
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a bound is to be found privately."""
+    return isinstance(value, str) and value == AUTO
+
+
+def listed_choices(choices: Any, name: str) -> tuple[Any, ...]:
+    """Different values, as a tuple; those of numpy as Python's own."""
+    with suppress(TypeError):
+        listed = tuple(one.item() if isinstance(one, np.generic) else one for one in choices)
+        if not isinstance(choices, str | bytes | Mapping) and listed and len(set(listed)) == len(listed):
+            return listed
+    raise InvalidArgument(f"choices of {name} must be a list of different values, at least one.")
+
+
+def checked_choice(value: Any, kind: Type, name: str) -> Any:
+    """A declared value of a column's own type: one of another would be a group that is always empty."""
+    if isinstance(value, str) and kind in ("date", "timestamp"):
+        with suppress(ValueError):
+            value = datetime.datetime.fromisoformat(value)
+    if kind == "date" and isinstance(value, datetime.datetime):
+        value = value.date()
+    fits = isinstance(value, PYTHON_TYPES.get(kind, ())) and (kind == "boolean" or not isinstance(value, bool))
+    if isinstance(value, int | float) and not abs(value) < 2**63:  # NaN is neither
+        fits = False
+    if not fits:
+        raise InvalidArgument(f"choices of {name} must be of the column's type: {kind}. Write them so.")
+    return value
+
+
+def checked_bound(value: Any, name: str) -> int:
+    """A bound on rows or groups, as a whole number: 3.0 is 3. Beyond 2^31 rows of one person no sum is exact."""
+    found = check_count(value, name)
+    if found > ROWS_OF_ONE:
+        raise InvalidArgument(f"{name} must be a whole number of at most {ROWS_OF_ONE:,}.")
+    return found
 
 
 def check_type(kind: Any, column: str) -> None:
@@ -80,7 +123,7 @@ def implied_type(between: Any, choices: Any) -> Type:
     """The type that follows from a declared range or from choices; "other" where none does."""
     kinds = {type(choice) for choice in choices or ()}
     whole = kinds == {int}
-    if between == AUTO:
+    if is_auto(between):
         return "integer" if whole else "number"
     if between is not None:
         ends = between if isinstance(between, list | tuple) else (None,)
@@ -112,26 +155,25 @@ def checked_range(between: Any, kind: Type, name: str) -> tuple[Any, Any]:
     """Two public ends, the lower first, of the column's type."""
     if kind not in ORDERED:
         raise InvalidArgument(f"{name} is {kind} and has no range. Give between= to numbers and dates only.")
-    try:
-        low, high = between
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"between of {name} must be two values, such as [0, 120].") from None
-    ends = tuple(_end(value, kind, name) for value in (low, high))
+    if not isinstance(between, list | tuple | np.ndarray) or len(between) != 2:
+        raise InvalidArgument(f"between of {name} must be two values, such as [0, 120].")
+    ends = tuple(_end(value, kind, name) for value in between)
     if not ends[0] < ends[1]:
         raise InvalidArgument(f"between of {name} must be a lower and a higher value, such as [0, 120].")
+    if kind in ("integer", "number") and ends[1] - ends[0] < NARROWEST:
+        raise InvalidArgument(f"between of {name} must be at least {NARROWEST} wide: give values another unit.")
     return ends[0], ends[1]
 
 
-def _end(value: Any, kind: Type, name: str) -> Any:
+def _end(given: Any, kind: Type, name: str) -> Any:
+    value = given.item() if isinstance(given, np.generic) else given
     if kind in ("integer", "number"):
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 1e15:
             raise InvalidArgument(f"between of {name} must be two numbers within ±1e15.")
         return value
     if isinstance(value, str):
-        try:
+        with suppress(ValueError):
             value = datetime.datetime.fromisoformat(value)
-        except ValueError:
-            raise InvalidArgument(f"between of {name} must be two dates, such as 2020-01-31.") from None
     if isinstance(value, datetime.datetime):
         return value.replace(tzinfo=None) if kind == "timestamp" else value.date()
     if isinstance(value, datetime.date):
@@ -162,8 +204,8 @@ class Table:
     def __post_init__(self) -> None:
         for name in BOUNDS:
             value = getattr(self, name)
-            if value is not None and not (value == AUTO and name == "groups_per_person"):
-                check_count(value, f"{name} of {self.name}")
+            if value is not None and not (is_auto(value) and name == "groups_per_person"):
+                object.__setattr__(self, name, checked_bound(value, f"{name} of {self.name}"))
         if self.person is not None and self.person not in self.columns:
             raise InvalidArgument(
                 f"{self.name} has no column {self.person}, which the unit says identifies a person. Mend person."

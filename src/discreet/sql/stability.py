@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from discreet.engines.engine import ROWS_OF_ONE
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.rational import check_count
 from discreet.sql.expressions import Field
 from discreet.sql.question import Bounds, Question
 from discreet.sql.relation import Both, Few, Join, Relation, Scan, most_with, parts_of, rows_of_person
-from discreet.sql.schema import BOUNDS
+from discreet.sql.schema import BOUNDS, checked_bound
 
 Frequency = Callable[[Relation, tuple[Field, ...]], int]
 """How many rows of a public relation share the values of these fields, at most."""
@@ -42,18 +42,20 @@ def bounds_of(question: Question, cells: int, frequency: Frequency, asked: Mappi
 
 def checked_bounds(given: Mapping[str, int] | None) -> dict[str, int]:
     """The bounds of one question: public numbers, as the policy calls them."""
-    asked = dict(given or {})
-    for name, value in asked.items():
+    if not isinstance(given, Mapping | None):
+        raise InvalidArgument('bounds names what to lower, such as {"rows_per_person": 3}.')
+    for name in given or ():
         if name not in BOUNDS:
             raise InvalidArgument(f"bounds has no {name}. Known: {', '.join(BOUNDS)}.")
-        check_count(value, f"{name} of bounds")
-    return asked
+    return {name: checked_bound(value, f"{name} of bounds") for name, value in (given or {}).items()}
 
 
 def _repeated(question: Question, frequency: Frequency) -> Bounds | None:
     most = max(stability(question.relation, frequency).values())
     if most == 1:
         return None
+    if most > ROWS_OF_ONE:
+        raise NotAllowed(f"One row could be in {most:,} joined rows. Declare lower frequencies, or join fewer tables.")
     swapped = any(isinstance(one, Few) for one in parts_of(question.relation))
     if any(key.domain is None for key in question.keys):
         raise NotAllowed(

@@ -11,6 +11,7 @@ from discreet.errors import QueryError
 from discreet.sql.aggregates import Aggregates, shown
 from discreet.sql.domains import domain_of, restricted, typed
 from discreet.sql.expressions import Expr, Field, conjuncts
+from discreet.sql.identity import identity_of
 from discreet.sql.parse import Text, given, parsed, span_of, unnamed
 from discreet.sql.question import Key, Ordering, Output, Question
 from discreet.sql.relation import Filter
@@ -19,18 +20,30 @@ from discreet.sql.scope import Scope
 from discreet.sql.sources import Sources
 from discreet.sql.translate import Translator
 
+MOST_NODES = 10_000
+"""So many parts of other columns may be put in the places of their names: each that uses another twice doubles it."""
 _CLAUSES = {"expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset"}
 
 
-def understood(text: Any, schema: Schema) -> Question:
+def understood(source: Any, schema: Schema) -> Question:
     """The question in a text, or what is wrong with it."""
-    words, query = parsed(text)
+    words, query = parsed(source)
     if not isinstance(query, exp.Select):
         words.refuse(query, f"{query.key.upper()} of whole queries is not answered.", "Ask them one by one.")
     try:
-        return _Reader(words, schema, query).question()
+        question = replace(_Reader(words, schema, query).question(), source=source)
+        return replace(question, meaning=identity_of(question, schema))
     except RecursionError:
         raise QueryError("This question is nested too deeply. Ask for less at once.") from None
+
+
+def check_only_rows(question: Question) -> None:
+    """That a question only says of which rows it asks: anything else would be left out in silence."""
+    chosen = question.having is not None or question.order or question.limit is not None or question.offset
+    if question.keys or chosen:
+        raise QueryError(
+            "This takes what stands after FROM: tables, joins and WHERE. Leave out GROUP BY, HAVING, ORDER BY, LIMIT."
+        )
 
 
 class _Reader:
@@ -38,6 +51,7 @@ class _Reader:
 
     def __init__(self, words: Text, schema: Schema, query: exp.Select) -> None:
         self.words, self.schema, self.query = words, schema, query
+        self._put_in = 0
         self._check_clauses()
         self.scope: Scope = Sources(words, schema).scope(query, {})
         if self.scope.relation.public:
@@ -183,6 +197,9 @@ class _Reader:
                     return _stands_for(part, f"k{number}")
             named = part.name.lower() if isinstance(part, exp.Column) and not part.table else ""
             if named in aliases and aliases[named] is not node and not self.scope.knows(named):
+                self._put_in += sum(1 for _ in aliases[named].walk())
+                if self._put_in > MOST_NODES:
+                    self.words.unknown(node, "Columns that use other columns make this too long. Write it shorter.")
                 return aliases[named].copy().transform(put, copy=False)
             if isinstance(part, exp.Filter | exp.AggFunc | exp.WithinGroup):
                 return _stands_for(part, self.aggregates.field(part).id)

@@ -62,7 +62,7 @@ class Bands:
 
 def checked(quantiles: Any, least: str) -> list[Fraction]:
     """What is asked for, or what is wrong with it."""
-    if least not in get_args(Least):
+    if not isinstance(least, str) or least not in get_args(Least):
         raise InvalidArgument("least must be 'bound', 'mean' or 'largest'.")
     if isinstance(quantiles, str) or not isinstance(quantiles, Sequence | np.ndarray) or not len(quantiles):
         raise InvalidArgument("Ask for a list of at least one quantile between 0 and 1, such as [0.5].")

@@ -73,7 +73,9 @@ class Synthesis:
         check_count(self.cells, "cells")
         for name, count in (("rounds", self.rounds), ("rows", self.rows)):
             if count is not None:
-                check_count(count, name, at_least=0)
+                object.__setattr__(self, name, check_count(count, name, at_least=0))
+        if self.rows is not None and self.rows > 100 * MOST_ROWS:
+            raise InvalidArgument(f"rows must be at most {100 * MOST_ROWS:,}.")
         if not isinstance(self.domain, Domain):
             raise InvalidArgument("domain must be a Domain of public columns.")
         object.__setattr__(self, "ordered", tuple(self.ordered))

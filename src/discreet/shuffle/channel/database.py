@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
+from discreet.ledger.checkpoint import PATIENCE
 from discreet.ledger.postgres import PostgresStore
-from discreet.ledger.sqlite import PATIENCE, SqliteStore
+from discreet.ledger.sqlite import SqliteStore
 from discreet.ledger.store import URLS, Execute
 from discreet.shuffle.channel.unordered import Buckets, Entries, Rows
 

@@ -1,0 +1,154 @@
+"""A process that is stopped while it holds a ledger does not stop the others: they go on, or are told in time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+
+import discreet as dp
+from discreet.ledger import checkpoint
+from discreet.ledger import postgres as stores
+
+LIMIT = dp.Pure(epsilon=1)
+NOISE = dp.Laplace(scale=10)
+HOLDER = """
+import sys
+import discreet as dp
+from discreet.ledger import book, postgres
+target, beside, postgres.IDLE = sys.argv[1], sys.argv[2], float(sys.argv[3])
+ledger = dp.Ledger.open(target, checkpoint=beside)
+head = book.head
+def held(execute, lock=""):
+    found = head(execute, lock)
+    if lock:
+        book.head = head
+        print("holds it", flush=True)
+        sys.stdin.readline()
+    return found
+book.head = held
+try:
+    dp.release(5, dp.Laplace(scale=10), sensitivity=1, ledger=ledger, key="mine")
+except dp.errors.LedgerUnavailable:
+    print("was cut off", flush=True)
+    dp.release(5, dp.Laplace(scale=10), sensitivity=1, ledger=ledger, key="mine")
+print("went on", flush=True)
+"""
+
+
+@pytest.fixture
+def held(request: pytest.FixtureRequest, place: Any) -> Any:
+    if place.is_file:
+        pytest.skip("a file has its own limit, which other tests reach")
+    return place
+
+
+@contextmanager
+def holding(place: Any, idle: float) -> Iterator[Any]:
+    """A process that has locked the head, and is stopped before it says another word."""
+    command = [sys.executable, "-c", HOLDER, place.target, str(place.checkpoint), str(idle)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "holds it\n"
+        os.kill(process.pid, signal.SIGSTOP)
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGCONT)
+        process.kill()
+        process.communicate()
+
+
+def asked(ledger: Any, **key: Any) -> Any:
+    return dp.release(5, NOISE, sensitivity=1, ledger=ledger, **key)
+
+
+def test_others_go_on_when_the_server_cuts_it_off(held: Any) -> None:
+    ledger = held.open(LIMIT)
+    with holding(held, idle=0.3) as process:
+        assert asked(ledger).receipt.startswith("1-")
+        os.kill(process.pid, signal.SIGCONT)
+        said, _ = process.communicate("\n")
+    # it had charged nothing, and its own request is then charged once
+    assert said.splitlines() == ["was cut off", "went on"]
+    assert [entry.key for entry in ledger.entries()] == [None, "mine"]
+    assert ledger.verify() == 3
+
+
+def test_others_are_told_within_a_limit(held: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = held.open(LIMIT)
+    monkeypatch.setattr(stores, "PATIENCE", 0.2)
+    with holding(held, idle=600) as process:
+        for _ in range(2):
+            with pytest.raises(dp.errors.LedgerUnavailable, match=r"others use it.*Nothing was handed out"):
+                asked(ledger)
+        assert ledger.remaining == LIMIT  # who only looks does not wait
+        os.kill(process.pid, signal.SIGCONT)
+        said, _ = process.communicate("\n")
+    assert said.splitlines() == ["went on"]
+    assert ledger.count == 1
+    assert asked(ledger).receipt.startswith("2-")
+
+
+def test_others_go_on_when_it_is_killed(held: Any) -> None:
+    ledger = held.open(LIMIT)
+    with holding(held, idle=600) as process:
+        process.kill()
+        process.wait()
+        assert asked(ledger, key="mine").receipt.startswith("1-")
+    assert ledger.verify() == 2
+
+
+def test_limits_end_with_the_transaction(held: Any) -> None:
+    """A reader is not cut off, and a connection that is used for other things has its own settings."""
+    store = held.open(LIMIT)._store
+    with store.transaction(write=True) as execute:
+        assert execute("SHOW idle_in_transaction_session_timeout") == [("40s",)]
+        assert execute("SHOW lock_timeout") == [("1min",)]
+    with store.transaction(write=False) as execute:
+        assert execute("SHOW idle_in_transaction_session_timeout") == [("0",)]
+        assert execute("SHOW statement_timeout") == [("1min",)]
+    assert stores.IDLE < stores.PATIENCE
+
+
+def test_the_url_says_how_a_connection_is_kept_alive(held: Any) -> None:
+    target = held.target.replace("#", "?keepalives_idle=77&connect_timeout=5#")
+    own = dp.Ledger.open(target, checkpoint=held.checkpoint, protects=dp.row(), limit=LIMIT)
+    parameters = own._store._connection.info.get_parameters()
+    assert parameters["keepalives_idle"] == "77"
+    assert (parameters["connect_timeout"], parameters["tcp_user_timeout"]) == ("5", "30000")
+
+
+def test_a_checkpoint_that_another_holds_is_given_up(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = place.open(LIMIT)
+    monkeypatch.setattr(checkpoint, "PATIENCE", 0.05)
+    other = os.open(place.checkpoint, os.O_RDWR)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(dp.errors.LedgerUnavailable, match="held by another process") as caught:
+            asked(ledger, key="k")
+        assert "stays charged" in str(caught.value)
+    finally:
+        os.close(other)
+    assert ledger.count == 1  # nothing is lost: a retry finds the charge, and answers it
+    assert asked(ledger, key="k").receipt.startswith("1-")
+    assert ledger.count == 1
+
+
+def test_a_ledger_without_limits_is_caught(held: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in version 0.1: who waits for the head waits for ever."""
+    ledger = held.open(LIMIT)
+    monkeypatch.setattr(stores, "_milliseconds", lambda seconds: 0)
+    done = threading.Event()
+    with holding(held, idle=600):
+        threading.Thread(target=lambda: (asked(ledger), done.set()), daemon=True).start()
+        assert not done.wait(0.5)
+    assert done.wait(60)
