@@ -40,6 +40,8 @@ class Call:
     ways: Mapping[str, Callable[[Any], Any]] = field(default_factory=lambda: {"record": lambda odd: odd})
     extremes: Sequence[Any] = ()
     replaced: bool = False
+    frozen: bool = False
+    """The same noise each time, where none at all would never end: a number of tries that is itself drawn."""
     together: int = 1
     """So many odd records are tried at once in the quick test: they may move the answer so many times as far."""
 
@@ -60,7 +62,8 @@ class Call:
         """What the one who asks can see, noise left aside."""
         held = self.containers[container](records)
         error, answer = None, None
-        with warnings.catch_warnings(record=True) as caught, testing.no_noise():
+        noise = testing.frozen(7) if self.frozen else testing.no_noise()
+        with warnings.catch_warnings(record=True) as caught, noise:
             warnings.simplefilter("always")
             try:
                 answer = self.run(held)
@@ -141,7 +144,7 @@ def shape_of(answer: Any) -> Any:
     if isinstance(answer, np.ndarray):
         return ("array", answer.dtype.str, answer.shape)
     if isinstance(answer, Mapping):
-        return (type(answer).__name__, *((repr(key), shape_of(value)) for key, value in answer.items()))
+        return (type(answer).__name__, *((_shown(key), shape_of(value)) for key, value in answer.items()))
     if isinstance(answer, list | tuple):
         inside = [shape_of(one) for one in answer]
         same = len(inside) > 3 and all(one == inside[0] for one in inside)
@@ -179,7 +182,7 @@ def _changes(a: Any, b: Any) -> Iterator[float]:
             change = 0.0 if both_nan or x == y else abs(float(x - y)) if isinstance(x - y, float) else float(abs(x - y))
             yield math.inf if math.isnan(change) else change
         else:
-            yield 0.0 if type(x) is type(y) and x == y else math.inf
+            yield 0.0 if _shown(x) == _shown(y) else math.inf
 
 
 def largest(a: Any, b: Any) -> float:
@@ -206,8 +209,15 @@ def reports(a: Any, b: Any) -> float:
 
 
 def _listed(answer: Any) -> list[str]:
-    rows = answer.tolist() if isinstance(answer, np.ndarray) else list(answer)
-    return [repr(row) for row in rows]
+    rows = answer.tolist() if isinstance(answer, np.ndarray) else answer
+    return [_shown(row) for row in rows] if isinstance(rows, list | tuple) else [_shown(rows)]
+
+
+def _shown(value: Any) -> str:
+    try:
+        return f"{type(value).__name__} {value!r}"
+    except Exception:  # the odd record itself
+        return type(value).__name__
 
 
 BY_NORM: dict[str, Distance] = {"L1": total, "L2": length, "Linf": largest}

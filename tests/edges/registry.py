@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import calls_queries
+from . import calls_learn, calls_local, calls_queries, calls_studies
 from .checking import Call
 
-CALLS: list[Call] = [*calls_queries.CALLS]
+CALLS: list[Call] = [*calls_queries.CALLS, *calls_learn.CALLS, *calls_local.CALLS, *calls_studies.CALLS]

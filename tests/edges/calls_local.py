@@ -1,0 +1,148 @@
+"""Reports from devices, shuffled or not: everybody's own, whatever somebody else tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from discreet import local, shuffle, testing
+
+from .checking import Call, largest, reports
+from .records import LISTS, NUMBERS, TEXTS, Container, objects, of_plain
+
+BIG = 2**53 + 1
+EPSILON = {"epsilon": 2}
+LETTERS = ["a", "b", "c", "a", "b", "b", "c", "a"]
+KINDS = [7, "a", BIG, 2.5, "a", 7]
+WHOLE = [0, 5, 7, BIG % 8, 3, 2, 1, 0]
+NUMBERED = [0.5, 99, 3, BIG, -7, 0, 12.25, 40]
+WORDS = ["ana", "bor", "a", "zz", "ana", "", "bor"]
+
+
+SURVEYS: list[tuple[str, Any, Sequence[Any], dict[str, Container]]] = [
+    *(
+        (f"Survey ({method})", local.survey(choices=["a", "b", "c"], method=method, **EPSILON), LETTERS, TEXTS)
+        for method in ("direct", "subset", "unary", "hashing", "hadamard", "projective")
+    ),
+    ("Survey (mixed choices)", local.survey(choices=["a", 7, BIG, 2.5], **EPSILON), KINDS, LISTS),
+    ("Survey (domain_size)", local.survey(domain_size=8, **EPSILON), WHOLE, NUMBERS),
+    ("Survey (domain_size above 2^53)", local.survey(domain_size=2**54, **EPSILON), [BIG, 3, BIG + 2, 0], NUMBERS),
+    ("Survey (strings)", local.survey(domain="strings", **EPSILON), WORDS, TEXTS),
+    *(
+        (f"MeanSurvey ({method})", local.mean(between=(0, 100), method=method, **EPSILON), NUMBERED, NUMBERS)
+        for method in ("hybrid", "piecewise", "duchi", "laplace", "taught")
+    ),
+    ("HeavyHitters (bits)", local.heavy_hitters(bits=8, groups=2, **EPSILON), WHOLE, NUMBERS),
+    ("HeavyHitters (bits above 53)", local.heavy_hitters(bits=56, **EPSILON), [BIG, 3, BIG + 2, 0], NUMBERS),
+    ("HeavyHitters (length)", local.heavy_hitters(length=3, groups=2, **EPSILON), WORDS, TEXTS),
+    ("Sketch", local.sketch(width=16, hashes=4, **EPSILON), WORDS, TEXTS),
+]
+ROWS = local.rows({"city": ["a", "b"], "age": (0, 120)}, **EPSILON)
+PEOPLE = [{"city": "a", "age": 30}, {"city": "b", "age": 99.5}, {"city": "a", "age": BIG}, {"city": "b", "age": 1}]
+AS_ROWS: dict[str, Container] = {
+    "rows": of_plain(list),
+    "tuple of rows": of_plain(tuple),
+    "columns": of_plain(lambda rows: {name: [row[name] for row in rows] for name in ("city", "age")}),
+    "columns of objects": of_plain(lambda rows: {name: objects([row[name] for row in rows]) for name in PEOPLE[0]}),
+    "pandas": of_plain(lambda rows: {n: pd.Series([row[n] for row in rows], dtype=object) for n in PEOPLE[0]}),
+}
+
+
+def row_reports(table: Any) -> list[Any]:
+    """The reports of rows, one for each."""
+    told = ROWS.encode_many(table)
+    return list(zip(*(column.tolist() for column in told.values()), strict=True))
+
+
+LOCAL: list[Call] = [
+    Call(name=f"{name}.encode_many", covers=(f"local.{name.split()[0]}.encode_many",), base=base, moved=reports, most=1,
+         run=survey.encode_many, containers=containers, replaced=True)
+    for name, survey, base, containers in SURVEYS
+] + [
+    Call(name="Rows.encode_many", covers=("local.Rows.encode_many",), base=PEOPLE, run=row_reports, moved=reports,
+         most=1, containers=AS_ROWS, replaced=True,
+         ways={"record": lambda odd: odd, "choice": lambda odd: {"city": odd, "age": 5},
+               "number": lambda odd: {"city": "a", "age": odd}, "more": lambda odd: PEOPLE[0] | {"x": odd},
+               "fewer": lambda odd: {"age": odd}}),
+]  # fmt: skip
+
+
+def counted(analyze: Callable[..., Any], **given: Any) -> Callable[[Any], Any]:
+    """The raw counts that a collector gets."""
+
+    def run(held: Any) -> Any:
+        found = analyze(held, **given)
+        return {"raw": found.raw, "reports": found.reports} if hasattr(found, "raw") else found
+
+    return run
+
+
+SENT: dict[str, Container] = {name: LISTS[name] for name in ("list", "tuple", "objects", "pandas objects")}
+
+
+def heard(name: str, survey: Any, base: Sequence[Any], **given: Any) -> Call:
+    """One message that is no report is left out, whatever it is; one that is a report counts as one."""
+    with testing.frozen(7):
+        sent = [one.tolist() if isinstance(one, np.ndarray | np.generic) else one for one in survey.encode_many(base)]
+    return Call(name=f"{name}.analyze", covers=(f"local.{name.split()[0]}.analyze",), base=sent * 3, moved=largest,
+                run=counted(survey.analyze, **given), most=None, extremes=tuple(sent), containers=SENT)  # fmt: skip
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "Survey (domain_size above 2^53)": {"candidates": [3, BIG]},
+    "Survey (strings)": {"candidates": ["ana", "bor"]},
+    "Sketch": {"candidates": ["ana", "bor"]},
+}
+COLLECTED: list[Call] = [
+    heard(name, survey, base, **ASKED.get(name, {}))
+    for name, survey, base, _ in SURVEYS
+    if not name.startswith("HeavyHitters")
+]
+
+POLL: dict[str, Any] = {"clients": 200, "epsilon": 1, "delta": 1e-2}
+BITS = [0, 1, True, False, 1, 0] * 40
+CHOSEN = ["a", 7, BIG, "a", "b"] * 48
+POLLS: list[tuple[str, Any, Sequence[Any], dict[str, Container]]] = [
+    ("BitSum", shuffle.bit_sum(**POLL), BITS, NUMBERS),
+    ("TwoMessageBitSum", shuffle.bit_sum(method="two messages", **POLL), BITS, NUMBERS),
+    *(
+        (name, shuffle.histogram(choices=["a", "b", 7, BIG], method=method, **POLL), CHOSEN, LISTS)
+        for name, method in (("Fakes", "fakes"), ("ResponseHistogram", "response"), ("ParallelSums", "parallel"),
+                             ("HashedHistogram", "hashed"))
+    ),
+    ("BitPlanes", shuffle.real_sum(between=(0, 100), planes=4, **POLL), NUMBERED * 30, NUMBERS),
+    ("SplitAndMix", shuffle.real_sum(between=(0, 100), method="split and mix", steps=16, **POLL), NUMBERED * 30,
+     NUMBERS),
+]  # fmt: skip
+
+
+def of_clients(poll: Any) -> Callable[[Any], Any]:
+    """The messages of each client."""
+    return lambda values: poll.encode_many(values).reshape(-1, poll.messages)
+
+
+SHUFFLED: list[Call] = [
+    Call(name=f"{name}.encode_many", covers=(f"shuffle.{name}.encode_many",), base=base, run=of_clients(poll),
+         moved=reports, most=1, containers=containers, replaced=True)
+    for name, poll, base, containers in POLLS
+]  # fmt: skip
+
+
+def analyzed_poll(name: str, poll: Any, base: Sequence[Any]) -> Call:
+    """Messages to the analyzer: one that is none changes what one message can."""
+    with testing.frozen(7):
+        sent = poll.encode_many(base).tolist()
+    alphabet = [0, poll.alphabet - 1, poll.alphabet // 2]
+    return Call(name=f"{name}.analyze", covers=(f"shuffle.{name}.analyze",), base=sent, moved=largest, most=None,
+                run=lambda messages: poll.analyze(messages).value, containers=SENT, replaced=True,
+                extremes=tuple(alphabet))  # fmt: skip
+
+
+ANALYZED: list[Call] = [
+    analyzed_poll(name, poll, base) for name, poll, base, _ in POLLS if name not in ("SplitAndMix", "HashedHistogram")
+]
+
+CALLS: list[Call] = [*LOCAL, *COLLECTED, *SHUFFLED, *ANALYZED]
