@@ -14,10 +14,12 @@ import numpy as np
 
 from discreet import testing
 
-from .records import WORST, CannotHold, Container, Odd, again
+from .records import HOSTILE, WORST, CannotHold, Container, Odd, again
 
 PLACES = ("first", "middle", "last")
 Distance = Callable[[Any, Any], float]
+Combination = tuple[str, str, list[str], str]
+"""A container, where in a record, which odd ones, and where among the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,10 @@ class Call:
     replaced: bool = False
     frozen: bool = False
     """The same noise each time, where none at all would never end: a number of tries that is itself drawn."""
+    odd: Mapping[str, Any] | None = None
+    """Odd records of its own, such as the lines of a file, in place of those that all calls share."""
+    heavy: bool = False
+    """Slow: in the quick test only the worst records, all at once, and half of the containers."""
     together: int = 1
     """So many odd records are tried at once in the quick test: they may move the answer so many times as far."""
 
@@ -99,7 +105,14 @@ class Call:
         return said and f"{self.name} [{container}; {way} = {', '.join(names)}; {place}]: {said}"
 
     def _odd(self, name: str) -> Any:
-        return self.extremes[int(name.split()[1])] if name.startswith("extreme ") else again(name)
+        if name.startswith("extreme "):
+            return self.extremes[int(name.split()[1])]
+        return again(name) if self.odd is None else self.odd[name]
+
+    @property
+    def names(self) -> list[str]:
+        """The odd records that it is tried with."""
+        return list(HOSTILE if self.odd is None else self.odd)
 
     def _difference(self, without: Seen, found: Seen, count: int) -> str | None:
         if found.error != without.error:
@@ -226,35 +239,39 @@ BY_NORM: dict[str, Distance] = {"L1": total, "L2": length, "Linf": largest}
 # --- which combinations are tried -----------------------------------------------------------------------------------
 
 
-def quick_records(call: Call, names: Sequence[str]) -> Iterator[tuple[str, str, list[str], str]]:
+def quick_records(call: Call) -> Iterator[Combination]:
     """Every record in one container, in the ways and places by turns; the valid extremes first."""
-    container, ways = next(iter(call.containers)), list(call.ways)
+    container = next(iter(call.containers))
+    names = list(WORST) if call.heavy and call.odd is None else call.names
+    together = len(names) if call.heavy else call.together
     for number, _ in enumerate(call.extremes):
         yield container, _whole(call), [f"extreme {number}"], PLACES[number % 3]
-    for way_number, way in enumerate(ways):
-        for number in range(0, len(names), call.together):
-            place = PLACES[(number // call.together + way_number) % 3]
-            yield container, way, list(names[number : number + call.together]), place
+    for turn, way in enumerate(call.ways):
+        for number in range(0, len(names), together):
+            place = PLACES[(number // together + turn) % 3]
+            yield container, way, names[number : number + together], place
 
 
-def quick_containers(call: Call) -> Iterator[tuple[str, str, list[str], str]]:
+def quick_containers(call: Call) -> Iterator[Combination]:
     """Every container with a few of the worst records, others in each."""
-    ways = list(call.ways)
+    ways, worst = list(call.ways), list(WORST) if call.odd is None else call.names
     for number, container in enumerate(call.containers):
-        for turn in range(3):
-            worst = WORST[(3 * number + turn) % len(WORST)]
-            yield container, ways[(number + turn) % len(ways)], [worst], PLACES[(number + turn) % 3]
+        if call.heavy and number % 2:
+            continue
+        for turn in range(1 if call.heavy else 3):
+            name = worst[(3 * number + turn) % len(worst)]
+            yield container, ways[(number + turn) % len(ways)], [name], PLACES[(number + turn) % 3]
         for extreme, _ in enumerate(call.extremes[:1]):
             yield container, _whole(call), [f"extreme {extreme}"], "last"
 
 
-def all_of_them(call: Call, names: Sequence[str]) -> Iterator[tuple[str, str, list[str], str]]:
+def all_of_them(call: Call) -> Iterator[Combination]:
     """The whole product."""
     extremes = [f"extreme {number}" for number, _ in enumerate(call.extremes)]
     for container in call.containers:
         for place in PLACES:
             for way in call.ways:
-                for name in names:
+                for name in call.names:
                     yield container, way, [name], place
             for name in extremes:
                 yield container, _whole(call), [name], place
@@ -265,7 +282,7 @@ def _whole(call: Call) -> str:
     return "record" if "record" in call.ways else next(iter(call.ways))
 
 
-def troubles(call: Call, combinations: Iterator[tuple[str, str, list[str], str]]) -> list[str]:
+def troubles(call: Call, combinations: Iterator[Combination]) -> list[str]:
     """All that goes wrong; of several records at once, which of them alone."""
     found: list[str] = []
     for container, way, names, place in combinations:
