@@ -273,6 +273,9 @@ UNLABELLED: list[Call] = [
                            ("RangeScaler", "transform"), ("RangeScaler", "inverse_transform"),
                            ("PCA", "transform"), ("KMeans", "transform"), ("KMeans", "predict"))
     ),
+    of_rows("PCA.inverse_transform", MODELS["PCA"].inverse_transform, 1, base=[[0.5], [1], [BIG], [-0.25]],
+            containers=rows_in(1), ways={"record": lambda odd: odd, "cell": lambda odd: [odd]}, extremes=(),
+            moved=reports, replaced=True),
     of_rows("RangeScaler.fit", lambda rows: learn.RangeScaler(feature_ranges=ENDS).fit(rows).center_, 0),
     of_rows("OneHot.fit", lambda rows: learn.OneHot(categories=[[0, 1, BIG], ["f", "m"]]).fit(rows).categories_, 0,
             base=[[0, "f"], [1, "m"], [BIG, "f"]], ways=CELLS, extremes=()),
@@ -306,6 +309,7 @@ def batched_rows(make: Callable[[], Any]) -> Callable[[Any], Any]:
 
 
 SLICED = {name: PAIRS[name] for name in PAIRS if "arrow" not in name and "polars" not in name}
+SLICED_ROWS = {name: one for name, one in rows_in(2).items() if name not in ("arrow", "polars", "polars objects")}
 BATCHES: list[Call] = [
     Call(name=f"{name}.fit_batches", covers=(f"learn.{name}.fit_batches",), base=base, run=batched(make), moved=largest,
          most=most, containers=SLICED, ways=with_extremes(ODD), extremes=extremes, together=10)
@@ -315,11 +319,19 @@ BATCHES: list[Call] = [
         ("LogisticRegression", lambda: learn.LogisticRegression(classes=["no", "yes"], **FEW),
          examples(("no", "yes")), None, tuple(Example(far.row, label) for far in FAR for label in ("no", "yes"))),
         ("Ridge", lambda: learn.Ridge(**GOAL), numbers(), 1 + 1e-6, FAR),
+        ("LinearRegression", lambda: learn.LinearRegression(**GOAL), numbers(), 1 + 1e-6, FAR),
+        ("LinearSVC", lambda: learn.LinearSVC(classes=["no", "yes"], **FEW), examples(("no", "yes")), None,
+         tuple(Example(far.row, label) for far in FAR for label in ("no", "yes"))),
         ("HuberRegressor", lambda: learn.HuberRegressor(**FEW), numbers(), None, FAR),
+        ("QuantileRegressor", lambda: learn.QuantileRegressor(**FEW), numbers(), None, FAR),
+        ("PoissonRegressor", lambda: learn.PoissonRegressor(target_bound=2, **FEW), numbers(), None,
+         (*FAR, Example([1.0, 0.0], 2.0), Example([0.0, -1.0], 2.0))),
     )
 ] + [
+    of_rows("KMeans.fit_batches",
+            batched_rows(lambda: learn.KMeans(2, feature_ranges=ENDS, rounds=2, **GOAL)), None, containers=SLICED_ROWS),
     of_rows("StandardScaler.fit_batches", batched_rows(lambda: learn.StandardScaler(feature_ranges=ENDS, **GOAL)),
-            1 + 1e-6, containers={n: c for n, c in rows_in(2).items() if n not in ("arrow", "polars")}),
+            1 + 1e-6, containers=SLICED_ROWS),
     of_rows("PCA.fit_batches", batched_rows(lambda: learn.PCA(1, **GOAL)), 1 + 1e-6,
             containers={n: c for n, c in rows_in(2).items() if n not in ("arrow", "polars")}),
 ]  # fmt: skip
@@ -373,27 +385,27 @@ TARGETED: dict[str, Container] = {
 
 FUNCTIONS: list[Call] = [
     of_rows("density_of", lambda rows: told(density_of(rows, between=(0, 1), bandwidth=0.3, guarantee=APPROX)), 1.5,
-            covers=("functions.density_of",), base=POINTS, containers=NUMBERS, ways={"record": lambda odd: odd},
+            covers=("functions.density.density_of",), base=POINTS, containers=NUMBERS, ways={"record": lambda odd: odd},
             extremes=(1.0, 0.0)),
     of_rows("density_of of two columns",
             lambda rows: told(density_of(rows, between=[(0, 1)] * 2, bandwidth=[0.5] * 2, guarantee=APPROX)), 1.5,
-            covers=("functions.density_of",), base=PLANE, extremes=([1.0, 1.0], [0.0, 1.0])),
-    of_rows("regression_curve", curve, None, covers=("functions.regression_curve",), base=LINE, containers=ON_A_LINE,
+            covers=("functions.density.density_of",), base=PLANE, extremes=([1.0, 1.0], [0.0, 1.0])),
+    of_rows("regression_curve", curve, None, covers=("functions.regression.regression_curve",), base=LINE, containers=ON_A_LINE,
             ways=with_extremes({"place": lambda odd: Example(odd, 0.5), "target": lambda odd: Example(0.5, odd),
                                 "row": lambda odd: Example([odd], 0.5)}), together=10,
             extremes=(Example(1.0, 1.0), Example(-1.0, 1.0), Example(0.0, -1.0))),
-    of_rows("MeanCurve.fit", fits(lambda: MeanCurve(curve_norm=1, **GOAL)), 1 + 1e-6, covers=("functions.MeanCurve.fit",),
+    of_rows("MeanCurve.fit", fits(lambda: MeanCurve(curve_norm=1, **GOAL)), 1 + 1e-6, covers=("functions.curves.MeanCurve.fit",),
             **OF_CURVES),
     of_rows("MeanCurve.fit, of 3 cosines", fits(lambda: MeanCurve(curve_norm=1, basis=3, **GOAL)), 1 + 1e-6,
-            covers=("functions.MeanCurve.fit",), **OF_CURVES),
-    of_rows("CurvePCA.fit", fits(lambda: CurvePCA(1, curve_norm=1, **GOAL)), 1 + 1e-6, covers=("functions.CurvePCA.fit",),
+            covers=("functions.curves.MeanCurve.fit",), **OF_CURVES),
+    of_rows("CurvePCA.fit", fits(lambda: CurvePCA(1, curve_norm=1, **GOAL)), 1 + 1e-6, covers=("functions.curves.CurvePCA.fit",),
             **OF_CURVES),
     of_rows("sanitized_curves", lambda rows: sanitized_curves(rows, curve_norm=1, **GOAL).curves_, 1, moved=reports,
-            covers=("functions.sanitized_curves",), replaced=True, **OF_CURVES),
+            covers=("functions.curves.sanitized_curves",), replaced=True, **OF_CURVES),
     of_rows("SanitizedCurves.fit", lambda rows: SanitizedCurves(curve_norm=1, **GOAL).fit(rows).curves_, 1,
-            covers=("functions.SanitizedCurves.fit",), moved=reports, replaced=True, **OF_CURVES),
+            covers=("functions.curves.SanitizedCurves.fit",), moved=reports, replaced=True, **OF_CURVES),
     of_rows("CurveRegression.fit", value_of(fitted(lambda: CurveRegression(curve_norm=1, **GOAL))), 1 + 1e-6,
-            covers=("functions.CurveRegression.fit",), base=[Example(row, row[0] / 2) for row in WAVES],
+            covers=("functions.curves.CurveRegression.fit",), base=[Example(row, row[0] / 2) for row in WAVES],
             containers=TARGETED, extremes=tuple(Example(row, 1.0) for row in FLAT), together=10,
             ways=with_extremes({"value": lambda odd: Example(IN_A_WAVE["value"](odd), 0.5),
                                 "target": lambda odd: Example(WAVES[0], odd),

@@ -42,7 +42,7 @@ def of_query(
         made.append(
             Call(
                 name=f"{name}, {'replaced' if unit is REPLACED else 'added'}",
-                covers=(name,),
+                covers=(f"{name}.__call__",) + (("Workload.answers", "Workload.tables") if name == "Workload" else ()),
                 base=base,
                 run=lambda data: answer(query(data)),
                 moved=BY_NORM[bound.norm],
@@ -97,6 +97,7 @@ IN_A_VECTOR = {
 }
 LIKES = [{"Heat"}, ["Heat", "Alien"], ("Alien",), {"Heat", 7}, ["Alien", "Alien"], set(), {7}, [7, "Heat"]]
 RATED = [{"Heat": 4}, {"Heat": 9, "Alien": 1}, {"Alien": 3, 7: 2}, {}, {"Heat": 2.5}, {"Alien": 5}]
+ARRAYS = {name: NUMBERS[name] for name in NUMBERS if name not in ("iterator", "one-cell rows but the odd")}
 FEW_LISTS = {name: LISTS[name] for name in ("list", "tuple", "iterator", "objects", "pandas objects")}
 GRID = dp.Grid(0, 10, 1)
 RANKED = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7]
@@ -256,4 +257,40 @@ DOOR: list[Call] = [
          containers=rows_in(2), ways=IN_A_VECTOR, replaced=True, **TALLY),
 ]  # fmt: skip
 
-CALLS: list[Call] = [*QUERIES, *MECHANISMS, *DOOR]
+def brought(name: str, run: Any, base: Any, containers: Any, **given: Any) -> Call:
+    """Many values brought into a space: each by itself."""
+    return Call(name=name, covers=(name,), base=base, run=run, moved=reports, most=1, containers=containers,
+                replaced=True, **given)  # fmt: skip
+
+
+WIDE_VALUES = [BIG, 3, BIG + 2, 2.5, -7, 2**60, 2**61]
+SPACES: list[Call] = [
+    brought("Interval.clamp", dp.Interval(0, 100).clamp, MIXED, ARRAYS),
+    brought("Grid.clamp", dp.Grid(0, 9, 0.5).clamp, RANKED, ARRAYS),
+    brought("Grid.positions", dp.Grid(0, 9, 0.5).positions, RANKED, ARRAYS),
+    brought("Integers.clamp", WIDE.clamp, WIDE_VALUES, ARRAYS),
+    brought("Integers.positions", dp.Integers(BIG - 5, BIG + 5).positions, WIDE_VALUES, ARRAYS),
+    brought("Categories.positions", dp.Categories(CHOICES).positions, PICKED, TEXTS),
+    brought("Categories.clamp", dp.Categories(CHOICES, other="b").clamp, PICKED,
+            {name: TEXTS[name] for name in ("list", "objects", "U20")}),
+    brought("Ball.rows", dp.Ball(2, 1).rows, VECTORS, rows_in(2), ways=IN_A_VECTOR),
+    brought("Ball.clamp", dp.Ball(2, 1).clamp, VECTORS, rows_in(2), ways=IN_A_VECTOR),
+    brought("Functions.clamp", dp.Functions((0, 1), dp.Interval(0, 1)).clamp, VECTORS, rows_in(2), ways=IN_A_VECTOR),
+    Call(name="RandomizedResponse.analyze", covers=("RandomizedResponse.analyze",), base=LETTERS * 3,
+         run=RESPONSE.analyze, moved=largest, most=None, containers=TEXTS, extremes=("a", "b", "c")),
+]  # fmt: skip
+
+
+def running(counts: Any) -> Any:
+    """A stream of counts; they are the caller's own sums, so that only errors and types are looked at."""
+    session = dp.stream(dp.PrefixSums(points=16, stddev=1), sensitivity=1)
+    return session.add(counts)
+
+
+STREAMS: list[Call] = [
+    Call(name="Session.add", covers=("Session.add", "stream", "release(PrefixSums)"), base=[1, 2, 3, BIG, 0, 4],
+         run=running, moved=largest, most=float("inf"), replaced=True, together=3,
+         containers={name: NUMBERS[name] for name in ("list", "tuple", "objects", "int64", "pandas objects")}),
+]  # fmt: skip
+
+CALLS: list[Call] = [*QUERIES, *MECHANISMS, *DOOR, *SPACES, *STREAMS]
