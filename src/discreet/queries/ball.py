@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.queries.intervals import float_inside, numeric
+from discreet.queries.intervals import float_inside
 from discreet.queries.sensitivity import Norm, check_norm
 from discreet.rational import Number, check_count, check_positive, exactly, sqrt_up
+from discreet.rows import table
 
 _EXACT = decimal.Context(prec=5000, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[decimal.Inexact])
 
@@ -75,23 +76,25 @@ class Ball:
 
     def clamp(self, value: Any) -> NDArray[np.float64]:
         """The vector, or each row of a matrix, brought into the ball."""
+        if _is_vector(value):
+            return self.clamp(value[None] if hasattr(value, "dtype") else [value])[0]  # type: ignore[no-any-return]
         rows = self.rows(value)
         if self.norm == "Linf":
             edge = float_inside(exactly(self.radius), -1)
-            return np.clip(rows, -edge, edge).reshape(np.shape(value))
+            return np.clip(rows, -edge, edge)
         radius, slack = float(exactly(self.radius)), self._slack
         sizes = self._sizes(rows)
         outside = sizes > radius * (1 - slack)
         for near in np.flatnonzero(outside & (sizes < radius * (1 + slack))):
             outside[near] = rows[near] not in self
         rows[outside] = self.shortened(rows[outside])
-        return rows.reshape(np.shape(value))
+        return rows
 
     def rows(self, value: Any) -> NDArray[np.float64]:
-        """A fresh matrix of finite rows: NaN rows are 0, infinite ones a vector the way they point."""
-        rows = np.array(numeric(value), dtype=np.float64, ndmin=2)
-        if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise InvalidArgument(f"A vector of {self.dimension} numbers, or rows of them, is needed.")
+        """A fresh matrix of finite rows, each of them read by itself: one with a NaN, or of another length, is 0, and
+        an infinite one a vector the way it points.
+        """
+        rows = np.array(table(value, self.dimension), dtype=np.float64)
         rows[np.isnan(rows).any(axis=1)] = 0
         if self.norm == "Linf":
             return np.clip(rows, -(2.0**1001), 2.0**1001)
@@ -124,3 +127,10 @@ class Ball:
         total = sizes.sum(axis=1) if self.norm == "L1" else np.sqrt((sizes * sizes).sum(axis=1))
         with np.errstate(over="ignore"):
             return np.asarray(np.ldexp(total, exponents))
+
+
+def _is_vector(value: Any) -> bool:
+    """Whether this is one vector: an array of one dimension, or a list that does not begin with a row."""
+    if isinstance(value, list | tuple):
+        return len(value) > 0 and not isinstance(value[0], list | tuple | np.ndarray)
+    return getattr(value, "ndim", 2) == 1

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.counts import Count
-from discreet.queries.intervals import present
 from discreet.queries.query import largest_change, need_public_size
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Ball, Interval
 from discreet.rational import Number, check_count, check_positive, exactly, power_of_two_below
+from discreet.rows import column, present
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Sum:
         return -(-low // self.grain), high // self.grain
 
     def __call__(self, data: Any) -> Fraction:
-        rows = self.space.clamp(np.ravel(data))
+        rows = self.space.clamp(column(data))
         with np.errstate(over="ignore"):
             rounded = np.rint((rows - float(exactly(self.about))) / float(self.grain))
         # cut to the multiples inside the range last, so that no rounding above can matter
@@ -178,7 +178,7 @@ class VectorSum:
         return power_of_two_below(exactly(self.space.radius) / 2**25)
 
     def __call__(self, data: Any) -> NDArray[np.object_]:
-        rows = self.space.rows(np.reshape(data, (-1, self.space.dimension)))
+        rows = self.space.rows(data)
         step = float(self.grain)
         with np.errstate(over="ignore"):
             steps = np.rint(rows / step)

@@ -21,6 +21,7 @@ from discreet.errors import InvalidArgument
 from discreet.queries.ball import Ball
 from discreet.queries.intervals import Grid, Integers, Interval
 from discreet.rational import Number, check_positive, exactly
+from discreet.rows import cells, place_of
 
 __all__ = [
     "Ball",
@@ -118,28 +119,20 @@ class Categories:
         """The choices, in the order declared."""
         return tuple(self.choices)
 
-    def _place(self, value: Any) -> int:
-        try:
-            place = self._places.get(value)
-        except TypeError:  # unhashable, so not a choice
-            place = None
-        if place is None:
-            return -1 if self.other is None else self._places[self.other]
-        return place
-
     def positions(self, values: Any) -> NDArray[np.int64]:
         """The place of each value in `points()`; for an undeclared one that of `other`, or else -1."""
-        listed = values.tolist() if hasattr(values, "tolist") else list(values)
-        return np.fromiter(map(self._place, listed), np.int64, len(listed))
+        listed, elsewhere = cells(values), -1 if self.other is None else self._places[self.other]
+        try:
+            found = np.fromiter((self._places.get(cell, -1) for cell in listed), np.int64, len(listed))
+        except Exception:  # a cell that has no hash, or whose own equality fails
+            found = np.fromiter((place_of(cell, self._places) for cell in listed), np.int64, len(listed))
+        return np.where(found < 0, elsewhere, found)
 
     def __contains__(self, value: object) -> bool:
-        try:
-            return value in self._places
-        except TypeError:
-            return False
+        return place_of(value, self._places) >= 0
 
     def clamp(self, value: Any) -> Any:
-        listed = not isinstance(value, str | bytes | tuple) and np.ndim(value) > 0
+        listed = isinstance(value, list) or getattr(value, "ndim", 0) > 0
         places = self.positions(value if listed else [value])
         if (places < 0).any():
             raise InvalidArgument("A value is not among the declared choices. Declare it, or declare other=.")
@@ -185,7 +178,7 @@ class Functions:
         """One curve, or each row of a matrix of curves, with every value clamped."""
         if np.ndim(value) == 0 or np.shape(value)[-1] != len(self.at):
             raise InvalidArgument(f"A curve is {len(self.at)} values, one at each public point.")
-        return self.values.clamp(np.ravel(value)).reshape(np.shape(value))
+        return self.values.clamp(np.asarray(value))
 
 
 @dataclass(frozen=True, init=False)

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.queries.intervals import Integers, Interval, present
+from discreet.queries.intervals import Integers, Interval
 from discreet.queries.space import Categories
 from discreet.queries.workload import Domain
 from discreet.randomness import Keystream
 from discreet.rational import check_count, exactly
+from discreet.rows import present
 
 
 @dataclass(frozen=True)
