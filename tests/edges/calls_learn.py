@@ -28,6 +28,7 @@ from .records import NUMBERS, CannotHold, Container, Odd, objects, of_plain, row
 
 GOAL: dict[str, Any] = {"epsilon": 5, "delta": 1e-5}
 ENDS = [(-1.0, 1.0), (-1.0, 1.0)]
+"""Declared, so that a list of rows has a public width."""
 BIG = 2**53 + 1
 
 
@@ -146,13 +147,18 @@ def with_extremes(ways: dict[str, Any]) -> dict[str, Any]:
     return ways | {"record": lambda odd: odd if isinstance(odd, Example) else Example(odd, odd)}
 
 
+QUICK = ("GaussianNB of large", "LogisticRegression of three", "Ridge")
+"""In the quick tests of these every record is tried: the others read theirs in the same way."""
+
+
 def of_estimator(
     name: str, make: Callable[[], Any], base: list[Example], most: float | None, ways: Any = None, **given: Any
 ) -> Call:
     """An estimator that is fitted to (X, y); its released numbers are what moves."""
     return Call(
         name=given.pop("called", name), covers=(f"learn.{name}.fit",), base=base, run=value_of(fitted(make)),
-        moved=largest, most=most, containers=PAIRS, ways=with_extremes(ODD if ways is None else ways), together=10,
+        moved=largest, most=most, containers=PAIRS, ways=with_extremes(ODD if ways is None else ways), together=20,
+        heavy=given.pop("heavy", given.get("called") not in QUICK and name not in QUICK),
         extremes=given.pop("extremes", (Example([0.7, 0.7], base[0].label), Example([-1, 0], base[1].label))), **given,
     )  # fmt: skip
 
@@ -179,7 +185,8 @@ class Searching(learn.PrivateSearch):
 
 CLASSES = {"whole": (0, 1), "text": ("no", "yes"), "large": (BIG, BIG + 2), "three": ("a", 7, 2.5)}
 FAR = (Example([1.0, 0.0], 1.0), Example([-1.0, 0.0], 1.0), Example([0.0, -1.0], -1.0), Example([0.7, 0.7], -1.0))
-FEW: dict[str, Any] = {"steps": 3, "n_samples": 240, **GOAL}
+FEW: dict[str, Any] = {"steps": 3, "n_samples": 240, "feature_ranges": ENDS, **GOAL}
+PLAIN: dict[str, Any] = {"feature_ranges": ENDS, **GOAL}
 
 ESTIMATORS: list[Call] = [
     *(
@@ -199,15 +206,15 @@ ESTIMATORS: list[Call] = [
     ),
     of_estimator("LinearSVC", lambda: learn.LinearSVC(classes=[0, 1], **FEW), examples((0, 1)), None,
                  extremes=tuple(Example(far.row, label) for far in FAR for label in (0, 1))),
-    of_estimator("LinearRegression", lambda: learn.LinearRegression(**GOAL), numbers(), 1 + 1e-6, extremes=FAR),
-    of_estimator("Ridge", lambda: learn.Ridge(**GOAL), numbers(), 1 + 1e-6, extremes=FAR),
+    of_estimator("LinearRegression", lambda: learn.LinearRegression(**PLAIN), numbers(), 1 + 1e-6, extremes=FAR),
+    of_estimator("Ridge", lambda: learn.Ridge(**PLAIN), numbers(), 1 + 1e-6, extremes=FAR),
     of_estimator("HuberRegressor", lambda: learn.HuberRegressor(**FEW), numbers(), None, extremes=FAR),
     of_estimator("QuantileRegressor", lambda: learn.QuantileRegressor(**FEW), numbers(), None, extremes=FAR),
     of_estimator("PoissonRegressor", lambda: learn.PoissonRegressor(target_bound=2, **FEW), numbers(), None,
                  extremes=(*FAR, Example([1.0, 0.0], 2.0), Example([0.0, -1.0], 2.0))),
     of_estimator(
         "PrivateSearch",
-        lambda: Searching(learn.LogisticRegression(classes=["no", "yes"], n_samples=240),
+        lambda: Searching(learn.LogisticRegression(classes=["no", "yes"], n_samples=240, feature_ranges=ENDS),
                           [{"steps": 2}], **GOAL),
         examples(("no", "yes")), None, frozen=True,
         extremes=tuple(Example(far.row, label) for far in FAR for label in ("no", "yes")),
@@ -227,6 +234,7 @@ CORNERS = ([1.0, 1.0], [-1.0, 0.0], [0.0, -1.0])
 
 def of_rows(name: str, run: Callable[[Any], Any], most: float | None, **given: Any) -> Call:
     """Rows without labels."""
+    given.setdefault("heavy", name.startswith(("KMeans", "PCA", "Standard")) and name != "PCA.fit")
     return Call(
         name=name, covers=given.pop("covers", (f"learn.{name}",)), base=given.pop("base", ROWS), run=run, most=most,
         moved=given.pop("moved", largest), containers=given.pop("containers", rows_in(2)),
@@ -250,8 +258,8 @@ SCALER = learn.StandardScaler(feature_ranges=ENDS, **GOAL)
 MODELS: dict[str, Any] = {
     "StandardScaler": known(lambda: SCALER),
     "RangeScaler": known(lambda: learn.RangeScaler(feature_ranges=ENDS)),
-    "PCA": known(lambda: learn.PCA(1, **GOAL)),
-    "KMeans": known(lambda: learn.KMeans(2, feature_ranges=ENDS, rounds=2, **GOAL)),
+    "PCA": known(lambda: learn.PCA(1, **PLAIN)),
+    "KMeans": known(lambda: learn.KMeans(2, rounds=2, **PLAIN)),
     "OneHot": learn.OneHot(categories=[[0, 1, BIG], ["f", "m"]]).fit([[0, "f"]]),
 }
 CLASSED = learn.LogisticRegression(classes=[0, 1], **FEW)
@@ -261,11 +269,11 @@ CELLS = {"record": lambda odd: odd, "number": lambda odd: [odd, "f"], "choice": 
 
 UNLABELLED: list[Call] = [
     of_rows("StandardScaler.fit", fits(lambda: learn.StandardScaler(feature_ranges=ENDS, **GOAL)), 1 + 1e-6),
-    of_rows("PCA.fit", fits(lambda: learn.PCA(1, **GOAL)), 1 + 1e-6),
-    of_rows("PCA.fit, private center", fits(lambda: learn.PCA(1, center="private", **GOAL)), 1 + 1e-6,
+    of_rows("PCA.fit", fits(lambda: learn.PCA(1, **PLAIN)), 1 + 1e-6),
+    of_rows("PCA.fit, private center", fits(lambda: learn.PCA(1, center="private", **PLAIN)), 1 + 1e-6,
             covers=("learn.PCA.fit",)),
-    of_rows("KMeans.fit", fits(lambda: learn.KMeans(2, feature_ranges=ENDS, rounds=2, **GOAL)), None),
-    of_rows("KMeans.fit_predict", lambda rows: learn.KMeans(2, feature_ranges=ENDS, rounds=1, **GOAL).fit_predict(rows),
+    of_rows("KMeans.fit", fits(lambda: learn.KMeans(2, rounds=2, **PLAIN)), None),
+    of_rows("KMeans.fit_predict", lambda rows: learn.KMeans(2, rounds=1, **PLAIN).fit_predict(rows),
             1, base=[[-0.9, -0.9]] * 20 + [[0.9, 0.9]] * 20, moved=reports, replaced=True, extremes=()),
     *(
         of_rows(f"{name}.{what}", getattr(MODELS[name], what), 1, moved=reports, replaced=True)
@@ -312,14 +320,14 @@ SLICED = {name: PAIRS[name] for name in PAIRS if "arrow" not in name and "polars
 SLICED_ROWS = {name: one for name, one in rows_in(2).items() if name not in ("arrow", "polars", "polars objects")}
 BATCHES: list[Call] = [
     Call(name=f"{name}.fit_batches", covers=(f"learn.{name}.fit_batches",), base=base, run=batched(make), moved=largest,
-         most=most, containers=SLICED, ways=with_extremes(ODD), extremes=extremes, together=10)
+         most=most, containers=SLICED, ways=with_extremes(ODD), extremes=extremes, together=20, heavy=name != "GaussianNB")
     for name, make, base, most, extremes in (
         ("GaussianNB", lambda: learn.GaussianNB(classes=["no", "yes"], feature_ranges=ENDS, **GOAL),
          examples(("no", "yes")), 1, (Example([1, 1], "no"),)),
         ("LogisticRegression", lambda: learn.LogisticRegression(classes=["no", "yes"], **FEW),
          examples(("no", "yes")), None, tuple(Example(far.row, label) for far in FAR for label in ("no", "yes"))),
-        ("Ridge", lambda: learn.Ridge(**GOAL), numbers(), 1 + 1e-6, FAR),
-        ("LinearRegression", lambda: learn.LinearRegression(**GOAL), numbers(), 1 + 1e-6, FAR),
+        ("Ridge", lambda: learn.Ridge(**PLAIN), numbers(), 1 + 1e-6, FAR),
+        ("LinearRegression", lambda: learn.LinearRegression(**PLAIN), numbers(), 1 + 1e-6, FAR),
         ("LinearSVC", lambda: learn.LinearSVC(classes=["no", "yes"], **FEW), examples(("no", "yes")), None,
          tuple(Example(far.row, label) for far in FAR for label in ("no", "yes"))),
         ("HuberRegressor", lambda: learn.HuberRegressor(**FEW), numbers(), None, FAR),
@@ -329,10 +337,10 @@ BATCHES: list[Call] = [
     )
 ] + [
     of_rows("KMeans.fit_batches",
-            batched_rows(lambda: learn.KMeans(2, feature_ranges=ENDS, rounds=2, **GOAL)), None, containers=SLICED_ROWS),
+            batched_rows(lambda: learn.KMeans(2, rounds=2, **PLAIN)), None, containers=SLICED_ROWS),
     of_rows("StandardScaler.fit_batches", batched_rows(lambda: learn.StandardScaler(feature_ranges=ENDS, **GOAL)),
             1 + 1e-6, containers=SLICED_ROWS),
-    of_rows("PCA.fit_batches", batched_rows(lambda: learn.PCA(1, **GOAL)), 1 + 1e-6,
+    of_rows("PCA.fit_batches", batched_rows(lambda: learn.PCA(1, **PLAIN)), 1 + 1e-6,
             containers={n: c for n, c in rows_in(2).items() if n not in ("arrow", "polars")}),
 ]  # fmt: skip
 
@@ -371,9 +379,11 @@ IN_A_WAVE = {
     "longer": lambda odd: [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, odd],
     "shorter": lambda odd: [0.5, odd],
 }
+AT = tuple(range(6))
+"""Where curves are known: declared, so that a list of them has a public width."""
 FLAT = ([1.0] * 6, [-1.0] * 6)
 OF_CURVES: dict[str, Any] = {
-    "containers": rows_in(6, names="abcdef"), "base": WAVES, "ways": IN_A_WAVE, "extremes": FLAT, "together": 10,
+    "containers": rows_in(6, names="abcdef"), "base": WAVES, "ways": IN_A_WAVE, "extremes": FLAT, "together": 10, "heavy": True,
 }  # fmt: skip
 TARGETED: dict[str, Container] = {
     "lists": both(list, list),
@@ -394,17 +404,17 @@ FUNCTIONS: list[Call] = [
             ways=with_extremes({"place": lambda odd: Example(odd, 0.5), "target": lambda odd: Example(0.5, odd),
                                 "row": lambda odd: Example([odd], 0.5)}), together=10,
             extremes=(Example(1.0, 1.0), Example(-1.0, 1.0), Example(0.0, -1.0))),
-    of_rows("MeanCurve.fit", fits(lambda: MeanCurve(curve_norm=1, **GOAL)), 1 + 1e-6, covers=("functions.curves.MeanCurve.fit",),
+    of_rows("MeanCurve.fit", fits(lambda: MeanCurve(curve_norm=1, points=AT, **GOAL)), 1 + 1e-6, covers=("functions.curves.MeanCurve.fit",),
             **OF_CURVES),
-    of_rows("MeanCurve.fit, of 3 cosines", fits(lambda: MeanCurve(curve_norm=1, basis=3, **GOAL)), 1 + 1e-6,
+    of_rows("MeanCurve.fit, of 3 cosines", fits(lambda: MeanCurve(curve_norm=1, points=AT, basis=3, **GOAL)), 1 + 1e-6,
             covers=("functions.curves.MeanCurve.fit",), **OF_CURVES),
-    of_rows("CurvePCA.fit", fits(lambda: CurvePCA(1, curve_norm=1, **GOAL)), 1 + 1e-6, covers=("functions.curves.CurvePCA.fit",),
+    of_rows("CurvePCA.fit", fits(lambda: CurvePCA(1, curve_norm=1, points=AT, **GOAL)), 1 + 1e-6, covers=("functions.curves.CurvePCA.fit",),
             **OF_CURVES),
-    of_rows("sanitized_curves", lambda rows: sanitized_curves(rows, curve_norm=1, **GOAL).curves_, 1, moved=reports,
+    of_rows("sanitized_curves", lambda rows: sanitized_curves(rows, curve_norm=1, points=AT, **GOAL).curves_, 1, moved=reports,
             covers=("functions.curves.sanitized_curves",), replaced=True, **OF_CURVES),
-    of_rows("SanitizedCurves.fit", lambda rows: SanitizedCurves(curve_norm=1, **GOAL).fit(rows).curves_, 1,
+    of_rows("SanitizedCurves.fit", lambda rows: SanitizedCurves(curve_norm=1, points=AT, **GOAL).fit(rows).curves_, 1,
             covers=("functions.curves.SanitizedCurves.fit",), moved=reports, replaced=True, **OF_CURVES),
-    of_rows("CurveRegression.fit", value_of(fitted(lambda: CurveRegression(curve_norm=1, **GOAL))), 1 + 1e-6,
+    of_rows("CurveRegression.fit", value_of(fitted(lambda: CurveRegression(curve_norm=1, points=AT, **GOAL))), 1 + 1e-6,
             covers=("functions.curves.CurveRegression.fit",), base=[Example(row, row[0] / 2) for row in WAVES],
             containers=TARGETED, extremes=tuple(Example(row, 1.0) for row in FLAT), together=10,
             ways=with_extremes({"value": lambda odd: Example(IN_A_WAVE["value"](odd), 0.5),

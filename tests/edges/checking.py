@@ -47,7 +47,7 @@ class Call:
     odd: Mapping[str, Any] | None = None
     """Odd records of its own, such as the lines of a file, in place of those that all calls share."""
     heavy: bool = False
-    """Slow: in the quick test only the worst records, all at once, and half of the containers."""
+    """Slow, or much like another: in the quick test only the worst records, all at once, and one in each container."""
     together: int = 1
     """So many odd records are tried at once in the quick test: they may move the answer so many times as far."""
 
@@ -86,6 +86,11 @@ class Call:
         alone = [self.seen(container, self.placed([Odd(one)], "middle")) for one in self.extremes]
         return 2 * max(self.moved(self.without(container).answer, one.answer) for one in alone)
 
+    @cached_property
+    def numbers(self) -> int:
+        """How many numbers are given back for the records, one of each: no record has two in another container."""
+        return len(numbers_in(self.without(next(iter(self.containers))).answer))
+
     def placed(self, odd: Sequence[Any], place: str) -> list[Any]:
         """The records with the odd ones: first, in the middle or last."""
         at = {"first": 0, "middle": len(self.base) // 2, "last": len(self.base)}[place]
@@ -121,6 +126,8 @@ class Call:
             return f"warns {_short(sorted(found.warned - without.warned)[0])}"
         if without.error is not None:
             return None
+        if self.moved is reports and len(numbers_in(found.answer)) != self.numbers:
+            return f"gives {len(numbers_in(found.answer))} numbers for these records, in place of {self.numbers}"
         if shape_of(found.answer) != shape_of(without.answer):
             return f"is {_short(shape_of(found.answer))}, and {_short(shape_of(without.answer))} without it"
         far = self.moved(without.answer, found.answer)
@@ -256,8 +263,6 @@ def quick_containers(call: Call) -> Iterator[Combination]:
     """Every container with a few of the worst records, others in each."""
     ways, worst = list(call.ways), list(WORST) if call.odd is None else call.names
     for number, container in enumerate(call.containers):
-        if call.heavy and number % 2:
-            continue
         for turn in range(1 if call.heavy else 3):
             name = worst[(3 * number + turn) % len(worst)]
             yield container, ways[(number + turn) % len(ways)], [name], PLACES[(number + turn) % 3]

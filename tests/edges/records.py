@@ -325,7 +325,13 @@ def one_cell_rows_but_the_odd(records: Sequence[Any]) -> list[Any]:
 
 
 def _series(dtype: Any) -> Container:
-    return of_plain(lambda cells: pd.Series(cells, dtype=dtype))
+    def make(cells: list[Any]) -> Any:
+        series = pd.Series([None] * len(cells), dtype=dtype)
+        for place, cell in enumerate(cells):  # not all at once: a gap among them would make doubles of whole numbers
+            series.iat[place] = cell
+        return series
+
+    return of_plain(make)
 
 
 def _polars(kind: Any) -> Container:
