@@ -13,18 +13,13 @@ import pyarrow as pa
 
 import discreet as dp
 from discreet import learn, testing
-from discreet.functions.curves import CurvePCA, CurveRegression
-from discreet.functions.density import density_of
-from discreet.functions.mean_curve import MeanCurve
-from discreet.functions.noisy_copies import SanitizedCurves, sanitized_curves
-from discreet.functions.regression import regression_curve
-
 from discreet.mechanisms.descent import Descent
 from discreet.mechanisms.private_selection import NegativeBinomialTries, Selection
 from discreet.mechanisms.tuned import TunedDescent
 
-from .checking import Call, largest, reports
-from .records import NUMBERS, CannotHold, Container, Odd, objects, of_plain, rows_in, table_of_objects
+from .checking import Call
+from .containers import Container, Odd, objects, of_plain, rows_in, table_of_objects
+from .distances import largest, reports
 
 GOAL: dict[str, Any] = {"epsilon": 5, "delta": 1e-5}
 ENDS = [(-1.0, 1.0), (-1.0, 1.0)]
@@ -79,6 +74,12 @@ def arrow(rows: list[Any]) -> Any:
     return pa.table({name: pa.array(list(table[:, k]), pa.float64()) for k, name in enumerate("ab")})
 
 
+def arrow_labels(labels: list[Any]) -> Any:
+    """Labels with the type that most of them have."""
+    text = sum(isinstance(label, str) for label in labels) > len(labels) / 2
+    return pa.array(labels, pa.string() if text else pa.float64() if 0.8 in labels or 1.0 in labels else pa.int64())
+
+
 def tuples(rows: list[Any]) -> list[Any]:
     """Rows as tuples, but for what is no row."""
     return [tuple(row) if isinstance(row, list) else row for row in rows]
@@ -101,18 +102,20 @@ PAIRS: dict[str, Container] = {
     "pandas Float64": both(lambda rows: frame(rows, "Float64"), lambda labels: pd.Series(labels, dtype=object)),
     "polars": both(lambda rows: pl.DataFrame(table_of_objects(rows, 2).astype(float), schema=["a", "b"]), list),
     "arrow": both(arrow, list),
-    "arrow and arrow": both(arrow, lambda labels: pa.array(labels)),
+    "arrow and arrow": both(arrow, arrow_labels),
 }
-ODD: dict[str, Any] = {
-    "cell": lambda odd: Example([odd, 0.5], LABELS[0]),
-    "label": lambda odd: Example([0.5, 0.5], odd),
-    "row": lambda odd: Example(odd, LABELS[0]),
-    "longer": lambda odd: Example([0.5, 0.5, odd], LABELS[0]),
-    "shorter": lambda odd: Example([odd], LABELS[0]),
-    "record": lambda odd: odd,
-}
-del ODD["record"]  # a whole record is an Example here; the valid ones are given as they are
-LABELS = (0, 1)
+
+
+def odd_ways(label: Any) -> dict[str, Any]:
+    """Where in an example something odd can be; the rest of it is valid."""
+    return {
+        "cell": lambda odd: Example([odd, 0.5], label),
+        "label": lambda odd: Example([0.5, 0.5], odd),
+        "row": lambda odd: Example(odd, label),
+        "longer": lambda odd: Example([0.5, 0.5, odd], label),
+        "shorter": lambda odd: Example([odd], label),
+        "record": lambda odd: odd if isinstance(odd, Example) else Example(odd, odd),
+    }
 
 
 def examples(labels: Sequence[Any], count: int = 240) -> list[Example]:
@@ -123,7 +126,7 @@ def examples(labels: Sequence[Any], count: int = 240) -> list[Example]:
 
 def numbers(count: int = 240) -> list[Example]:
     """The same rows with a number to be learned; some rows hold numbers that are whole, or beyond every bound."""
-    rows = [Example(one.row, 0.8 * one.row[0] - 0.3 * one.row[1]) for one in examples(LABELS, count)]
+    rows = [Example(one.row, 0.8 * one.row[0] - 0.3 * one.row[1]) for one in examples((0, 1), count)]
     return [*rows, Example([1, 0], 1), Example([BIG, -BIG], 0), Example([0, 0], BIG)]
 
 
@@ -151,14 +154,12 @@ QUICK = ("GaussianNB of large", "LogisticRegression of three", "Ridge")
 """In the quick tests of these every record is tried: the others read theirs in the same way."""
 
 
-def of_estimator(
-    name: str, make: Callable[[], Any], base: list[Example], most: float | None, ways: Any = None, **given: Any
-) -> Call:
+def of_estimator(name: str, make: Callable[[], Any], base: list[Example], most: float | None, **given: Any) -> Call:
     """An estimator that is fitted to (X, y); its released numbers are what moves."""
     return Call(
         name=given.pop("called", name), covers=(f"learn.{name}.fit",), base=base, run=value_of(fitted(make)),
-        moved=largest, most=most, containers=PAIRS, ways=with_extremes(ODD if ways is None else ways), together=20,
-        heavy=given.pop("heavy", given.get("called") not in QUICK and name not in QUICK),
+        moved=largest, most=most, containers=PAIRS, ways=odd_ways(base[0].label), together=40,
+        heavy=given.pop("heavy", 2 if given.get("called") not in QUICK and name not in QUICK else 1),
         extremes=given.pop("extremes", (Example([0.7, 0.7], base[0].label), Example([-1, 0], base[1].label))), **given,
     )  # fmt: skip
 
@@ -234,11 +235,11 @@ CORNERS = ([1.0, 1.0], [-1.0, 0.0], [0.0, -1.0])
 
 def of_rows(name: str, run: Callable[[Any], Any], most: float | None, **given: Any) -> Call:
     """Rows without labels."""
-    given.setdefault("heavy", name.startswith(("KMeans", "PCA", "Standard")) and name != "PCA.fit")
+    given.setdefault("heavy", 2 if name.startswith(("KMeans", "PCA", "Standard")) and name != "PCA.fit" else 1)
     return Call(
         name=name, covers=given.pop("covers", (f"learn.{name}",)), base=given.pop("base", ROWS), run=run, most=most,
         moved=given.pop("moved", largest), containers=given.pop("containers", rows_in(2)),
-        ways=given.pop("ways", IN_A_ROW), together=given.pop("together", 10), extremes=given.pop("extremes", CORNERS),
+        ways=given.pop("ways", IN_A_ROW), together=given.pop("together", 20), extremes=given.pop("extremes", CORNERS),
         **given,
     )  # fmt: skip
 
@@ -281,14 +282,14 @@ UNLABELLED: list[Call] = [
                            ("RangeScaler", "transform"), ("RangeScaler", "inverse_transform"),
                            ("PCA", "transform"), ("KMeans", "transform"), ("KMeans", "predict"))
     ),
-    of_rows("PCA.inverse_transform", MODELS["PCA"].inverse_transform, 1, base=[[0.5], [1], [BIG], [-0.25]],
+    of_rows("PCA.inverse_transform", MODELS["PCA"].inverse_transform, 1, base=[[0.5], [1], [BIG], [-0.25]] * 20,
             containers=rows_in(1), ways={"record": lambda odd: odd, "cell": lambda odd: [odd]}, extremes=(),
             moved=reports, replaced=True),
     of_rows("RangeScaler.fit", lambda rows: learn.RangeScaler(feature_ranges=ENDS).fit(rows).center_, 0),
     of_rows("OneHot.fit", lambda rows: learn.OneHot(categories=[[0, 1, BIG], ["f", "m"]]).fit(rows).categories_, 0,
-            base=[[0, "f"], [1, "m"], [BIG, "f"]], ways=CELLS, extremes=()),
-    of_rows("OneHot.transform", MODELS["OneHot"].transform, 1, base=[[0, "f"], [1, "m"], [BIG, "f"]], moved=reports,
-            replaced=True, ways=CELLS, extremes=()),
+            base=[[0, "f"], [1, "m"], [BIG, "f"]] * 20, ways=CELLS, extremes=()),
+    of_rows("OneHot.transform", MODELS["OneHot"].transform, 1, base=[[0, "f"], [1, "m"], [BIG, "f"]] * 20,
+            moved=reports, replaced=True, ways=CELLS, extremes=()),
     of_rows("LogisticRegression.predict", CLASSED.predict, 1, moved=reports, replaced=True),
     of_rows("LogisticRegression.predict_proba", CLASSED.predict_proba, 1, moved=reports, replaced=True),
 ]  # fmt: skip
@@ -320,7 +321,8 @@ SLICED = {name: PAIRS[name] for name in PAIRS if "arrow" not in name and "polars
 SLICED_ROWS = {name: one for name, one in rows_in(2).items() if name not in ("arrow", "polars", "polars objects")}
 BATCHES: list[Call] = [
     Call(name=f"{name}.fit_batches", covers=(f"learn.{name}.fit_batches",), base=base, run=batched(make), moved=largest,
-         most=most, containers=SLICED, ways=with_extremes(ODD), extremes=extremes, together=20, heavy=name != "GaussianNB")
+         most=most, containers=SLICED, ways=odd_ways(base[0].label), extremes=extremes, together=40,
+         heavy=2 if name != "GaussianNB" else 1)
     for name, make, base, most, extremes in (
         ("GaussianNB", lambda: learn.GaussianNB(classes=["no", "yes"], feature_ranges=ENDS, **GOAL),
          examples(("no", "yes")), 1, (Example([1, 1], "no"),)),
@@ -344,83 +346,4 @@ BATCHES: list[Call] = [
             containers={n: c for n, c in rows_in(2).items() if n not in ("arrow", "polars")}),
 ]  # fmt: skip
 
-APPROX = dp.Approx(epsilon=5, delta=1e-5)
-POINTS = [0.1, 0.9, 0.4, 0.5, 1, 0, 0.25, 0.3, BIG, 0.8, 0.2] * 12
-PLANE = [[0.1, 0.9], [0.4, 0.5], [1, 0], [BIG, 0.3], [0.25, 0.75]] * 24
-
-
-def told(density: Any) -> Any:
-    """What a density released."""
-    return {"size": density.size, "coefficients": density.coefficients}
-
-
-def curve(held: Any) -> Any:
-    """What a regression curve released."""
-    rows, labels = held
-    return regression_curve(
-        rows, labels, between=(-1, 1), bandwidth=0.6, size=120, ridge=20, guarantee=APPROX
-    ).release.value
-
-
-LINE = [Example(one.row[0], one.label) for one in numbers()[:120]] + [Example(1, 1), Example(0, BIG), Example(BIG, 0)]
-ON_A_LINE: dict[str, Container] = {
-    "lists": both(list, list),
-    "one-cell rows": both(lambda rows: [[row] for row in rows], list),
-    "one-cell rows and labels": both(lambda rows: [[row] for row in rows], lambda labels: [[one] for one in labels]),
-    "objects": both(objects, objects),
-    "floats": both(lambda rows: np.array(rows, dtype=float), lambda labels: np.array(labels, dtype=float)),
-    "pandas objects": both(lambda rows: pd.Series(rows, dtype=object), lambda labels: pd.Series(labels, dtype=object)),
-}
-WAVES = [[float(np.sin(k + p / 3)) for p in range(6)] for k in range(120)] + [[BIG, 0, 0, 0, 1, 0], [0, 0, 1, 0, 0, 0]]
-IN_A_WAVE = {
-    "record": lambda odd: odd,
-    "value": lambda odd: [0.5, 0.5, odd, 0.5, 0.5, 0.5],
-    "first value": lambda odd: [odd, 0.5, 0.5, 0.5, 0.5, 0.5],
-    "longer": lambda odd: [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, odd],
-    "shorter": lambda odd: [0.5, odd],
-}
-AT = tuple(range(6))
-"""Where curves are known: declared, so that a list of them has a public width."""
-FLAT = ([1.0] * 6, [-1.0] * 6)
-OF_CURVES: dict[str, Any] = {
-    "containers": rows_in(6, names="abcdef"), "base": WAVES, "ways": IN_A_WAVE, "extremes": FLAT, "together": 10, "heavy": True,
-}  # fmt: skip
-TARGETED: dict[str, Container] = {
-    "lists": both(list, list),
-    "objects": both(lambda rows: table_of_objects(rows, 6), objects),
-    "floats": both(lambda rows: table_of_objects(rows, 6).astype(float), lambda y: np.array(y, dtype=float)),
-    "labels in one-cell rows": both(list, lambda labels: [[label] for label in labels]),
-    "labels in one-cell rows but the odd": one_cell_labels_but_the_odd,
-}
-
-FUNCTIONS: list[Call] = [
-    of_rows("density_of", lambda rows: told(density_of(rows, between=(0, 1), bandwidth=0.3, guarantee=APPROX)), 1.5,
-            covers=("functions.density.density_of",), base=POINTS, containers=NUMBERS, ways={"record": lambda odd: odd},
-            extremes=(1.0, 0.0)),
-    of_rows("density_of of two columns",
-            lambda rows: told(density_of(rows, between=[(0, 1)] * 2, bandwidth=[0.5] * 2, guarantee=APPROX)), 1.5,
-            covers=("functions.density.density_of",), base=PLANE, extremes=([1.0, 1.0], [0.0, 1.0])),
-    of_rows("regression_curve", curve, None, covers=("functions.regression.regression_curve",), base=LINE, containers=ON_A_LINE,
-            ways=with_extremes({"place": lambda odd: Example(odd, 0.5), "target": lambda odd: Example(0.5, odd),
-                                "row": lambda odd: Example([odd], 0.5)}), together=10,
-            extremes=(Example(1.0, 1.0), Example(-1.0, 1.0), Example(0.0, -1.0))),
-    of_rows("MeanCurve.fit", fits(lambda: MeanCurve(curve_norm=1, points=AT, **GOAL)), 1 + 1e-6, covers=("functions.curves.MeanCurve.fit",),
-            **OF_CURVES),
-    of_rows("MeanCurve.fit, of 3 cosines", fits(lambda: MeanCurve(curve_norm=1, points=AT, basis=3, **GOAL)), 1 + 1e-6,
-            covers=("functions.curves.MeanCurve.fit",), **OF_CURVES),
-    of_rows("CurvePCA.fit", fits(lambda: CurvePCA(1, curve_norm=1, points=AT, **GOAL)), 1 + 1e-6, covers=("functions.curves.CurvePCA.fit",),
-            **OF_CURVES),
-    of_rows("sanitized_curves", lambda rows: sanitized_curves(rows, curve_norm=1, points=AT, **GOAL).curves_, 1, moved=reports,
-            covers=("functions.curves.sanitized_curves",), replaced=True, **OF_CURVES),
-    of_rows("SanitizedCurves.fit", lambda rows: SanitizedCurves(curve_norm=1, points=AT, **GOAL).fit(rows).curves_, 1,
-            covers=("functions.curves.SanitizedCurves.fit",), moved=reports, replaced=True, **OF_CURVES),
-    of_rows("CurveRegression.fit", value_of(fitted(lambda: CurveRegression(curve_norm=1, points=AT, **GOAL))), 1 + 1e-6,
-            covers=("functions.curves.CurveRegression.fit",), base=[Example(row, row[0] / 2) for row in WAVES],
-            containers=TARGETED, extremes=tuple(Example(row, 1.0) for row in FLAT), together=10,
-            ways=with_extremes({"value": lambda odd: Example(IN_A_WAVE["value"](odd), 0.5),
-                                "target": lambda odd: Example(WAVES[0], odd),
-                                "row": lambda odd: Example(odd, 0.5)})),
-]  # fmt: skip
-
-CALLS: list[Call] = [*ESTIMATORS, *UNLABELLED, *BATCHES, *FUNCTIONS]
-__all__ = ["CALLS", "CannotHold"]
+CALLS: list[Call] = [*ESTIMATORS, *UNLABELLED, *BATCHES]

@@ -10,8 +10,9 @@ import pandas as pd
 
 from discreet import local, shuffle, testing
 
-from .checking import Call, largest, reports
-from .records import LISTS, NUMBERS, TEXTS, Container, objects, of_plain
+from .checking import Call
+from .containers import LISTS, NUMBERS, TEXTS, Container, objects, of_plain
+from .distances import largest, reports
 
 BIG = 2**53 + 1
 EPSILON = {"epsilon": 2}
@@ -62,8 +63,8 @@ LOCAL: list[Call] = [
          run=survey.encode_many, containers=containers, replaced=True)
     for name, survey, base, containers in SURVEYS
 ] + [
-    Call(name="Rows.encode_many", covers=("local.Rows.encode_many",), base=PEOPLE, run=row_reports, moved=reports,
-         most=1, containers=AS_ROWS, replaced=True,
+    Call(name="Rows.encode_many", covers=("local.Rows.encode_many",), base=PEOPLE * 8, run=row_reports, moved=reports,
+         most=1, containers=AS_ROWS, replaced=True, together=8,
          ways={"record": lambda odd: odd, "choice": lambda odd: {"city": odd, "age": 5},
                "number": lambda odd: {"city": "a", "age": odd}, "more": lambda odd: PEOPLE[0] | {"x": odd},
                "fewer": lambda odd: {"age": odd}}),
@@ -122,7 +123,8 @@ COLLECTED: list[Call] = [
     ),
     Call(name="HeavyHitters.analyze", covers=("local.HeavyHitters.analyze",), run=sorted_counts, moved=largest,
          base=HIT, most=None, extremes=tuple(HIT[:4]), containers=SENT),
-    Call(name="Rows.analyze", covers=("local.Rows.analyze",), base=SENT_ROWS * 5, run=counted_rows, moved=largest,
+    Call(name="Rows.analyze", covers=("local.Rows.analyze",), base=SENT_ROWS * 10, together=8, run=counted_rows,
+         moved=largest,
          most=None, extremes=tuple(SENT_ROWS), containers=SENT,
          ways={"record": lambda odd: odd, "choice": lambda odd: SENT_ROWS[0] | {"city": odd},
                "number": lambda odd: SENT_ROWS[0] | {"age": odd}}),
@@ -142,7 +144,7 @@ POLLS: list[tuple[str, Any, Sequence[Any], dict[str, Container]]] = [
     ("Fakes", shuffle.Fakes(fakes=0.17, **AMONG), CHOSEN, LISTS),
     ("ResponseHistogram", shuffle.ResponseHistogram(lie=0.04, **AMONG), CHOSEN, LISTS),
     ("ParallelSums", shuffle.ParallelSums(chance=0.04, inverted=False, **AMONG), CHOSEN, LISTS),
-    ("HashedHistogram", shuffle.HashedHistogram(fakes=1, rows=64, buckets=23, seed="x", **AMONG), CHOSEN, LISTS),
+    ("HashedHistogram", shuffle.HashedHistogram(fakes=1, rows=8, buckets=23, seed="x", **AMONG), CHOSEN, LISTS),
     ("BitPlanes", shuffle.BitPlanes(lies=(0.04, 0.07, 0.12), **WITHIN), NUMBERED * 30, NUMBERS),
     ("SplitAndMix", shuffle.real_sum(between=(0, 100), method="split and mix", steps=16, clients=200, epsilon=1,
                                      delta=0.01), NUMBERED * 30, NUMBERS),
@@ -168,7 +170,7 @@ def analyzed_poll(name: str, poll: Any, base: Sequence[Any], **given: Any) -> Ca
     alphabet = [0, poll.alphabet - 1, poll.alphabet // 2]
     return Call(name=f"{name}.analyze", covers=(f"shuffle.{name}.analyze",), base=sent, moved=largest, most=None,
                 run=lambda messages: poll.analyze(messages, **given).value, containers=SENT, replaced=True,
-                extremes=tuple(alphabet))  # fmt: skip
+                together=8, extremes=tuple(alphabet))  # fmt: skip
 
 
 ANALYZED: list[Call] = [

@@ -12,11 +12,12 @@ import pyarrow as pa
 
 import discreet as dp
 
-from .checking import Call, largest
-from .records import Container, objects, of_plain, table_of_objects
+from .checking import Call
+from .containers import Container, objects, of_plain, table_of_objects
+from .distances import largest
 
 BIG = 2**53 + 1
-PEOPLE = [[(k % 10) / 10, "ab"[k % 2]] for k in range(60)]
+PEOPLE = [[(k % 10) / 10, "ab"[k % 2]] for k in range(120)]
 NAMES = ("x", "c")
 REPLACED = dp.row(neighbors="replace")
 
@@ -52,14 +53,17 @@ SAMPLES: dict[str, Container] = {
     "lists": columns(dict, list, list),
     "floats and U": columns(dict, typed, lambda cells: np.array(cells, dtype="U9")),
     "pandas objects": columns(pd.DataFrame, objects_of, objects_of),
-    "pandas typed": columns(pd.DataFrame, lambda c: pd.Series(c, dtype="Float64"), lambda c: pd.Series(c, dtype="string")),
+    "pandas typed": columns(
+        pd.DataFrame, lambda c: pd.Series(c, dtype="Float64"), lambda c: pd.Series(c, dtype="string")
+    ),
     "polars": columns(pl.DataFrame, lambda c: pl.Series(c, dtype=pl.Float64), lambda c: pl.Series(c, dtype=pl.String)),
     "arrow": columns(pa.table, lambda c: pa.array(c, pa.float64()), lambda c: pa.array(c, pa.string())),
     "arrow decimal": columns(pa.table, lambda c: pa.array(c, pa.decimal128(20, 3)), lambda c: pa.array(c, pa.string())),
 }
 WAYS: dict[str, Any] = {"number": lambda odd: [odd, "a"], "text": lambda odd: [0.5, odd]}
+TYPED = ("floats and objects", "pandas typed", "polars", "arrow")
 SHARED: dict[str, Any] = {
-    "base": PEOPLE, "moved": largest, "containers": SAMPLES, "replaced": True, "together": 6, "most": 1 / 60 + 1e-5,
+    "base": PEOPLE, "moved": largest, "containers": SAMPLES, "replaced": True, "together": 40, "most": 1 / 120 + 1e-5,
     "ways": WAYS | {"record": lambda odd: odd}, "extremes": ([1.0, "a"], [0.0, "b"]),
 }  # fmt: skip
 
@@ -104,7 +108,7 @@ def scored(sample: Any) -> Any:
     return dp.adaptive.scorer(study, features=["x"], target="c")(Model())
 
 
-LABELED = ["a", "b", "a", "b", "b", "a"] * 8
+LABELED = ["a", "b", "a", "b", "b", "a"] * 16
 LABELS: dict[str, Container] = {
     "objects": of_plain(objects),
     "list": of_plain(list),
@@ -115,7 +119,7 @@ LABELS: dict[str, Container] = {
     "polars": of_plain(lambda cells: pl.Series(cells, dtype=pl.String)),
     "arrow": of_plain(lambda cells: pa.array(cells, pa.string())),
 }
-NUMBERED = [0, 1, 0.5, 1, 0, 0] * 8
+NUMBERED = [0, 1, 0.5, 1, 0, 0] * 16
 
 
 def submitted(loss: str, predictions: Any) -> Callable[[Any], Any]:
@@ -130,25 +134,26 @@ def submitted(loss: str, predictions: Any) -> Callable[[Any], Any]:
 
 CALLS: list[Call] = [
     Call(name="Study.mean of a number", covers=("adaptive.study", "adaptive.Study.mean"),
-         run=asked(lambda rows: rows["x"]), **SHARED),
+         run=asked(lambda rows: rows["x"]), heavy=2, **SHARED),
     Call(name="Study.mean of text", covers=("adaptive.study", "adaptive.Study.mean"),
-         run=asked(lambda rows: rows["c"] == "a"), **SHARED),
+         run=asked(lambda rows: rows["c"] == "a"), heavy=2, **SHARED),
     Call(name="Study.mean of both", covers=("adaptive.study", "adaptive.Study.mean"),
-         run=asked(lambda rows: (rows["x"] > 0.45) & (rows["c"] == "a")), **SHARED),
+         run=asked(lambda rows: (rows["x"] > 0.45) & (rows["c"] == "a")), heavy=1, **SHARED),
     Call(name="Study.mean, rows added", covers=("adaptive.study",),
-         run=asked(lambda rows: rows["x"], dp.row(), size=60), **(SHARED | {"replaced": False})),
-    Call(name="study without a ledger", covers=("adaptive.study",), run=open_study, **SHARED),
+         run=asked(lambda rows: rows["x"], dp.row(), size=120), heavy=2, **(SHARED | {"replaced": False})),
+    Call(name="study without a ledger", covers=("adaptive.study",), run=open_study, heavy=1,
+         **(SHARED | {"containers": {n: SAMPLES[n] for n in TYPED}})),
     Call(name="Study.covariance", covers=("adaptive.Study.covariance", "adaptive.Study.correlation"), run=moments,
-         **(SHARED | {"most": None})),
-    Call(name="Holdout.check", covers=("adaptive.holdout", "adaptive.Holdout.check"), run=held_out, **SHARED),
-    Call(name="scorer", covers=("adaptive.scorer",), run=scored, **SHARED),
+         heavy=2, **(SHARED | {"most": None})),
+    Call(name="Holdout.check", covers=("adaptive.holdout", "adaptive.Holdout.check"), run=held_out, heavy=2, **SHARED),
+    Call(name="scorer", covers=("adaptive.scorer",), run=scored, heavy=2, **SHARED),
     Call(name="Leaderboard.submit", covers=("adaptive.leaderboard", "adaptive.Leaderboard.submit"), base=LABELED,
-         run=submitted("zero_one", np.array(["a", "b"] * 24, dtype=object)), moved=largest, most=1 / 48 + 1e-5,
-         containers=LABELS, replaced=True, together=4, extremes=("a", "b")),
+         run=submitted("zero_one", np.array(["a", "b"] * 48, dtype=object)), moved=largest, most=1 / 96 + 1e-5,
+         containers=LABELS, replaced=True, together=24, heavy=1, extremes=("a", "b")),
     Call(name="Leaderboard.submit of numbers", covers=("adaptive.leaderboard", "adaptive.Leaderboard.submit"),
-         base=NUMBERED, run=submitted("absolute", np.linspace(0, 1, 48)), moved=largest, most=1 / 48 + 1e-5,
+         base=NUMBERED, run=submitted("absolute", np.linspace(0, 1, 96)), moved=largest, most=1 / 96 + 1e-5,
          containers={"floats": of_plain(typed), "pandas Float64": of_plain(lambda c: pd.Series(c, dtype="Float64")),
                      "arrow": of_plain(lambda c: pa.array(c, pa.float64())), "objects": LABELS["objects"],
                      "list": LABELS["list"]},
-         replaced=True, together=4, extremes=(1.0, 0.0)),
+         replaced=True, together=24, heavy=1, extremes=(1.0, 0.0)),
 ]  # fmt: skip

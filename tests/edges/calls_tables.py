@@ -22,10 +22,11 @@ from discreet.cli import sanitize_command
 from discreet.synthetic import Declared, Synthesis
 
 from .calls_studies import book, objects_of
-from .checking import Call, largest, reports
-from .records import Container, objects, of_plain, table_of_objects
+from .checking import Call
+from .containers import Container, objects, of_plain, table_of_objects
+from .distances import largest, reports
 
-PEOPLE = [["p" + str(k), [0.5, 0.25, 0.75, 0.5, 1, 0.5][k % 6], "ab"[k % 2], k % 7] for k in range(120)]
+PEOPLE = [["p" + str(k), [0.5, 0.25, 0.75, 0.5, 1, 0.5][k % 6], "ab"[k % 2], k % 7] for k in range(240)]
 """Who, a number of [0, 1], a choice, and a whole number."""
 NAMES = ("who", "x", "c", "n")
 TYPES = {"who": "text", "x": "number", "c": "text", "n": "integer"}
@@ -124,7 +125,7 @@ ALL = tuple(f"PrivateTable.{name}" for name in (
 ))  # fmt: skip
 SHARED: dict[str, Any] = {
     "base": PEOPLE, "moved": largest, "most": 1.01, "containers": SOURCES, "ways": WAYS, "extremes": EXTREMES,
-    "together": 20,
+    "together": 60,
 }  # fmt: skip
 
 
@@ -184,19 +185,20 @@ def in_sql(source: Any) -> Any:
 
 
 TABLES: list[Call] = [
-    Call(name="table: numbers", covers=("table", *ALL), run=asked(*NUMBERS), **SHARED),
-    Call(name="table: shapes", covers=("table", *ALL), run=asked(*SHAPES), **SHARED),
-    Call(name="table: more", covers=("table", *ALL), run=asked(*MORE), heavy=True, **SHARED),
-    Call(name="table without types", covers=("table",), run=untyped, **SHARED),
+    Call(name="table: numbers", covers=("table", *ALL), run=asked(*NUMBERS), heavy=1, **SHARED),
+    Call(name="table: shapes", covers=("table", *ALL), run=asked(*SHAPES), heavy=2, **SHARED),
+    Call(name="table: more", covers=("table", *ALL), run=asked(*MORE), heavy=2, **SHARED),
+    Call(name="table without types", covers=("table",), run=untyped, heavy=1, **SHARED),
     Call(name="table of people", covers=("table", "PrivateTable.count"),
-         run=asked(of_people, unit=PERSON, rows_per_person=2), **SHARED),
-    Call(name="table.synthesize", covers=("PrivateTable.synthesize",), run=synthesized, heavy=True, **SHARED),
-    Call(name="Database.sql", covers=("connect", "Database.sql"), run=in_sql, heavy=True, **SHARED),
+         run=asked(of_people, unit=PERSON, rows_per_person=2), heavy=2, **SHARED),
+    Call(name="table.synthesize", covers=("PrivateTable.synthesize",), run=synthesized, heavy=2, **SHARED),
+    Call(name="Database.sql", covers=("connect", "Database.sql"), run=in_sql, heavy=2, **SHARED),
     Call(name="Declared.codes", covers=("synthetic.Declared.codes",), base=PEOPLE, moved=largest, most=1,
          run=lambda source: DECLARED.domain.counts(DECLARED.codes(source), ("x", "c")), ways=WAYS, extremes=EXTREMES,
-         containers={n: SOURCES[n] for n in ("dict of lists", "dict of objects", "dict of arrays", "pandas objects")}),
-    Call(name="release(Synthesis)", covers=("release(Synthesis)",), moved=largest, most=None, heavy=True,
-         base=[[k % 4, k % 2] for k in range(80)],
+         containers={n: SOURCES[n] for n in ("dict of lists", "dict of objects", "dict of arrays", "pandas objects")},
+         together=20),
+    Call(name="release(Synthesis)", covers=("release(Synthesis)",), moved=largest, most=None, heavy=1,
+         base=[[k % 4, k % 2] for k in range(240)], together=40,
          run=lambda rows: dp.release(rows, SYNTHESIS).value["total"], extremes=([0, 0], [3, 1]),
          containers={"rows": of_plain(list), "objects": of_plain(lambda rows: table_of_objects(rows, 2))},
          ways={"record": lambda odd: odd, "number": lambda odd: [odd, 0], "choice": lambda odd: [1, odd]}),
@@ -211,7 +213,8 @@ ODD_LINES: dict[str, str | bytes] = {
     "empty": "", "one field": "q", "two fields": "q,0.5", "more fields": "q,0.5,a,3,4,5", "quote": 'q,0.5,"a,3',
     "text": "q,zzz,a,3", "infinite": "q,inf,a,3", "nan": "q,nan,a,3", "large": f"q,{10**400},a,{10**30}",
     "hex": "q,0x10,a,0x3", "spaces": "q,  0.5 ,a , 3", "comma": "q,0,5,a,3", "date": "q,2020-02-30,a,2020-01-01",
-    "NUL": "q,0.5,a\0b,3", "not UTF-8": b"q,0.5,\xff\xfe,3", "long": f"q,0.5,{'y' * 10**5},3", "null": "q,NULL,NULL,NULL",
+    "NUL": "q,0.5,a\0b,3", "not UTF-8": b"q,0.5,\xff\xfe,3", "long": f"q,0.5,{'y' * 10**5},3",
+    "null": "q,NULL,NULL,NULL",
     "bool": "q,true,false,true", "comment": "# q,0.5,a,3", "return": "q,0.5,a\r,3", "header": "who,x,c,n",
     "escaped": 'q,0.5,"a""b",3', "decimal": "q,1e-400,a,3.7",
 }  # fmt: skip
@@ -263,10 +266,10 @@ ON_FILE: dict[str, Any] = {
     "base": LINES, "containers": {"csv": of_plain(csv_file)}, "odd": ODD_LINES, "ways": {"record": lambda odd: odd},
 }  # fmt: skip
 FILES: list[Call] = [
-    Call(name="table of a CSV file", covers=("table",), run=of_file(file_table), moved=largest, most=1.01, together=4,
+    Call(name="table of a CSV file", covers=("table",), run=of_file(file_table), moved=largest, most=1.01, together=12,
          **ON_FILE),
     Call(name="sanitize of a CSV file", covers=("cli.sanitize",), run=of_file(sanitized), moved=reports, most=1,
-         replaced=True, together=4, **ON_FILE),
+         replaced=True, together=12, **ON_FILE),
 ]  # fmt: skip
 
 CALLS: list[Call] = [*TABLES, *FILES]

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from fractions import Fraction
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from discreet import testing
 
-from .records import HOSTILE, WORST, CannotHold, Container, Odd, again
+from .containers import CannotHold, Container, Odd
+from .distances import Distance, numbers_in, reports, shape_of
+from .records import HOSTILE, WORST, again
 
 PLACES = ("first", "middle", "last")
-Distance = Callable[[Any, Any], float]
 Combination = tuple[str, str, list[str], str]
 """A container, where in a record, which odd ones, and where among the others."""
 
@@ -46,8 +43,10 @@ class Call:
     """The same noise each time, where none at all would never end: a number of tries that is itself drawn."""
     odd: Mapping[str, Any] | None = None
     """Odd records of its own, such as the lines of a file, in place of those that all calls share."""
-    heavy: bool = False
-    """Slow, or much like another: in the quick test only the worst records, all at once, and one in each container."""
+    heavy: int = 0
+    """Slow, or much like another: in the quick test with one record in each container; or with 2, only with the worst
+    records, all at once, in the first two ways, and in every fourth container.
+    """
     together: int = 1
     """So many odd records are tried at once in the quick test: they may move the answer so many times as far."""
 
@@ -156,104 +155,19 @@ def _short(text: Any) -> str:
     return shown if len(shown) <= 160 else shown[:157] + "…"
 
 
-# --- what must stay -----------------------------------------------------------------------------------------------
-
-
-def shape_of(answer: Any) -> Any:
-    """Types, shapes, keys and their order, all the way down; no value."""
-    if isinstance(answer, np.ndarray):
-        return ("array", answer.dtype.str, answer.shape)
-    if isinstance(answer, Mapping):
-        return (type(answer).__name__, *((_shown(key), shape_of(value)) for key, value in answer.items()))
-    if isinstance(answer, list | tuple):
-        inside = [shape_of(one) for one in answer]
-        same = len(inside) > 3 and all(one == inside[0] for one in inside)
-        return (type(answer).__name__, len(inside), inside[0] if same else tuple(inside))
-    if is_dataclass(answer) and not isinstance(answer, type):
-        parts = ((one.name, shape_of(getattr(answer, one.name))) for one in fields(answer))
-        return (type(answer).__name__, *parts)
-    return type(answer).__name__
-
-
-# --- how far two answers are apart --------------------------------------------------------------------------------
-
-
-def numbers_in(answer: Any) -> list[Any]:
-    """All numbers of an answer, in order."""
-    if isinstance(answer, np.ndarray):
-        return list(answer.reshape(-1).tolist())
-    if isinstance(answer, Mapping):
-        return [one for value in answer.values() for one in numbers_in(value)]
-    if isinstance(answer, list | tuple):
-        return [one for value in answer for one in numbers_in(value)]
-    if is_dataclass(answer) and not isinstance(answer, type):
-        return [one for part in fields(answer) for one in numbers_in(getattr(answer, part.name))]
-    return [answer.item() if isinstance(answer, np.generic) else answer]
-
-
-def _changes(a: Any, b: Any) -> Iterator[float]:
-    first, second = numbers_in(a), numbers_in(b)
-    if len(first) != len(second):
-        yield math.inf
-        return
-    for x, y in zip(first, second, strict=True):
-        if isinstance(x, int | float | Fraction) and isinstance(y, int | float | Fraction):
-            both_nan = x != x and y != y
-            change = 0.0 if both_nan or x == y else abs(float(x - y)) if isinstance(x - y, float) else float(abs(x - y))
-            yield math.inf if math.isnan(change) else change
-        else:
-            yield 0.0 if _shown(x) == _shown(y) else math.inf
-
-
-def largest(a: Any, b: Any) -> float:
-    """L∞."""
-    return max(_changes(a, b), default=0.0)
-
-
-def total(a: Any, b: Any) -> float:
-    """L1."""
-    return sum(_changes(a, b))
-
-
-def length(a: Any, b: Any) -> float:
-    """L2."""
-    return math.sqrt(sum(change**2 for change in _changes(a, b)))
-
-
-def reports(a: Any, b: Any) -> float:
-    """How many of the reports, one for each record, are different."""
-    first, second = (_listed(one) for one in (a, b))
-    if len(first) != len(second):
-        return math.inf
-    return sum(one != other for one, other in zip(first, second, strict=True))
-
-
-def _listed(answer: Any) -> list[str]:
-    rows = answer.tolist() if isinstance(answer, np.ndarray) else answer
-    return [_shown(row) for row in rows] if isinstance(rows, list | tuple) else [_shown(rows)]
-
-
-def _shown(value: Any) -> str:
-    try:
-        return f"{type(value).__name__} {value!r}"
-    except Exception:  # the odd record itself
-        return type(value).__name__
-
-
-BY_NORM: dict[str, Distance] = {"L1": total, "L2": length, "Linf": largest}
-
-
 # --- which combinations are tried -----------------------------------------------------------------------------------
 
 
 def quick_records(call: Call) -> Iterator[Combination]:
     """Every record in one container, in the ways and places by turns; the valid extremes first."""
     container = next(iter(call.containers))
-    names = list(WORST) if call.heavy and call.odd is None else call.names
-    together = len(names) if call.heavy else call.together
-    for number, _ in enumerate(call.extremes):
+    names = list(WORST) if call.heavy > 1 and call.odd is None else call.names
+    together = len(names) if call.heavy > 1 else call.together
+    for number, _ in enumerate(call.extremes[: (9, 2, 1)[call.heavy]]):
         yield container, _whole(call), [f"extreme {number}"], PLACES[number % 3]
     for turn, way in enumerate(call.ways):
+        if call.heavy > 1 and turn > 1:
+            break
         for number in range(0, len(names), together):
             place = PLACES[(number // together + turn) % 3]
             yield container, way, names[number : number + together], place
@@ -263,11 +177,13 @@ def quick_containers(call: Call) -> Iterator[Combination]:
     """Every container with a few of the worst records, others in each."""
     ways, worst = list(call.ways), list(WORST) if call.odd is None else call.names
     for number, container in enumerate(call.containers):
+        if call.heavy > 1 and number % 4:
+            continue
         for turn in range(1 if call.heavy else 3):
             name = worst[(3 * number + turn) % len(worst)]
             yield container, ways[(number + turn) % len(ways)], [name], PLACES[(number + turn) % 3]
-        for extreme, _ in enumerate(call.extremes[:1]):
-            yield container, _whole(call), [f"extreme {extreme}"], "last"
+        if call.extremes and not call.heavy:
+            yield container, _whole(call), ["extreme 0"], "last"
 
 
 def all_of_them(call: Call) -> Iterator[Combination]:

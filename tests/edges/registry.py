@@ -5,12 +5,22 @@ A new public call joins one of the lists in `calls_*.py`, or says here why it ne
 
 from __future__ import annotations
 
-from . import calls_learn, calls_local, calls_queries, calls_studies, calls_tables
+from . import (
+    calls_functions,
+    calls_learn,
+    calls_local,
+    calls_mechanisms,
+    calls_queries,
+    calls_studies,
+    calls_tables,
+)
 from .checking import Call
 
 CALLS: list[Call] = [
     *calls_queries.CALLS,
+    *calls_mechanisms.CALLS,
     *calls_learn.CALLS,
+    *calls_functions.CALLS,
     *calls_local.CALLS,
     *calls_studies.CALLS,
     *calls_tables.CALLS,

@@ -9,7 +9,6 @@ import pytest
 import discreet
 
 from . import surface
-from .checking import Call
 from .registry import CALLS, NO_DATA
 
 COVERED = {name for call in CALLS for name in call.covers}
@@ -73,13 +72,15 @@ def test_no_line_of_the_list_is_stale() -> None:
 
 
 def test_nothing_is_both_tried_and_said_to_take_none() -> None:
-    both = {name: surface.matches(name, NO_DATA) for name in COVERED if surface.matches(name, NO_DATA)}
-    assert not both
+    """A line with a star may be of a kind of calls, of which some are tried anyway."""
+    assert not COVERED & set(NO_DATA)
 
 
-@pytest.mark.parametrize("call", CALLS, ids=str)
-def test_what_is_tried_gives_an_answer_without_the_odd_record(call: Call) -> None:
+def test_what_is_tried_gives_an_answer_without_the_odd_record() -> None:
     """Otherwise the same error with and without it would show nothing."""
-    seen = call.without(next(iter(call.containers)))
-    assert seen.error is None, seen.error
-    assert call.limit >= 0
+    found = {call.name: call.without(next(iter(call.containers))).error for call in CALLS}
+    assert not {name: error for name, error in found.items() if error is not None}
+
+
+def test_odd_records_that_are_tried_together_leave_most_of_the_others() -> None:
+    assert not [call.name for call in CALLS if call.together > len(call.base) / 2]
