@@ -20,20 +20,21 @@ MODULES = ("learn", "local", "shuffle", "adaptive", "synthetic", "audit", "queri
 
 SETTINGS = frozenset(
     """
-    accuracies accuracy about alpha alphabet amount amounts analyst apart arguments average bandwidth basis between bins
-    bits bounds branches buckets calibration candidates cautious center chance checkpoint choice choices choosing
-    classes claimed clients clip columns confidence count counting covariance curve_norm damp deep delta delta_per_question
-    described detail dimension domain domain_size each_round engine epsilon estimator everywhere fakes
-    feature_norm feature_ranges features fit_intercept given grain groups groups_per_person guarantee guarantees hashes
-    held_rows high honest identity index input_features intercept inverted k key keys_per_person kind last learning_rate
-    least ledger length lie lies limit local loss low measuring mechanism mechanisms memory method methods metric
-    minimum miss missing momentum monotone mu n_clusters n_components n_features n_samples name names neighbors noise norm
-    options order ordered others overfits passes path peel planes point policy priors progress protects quantile
-    quantiles queries question questions radius rate region relation replaced rho ridge room rounds rows_per_group
-    rows_per_person rule sampling samples sample_weight schema security seed select sensitivity sets settings shares
-    simplex size smoothing solver space spaces spark spread stated statistic stddev step steps submissions sums survey
-    target target_bound terms threshold times title tolerance top transform tries trust types uniform unit unprotected
-    updates users verbose version weights why widest width with_mean with_std within workload x_between y_between
+    about accuracies accuracy alpha alphabet amount amounts analyst apart arguments average bandwidth basis between
+    bins bits bounds branches buckets calibration candidates cautious center chance checkpoint choice choices
+    choosing claimed classes clients clip columns confidence count counting covariance curve_norm damp deep delta
+    delta_per_question described detail dimension domain domain_size each_round engine epsilon estimator everywhere
+    fakes feature_norm feature_ranges features fit_intercept given grain groups groups_per_person guarantee
+    guarantees hashes held_rows high honest identity index input_features intercept inverted k key keys_per_person
+    kind last learning_rate least ledger length lie lies limit local loss low measuring mechanism mechanisms memory
+    method methods metric minimum miss missing momentum monotone mu n_clusters n_components n_features n_samples
+    name names neighbors noise norm options order ordered others overfits passes path peel planes point policy
+    priors progress protects quantile quantiles queries question questions radius rate region relation replaced rho
+    ridge room rounds rows_per_group rows_per_person rule sample_weight samples sampling schema security seed select
+    sensitivity sets settings shares simplex size smoothing solver space spaces spark spread stated statistic stddev
+    step steps submissions sums survey target target_bound terms threshold times title tolerance top transform tries
+    trust types uniform unit unprotected updates users verbose version weights why widest width with_mean with_std
+    within workload x_between y_between
     """.split()  # noqa: SIM905 (a list of names is read more easily so)
 )
 """Parameters that hold what is declared and public, whatever call they are of. What is not here may be data."""
