@@ -125,8 +125,8 @@ class Call:
             return f"warns {_short(sorted(found.warned - without.warned)[0])}"
         if without.error is not None:
             return None
-        if self.moved is reports and len(numbers_in(found.answer)) != self.numbers:
-            return f"gives {len(numbers_in(found.answer))} numbers for these records, in place of {self.numbers}"
+        if self.moved is reports and len(numbers_in(found.answer)) > self.numbers:
+            return f"gives {len(numbers_in(found.answer))} numbers for these records, and {self.numbers} are theirs"
         if shape_of(found.answer) != shape_of(without.answer):
             return f"is {_short(shape_of(found.answer))}, and {_short(shape_of(without.answer))} without it"
         far = self.moved(without.answer, found.answer)

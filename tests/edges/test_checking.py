@@ -92,7 +92,7 @@ def test_a_record_that_is_told_twice_is_found() -> None:
 
     few: dict[str, Container] = {name: NUMBERS[name] for name in ("list", "objects, three columns")}
     call = planted(told, moved=reports, replaced=True, containers=few, extremes=())
-    assert "numbers for these records, in place of 12" in found(call)
+    assert "numbers for these records, and 12 are theirs" in found(call)
 
 
 def test_a_record_that_changes_another_report_is_found() -> None:
