@@ -106,7 +106,7 @@ LEARNED: dict[str, Callable[[Planted], Any]] = {
     "PCA": lambda p: fit(L.PCA(n_components=9), p),
     "StandardScaler": lambda p: fit(L.StandardScaler(**WIDE), p, width=1),
     "RangeScaler": lambda p: fit(L.RangeScaler(**WIDE), p, width=1),
-    "OneHot": lambda p: L.OneHot(categories=[["a"], ["b"]]).fit(p.add([[TEXT]])),
+    "OneHot": lambda p: L.OneHot(categories=[["a"], ["b"]]).fit(p.add(np.array([[TEXT]]))),
     "search": lambda p: fit(L.PrivateSearch(logistic(), {"clip": [1.0]}), p, rows=-1),
     "text": lambda p: logistic().fit(p.add(np.array([[TEXT], ["b"]])), [0, 1]),
     "one dimension": lambda p: logistic().fit(numbers(p), [0, 1]),
