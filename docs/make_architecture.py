@@ -26,6 +26,7 @@ FLOORS = [
     "how it is answered",
     "what is asked",
     "what is promised",
+    "how data comes in",
     "the ground",
 ]
 NOUNS = {
@@ -112,11 +113,11 @@ def picture() -> str:
             parts.append(
                 f'<path d="M970 {top - 19} v15 m-5 -6 l5 6 l5 -6" stroke="{PALE}" fill="none" stroke-width="2"/>'
             )
-    body = "\n".join(parts)
+    body, height = "\n".join(parts), 68 + 52 * len(FLOORS)
     return (
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1194 640" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1194 {height}" role="img" '
         'aria-label="Floors of the package, and the way of one question through the door" '
-        f'font-family="system-ui, sans-serif">\n<rect width="1194" height="640" fill="white"/>\n{body}\n</svg>\n'
+        f'font-family="system-ui, sans-serif">\n<rect width="1194" height="{height}" fill="white"/>\n{body}\n</svg>\n'
     )
 
 

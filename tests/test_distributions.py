@@ -434,7 +434,10 @@ def test_a_text_file_has_the_types_of_its_ranges(tmp_path):
 
 def test_lists_are_not_made_up():
     ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=10, delta=0.1))
-    table = dp.table(pa.table({"tags": [["a"], ["b"]]}), ledger=ledger)
-    with pytest.raises(dp.InvalidArgument, match="Leave it out"):
+    table = dp.table(pa.table({"x": [1, 2], "tags": [["a"], ["b"]]}), ledger=ledger)
+    with pytest.raises(dp.InvalidArgument, match="There is no column tags"):
         table.synthesize({"tags": ["a", "b"]}, epsilon=1, delta=1e-6)
+    table = dp.table(pa.table({"raw": [b"a", b"b"]}), ledger=ledger)
+    with pytest.raises(dp.InvalidArgument, match="Leave it out"):
+        table.synthesize({"raw": ["a", "b"]}, epsilon=1, delta=1e-6)
     assert ledger.count == 0

@@ -18,6 +18,7 @@ from discreet.engines.duckdb import DuckDB
 
 CITIES = ["Haifa", "Ljubljana", "Koper"]
 PEOPLE, ROWS = 60, 3
+TYPES = {"patient_id": "integer", "age": "integer", "cost": "number", "city": "text", "day": "date"}
 
 
 def visits(without=None, extra=0):
@@ -186,8 +187,8 @@ def test_every_source_gives_the_same_answer(tmp_path):
         {name: data[name].to_pylist() for name in data.column_names},
     ]
     for source in sources:
-        types = {"cost": "number", "day": "date"} if str(source).endswith(".csv") else None
-        table, _ = open_table(source, types=types)
+        told = {name: kind for name, kind in TYPES.items() if isinstance(source, dict) or name in ("cost", "day")}
+        table, _ = open_table(source, types=told)
         assert table.columns["cost"] == "number"
         assert table.columns["day"] == "date"
         with testing.no_noise():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from discreet import distributions, training
+from discreet.closing import Closed
 from discreet.database import Database, new_opening
 from discreet.distributions import Drawing
 from discreet.door import through
@@ -26,7 +28,7 @@ NAME = "data"
 """How the table is called in SQL."""
 
 
-class Asking:
+class Asking(Closed):
     """A table, the ledger that pays for its answers, and the engine that reads it."""
 
     def __init__(self, ledger: Ledger, table: Table, engine: DuckDB) -> None:
@@ -64,7 +66,7 @@ class Asking:
 
     def _typed(self, column: Column, between: Any, choices: Any) -> Column:
         kind = implied_type(between, choices)
-        fixed = column.declared or column.name == self._table.person or not self._engine.reads_text(NAME)
+        fixed = column.declared or column.name == self._table.person or not self._engine.reads_text(NAME, column.name)
         if kind == "other" or fixed:
             return column
         return replace(column, type=kind)
@@ -132,7 +134,7 @@ class Asking:
         plan = database.settled(plan)
         answer = database.answer(plan)
         shown = {name: answer.table.column(name).to_pylist() for name in answer.table.column_names}
-        error = HowWrong(lambda confidence: error_of(answer, plan, confidence))
+        error = HowWrong(partial(error_of, answer, plan))
         return replace(answer.release, value=value_of(shown), _mechanism=error, _sizes={})
 
     def _drawn(self, one: Drawing) -> Release:

@@ -67,13 +67,11 @@ def statement_of(database: Database, plan: Plan, names: list[str]) -> tuple[str,
 
 
 def cells_of(column: Any, kind: str) -> Any:
-    """A column of Arrow as an array, or a list of its cells; days are numbers."""
+    """A column of Arrow: numbers as they are, days as numbers, and else a list of its cells."""
     if kind in DAYS:
         days = column.cast("date32").cast("int32")
         return days.to_numpy(zero_copy_only=False)
-    return (
-        column.to_numpy(zero_copy_only=False) if kind in ("integer", "number") else _within_calendar(column).to_pylist()
-    )
+    return column if kind in ("integer", "number") else _within_calendar(column).to_pylist()
 
 
 def _within_calendar(column: Any) -> Any:

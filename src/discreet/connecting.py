@@ -5,11 +5,12 @@ Of the data only the names and types of columns are read here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from discreet.closing import closed
 from discreet.database import Database
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
@@ -17,9 +18,11 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
 from discreet.policy import Policy, load, unknown
+from discreet.rows.tables import refuse_untyped
 from discreet.sql.schema import Column, Schema, Table, Type, checked_choice
 
 
+@closed
 def connect(
     policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | None = None, spark: Any = None
 ) -> Database:
@@ -75,8 +78,19 @@ def _types(table: Table, unit: Unit) -> dict[str, str]:
 
 def schema_of(policy: Policy, engine: Engine) -> Schema:
     """The policy's tables with all of their columns, typed as the engine says."""
+    for table in policy.tables.values():
+        _check_told_apart(table, engine.untyped(table.name), policy)
     tables = {name: _completed(table, engine.columns(name), policy.unit) for name, table in policy.tables.items()}
     return Schema(unit=policy.unit, tables=tables)
+
+
+def _check_told_apart(table: Table, untyped: Collection[str], policy: Policy) -> None:
+    """That what leads to a person has a type: of its own, or a declared one."""
+    leads = {other.path[2] for other in policy.tables.values() if other.through and other.path[1] == table.name}
+    leads |= {table.path[0]} if table.through else {table.person or policy.unit.column or ""}
+    for name in sorted(leads & set(untyped)):
+        if not table.public and (name not in table.columns or table.columns[name].type == "other"):
+            refuse_untyped(name, table.name)
 
 
 def _completed(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from discreet.closing import Closed
 from discreet.door import through
 from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument, NotAllowed, QueryError
@@ -49,7 +50,7 @@ from discreet.sql.stability import bounds_of, checked_bounds
 from discreet.sql.understand import check_only_rows, understood
 
 
-class Database:
+class Database(Closed):
     """Tables under one ledger, asked in SQL."""
 
     def __init__(

@@ -31,6 +31,7 @@ from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Integers
 from discreet.rational import check_delta, check_epsilon, check_positive, exactly, significant
 from discreet.releases import Release
+from discreet.rows import doubles
 from discreet.sql.identity import line_before
 from discreet.sql.measure import measured
 from discreet.sql.plan import Plan
@@ -309,7 +310,7 @@ def density(
 
     def read() -> Any:
         found = columns_of(database, plan, list(columns), dict(zip(columns, kinds, strict=True)))
-        return process.features.counts(np.stack([np.asarray(found[name], np.float64) for name in columns], axis=1))
+        return process.features.counts(np.stack([doubles(found[name]) for name in columns], axis=1))
 
     def finish(release: Release) -> Any:
         drawn = release.value

@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from discreet import samplers
+from discreet.closing import Closed, closed
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Renyi, ZeroConcentrated
 from discreet.ledger import Entry, Identity, Ledger
-from discreet.mechanisms.mechanism import Mechanism, meets
+from discreet.mechanisms.mechanism import Mechanism, check_heard, meets
 from discreet.releases import Release
 from discreet.sealed import Sealed
 
@@ -28,6 +29,7 @@ def through(
     key: str | None = None,
     identity: Identity | None = None,
     sizes: dict[str, int] | None = None,
+    heard: int | None = None,
     about: Any = None,
 ) -> Release:
     """Reserve, compute, store, hand out: the way of every release.
@@ -38,12 +40,16 @@ def through(
 
     The analyst who asks again what has the same public `identity` gets the stored answer for free, as does a retry with
     the same `key`, if it is of the same request: text, mechanism, guarantee, identity, and what else it is `about`.
+    `heard` is how many records can be read, where that is public: fewer than the mechanism's `at_least` are refused
+    before anything is charged.
     """
+    if heard is not None:
+        check_heard(mechanism, heard)
     if ledger is None:
         drawn = Sealed(read()).open_with(mechanism._draw)
         made_in_test = not samplers.is_private()
         return Release(
-            value=drawn, guarantee=guarantee, not_private=made_in_test, _mechanism=mechanism, _sizes=sizes or {}
+            value=drawn, guarantee=guarantee, not_private=made_in_test, _mechanism=_quiet(mechanism), _sizes=sizes or {}
         )
     entry = ledger.charge(guarantee, asked=asked, mechanism=mechanism, key=key, identity=identity, about=about)
     if replayed := entry.state == "answered":
@@ -57,12 +63,13 @@ def through(
         receipt=entry.receipt,
         not_private=not_private,
         replayed=replayed,
-        _mechanism=mechanism,
+        _mechanism=_quiet(mechanism),
         _sizes=sizes or {},
         _left=ledger.remaining_after(entry),
     )
 
 
+@closed
 def release(
     value: Any,
     mechanism: Mechanism,
@@ -107,11 +114,12 @@ def release(
         asked=asked or (f"a value of sensitivity {sensitivity}" if query is None else repr(query)),
         key=key,
         sizes=mechanism.sizes(value) if query is None and hasattr(mechanism, "sizes") else {},
+        heard=mechanism.heard(value) if query is None and hasattr(mechanism, "heard") else None,
         about=None if query is None else (query, rows_per_person),
     )
 
 
-class Session:
+class Session(Closed):
     """A release that goes on: charged once, before its first word, for all that it will ever say.
 
     What it was given stays sealed inside; it cannot be copied to another process or begun again.
@@ -141,6 +149,7 @@ class Session:
         return f"<Session of {self.mechanism!r}: {self.guarantee}; receipt {self.receipt}>"
 
 
+@closed
 def stream(
     mechanism: Any,
     *,
@@ -163,6 +172,11 @@ def stream(
     if ledger is not None:
         entry = ledger.charge(guarantee, asked=asked or f"a stream for {mechanism!r}", mechanism=mechanism)
     return Session(mechanism, entry, guarantee)
+
+
+def _quiet(mechanism: Any) -> Any:
+    """The mechanism as it leaves with a release: whom it told of its progress is not part of what it is."""
+    return mechanism if getattr(mechanism, "progress", None) is None else replace(mechanism, progress=None)
 
 
 def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger | None, rows: int | None) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet import distributions, training
 from discreet.asking import NAME, Asking, of_all, of_counts
+from discreet.closing import closed
 from discreet.columns import as_number, from_number
 from discreet.database import Database
 from discreet.distributions import Drawing
@@ -22,6 +23,7 @@ from discreet.guarantees.accuracy import check_confidence
 from discreet.ledger import Ledger
 from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
+from discreet.rows.tables import refuse_untyped
 from discreet.sql.explanation import IMAGINED, explained
 from discreet.sql.plan import Plan
 from discreet.sql.ranges import day_of
@@ -303,6 +305,7 @@ class Explained(PrivateTable):
         return f"{one.what}\n{one.mechanism!r}\ncosts ε = {cost:.4g}; {one.mechanism.error(0.95)}"
 
 
+@closed
 def table(
     source: Any,
     *,
@@ -314,13 +317,15 @@ def table(
     version: str | None = None,
 ) -> PrivateTable:
     """A table under a ledger: a Parquet, CSV or JSON file or folder, an Arrow table, a DataFrame, a DuckDB relation, or
-    a dict of arrays.
+    a dict of arrays and lists.
 
     For a ledger that protects people, `rows_per_person` says how many rows of one person an answer uses at most; of a
     person who has more, some are chosen at random. `types` says which columns of a CSV or JSON file are not text, such
-    as {"age": "integer"}; a column also is what its `between` or `choices` are. `version` declares the version of the
-    data, which for files is taken from their path, size and time of change: a question asked again of the same version
-    costs nothing. Two sets of data in memory are told apart by it alone: give each its own.
+    as {"age": "integer"}, and so of lists, tuples and object columns, which have no type of their own: a cell that is
+    not of the declared one, or without one is no text, is missing. A column also is what its `between` or `choices`
+    are. `version` declares the version of the data, which for files is taken from their path, size and time of change:
+    a question asked again of the same version costs nothing. Two sets of data in memory are told apart by it alone:
+    give each its own.
     """
     if not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
@@ -333,6 +338,8 @@ def table(
     if said and person is not None:
         said.setdefault(person, "text")
     engine = DuckDB({NAME: source}, types={NAME: said})
+    if person is not None and person in engine.untyped(NAME) and person not in (types or {}):
+        refuse_untyped(person, "the table")
     found = engine.columns(NAME)
     for name, kind in (types or {}).items():
         if found.get(name) != kind:

@@ -16,8 +16,9 @@ from discreet.database import Database
 from discreet.engines.frames import Partitions
 from discreet.errors import InvalidArgument
 from discreet.extras import need
-from discreet.queries.arrays import number_of, on_host
+from discreet.queries.arrays import on_host
 from discreet.rational import exactly
+from discreet.rows import cells, column, doubles, number_of, place_of
 from discreet.sql.plan import Plan
 from discreet.sql.ranges import day_of
 from discreet.sql.rows import rows_of
@@ -45,13 +46,10 @@ class Feature:
     def columns(self, values: Any) -> NDArray[np.float64]:
         """Rows × the columns made of this one; a value that is no number, or no choice, counts as missing."""
         if self.choices is None:
-            return (
-                np.array([[number_of_day(value)] for value in values]) if isinstance(values, list) else _column(values)
-            )
+            return doubles(values)[:, None]
         known = self.choices if self.listed else [number_of_day(choice) for choice in self.choices]
         place = {choice: number for number, choice in enumerate(known)}
-        listed = values if isinstance(values, list) else values.tolist()
-        found = np.array([place.get(value, -1) for value in listed], dtype=np.int64).reshape(-1, 1)
+        found = np.array([place_of(cell, place) for cell in cells(values)], dtype=np.int64).reshape(-1, 1)
         return np.asarray(found == np.arange(len(self.choices)), dtype=np.float64)
 
     def ranges(self, share: float) -> list[tuple[float, float]]:
@@ -93,7 +91,7 @@ def fitted(estimator: Any, database: Database, plan: Plan, features: Any, target
         done = estimator.fit_batches(_partitions(database, plan, chosen, target, kinds))
     else:
         found = columns_of(database, plan, list(kinds), kinds)
-        labels = [] if target is None else [_as_column(found[target])]
+        labels = [] if target is None else [column(found[target])]
         done = estimator.fit(_table(chosen, found), *labels)
     done.feature_names_in_ = np.array([name for one in chosen for name in one.names], dtype=object)
     return done
@@ -120,7 +118,7 @@ def _cells(
     """The rows of a record batch as a model sees them, and their targets."""
     place = batch.schema.names.index
     found = {name: cells_of(batch.column(place(ids[name])), kind) for name, kind in kinds.items()}
-    goals = np.zeros(batch.num_rows) if target is None else on_host(targets(_as_column(found[target])))
+    goals = np.zeros(batch.num_rows) if target is None else on_host(targets(column(found[target])))
     return _table(features, found), goals
 
 
@@ -173,7 +171,7 @@ def independent_rows(database: Database, plan: Plan) -> int:
 def _comparable(values: Any, kind: str) -> NDArray[Any]:
     if kind == "boolean":
         return np.array([value is True for value in values], dtype=np.bool_)
-    return np.asarray(_as_column(values)) if kind == "text" else _column(np.asarray(values))[:, 0]
+    return column(values) if kind == "text" else doubles(values)
 
 
 def _width(features: list[Feature]) -> int:
@@ -246,18 +244,3 @@ def number_of_day(value: Any) -> float:
     if hasattr(day, "toordinal"):
         return float((day - EPOCH).days)
     return number_of(value)
-
-
-def _as_column(values: Any) -> Any:
-    """Targets as an array; cells as they are, where they are listed."""
-    if not isinstance(values, list):
-        return values
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
-
-
-def _column(values: Any) -> NDArray[np.float64]:
-    if values.dtype.kind in "fiub":
-        return np.asarray(values.astype(np.float64)[:, None])
-    return np.array([[number_of_day(value)] for value in values])

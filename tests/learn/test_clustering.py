@@ -70,11 +70,11 @@ def test_no_neighbors_are_further_apart_than_declared_in_a_round(norm, clusters)
     base, most, most_replaced = data(30).tolist(), Fraction(0), Fraction(0)
     for centers in (m.first_centers(), m._inside(CENTERS[:clusters] * 3)):
         for odd in ODD.values():
-            one = RoundedRows([*base, odd], **bound)
-            most = max(most, squared_distance(m, one, RoundedRows(base, **bound), centers))
+            one = RoundedRows(np.array([*base, odd]), **bound)
+            most = max(most, squared_distance(m, one, RoundedRows(np.array(base), **bound), centers))
             for other in ODD.values():
                 most_replaced = max(
-                    most_replaced, squared_distance(m, one, RoundedRows([*base, other], **bound), centers)
+                    most_replaced, squared_distance(m, one, RoundedRows(np.array([*base, other]), **bound), centers)
                 )
     assert added * Fraction(99, 100) <= most <= added
     assert replaced * Fraction(49, 100) <= most_replaced <= replaced
@@ -87,9 +87,9 @@ def test_the_nearest_center_is_decided_by_the_row_alone():
     alone = [exact_cluster_sums(RoundedRows(rows[i : i + 1], feature_ranges=RANGES), centers) for i in range(300)]
     assert (together[0] == sum(one[0] for one in alone)).all()
     assert (together[1] == sum(one[1] for one in alone)).all()
-    tied = exact_cluster_sums(RoundedRows([[0, 0]], feature_ranges=RANGES), np.array([[8.0, 0], [-8.0, 0]]))
+    tied = exact_cluster_sums(RoundedRows(np.array([[0, 0]]), feature_ranges=RANGES), np.array([[8.0, 0], [-8.0, 0]]))
     assert tied[0].tolist() == [1, 0]
-    left_out = RoundedRows([ODD["nan"], ODD["infinite"]], feature_ranges=RANGES)
+    left_out = RoundedRows(np.array([ODD["nan"], ODD["infinite"]]), feature_ranges=RANGES)
     assert exact_cluster_sums(left_out, centers)[0].tolist() == [0] * 5
 
 
@@ -129,7 +129,7 @@ def test_empty_clusters_are_put_where_rows_are():
     with testing.frozen(0):
         drawn = m._draw(rows)
         alone = Lloyd.for_guarantee(ASKED, clusters=30, features=2, rounds=3)._draw(
-            RoundedRows([[0, 0]], feature_ranges=RANGES)
+            RoundedRows(np.array([[0, 0]]), feature_ranges=RANGES)
         )
     assert (np.linalg.norm(drawn["centers"] - 0.9, axis=1) < 0.7).all()
     assert (drawn["counts"] > 100).sum() >= 2
@@ -146,7 +146,7 @@ def test_empty_clusters_are_put_where_rows_are():
         (lambda: Lloyd.for_guarantee(dp.Pure(epsilon=1), clusters=1, features=1, rounds=1), "delta"),
         (
             lambda: Lloyd(clusters=1, features=2, rounds=1, count=1, sum=1)._draw(
-                RoundedRows([[1, 2]], feature_norm=9)
+                RoundedRows(np.array([[1, 2]]), feature_norm=9)
             ),
             "bounds",
         ),

@@ -254,24 +254,24 @@ def test_it_works_in_a_pipeline_and_with_tables():
 @pytest.mark.parametrize(
     ("model", "X", "y", "word"),
     [
-        (LinearRegression(epsilon=0), [[1.0]], [1.0], "epsilon"),
-        (LinearRegression(epsilon=math.nan), [[1.0]], [1.0], "epsilon"),
-        (LinearRegression(delta=0), [[1.0]], [1.0], "delta"),
-        (LinearRegression(delta=1), [[1.0]], [1.0], "delta"),
-        (LinearRegression(feature_norm=0), [[1.0]], [1.0], "feature_norm"),
-        (LinearRegression(target_bound=-1), [[1.0]], [1.0], "target_bound"),
-        (LinearRegression(target_bound=math.inf), [[1.0]], [1.0], "target_bound"),
-        (LinearRegression(n_samples=0), [[1.0]], [1.0], "n_samples"),
-        (LinearRegression(rows_per_person=0), [[1.0]], [1.0], "rows_per_person"),
-        (LinearRegression(feature_ranges=[(0, 1)]), [[1.0, 2.0]], [1.0], "2 pairs"),
-        (LinearRegression(feature_ranges=[(1, 0)]), [[1.0]], [1.0], "low below high"),
-        (LinearRegression(ledger="book"), [[1.0]], [1.0], "Ledger.open"),
-        (LinearRegression(), [1.0], [1.0], "rows and columns"),
-        (LinearRegression(), [[1.0]], [1.0, 2.0], "one target"),
-        (LinearRegression(), [[1.0]], [[1.0, 2.0]], "one dimension"),
-        (LinearRegression(), np.array([["a"]]), [1.0], "numbers"),
-        (LinearRegression(), [[1.0]], np.array(["a"]), "numbers"),
-        (Ridge(alpha=-1), [[1.0]], [1.0], "alpha"),
+        (LinearRegression(epsilon=0), np.array([[1.0]]), [1.0], "epsilon"),
+        (LinearRegression(epsilon=math.nan), np.array([[1.0]]), [1.0], "epsilon"),
+        (LinearRegression(delta=0), np.array([[1.0]]), [1.0], "delta"),
+        (LinearRegression(delta=1), np.array([[1.0]]), [1.0], "delta"),
+        (LinearRegression(feature_norm=0), np.array([[1.0]]), [1.0], "feature_norm"),
+        (LinearRegression(target_bound=-1), np.array([[1.0]]), [1.0], "target_bound"),
+        (LinearRegression(target_bound=math.inf), np.array([[1.0]]), [1.0], "target_bound"),
+        (LinearRegression(n_samples=0), np.array([[1.0]]), [1.0], "n_samples"),
+        (LinearRegression(rows_per_person=0), np.array([[1.0]]), [1.0], "rows_per_person"),
+        (LinearRegression(feature_ranges=[(0, 1)]), np.array([[1.0, 2.0]]), [1.0], "2 pairs"),
+        (LinearRegression(feature_ranges=[(1, 0)]), np.array([[1.0]]), [1.0], "low below high"),
+        (LinearRegression(ledger="book"), np.array([[1.0]]), [1.0], "Ledger.open"),
+        (LinearRegression(), np.array([1.0]), [1.0], "rows and columns"),
+        (LinearRegression(), np.array([[1.0]]), [1.0, 2.0], "one target"),
+        (LinearRegression(), np.array([[1.0]]), np.array([[1.0, 2.0]]), "one dimension"),
+        (LinearRegression(), np.array([["a"]]), [1.0], "Numbers are needed"),
+        (LinearRegression(), np.array([[1.0]]), np.array(["a"]), "numbers"),
+        (Ridge(alpha=-1), np.array([[1.0]]), [1.0], "alpha"),
     ],
 )
 def test_bad_arguments_have_a_remedy(model, X, y, word):
@@ -289,7 +289,7 @@ def test_only_fitted_models_predict():
     with pytest.raises(NotFittedError):
         LinearRegression().predict([[1.0]])
     with pytest.raises(InvalidArgument, match="features"):
-        LinearRegression().fit(*data(10)).predict([[1.0]])
+        LinearRegression().fit(*data(10)).predict(np.array([[1.0]]))
 
 
 # --- equations with noise -------------------------------------------------------------------------------------

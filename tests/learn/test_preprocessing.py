@@ -112,7 +112,7 @@ def test_the_promise_of_groups_is_tight(unit, groups):
         (lambda: GroupMoments(features=2, sum=1, count=0), "count"),
         (lambda: GroupMoments(features=2, groups=0, sum=1), "groups"),
         (lambda: GroupMoments.for_guarantee(ASKED, features=2, shares={"cubes": 1}), "shares"),
-        (lambda: GroupMoments(features=2, sum=1)._draw(RoundedRows([[1, 2]], feature_norm=1)), "feature_ranges"),
+        (lambda: GroupMoments(features=2, sum=1)._draw(RoundedRows(np.ones((1, 2)), feature_norm=1)), "feature_ranges"),
     ],
 )
 def test_bad_groups_have_a_remedy(make, word):
@@ -299,24 +299,24 @@ def test_components_with_noise_are_close():
 @pytest.mark.parametrize(
     ("model", "X", "word"),
     [
-        (StandardScaler(), [[1.0]], "feature_ranges"),
-        (StandardScaler(feature_ranges=[(0, 1)], delta=0), [[1.0]], "delta"),
-        (StandardScaler(feature_ranges=[(0, 1)], n_samples=-1), [[1.0]], "n_samples"),
-        (RangeScaler(), [[1.0]], "feature_ranges"),
-        (RangeScaler(feature_ranges=[(0, 1)]), [[1.0, 2.0]], "2 pairs"),
+        (StandardScaler(), np.array([[1.0]]), "feature_ranges"),
+        (StandardScaler(feature_ranges=[(0, 1)], delta=0), np.array([[1.0]]), "delta"),
+        (StandardScaler(feature_ranges=[(0, 1)], n_samples=-1), np.array([[1.0]]), "n_samples"),
+        (RangeScaler(), np.array([[1.0]]), "feature_ranges"),
+        (RangeScaler(feature_ranges=[(0, 1)]), np.array([[1.0, 2.0]]), "2 pairs"),
         (OneHot(), [["a"]], "categories"),
         (OneHot(categories=["a", "b"]), [["a"]], "one list for each column"),
         (OneHot(categories=[["a", "a"]]), [["a"]], "different"),
-        (OneHot(categories=[["a"], ["b"]]), [["a"]], "2 columns"),
-        (GaussianNB(feature_ranges=[(0, 1)], classes=[1]), [[1.0]], "classes"),
-        (GaussianNB(feature_ranges=[(0, 1)], classes="ab"), [[1.0]], "classes"),
-        (GaussianNB(feature_ranges=[(0, 1)], priors=[1, 0]), [[1.0]], "priors"),
-        (GaussianNB(), [[1.0]], "feature_ranges"),
-        (GaussianNB(feature_ranges=[(0, 1)]), [[1.0], [2.0]], "one target"),
-        (PCA(3), [[1.0, 2.0]], "n_components"),
-        (PCA(center="here"), [[1.0, 2.0]], "center"),
-        (PCA(feature_norm=0), [[1.0, 2.0]], "feature_norm"),
-        (PCA(epsilon="1"), [[1.0, 2.0]], "epsilon"),
+        (OneHot(categories=[["a"], ["b"]]), np.array([["a"]]), "2 columns"),
+        (GaussianNB(feature_ranges=[(0, 1)], classes=[1]), np.array([[1.0]]), "classes"),
+        (GaussianNB(feature_ranges=[(0, 1)], classes="ab"), np.array([[1.0]]), "classes"),
+        (GaussianNB(feature_ranges=[(0, 1)], priors=[1, 0]), np.array([[1.0]]), "priors"),
+        (GaussianNB(), np.array([[1.0]]), "feature_ranges"),
+        (GaussianNB(feature_ranges=[(0, 1)]), np.array([[1.0], [2.0]]), "one target"),
+        (PCA(3), np.array([[1.0, 2.0]]), "n_components"),
+        (PCA(center="here"), np.array([[1.0, 2.0]]), "center"),
+        (PCA(feature_norm=0), np.array([[1.0, 2.0]]), "feature_norm"),
+        (PCA(epsilon="1"), np.array([[1.0, 2.0]]), "epsilon"),
     ],
 )
 def test_bad_arguments_have_a_remedy(model, X, word):
@@ -330,4 +330,4 @@ def test_only_fitted_models_answer(model):
     with pytest.raises(NotFittedError):
         getattr(clone(model), ask)([[1.0, 2.0, 3.0]])
     with pytest.raises(InvalidArgument, match="features"):
-        getattr(clone(model).fit(*data(20)), ask)([[1.0]])
+        getattr(clone(model).fit(*data(20)), ask)(np.array([[1.0]]))

@@ -491,7 +491,7 @@ def test_a_label_does_not_depend_on_the_labels_beside_it() -> None:
         assert seen[0][:2].tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("strange", [np.nan, np.inf, 1e38, "text", None, [1]])
+@pytest.mark.parametrize("strange", [np.nan, np.inf, 1e38, "text", None, [1, 2]])
 def test_no_cell_can_stop_a_fit(strange: Any) -> None:
     rows, goal = data(50)
     cells, labels = rows.astype(object), goal.astype(object)

@@ -181,8 +181,9 @@ def test_ball_by_hand() -> None:
     assert Ball(2, 1, "Linf").clamp([math.inf, 0.3]).tolist() == [1, 0.3]
     assert unit.distance([0, 0], [3, 4]) == 5
     assert 0 < unit.distance([0, 0], [1, 1]) ** 2 - 2 < Fraction(1, 10**15)
+    assert unit.clamp([[1, 2, 3], [1, 0]]).tolist() == [[0, 0], [1, 0]]
     with pytest.raises(InvalidArgument):
-        unit.clamp([[1, 2, 3]])
+        unit.clamp(np.ones((1, 3)))
 
 
 def points_of(space: Any) -> st.SearchStrategy[Any]:

@@ -183,7 +183,7 @@ SECRET = "a private value"
         lambda: WORKLOADS["one-way"].answers(histogram=[1, 2]),
         lambda: WORKLOADS["one-way"].answers({"age": [SECRET]}),
         lambda: WORKLOADS["one-way"].answers({"age": [SECRET], "sex": [], "one": [0]}),
-        lambda: WORKLOADS["one-way"].answers([(SECRET, 1)]),
+        lambda: WORKLOADS["one-way"].answers(np.zeros((1, 2))),
         lambda: WORKLOADS["one-way"].query(99),
         lambda: WORKLOADS["one-way"].sensitivity(row(), norm="L3"),
     ],
@@ -192,3 +192,9 @@ def test_bad_input(bad: Any) -> None:
     with pytest.raises(InvalidArgument) as caught:
         bad()
     assert SECRET not in str(caught.value)
+
+
+def test_a_row_of_another_width_counts_nowhere() -> None:
+    whole = WORKLOADS["one-way"].answers(ROWS)
+    for odd in ((SECRET, 1), (), None, SECRET, (*ROWS[0], 0)):
+        assert WORKLOADS["one-way"].answers([odd, *ROWS]).tolist() == whole.tolist()

@@ -69,7 +69,9 @@ def test_a_column_of_something_else() -> None:
 
 
 def test_a_loss_that_says_nothing_of_each_row() -> None:
-    board = dp.adaptive.leaderboard([0, 1, 0], submissions=2, loss=lambda labels, given: 0.5, unprotected=True)
+    board = dp.adaptive.leaderboard(
+        np.array([0, 1, 0]), submissions=2, loss=lambda labels, given: 0.5, unprotected=True
+    )
     refused(lambda: board.submit([0, 1, 1]), "loss must say one number for each row")
 
 

@@ -26,6 +26,7 @@ Asked = Callable[[], Any]
 LIMIT = dp.Approx(epsilon=10, delta=1e-4)
 DAY = datetime.date(2025, 1, 31)
 VISITS = pa.table({"id": [1, 2], "age": [30, 40], "city": ["Bled", "Koper"], "day": [DAY, DAY], "ids": ["1", "2"]})
+SOURCES = {"visits": VISITS, "rooms": pa.table({"id": ["1"], "size": [1]})}
 
 
 def refused(asked: Asked, said: str, kind: type[DiscreetError] = InvalidArgument) -> None:
@@ -43,15 +44,15 @@ def schema(unit: dp.Unit, choices: dict[str, Any]) -> Schema:
     other = {name: Column(name=name, type="text" if name == "id" else "integer") for name in ("id", "size")}
     person = {"person": "id", "rows_per_person": 1} if unit.column else {}
     tables = (
-        Table(name="visits", columns=columns, source=VISITS, **person),
-        Table(name="rooms", columns=other, source=pa.table({"id": ["1"], "size": [1]}), public=True),
+        Table(name="visits", columns=columns, **person),
+        Table(name="rooms", columns=other, public=True),
     )
     return Schema(unit=unit, tables={table.name: table for table in tables})
 
 
 def database(unit: dp.Unit = dp.person("id"), **choices: Any) -> Database:  # noqa: B008 - it is a frozen value
     known = schema(unit, choices)
-    engine = DuckDB({name: table.source for name, table in known.tables.items()})
+    engine = DuckDB(SOURCES)
     return Database(known, engine, ledger(unit))
 
 
@@ -134,7 +135,7 @@ def test_an_accuracy_that_no_budget_reaches() -> None:
 
 def test_a_ledger_for_another_unit() -> None:
     known = schema(dp.person("id"), {})
-    engine = DuckDB({name: table.source for name, table in known.tables.items()})
+    engine = DuckDB(SOURCES)
     refused(lambda: Database(known, engine, ledger(dp.row())), "but the policy says person('id'). Open it for")
 
 

@@ -12,8 +12,9 @@ import pytest
 
 import discreet as dp
 from discreet import samplers
-from discreet.guarantees import shuffled_pairs
-from discreet.guarantees.shuffled_pairs import BitsViewPair, TwoCountsPair
+from discreet.guarantees import randomized_bits, shuffled_pairs
+from discreet.guarantees.randomized_bits import RandomizedBitsPair
+from discreet.guarantees.shuffled_pairs import CountedPair, ShiftedBinomialPair, TwoCountsPair
 from discreet.shuffle import fakes, split_and_mix
 from discreet.shuffle import protocol as protocols
 
@@ -46,8 +47,26 @@ def two_clients_are_told_apart_as_stated() -> None:
             views.append(np.convolve(one, two))
         for a, b in (views, views[::-1]):
             worst = max(worst, float(np.maximum(a - math.exp(epsilon) * b, 0).sum()))
-    stated = max(BitsViewPair(2, Fraction(1, 4), t, turned).delta(epsilon) for t in (0, 1) for turned in (False, True))
+    stated = RandomizedBitsPair(2, Fraction(1, 4)).delta(epsilon)
     assert stated >= worst - 1e-12, "the stated δ is too small"
+
+
+def the_worst_number_of_ones_is_covered() -> None:
+    """Here 3,666 ones among 9,999 others are the worst; by the law of a sum of two binomials."""
+    lie, epsilon = 1.586e-4, 0.206
+    zeros, ones = (np.array([math.comb(n, k) * lie**k * (1 - lie) ** (n - k) for k in range(40)]) for n in (6333, 3666))
+    rest = np.convolve(zeros, ones[::-1])
+    low, high = np.append(rest, 0.0), np.insert(rest, 0, 0.0)
+    zero, one = (1 - lie) * low + lie * high, lie * low + (1 - lie) * high
+    exact = float(np.maximum(zero - math.exp(epsilon) * one, 0).sum())
+    assert RandomizedBitsPair(10**4, Fraction(1586, 10**7)).delta(epsilon) >= exact - 1e-12, "a worse view is left out"
+
+
+def a_mass_from_above_is_rounded_up() -> None:
+    """Enumerated in rationals: three noise bits; their sum is 0 with probability (1 − p)³, which only P can have."""
+    for p in (Fraction(k, 100) for k in range(1, 100)):
+        stated = Fraction(ShiftedBinomialPair(3, p).delta(50.0))
+        assert stated >= (1 - p) ** 3, "a mass is rounded down"
 
 
 def counts_of_two_choices_tell_as_stated() -> None:
@@ -70,11 +89,15 @@ def too_few_reports_are_refused() -> None:
     poll = dp.shuffle.BitSum(clients=10, minimum=10, lie=0.25)
     with pytest.raises(dp.NotAllowed):
         poll.analyze(poll.encode_many(np.zeros(9)))
+    few = [*poll.encode_many(np.zeros(9)), "junk", None, 7]
+    for claimed in (None, 10, 1000):
+        with pytest.raises(dp.NotAllowed):
+            poll.analyze(few, reports=claimed)
 
 
 def a_value_outside_says_nothing() -> None:
     poll = dp.shuffle.Fakes(clients=10, minimum=10, choices=["a", "b"], fakes=1)
-    assert len(poll.encode("elsewhere")) == len(poll.encode("a")) == 2
+    assert poll.encode_many(["a", "elsewhere", "b"]).shape == (6,)
 
 
 def shares_say_nothing_alone() -> None:
@@ -88,6 +111,8 @@ CHECKS = [
     coins_are_those_of_the_law,
     fakes_are_uniform_and_as_many_as_stated,
     two_clients_are_told_apart_as_stated,
+    the_worst_number_of_ones_is_covered,
+    a_mass_from_above_is_rounded_up,
     counts_of_two_choices_tell_as_stated,
     only_honest_noise_counts,
     too_few_reports_are_refused,
@@ -120,9 +145,37 @@ def fakes_leave_out_a_choice(patch: pytest.MonkeyPatch) -> None:
 
 def others_counted_twice(patch: pytest.MonkeyPatch) -> None:
     law = shuffled_pairs.binomial
-    patch.setattr(shuffled_pairs, "binomial", lambda trials, *given: law(2 * trials, *given))
-    shuffled_pairs._sorted_atoms.cache_clear()
-    shuffled_pairs._suffixes.cache_clear()
+    patch.setattr(randomized_bits, "binomial", lambda trials, *given: law(2 * trials, *given))
+
+
+def ones_scanned_at_the_ends(patch: pytest.MonkeyPatch) -> None:
+    """As 0.1 did, but for its 2% more: all of the first 24, and 8 beyond."""
+
+    def scanned(others: int, view: randomized_bits.View, tolerance: float) -> Any:
+        half = others // 2
+        tried = {*range(24), *np.geomspace(24, half, 8).astype(int).tolist()}
+        return 1.02 * np.max([view(*sides) for t in tried for sides in ((t, others - t), (others - t, t))], axis=0)
+
+    patch.setattr(randomized_bits, "worst", scanned)
+
+
+def a_range_judged_by_its_start(patch: pytest.MonkeyPatch) -> None:
+    """As if knowing fewer bits told no less."""
+    told = randomized_bits.told_at
+    patch.setattr(randomized_bits, "told_at", lambda ones, zeros, *given: told(ones, 9999 - ones, *given))
+
+
+def masses_not_rounded_up(patch: pytest.MonkeyPatch) -> None:
+    """As in 0.1: what only P can have is taken as floats add it up."""
+
+    def deltas(self: CountedPair, epsilons: Any) -> Any:
+        losses, above_p, above_q, alone = shuffled_pairs._suffixes(self)
+        start = np.searchsorted(losses, epsilons, side="right")
+        p, q = above_p[start], np.exp(np.minimum(epsilons, 700.0)) * above_q[start]
+        excess = np.maximum(p * (1 + self.relative) - q * (1 - self.relative), 0.0)
+        return np.minimum(1.0, excess + alone + shuffled_pairs.LOST)
+
+    patch.setattr(CountedPair, "deltas", deltas)
 
 
 def own_noise_not_counted_once(patch: pytest.MonkeyPatch) -> None:
@@ -136,13 +189,22 @@ def everyone_is_honest(patch: pytest.MonkeyPatch) -> None:
 
 
 def minimum_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(protocols, "check_count", lambda value, *_, **__: 10**9)
+    patch.setattr(protocols.Protocol, "_check_reports", lambda self, reports: None)
+    patch.setattr(protocols.Protocol, "at_least", 0)
+
+
+def junk_is_counted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(protocols.Protocol, "_known", lambda self, messages: np.zeros(len(messages), dtype=np.int64))
+
+
+def reports_are_believed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(protocols.Protocol, "heard", lambda self, value: value[1])
 
 
 def outside_sends_less(patch: pytest.MonkeyPatch) -> None:
     send = fakes.Fakes._reports
     patch.setattr(
-        fakes.Fakes, "_reports", lambda self, values: send(self, values)[:, : 1 if values == ["elsewhere"] else 2]
+        fakes.Fakes, "_reports", lambda self, places: send(self, places)[: int((places >= 0).sum())]
     )
 
 
@@ -157,9 +219,14 @@ def a_share_is_the_number(patch: pytest.MonkeyPatch) -> None:
         (fewer_fakes, fakes_are_uniform_and_as_many_as_stated),
         (fakes_leave_out_a_choice, fakes_are_uniform_and_as_many_as_stated),
         (others_counted_twice, two_clients_are_told_apart_as_stated),
+        (ones_scanned_at_the_ends, the_worst_number_of_ones_is_covered),
+        (a_range_judged_by_its_start, the_worst_number_of_ones_is_covered),
+        (masses_not_rounded_up, a_mass_from_above_is_rounded_up),
         (own_noise_not_counted_once, counts_of_two_choices_tell_as_stated),
         (everyone_is_honest, only_honest_noise_counts),
         (minimum_ignored, too_few_reports_are_refused),
+        (junk_is_counted, too_few_reports_are_refused),
+        (reports_are_believed, too_few_reports_are_refused),
         (outside_sends_less, a_value_outside_says_nothing),
         (a_share_is_the_number, shares_say_nothing_alone),
     ],

@@ -17,10 +17,9 @@ from scipy.stats import binom, nbinom
 
 import discreet as dp
 from discreet import samplers, testing
+from discreet.guarantees.randomized_bits import RandomizedBitsPair
 from discreet.guarantees.shuffled_pairs import (
-    BitsViewPair,
     CountedPair,
-    RandomizedBitsPair,
     ShiftedBinomialPair,
     TwoCountsPair,
     binomial,
@@ -99,10 +98,9 @@ def fakes_client(choices: int, whole: int, part: Fraction) -> Callable[[int], La
 def test_randomized_bits_equal_full_enumeration(clients: int, lie: Fraction) -> None:
     for epsilon in EPSILONS:
         exact = worst_delta(response_client(2, lie), range(2), clients, epsilon)
-        views = [BitsViewPair(clients, lie, t, turned) for t in range(clients) for turned in (False, True)]
-        assert max(view.delta(epsilon) for view in views) == pytest.approx(exact, abs=1e-12)
-        scanned = RandomizedBitsPair(clients, lie)
-        assert scanned.delta(epsilon) == pytest.approx(exact * 1.02, abs=1e-11)
+        stated = RandomizedBitsPair(clients, lie).delta(epsilon)
+        assert exact <= stated + 1e-15
+        assert stated <= exact * 1.001 + 1e-12
 
 
 @pytest.mark.parametrize("clients", [2, 3, 5, 6])
@@ -175,21 +173,6 @@ def test_clones_are_above_what_any_randomizer_does() -> None:
         epsilon = dp.LossDistribution(factors=((cloned(Fraction(local), clients), 1),)).epsilon_at(delta=DELTA)
         assert epsilon == pytest.approx(published, rel=0.01)
         assert epsilon < closed_form_bound(local, clients, DELTA)
-
-
-@pytest.mark.parametrize("clients", [50, 300, 1000])
-@pytest.mark.parametrize("ones", [5, 40])
-def test_the_scanned_views_have_the_worst_of_all(clients: int, ones: int) -> None:
-    """All numbers of ones among the others, for noise of about `ones` bits: the scan with its margin covers them."""
-    lie = Fraction(ones, 2 * clients) if ones < clients / 2 else Fraction(1, 4)
-    pair = RandomizedBitsPair(clients, lie)
-    epsilons = np.array([0.2, 0.5, 1.0, 1.5])
-    scanned = pair._curves(epsilons)
-    worst = np.zeros(len(epsilons))
-    for t in range(clients):
-        for turned in (False, True):
-            worst = np.maximum(worst, BitsViewPair(clients, lie, t, turned).deltas(epsilons))
-    assert (worst <= scanned + 1e-15).all()
 
 
 @pytest.mark.parametrize(
@@ -384,12 +367,16 @@ EVERY: list[Any] = [
 
 @pytest.mark.parametrize("poll", EVERY, ids=lambda poll: f"{poll.kind} {getattr(poll, 'inverted', '')}")
 def test_every_client_sends_equally_many_messages_of_one_length(poll: Any) -> None:
-    for value in (0, 1, "x", "y", "nowhere", None, 0.5) if not hasattr(poll, "low") else (0, 0.3, 1, float("nan")):
+    taken = (0, 0.3, 1, 10**400) if hasattr(poll, "low") else ("x", "y") if hasattr(poll, "choices") else (0, 1, True)
+    for value in taken:
         messages = poll.encode(value)
         assert len(messages) == poll.messages
         blob = poll.packed(messages)
         assert len(blob) == poll.messages * poll.length
         assert poll.unpacked(blob).tolist() == messages
+    assert len(poll.encode_many(["nowhere", None, float("nan"), [0], {}])) == 5 * poll.messages
+    with pytest.raises(dp.InvalidArgument, match="This cannot be told: the poll takes"):
+        poll.encode(None)
     assert from_description(poll.described()) == poll
     if poll.alphabet < 256**poll.length:
         assert poll.unpacked(b"\xff" * poll.length).tolist() == [-1]
@@ -453,7 +440,7 @@ def test_shuffled_local_reports() -> None:
     local = dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=3), choices=["a", "b", "c"])
     shuffled = dp.Shuffled(local=local, clients=10_000)
     assert shuffled.guarantee().epsilon_at(delta=DELTA) < 0.3
-    assert set(dp.release(["a"] * 50, shuffled).value) <= {"a", "b", "c"}
+    assert set(dp.release(["a"] * 50, dp.Shuffled(local=local, clients=50)).value) <= {"a", "b", "c"}
     found = dp.Shuffled.for_guarantee(
         dp.Approx(epsilon=0.5, delta=DELTA),
         clients=20_000,

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import discreet as dp
@@ -20,7 +21,7 @@ NAMES = ["<b>Haifa</b>", "$x$ of $\\age", *(f"city {n}" for n in range(58))]
 @pytest.fixture
 def asked() -> Any:
     visits = {
-        "source": {"pid": list(range(600)), "city": NAMES * 10, "cost": [1.0] * 600, "n": list(range(600))},
+        "source": pa.table({"pid": range(600), "city": NAMES * 10, "cost": [1.0] * 600, "n": range(600)}),
         "rows_per_person": 1,
         "columns": {"city": {"choices": NAMES}, "cost": {"between": [0, 1e9]}, "n": {"between": [0, MOST_BARS]}},
     }

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import discreet as dp
@@ -179,7 +180,7 @@ def test_a_type_that_is_not_known_is_refused(tmp_path: Path) -> None:
 
 def test_a_source_with_types_keeps_its_own() -> None:
     words = {"ledger": {"path": ":memory:", "epsilon": 1}, "unit": {"row": True}}
-    table = {"source": {"age": [1, 2]}, "columns": {"age": {"type": "integer"}}}
+    table = {"source": {"age": np.array([1, 2])}, "columns": {"age": {"type": "integer"}}}
     assert dp.connect(words | {"tables": {"t": table}}).schema.tables["t"].columns["age"].type == "integer"
     table["columns"] = {"age": {"type": "number"}}
     with pytest.raises(
@@ -323,11 +324,17 @@ def test_objects_are_read(tmp_path: Path) -> None:
     assert (found["n"][0].as_py(), found["cost"][0].as_py()) == (40, sum(range(40)))
 
 
-def test_json_without_declared_columns_or_in_one_list_is_refused(tmp_path: Path) -> None:
+def test_json_without_declared_columns_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="columns are those that are declared"):
         DuckDB({"t": written(tmp_path / "v.json", OBJECTS)})
-    with pytest.raises(InvalidArgument, match="Write one object in each line"):
-        DuckDB({"t": written(tmp_path / "list.json", b'\n [{"a": 1}]')}, types={"t": {"a": "integer"}})
+
+
+@pytest.mark.parametrize("first", [b'[{"a": 7}]\n', b'\n [ {"a": 7},\n', b"\xef\xbb\xbf[{\n", b"[[\n"])
+def test_no_line_decides_whether_a_file_of_objects_is_opened(first: bytes, tmp_path: Path) -> None:
+    """One person's line, the first of the file, is a row without values."""
+    path = written(tmp_path / "v.json", first + b'{"a": 1}\n{"a": 2}\n')
+    engine = DuckDB({"t": path}, types={"t": {"a": "integer"}})
+    assert engine.rows(f"SELECT sum(a) FROM {engine.relations['t']}") == [(3,)]
 
 
 # --- by methods -----------------------------------------------------------------------------------------
@@ -357,6 +364,6 @@ def test_types_of_a_table_are_checked(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"costs is not a column of its source. Mend types="):
         opened(path, types={"costs": "number"})
     with pytest.raises(InvalidArgument, match=r"age is integer in its source, and not text"):
-        opened({"patient_id": [1], "age": [5]}, types={"age": "text"})  # type: ignore[arg-type]
+        opened({"patient_id": np.array([1]), "age": np.array([5])}, types={"age": "text"})  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="city is text and has no range"):
         opened(path, types={"city": "text"}).sum("city", between=(0, 1), epsilon=1)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from discreet.errors import InvalidArgument, NotAllowed
+from discreet.rows import number_of, text_of
 from discreet.sealed import Sealed
 
 _SAME = (np.equal, np.not_equal)
@@ -279,6 +280,14 @@ def plain_cells(cells: NDArray[Any]) -> NDArray[Any]:
 
 
 def _plain(cell: Any) -> Any:
-    if isinstance(cell, np.integer | np.floating | np.bool_):
-        cell = cell.item()
-    return cell if isinstance(cell, str | int | float | bool) else None
+    """By the class of the cell alone, and of no class of its own: it may fail in whatever it is asked."""
+    kind = type(cell)
+    if issubclass(kind, str):
+        return text_of(cell)
+    if issubclass(kind, bool | np.bool_):
+        return bool(cell)
+    if issubclass(kind, int):
+        return int.__int__(cell)
+    if issubclass(kind, np.integer) and not issubclass(kind, np.timedelta64):
+        return np.asarray(cell).item()
+    return number_of(cell) if issubclass(kind, float | np.floating) else None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from scipy.special import ndtri
@@ -14,6 +16,7 @@ from discreet.adaptive.methods import FewTold, nearest_cell
 from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
 from discreet.adaptive.reading import columns_of
 from discreet.adaptive.sample import Question, Sample, checked_range
+from discreet.closing import Closed, closed
 from discreet.door import Session
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.guarantees.accuracy import at_most, check_confidence
@@ -56,13 +59,16 @@ class GuessAndCheck:
         return min(1.0, off + max(self.tolerance, 0.5 / self.cells) + float(QUANTUM))
 
 
+Checking = Thresholdout | AdaptiveMeans | GuessAndCheck
+
+
 def honest_tolerance(train: int, test: int, queries: int, failures: float) -> float:
     """How far means over two samples may be apart so that about so many of `queries` honest guesses fail."""
     spread = math.sqrt((1 / train + 1 / test) / 4)
     return float(-ndtri(min(0.5, failures / queries) / 2)) * spread
 
 
-class Holdout:
+class Holdout(Closed):
     """Rows that are asked only whether a training set is right about the population. Made by `dp.adaptive.holdout`."""
 
     _session: Session | None
@@ -71,7 +77,7 @@ class Holdout:
         self,
         train: Sample,
         source: Source,
-        mechanism: Thresholdout | AdaptiveMeans | GuessAndCheck,
+        mechanism: Checking,
         method: str,
         tolerance: float,
         overfits: int,
@@ -107,11 +113,7 @@ class Holdout:
         return None if self._session is None else self._session.guarantee
 
     def _width(self, confidence: float, told: int | None) -> float:
-        if confidence + self._lost >= 1:
-            return 1.0
-        if isinstance(self.mechanism, GuessAndCheck):
-            return self.mechanism.width(confidence + self._lost, told)
-        return self.mechanism.width(confidence + self._lost)
+        return _width(self.mechanism, self._lost, told, confidence)
 
     def check(self, statistic: Question, *, between: Any = (0, 1)) -> Answer:
         """Compare the mean of `statistic` over the training set with the holdout's.
@@ -130,11 +132,7 @@ class Holdout:
         self.asked += 1
         agrees, value = self._checked(guess, total)
         self.corrected += not agrees
-
-        def interval(sure: float) -> Interval:
-            width = self._width(sure, told)
-            return low + max(0.0, value - width) * (high - low), low + min(1.0, value + width) * (high - low)
-
+        width = partial(_width, self.mechanism, self._lost, told)  # of the rows an answer keeps nothing
         return Answer(
             value=low + value * (high - low),
             confidence=self.confidence,
@@ -144,7 +142,7 @@ class Holdout:
             guarantee=self.guarantee,
             receipt=None if self._session is None else self._session.receipt,
             not_private=self._session is None or self._session.not_private or not samplers.is_private(),
-            _interval=interval,
+            _interval=partial(_interval, value, low, high, width),
         )
 
     def _checked(self, guess: float, total: int) -> tuple[bool, float]:
@@ -171,6 +169,20 @@ class Holdout:
         return bool(said["confirmed"]), float(said["value"])
 
 
+def _width(mechanism: Checking, lost: float, told: int | None, confidence: float) -> float:
+    if confidence + lost >= 1:
+        return 1.0
+    if isinstance(mechanism, GuessAndCheck):
+        return mechanism.width(confidence + lost, told)
+    return mechanism.width(confidence + lost)
+
+
+def _interval(value: float, low: float, high: float, width: Callable[[float], float], confidence: float) -> Interval:
+    off = width(confidence)
+    return low + max(0.0, value - off) * (high - low), low + min(1.0, value + off) * (high - low)
+
+
+@closed
 def holdout(
     train: Any,
     test: Any,

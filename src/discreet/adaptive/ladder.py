@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,17 @@ from numpy.typing import NDArray
 from discreet.adaptive.answers import Answer, Interval
 from discreet.adaptive.guarded import each_row, tried
 from discreet.adaptive.methods import FewTold, nearest_cell
-from discreet.adaptive.reading import check_typed
+from discreet.adaptive.reading import typed_array
 from discreet.adaptive.sample import exact_total
 from discreet.adaptive.studies import Study, study
+from discreet.closing import Closed, closed
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
 from discreet.mechanisms.adaptive_means import QUANTUM
 from discreet.rational import check_count
+from discreet.rows import column
 
 Loss = Callable[[Any, Any], Any]
 
@@ -71,11 +74,6 @@ class Ladder:
             self._best, self._mean, self._losses = nearest_cell(mean, self._union.cells), mean, losses
             self._told += 1
         told, best = self._told - 1, self._best  # the best was asked for when one less was told
-
-        def interval(sure: float) -> Interval:
-            width = 0.5 / self._union.cells + float(QUANTUM) + self._union.deviation(sure, told)
-            return max(0.0, best - width), min(1.0, best + width)
-
         return Answer(
             value=best,
             confidence=self.confidence,
@@ -83,11 +81,16 @@ class Ladder:
             agrees=better,
             note="" if better else "no new best: this is the best so far",
             not_private=True,
-            _interval=interval,
+            _interval=partial(_interval, best, self._union, told),  # of the labels it keeps nothing
         )
 
 
-class Leaderboard:
+def _interval(best: float, union: FewTold, told: int, confidence: float) -> Interval:
+    width = 0.5 / union.cells + float(QUANTUM) + union.deviation(confidence, told)
+    return max(0.0, best - width), min(1.0, best + width)
+
+
+class Leaderboard(Closed):
     """Submissions against hidden labels, each score within its width of the population's. `dp.adaptive.leaderboard`."""
 
     def __init__(self, answer: Callable[[Any], Answer], private: Study | None) -> None:
@@ -112,6 +115,7 @@ class Leaderboard:
         return self.scores[-1]
 
 
+@closed
 def leaderboard(
     labels: Any,
     loss: str | Loss = "zero_one",
@@ -132,9 +136,7 @@ def leaderboard(
     measured = LOSSES.get(loss) if isinstance(loss, str) else loss
     if not callable(measured):
         raise InvalidArgument(f"loss must be {', '.join(LOSSES)}, or a function of labels and predictions.")
-    if ledger is not None:
-        check_typed(labels)
-    held = np.asarray(labels)
+    held = typed_array(labels)
     if held.ndim != 1 or len(held) < 1:
         raise InvalidArgument("labels must have one dimension, with at least one label.")
     if unprotected and ledger is None:
@@ -153,7 +155,9 @@ def leaderboard(
 
 def _losses(labels: NDArray[Any], predictions: Any, loss: Loss) -> NDArray[np.float64]:
     """One loss in [0,1] for each row; what is not a number counts as 1."""
-    given = np.asarray(predictions)
+    # a list of them would become text as a whole as soon as one is; those for a loss of one's own may be rows
+    listed = isinstance(predictions, list | tuple) and labels.dtype.kind == "O" and loss in LOSSES.values()
+    given = column(predictions) if listed else np.asarray(predictions)
     if given.shape[:1] != labels.shape:
         raise InvalidArgument(f"A submission has one prediction for each label: {len(labels)} of them.")
     # what is refused depends on types, and not on a label: in place of those stand others

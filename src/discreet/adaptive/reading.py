@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from discreet.adaptive.guarded import plain_cells
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
+from discreet.rows import column as cells_in
 
 _PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _COLUMN = "A column must be numbers, true and false, dates, or text."
@@ -23,27 +24,15 @@ _EXACT = 2.0**53
 def columns_of(source: Any, *, protects: Unit | None = None) -> dict[str, NDArray[Any]]:
     """The columns of a dict of arrays, a data frame, or an Arrow table; what is refused is a matter of shape and type.
 
-    What a column is depends on its declared type: a missing cell is NaN in numbers, False in true-or-false, and None
-    in text, and changes nothing about the others. Under a ledger that `protects` somebody, columns must have a type,
-    which lists have not; and there may be no row, where rows are added or removed.
+    What a column is depends on its declared type, which lists have not: a missing cell is NaN in numbers, False in
+    true-or-false, and None in text, and changes nothing about the others. Under a ledger that `protects` somebody
+    there may be no row, where rows are added or removed.
     """
-    names = _names(source)
-    if protects is not None:
-        for name in names:
-            check_typed(source[name])
-    columns = {str(name): _array(source[name]) for name in names}
+    columns = {str(name): typed_array(source[name]) for name in _names(source)}
     lengths = {len(column) if column.ndim else -1 for column in columns.values()}
     if len(lengths) != 1 or min(lengths) < (0 if protects is not None and protects.neighbors != "replace" else 1):
         raise InvalidArgument("All columns of a sample must have the same number of rows, at least one.")
     return columns
-
-
-def check_typed(column: Any) -> None:
-    """A column that has a type, whatever is in its cells: a list becomes text as a whole as soon as one cell is."""
-    if isinstance(column, list | tuple):
-        raise InvalidArgument(
-            "Under a ledger a column is an array with a type, and not a list: np.array(…, dtype=float)."
-        )
 
 
 def _names(source: Any) -> list[Any]:
@@ -77,7 +66,16 @@ def people_of(source: Any, name: str) -> list[Any]:
 # --- arrays and data frames -------------------------------------------------------------------------------------
 
 
-def _array(column: Any) -> NDArray[Any]:
+def typed_array(column: Any) -> NDArray[Any]:
+    """A column of a public type as an array: numbers, true and false, or cells that can be compared."""
+    if not (_is_arrow(column) or hasattr(column, "dtype") or hasattr(column, "__array__")):
+        # a list would become text as a whole as soon as one cell is
+        raise InvalidArgument("A column is an array with a type, and not a list: np.array(…, dtype=float).")
+    if isinstance(column, np.ma.MaskedArray):
+        kind = column.dtype.kind  # what is masked is missing
+        column = column.astype(np.float64) if kind in "iu" else column
+        gap: Any = {"b": False, "M": np.datetime64("NaT")}.get(kind, np.nan)
+        column = np.ma.filled(column, gap) if kind in "biufM" else cells_in(column)
     column = _in_arrow(column)
     if _is_arrow(column):
         array = _from_arrow(_decoded(column))
@@ -131,14 +129,21 @@ def _cells(array: NDArray[Any]) -> list[Any]:
 
 def _person(cell: Any) -> Any:
     """Who a cell names; None where that is nobody."""
+    try:
+        who = _named(cell)
+        return who if hash(who) == hash(who) and who == who else None  # what is not a time is not itself
+    except Exception:  # an object that fails in whatever it is asked
+        return None
+
+
+def _named(cell: Any) -> Any:
     if isinstance(cell, float | np.floating):
         number = float(cell)
         return int(number) if abs(number) < _EXACT and number.is_integer() else None
     if isinstance(cell, Decimal):
         return cell if cell.is_finite() else None
-    if isinstance(cell, datetime.date | np.datetime64):
-        return cell if cell == cell else None  # what is not a time is not itself
-    return cell if isinstance(cell, str | bytes | int | np.integer | np.bool_ | uuid.UUID) else None
+    kinds = str | bytes | int | np.integer | np.bool_ | uuid.UUID | datetime.date | np.datetime64
+    return cell if isinstance(cell, kinds) else None
 
 
 # --- Arrow, and what can become it --------------------------------------------------------------------------------

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from discreet.adaptive.answers import Answer
 from discreet.adaptive.holdouts import Holdout
 from discreet.adaptive.studies import Study
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 
 Loss = Callable[[Any, Any], Any]
 
 
-class StudyScorer:
+class StudyScorer(Closed):
     """A scorer for scikit-learn: whatever rows it is given, a model is scored on the study's own, one question a call.
 
     `answers` keeps every score with its interval; all of them hold together, however many models were tried.

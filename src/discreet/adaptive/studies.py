@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from discreet.adaptive.answers import Answer, Interval
 from discreet.adaptive.methods import Compression, Splitting
 from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
 from discreet.adaptive.sample import Question, checked_range, exact_total
+from discreet.closing import Closed, closed
 from discreet.door import Session
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.guarantees.accuracy import at_most, check_confidence
@@ -43,7 +45,7 @@ def method_for(
     return AdaptiveMeans.for_error(accuracy, **given, noise=name)  # type: ignore[arg-type]
 
 
-class Study:
+class Study(Closed):
     """Up to `queries` questions of one sample, each chosen after the answers before it.
 
     All answers together are within their widths of the population's means with the study's confidence, whoever asks.
@@ -87,7 +89,7 @@ class Study:
 
     def _width(self, confidence: float) -> float:
         """With what the noise of a count may take from the confidence."""
-        return self.mechanism.width(confidence + self._lost) if confidence + self._lost < 1 else 1.0
+        return _width(self.mechanism, self._lost, confidence)
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -108,20 +110,20 @@ class Study:
         """
         low, high = checked_range(between)
         value = self._asked(question, (low, high))
-        return self._answer(low + value * (high - low), lambda w: _around(value, w, low, high), high - low)
+        return self._answer(low + value * (high - low), partial(_around, value, low=low, high=high), high - low)
 
     def covariance(self, x: Question, y: Question, *, x_between: Any = (0, 1), y_between: Any = (0, 1)) -> Answer:
         """The covariance of two numbers of a row: three questions."""
         means, across = self._moments(x, y, x_between, y_between, 3)
         value = across * (means[2] - means[0] * means[1])
-        return self._answer(value, lambda w: _scaled(_covariance(means, w), across))
+        return self._answer(value, partial(_scaled_covariance, means, across))
 
     def correlation(self, x: Question, y: Question, *, x_between: Any = (0, 1), y_between: Any = (0, 1)) -> Answer:
         """Pearson's correlation of two numbers of a row: five questions."""
         means, _ = self._moments(x, y, x_between, y_between, 5)
         spread = math.sqrt(max(0.0, means[3] - means[0] ** 2) * max(0.0, means[4] - means[1] ** 2))
         value = 0.0 if spread == 0 else max(-1.0, min(1.0, (means[2] - means[0] * means[1]) / spread))
-        return self._answer(value, lambda w: _correlation(means, w, value))
+        return self._answer(value, partial(_correlation, means, value=value))
 
     def _moments(
         self, x: Question, y: Question, x_between: Any, y_between: Any, count: int
@@ -168,12 +170,12 @@ class Study:
         """The mean of one number of [0,1] for each row, for a leaderboard."""
         self._check_left()
         value = self._told(exact_total(values))
-        return self._answer(value, lambda w: _around(value, w, 0.0, 1.0), 1.0)
+        return self._answer(value, partial(_around, value, low=0.0, high=1.0), 1.0)
 
     def _answer(self, value: float, interval: Callable[[float], Interval], scale: float | None = None) -> Answer:
-        mechanism, on_sample = self.mechanism, None
-        if isinstance(mechanism, AdaptiveMeans) and scale is not None:
-            on_sample = lambda sure: float(mechanism.error(sure, of="sample")) * scale  # noqa: E731
+        on_sample = None
+        if isinstance(self.mechanism, AdaptiveMeans) and scale is not None:
+            on_sample = partial(_error_on_sample, self.mechanism, scale)
         return Answer(
             value=value,
             confidence=self.confidence,
@@ -181,9 +183,22 @@ class Study:
             guarantee=self.guarantee,
             receipt=self.receipt,
             not_private=self._session is None or self._session.not_private or not samplers.is_private(),
-            _interval=lambda sure: interval(self._width(sure)),
+            _interval=partial(_interval, interval, self.mechanism, self._lost),  # of the rows it keeps nothing
             _on_sample=on_sample,
         )
+
+
+def _width(mechanism: Method, lost: float, confidence: float) -> float:
+    return mechanism.width(confidence + lost) if confidence + lost < 1 else 1.0
+
+
+def _interval(interval: Callable[[float], Interval], mechanism: Method, lost: float, confidence: float) -> Interval:
+    """An answer's interval for a confidence, from public numbers."""
+    return interval(_width(mechanism, lost, confidence))
+
+
+def _error_on_sample(mechanism: AdaptiveMeans, scale: float, confidence: float) -> float:
+    return float(mechanism.error(confidence, of="sample")) * scale
 
 
 def _brought(values: Any, low: float, high: float) -> Any:
@@ -196,8 +211,9 @@ def _around(value: float, width: float, low: float, high: float) -> Interval:
     return low + max(0.0, value - width) * (high - low), low + min(1.0, value + width) * (high - low)
 
 
-def _scaled(interval: Interval, factor: float) -> Interval:
-    return interval[0] * factor, interval[1] * factor
+def _scaled_covariance(means: list[float], factor: float, width: float) -> Interval:
+    low, high = _covariance(means, width)
+    return low * factor, high * factor
 
 
 def _covariance(means: list[float], width: float) -> Interval:
@@ -221,6 +237,7 @@ def _correlation(means: list[float], width: float, value: float) -> Interval:
     return max(-1.0, min(low, value)), min(1.0, max(high, value))
 
 
+@closed
 def study(
     sample: Any,
     *,

@@ -13,6 +13,7 @@ import numpy as np
 from discreet.audit.bounds import Finding, delta_lower_bound, lower_bound
 from discreet.audit.features import listed
 from discreet.audit.power import Power, power_of
+from discreet.closing import closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
 from discreet.rational import check_count, check_delta, check_epsilon, exactly
@@ -62,6 +63,7 @@ class Audit:
         return "\n".join([*lines, f"power: {self.power}"] if self.power else lines)
 
 
+@closed
 def audit(
     mechanism: Any,
     first: Any,

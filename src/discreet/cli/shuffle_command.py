@@ -150,7 +150,9 @@ def report(path: Path, value: str, *, token: str | None = None) -> None:
     from discreet.shuffle.channel.client import Client
 
     task = Task.load(path)
-    Client(task, _token(path, task, token or os.environ.get(TOKEN))).report(_answer(task, value))
+    client, answer = Client(task, _token(path, task, token or os.environ.get(TOKEN))), _answer(task, value)
+    print(clean(task.promise), flush=True)  # before anything is sent
+    client.report(answer)
     print("Your report was taken.")
 
 
@@ -180,7 +182,7 @@ def _answer(task: Task, text: str) -> Any:
 
 
 def close(path: Path, *, discard: bool = False, wait: float = 600.0, as_json: bool = False) -> int:
-    """End the collection and print the result; 3 when there were too few reports for one."""
+    """End the collection and print the result; 3 when there were too few reports, or too few that can be read."""
     task, files = Task.load(path), files_of(path)
     secrets: Any = (
         keys.ShufflerKeys.load(files.shuffler_key)
@@ -195,10 +197,13 @@ def close(path: Path, *, discard: bool = False, wait: float = 600.0, as_json: bo
         return 3
     with Console(stderr=True).status("The analyzer opens the messages …"):
         found = _result(task, wait, headers)
-    print(json.dumps(found, ensure_ascii=False) if as_json else "", end="\n" if as_json else "")
-    if not as_json:
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False))
+    elif "value" in found:
         _show(found)
-    return 0
+    else:
+        print(f"{found['heard']} of {found['needed']} reports can be read: nothing is released")
+    return 0 if "value" in found else 3
 
 
 def _result(task: Task, wait: float, headers: dict[str, str]) -> dict[str, Any]:
@@ -206,7 +211,7 @@ def _result(task: Task, wait: float, headers: dict[str, str]) -> dict[str, Any]:
     deadline, pause = time.monotonic() + wait, 0.05
     while True:
         found = _asked("GET", f"{task.analyzer}/v1/result", "analyzer", headers=headers)
-        if "value" in found:
+        if "heard" in found:
             return found
         if "refused" in found:
             kind: type[DiscreetError] = BudgetExhausted if found["refused"] == "budget" else ServiceUnavailable
@@ -249,6 +254,7 @@ def _show(found: dict[str, Any]) -> None:
         table.add_row(clean(str(name)), f"{count:,.1f}".removesuffix(".0"), bars)
     out = Console(highlight=False, markup=False)
     out.print(table)
-    out.print(f"{found['reports']} reports; {found['guarantee']}; receipt {found['receipt']}", soft_wrap=True)
+    unheard = "" if found["heard"] == found["reports"] else f", {found['heard']} of which can be read"
+    out.print(f"{found['reports']} reports{unheard}; {found['guarantee']}; receipt {found['receipt']}", soft_wrap=True)
     if found["not_private"]:
         out.print("NOT PRIVATE: made in test mode")

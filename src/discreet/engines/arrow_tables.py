@@ -6,43 +6,46 @@ from collections.abc import Mapping
 from typing import Any
 
 _TO_MICROSECONDS = {"s": 10**6, "ms": 10**3}
+_EXTENSIONS = ("arrow.uuid", "arrow.bool8")
 
 
-def as_arrow(source: Any) -> Any:
-    """A DataFrame, or whatever else has columns, as a table of Arrow."""
-    import pyarrow as pa
-
-    if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
-        return source.read_all() if isinstance(source, pa.RecordBatchReader) else source
-    if isinstance(source, Mapping):
-        return pa.table(dict(source))
-    if hasattr(source, "__arrow_c_stream__"):
-        return pa.table(source)
-    if hasattr(source, "to_arrow"):
-        return source.to_arrow()
-    return pa.Table.from_pandas(source, preserve_index=False)
-
-
-def readable(table: Any) -> Any:
-    """The same table, but NULL where text is no UTF-8, and where a moment has no number of microseconds.
+def readable(columns: Mapping[str, Any]) -> Any:
+    """A table of these columns, but NULL where a cell has no value in DuckDB: text that is no UTF-8, a moment without a
+    number of microseconds, a decimal with more digits than its type.
 
     Arrow keeps such cells; DuckDB fails at them, in functions that it says cannot fail, and then answers nothing more.
+    Columns of types that cannot be made safe by their type alone, such as lists and times of day, are left out.
     """
     import pyarrow as pa
 
-    table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
-    return pa.table([_cleaned(column) for column in table.columns], names=table.column_names)
+    cleaned = {name: _cleaned(pa.chunked_array(column)) for name, column in columns.items()}
+    return pa.table({name: column for name, column in cleaned.items() if column is not None})
 
 
 def _cleaned(column: Any) -> Any:
+    """A column that stops nothing; None where its type has no place here."""
     import pyarrow as pa
 
-    kind = column.type
-    if _is_text(kind.value_type if pa.types.is_dictionary(kind) else kind):
-        return _valid_text(column)
-    if (pa.types.is_timestamp(kind) and kind.tz is not None) or pa.types.is_duration(kind):
+    kind, types = column.type, pa.types
+    if types.is_dictionary(kind):
+        if _is_text(kind.value_type) and _is_valid(column):
+            return column
+        return _cleaned(pa.chunked_array([_decoded(chunk) for chunk in column.chunks], kind.value_type))
+    if _is_text(kind):
+        return pa.chunked_array([one if _is_valid(one) else _texts(one) for one in column.chunks], kind)
+    if (types.is_timestamp(kind) and kind.tz is not None) or types.is_duration(kind):
         return _microseconds(column) if kind.unit in _TO_MICROSECONDS else column
-    return column
+    if types.is_float16(kind):
+        return column.cast(pa.float32())
+    if types.is_decimal256(kind):
+        return column.cast(pa.float64(), safe=False)
+    if types.is_decimal(kind):
+        return pa.chunked_array([one if _is_valid(one) else _decimals(one) for one in column.chunks], kind)
+    plain = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
+    bytes_only = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+    bytes_only = bytes_only or types.is_fixed_size_binary(kind)
+    extended = isinstance(kind, pa.BaseExtensionType) and kind.extension_name in _EXTENSIONS
+    return column if plain or bytes_only or extended or types.is_date(kind) or types.is_timestamp(kind) else None
 
 
 def _is_text(kind: Any) -> bool:
@@ -51,26 +54,27 @@ def _is_text(kind: Any) -> bool:
     return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
-def _valid_text(column: Any) -> Any:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        return column if _is_valid(column) else _valid_text(column.cast(column.type.value_type))
-    chunks = [chunk if _is_valid(chunk) else _decoded(chunk) for chunk in column.chunks]
-    return pa.chunked_array(chunks, column.type)
-
-
 def _is_valid(cells: Any) -> bool:
     import pyarrow as pa
 
     try:
         cells.validate(full=True)
-    except pa.ArrowInvalid:
+    except (pa.ArrowException, IndexError):
         return False
     return True
 
 
 def _decoded(cells: Any) -> Any:
+    """The values of a dictionary's cells; a place that is not in the dictionary has none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = pc.and_(pc.greater_equal(cells.indices, 0), pc.less(cells.indices, len(cells.dictionary)))
+    places = pc.if_else(known, cells.indices, pa.scalar(None, cells.indices.type))
+    return cells.dictionary.take(places)
+
+
+def _texts(cells: Any) -> Any:
     import pyarrow as pa
 
     return pa.array([_text(cell) for cell in cells.cast(pa.large_binary()).to_pylist()], cells.type)
@@ -81,6 +85,15 @@ def _text(cell: bytes | None) -> str | None:
         return None if cell is None else cell.decode()
     except UnicodeDecodeError:
         return None
+
+
+def _decimals(cells: Any) -> Any:
+    """Decimals of at most so many digits as their type says."""
+    import pyarrow as pa
+
+    digits = cells.type.precision
+    kept = [cell if cell is None or len(cell.as_tuple().digits) <= digits else None for cell in cells.to_pylist()]
+    return pa.array(kept, cells.type)
 
 
 def _microseconds(column: Any) -> Any:

@@ -11,35 +11,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.engines import parquet_files, words
-from discreet.engines.arrow_tables import as_arrow, readable
+from discreet.engines import forks, parquet_files, words
+from discreet.engines.duckdb_types import is_safe, kind_of, plainly
 from discreet.engines.engine import Words
+from discreet.engines.in_memory import NOTHING, InMemory
 from discreet.engines.spill import Spill
 from discreet.engines.text_files import Csv, JsonLines, TextSource
 from discreet.engines.words import listed, quoted, quoted_text
 from discreet.errors import EngineFailed, InvalidArgument
+from discreet.rows.tables import columns_of, guarded
 
 _JSON = (".json", ".jsonl", ".ndjson")
 FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"} | dict.fromkeys(_JSON, "read_json")
-_TYPES = (
-    ("boolean", ("BOOLEAN",)),
-    ("integer", ("INTEGER", *(f"{size}INT" for size in ("TINY", "SMALL", "BIG", "HUGE")))),
-    ("integer", ("UINTEGER", *(f"U{size}INT" for size in ("TINY", "SMALL", "BIG", "HUGE")))),
-    ("number", ("DOUBLE", "FLOAT", "DECIMAL", "REAL")),
-    ("date", ("DATE",)),
-    ("timestamp", ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")),
-    ("text", ("VARCHAR", "ENUM", '"NULL"')),  # a column without a single value
-)
-
-
-_ODD = {
-    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "BIGINT"),
-    **dict.fromkeys(("DECIMAL", "FLOAT", "REAL"), "DOUBLE"),
-    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "TIMESTAMP"),
-    **dict.fromkeys(("ENUM", '"NULL"'), "VARCHAR"),
-}
-"""Types that are read as others: what does not fit those is NULL."""
-
 # A repeated expression would be computed outside of the TRY that makes it total; a TRY_CAST that is pushed into the
 # reading of a text file would drop the row, or stop the question.
 _UNSAFE_OPTIMIZERS = ("common_subexpressions", "type_pushdown", "scalar_fn_pushdown")
@@ -59,7 +42,8 @@ _PATIENCE, _COARSE = 0.5, 5
 class DuckDB:
     """One connection to an embedded database, on sources fixed when it is opened.
 
-    A CSV or JSON source has no types of its own: its columns are text, but for those that `types` names. Only where a
+    A CSV or JSON source has no types of its own: its columns are text, but for those that `types` names; so are lists,
+    tuples and object columns of a source in memory. Only where a
     source is listed in `sniffed` are they guessed from the rows, which is for public tables and for their owner.
 
     `memory` is the most it may use, such as "8GB"; by default four fifths of the machine's. What does not fit is
@@ -89,27 +73,30 @@ class DuckDB:
         limit = None if memory is None else memory_in_bytes(memory)
         self._duckdb = duckdb
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._connection = duckdb.connect(":memory:", config={"allow_unsigned_extensions": "false"})
+        forks.watch(self._connection)
         self.relations: dict[str, str] = {}
         self._texts: dict[str, TextSource] = {}
-        self._parquet: set[str] = set()
+        self._left_out: dict[str, set[str]] = {}
         self._blanks: dict[str, str] = {}
-        paths = []
+        paths: list[str] = []
         for name, source in sources.items():
             found, path = self._source(name, source, sniffed=name in sniffed)
             self.relations[name] = found
             paths += path
-        for name, text in self._texts.items():
-            self.relations[name] = text.relation((types or {}).get(name, {}))
+        for name in self._texts:
+            self.relations[name] = self._relation(name, (types or {}).get(name, {}))
         for name in sources.keys() - self._texts.keys():
-            self.relations[name] = self._plainly_typed(name)
+            self.relations[name] = self._plainly_typed(name, self.relations[name])
         on_disk = len(paths) == len(sources)
         self._spill = _spilling(spill) if spill is not None or on_disk else None
         self._lock_down(paths, limit)
 
     @property
     def words(self) -> Words:
-        """DuckDB's own."""
+        """DuckDB's own. They are asked for when a question is planned: a forked process is refused before a charge."""
+        self._check_process()
         return words
 
     def _source(self, name: str, source: Any, *, sniffed: bool) -> tuple[str, list[str]]:
@@ -127,23 +114,21 @@ class DuckDB:
                 )
             found = sorted(path.glob(f"**/*{inside}")) if path.is_dir() else [path]
             if reader == "read_parquet":
-                parquet_files.check_moments(name, found)
                 self._check_alike(name, files, len(found))
-                self._parquet.add(name)
+                self._left_out[name] = parquet_files.in_milliseconds(found)
                 return parquet_files.reading(files), [str(path)]
             if sniffed:
                 return f"{reader}({quoted_text(files)}, sample_size = -1)", [str(path)]
             self._texts[name] = JsonLines.opened(name, found) if inside in _JSON else Csv.opened(name, found)
             return "", [str(path)]
         if isinstance(source, self._duckdb.DuckDBPyRelation):
-            source = source.to_arrow_table()
-        try:
-            self._connection.register(f"source {name}", readable(as_arrow(source)))
-        except Exception:
-            raise InvalidArgument(
-                f"The source of {name} must be a path, an Arrow table, a DataFrame or a DuckDB relation."
-            ) from None
-        return quoted(f"source {name}"), []
+            said = (
+                f"The source of {name} is a DuckDB relation that cannot be computed. Why is not shown, as it may quote"
+            )
+            source = guarded(source.to_arrow_table, f"{said} values. See that its query runs.")
+        columns = columns_of(source, name)
+        self._texts[name] = InMemory(name, columns, self._connection.register)
+        return "", []
 
     def _check_alike(self, name: str, files: str, number: int) -> None:
         """That no file of a folder has a wider type than the first, which all are read as: a value might not fit."""
@@ -159,23 +144,29 @@ class DuckDB:
                     f"The files of {name} have different types for {', '.join(unlike)}. Write them with the same."
                 )
 
-    def _plainly_typed(self, name: str) -> str:
-        """A source with one type of the engine for each of ours: values that meet are then compared as they are."""
-        relation = self.relations[name]
+    def _relation(self, name: str, types: Mapping[str, str]) -> str:
+        """How a source without types of its own is written in FROM, its columns of these."""
+        text = self._texts[name]
+        made = text.relation(types)
+        return self._plainly_typed(name, made) if isinstance(text, InMemory) else made
+
+    def _plainly_typed(self, name: str, relation: str) -> str:
+        """A source with one type of the engine for each of ours, and without columns that are not safe to read."""
         try:
             described = self._described(relation)
         except (self._duckdb.Error, RuntimeError):
             return relation  # said when its columns are asked for
-        read = {}
-        for column, given in ((quoted(row[0]), row[1].upper()) for row in described if "[" not in row[1]):
-            plain = given.partition("(")[0]
-            if plain in _ODD:
-                read[column] = f"TRY_CAST({column} AS {_ODD[plain]})"
-            elif plain == "VARCHAR" and name in self._parquet:
-                read[column] = parquet_files.without_statistics(column)
-        if not read:
-            return relation
-        return f"(SELECT * REPLACE ({', '.join(f'{how} AS {column}' for column, how in read.items())}) FROM {relation})"
+        types = {row[0]: row[1].upper() for row in described}
+        unread = [column for column, given in types.items() if not is_safe(given)]
+        unread += [column for column in self._left_out.get(name, ()) if column in types and column not in unread]
+        if len(unread) == len(types):
+            raise InvalidArgument(NOTHING.format(name))
+        read = {quoted(column): given for column, given in types.items() if column not in unread}
+        parquet = name in self._left_out
+        how = {column: text for column, given in read.items() if (text := plainly(column, given, parquet=parquet))}
+        without = f" EXCLUDE ({', '.join(map(quoted, unread))})" if unread else ""
+        replaced = f" REPLACE ({', '.join(f'{text} AS {column}' for column, text in how.items())})" if how else ""
+        return f"(SELECT *{without}{replaced} FROM {relation})" if unread or how else relation
 
     def _described(self, relation: str) -> list[tuple[Any, ...]]:
         return self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
@@ -217,18 +208,27 @@ class DuckDB:
             raise InvalidArgument(
                 f"The source of {name} cannot be read as a table. See that it is whole, and of the type its name says."
             ) from None
-        return {row[0]: _type(row[1]) for row in described}
+        return {row[0]: kind_of(row[1]) for row in described}
 
-    def reads_text(self, name: str) -> bool:
-        """Whether a source is text that is cast to the types it was opened with."""
-        return name in self._texts
+    def reads_text(self, name: str, column: str) -> bool:
+        """Whether a column has no type of its own, and is read as the one it was opened with."""
+        text = self._texts.get(name)
+        return text is not None and (not isinstance(text, InMemory) or column in text.cells)
+
+    def untyped(self, name: str) -> Collection[str]:
+        """The columns of a source in memory that have no types of their own: lists, tuples and object columns."""
+        text = self._texts.get(name)
+        return text.cells if isinstance(text, InMemory) else ()
 
     def typed(self, name: str, types: Mapping[str, str]) -> DuckDB:
-        """The same database, with other types for the columns of a source that is read as text."""
-        if name not in self._texts:
+        """The same database, with other types for the columns of a source that have none of their own."""
+        text = self._texts.get(name)
+        if text is None or (isinstance(text, InMemory) and not text.cells):
             return self
         other = copy.copy(self)
-        other.relations = self.relations | {name: self._texts[name].relation(types)}
+        self._check_process()
+        with self._lock:
+            other.relations = self.relations | {name: self._relation(name, types)}
         return other
 
     def blank(self) -> DuckDB:
@@ -268,12 +268,18 @@ class DuckDB:
 
     def _held(self, work: Callable[[], Any]) -> Any:
         """What is done with the connection, by one thread at a time; what it says when it fails goes no further."""
+        self._check_process()
         with suppress(self._duckdb.Error, RuntimeError), self._lock, self._watched():
             return work()
         raise EngineFailed(  # outside of a handler: it has no context, which might quote values
             "The engine could not compute this. Its message is not shown, as it may quote values. "
             "Ask for less at once, or give the engine more memory, or a folder to spill into."
         )
+
+    def _check_process(self) -> None:
+        """The threads of a database stay in the process that opened it: in a forked one it would wait for ever."""
+        if os.getpid() != self._process:
+            raise EngineFailed("This process was forked from the one that opened the data. Open them again in here.")
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -300,6 +306,8 @@ class DuckDB:
 
     def close(self) -> None:
         """Let go of the database, and of what it wrote."""
+        if os.getpid() != self._process:
+            return
         self._connection.close()
         if self._spill is not None:
             self._spill.close()
@@ -333,8 +341,3 @@ def has_types(source: Any) -> bool:
 def _ending(path: Path) -> str:
     """How the name of a file ends, or the names of the files in a folder."""
     return next((s for s in FILES if any(path.glob(f"**/*{s}"))), "") if path.is_dir() else path.suffix.lower()
-
-
-def _type(name: str) -> str:
-    plain = name.upper().partition("(")[0]
-    return next((kind for kind, names in _TYPES if plain in names), "other") if "[" not in name else "other"

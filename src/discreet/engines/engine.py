@@ -6,7 +6,7 @@ it gives a value or NULL, and never an error, whose message or mere presence wou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -35,8 +35,11 @@ class Words(Protocol):
     def equal_as(self, first: str, second: str, kind: str) -> str:
         """That two columns are equal as numbers, or as timestamps, for the engine to join by."""
 
+    def canonical(self, value: str, kind: str) -> str:
+        """A value of this type as the one writing of all that are equal to it: −0.0 is 0.0, NaN is one NaN."""
+
     def group_key(self, value: str, kind: str) -> str:
-        """A key that is the same value here and in Python: what has no such value is NULL."""
+        """A key that is the same value here and in Python, and canonical: what has no such value is NULL."""
 
     def distance(self, value: str, center: Fraction, kind: str) -> str:
         """How far a number lies from the center; NULL where it is no number."""
@@ -108,11 +111,14 @@ class Engine(Protocol):
     def columns(self, name: str) -> dict[str, str]:
         """The names and types of a source's columns."""
 
-    def reads_text(self, name: str) -> bool:
-        """Whether a source is text that is cast to the types it was opened with."""
+    def reads_text(self, name: str, column: str) -> bool:
+        """Whether a column has no type of its own, and is read as the one it was opened with."""
+
+    def untyped(self, name: str) -> Collection[str]:
+        """The columns of a source in memory that have no types of their own: lists, tuples and object columns."""
 
     def typed(self, name: str, types: Mapping[str, str]) -> Engine:
-        """The same database, with other types for the columns of a source that is read as text."""
+        """The same database, with other types for the columns of a source that have none of their own."""
 
     def blank(self) -> Engine:
         """The same columns of the same types, and not one row: what a statement is tried on before it is paid for."""

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from discreet.engines.words import quoted_text
-from discreet.errors import InvalidArgument
 
 TOTAL = "utf8_validation = 'replace', can_have_nan = true"
 """Bytes that are no UTF-8 are read as '?'. The statistics of a file do not tell of NaN: believed, they would decide a
 comparison for all rows that have it, by the largest number that somebody else has."""
-_MILLISECONDS = (2**63 - 1) // 10**3
 
 
 def reading(files: str, *, together: bool = False) -> str:
@@ -32,39 +30,24 @@ def without_statistics(column: str) -> str:
     return f"least({column})"
 
 
-def check_moments(name: str, files: Sequence[Path]) -> None:
-    """That no moment in milliseconds is beyond what DuckDB has: reading it stops, and no expression can help.
-
-    Only the ends of the files are read, where their statistics are.
+def in_milliseconds(files: Sequence[Path]) -> set[str]:
+    """The columns with moments in milliseconds. Reading one that is beyond what DuckDB has would stop it, and no
+    expression can help; so none is read, whatever the moments are. Only the schemas of the files are looked at.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    found: set[str] = set()
     for file in files:
         try:
-            end = pq.read_metadata(file)
+            schema = pq.read_metadata(file).schema
         except (OSError, pa.ArrowException):
             continue  # said when its columns are asked for
-        for number in range(end.num_columns):
-            column = end.schema.column(number)
-            if _in_milliseconds(column) and not all(
-                _within(end.row_group(group).column(number)) for group in range(end.num_row_groups)
-            ):
-                raise InvalidArgument(
-                    f"The source of {name} has moments in milliseconds, in {column.path}, and its statistics do not "
-                    "show that all of them have a number of microseconds. Write the column in microseconds."
-                )
+        columns = [schema.column(number) for number in range(len(schema.names))]
+        found |= {column.path.partition(".")[0] for column in columns if _is_in_milliseconds(column)}
+    return found
 
 
-def _in_milliseconds(column: Any) -> bool:
+def _is_in_milliseconds(column: Any) -> bool:
     kind = json.loads(column.logical_type.to_json())
     return bool(kind.get("Type") == "Timestamp" and kind.get("timeUnit") == "milliseconds")
-
-
-def _within(cells: Any) -> bool:
-    known = cells.statistics
-    if known is None:
-        return False
-    if not known.has_min_max:
-        return bool(known.has_null_count and known.null_count == cells.num_values)
-    return bool(max(-known.min_raw, known.max_raw) <= _MILLISECONDS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import decimal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -143,9 +143,13 @@ class Postgres:
         """The names and types of a source's columns."""
         return dict(self._kinds[name])
 
-    def reads_text(self, name: str) -> bool:
+    def reads_text(self, name: str, column: str) -> bool:
         """Tables have types of their own."""
         return False
+
+    def untyped(self, name: str) -> Collection[str]:
+        """None: nothing is in memory."""
+        return ()
 
     def typed(self, name: str, types: Mapping[str, str]) -> Postgres:
         """The same database: its types are fixed."""

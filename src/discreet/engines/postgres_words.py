@@ -144,15 +144,27 @@ def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
     return f"coalesce({odd}, {plain})"
 
 
+def canonical(value: str, kind: str) -> str:
+    """A value that has one writing: zero has no sign, all that is no number is the same, and text is its bytes."""
+    match kind:
+        case "number":
+            return once(
+                "CASE WHEN {a} = 0 THEN 0::float8 WHEN {a} = " + NAN + " THEN " + NAN + " ELSE {a} END", a=value
+            )
+        case "text":
+            return f'({value} COLLATE "C")'
+    return value
+
+
 def group_key(value: str, kind: str) -> str:
     """A key that is the same value here and in Python: what has no such value is NULL."""
     match kind:
         case "number":
-            return once("CASE WHEN abs({a}) < " + INFINITE + " THEN {a} END", a=value)
+            return once("CASE WHEN {a} = 0 THEN 0::float8 WHEN abs({a}) < " + INFINITE + " THEN {a} END", a=value)
         case "date" | "timestamp":
             return once("CASE WHEN {a} BETWEEN " + _DAYS[kind] + " THEN {a}::" + TYPES[kind] + " END", a=value)
         case "integer" | "boolean" | "text":
-            return value
+            return canonical(value, kind)
     return refuse(f"GROUP BY a column of type {kind}")
 
 

@@ -8,7 +8,7 @@ fixed. Spark's messages quote values, so neither its exceptions nor its loggers 
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -134,9 +134,13 @@ class Spark:
         """The names and types of a source's columns."""
         return dict(self._kinds[name])
 
-    def reads_text(self, name: str) -> bool:
+    def reads_text(self, name: str, column: str) -> bool:
         """Tables and Parquet files have types of their own."""
         return False
+
+    def untyped(self, name: str) -> Collection[str]:
+        """None: nothing is in memory."""
+        return ()
 
     def typed(self, name: str, types: Mapping[str, str]) -> Spark:
         """The same database: its types are fixed."""

@@ -113,11 +113,18 @@ def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
     return f"({found}) / nullif(count({value}), 0L)" if aggregate == "avg" else found
 
 
+def canonical(value: str, kind: str) -> str:
+    """A value that has one writing: zero has no sign, and all that is no number is the same."""
+    if kind != "number":
+        return value
+    return f"CASE WHEN {value} = 0D THEN 0D WHEN isnan({value}) THEN CAST('NaN' AS DOUBLE) ELSE {value} END"
+
+
 def group_key(value: str, kind: str) -> str:
     """A key that is the same value here and in Python: what has no such value is NULL."""
     match kind:
         case "number":
-            return f"CASE WHEN abs({value}) < {INFINITE} THEN {value} END"
+            return f"CASE WHEN {value} = 0D THEN 0D WHEN abs({value}) < {INFINITE} THEN {value} END"
         case "date" | "timestamp":
             return f"CASE WHEN {value} BETWEEN {_DAYS[kind]} THEN {value} END"
         case "text":  # bytes that are no text are told apart here, but not in Python

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,17 +58,16 @@ class Csv:
 
 @dataclass(frozen=True)
 class JsonLines:
-    """Files with one object in each line. They have no names of their own: the columns are those that are typed."""
+    """Files with one object in each line. They have no names of their own: the columns are those that are typed.
+
+    A line that is no object, such as one that begins a list, is a row without values: none decides what a file is.
+    """
 
     name: str
     files: tuple[str, ...]
 
     @classmethod
     def opened(cls, name: str, files: Sequence[Path]) -> JsonLines:
-        for file in files:
-            with file.open("rb") as opened:
-                if re.match(rb"[\xef\xbb\xbf\s]*\[\s*\{", opened.read(4096)):
-                    raise InvalidArgument(f"The source of {name} is one JSON list. Write one object in each line.")
         return cls(name, tuple(map(str, files)))
 
     def relation(self, types: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -203,8 +204,12 @@ ranks_all = False
 
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:
-    """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
-    order = f"hash({', '.join([*by, person, str(seed)])})"
+    """The place of a row among its person's rows, in a random order that depends on no value but `by`.
+
+    DuckDB's hash of several values mixes in the last one by itself: a seed among them would move all rows of a person
+    alike, and only a few orders could occur. So the seed meets the hash of the values, and both are hashed again.
+    """
+    order = f"hash(xor(hash({', '.join([*by, person])}), {seed}::UBIGINT))"
     return f"row_number() OVER (PARTITION BY {person} ORDER BY {order})"
 
 
@@ -265,17 +270,42 @@ def of_person(aggregate: str, value: str, kind: str, of: str = "number") -> str:
     return f"TRY_CAST(round({found}) AS BIGINT)" if kind in ("integer", "boolean") else found
 
 
+def canonical(value: str, kind: str) -> str:
+    """A value that has one writing: zero has no sign, and all that is no number is the same."""
+    if kind != "number":
+        return value
+    number = f"TRY_CAST({value} AS DOUBLE)"
+    return f"CASE WHEN {number} = 0 THEN 0.0::DOUBLE WHEN isnan({number}) THEN 'nan'::DOUBLE ELSE {number} END"
+
+
 def group_key(value: str, kind: str) -> str:
     """A key that is the same value here and in Python: what has no such value is NULL."""
     match kind:
         case "integer":
             return f"TRY_CAST({value} AS BIGINT)"
         case "number":
-            return f"CASE WHEN isfinite(TRY_CAST({value} AS DOUBLE)) THEN TRY_CAST({value} AS DOUBLE) END"
+            number = f"TRY_CAST({value} AS DOUBLE)"
+            return f"CASE WHEN {number} = 0 THEN 0.0::DOUBLE WHEN isfinite({number}) THEN {number} END"
         case "date" | "timestamp":
             return _dated(f"TRY_CAST({value} AS {TYPES[kind]})", kind)
     return value
 
 
 def _dated(value: str, kind: str) -> str:
-    return f"CASE WHEN {value} BETWEEN {_DAYS[kind]} THEN {value} END"
+    """A day or moment that Python has, too. It is moved to the first one inside of the case: an engine that computes
+    with each value of a dictionary once, and not with each row, meets values of other rows there.
+    """
+    return f"CASE WHEN {value} BETWEEN {_DAYS[kind]} THEN greatest({value}, {_DAYS[kind].partition(' AND ')[0]}) END"
+
+
+def decimal_as_double(column: str, given: str) -> str:
+    """A decimal as a DOUBLE. The least number of 128 bits has more digits than any decimal, and would stop DuckDB."""
+    digits, scale = (int(part) for part in re.findall(r"\d+", given))
+    if digits <= _SMALL_DECIMAL:
+        return f"TRY_CAST({column} AS DOUBLE)"
+    least = f"CAST('-{'9' * (digits - scale)}.{'9' * scale}' AS DECIMAL({digits}, {scale}))"
+    return f"CASE WHEN {column} IS NOT NULL THEN TRY_CAST(greatest({column}, {least}) AS DOUBLE) END"
+
+
+_SMALL_DECIMAL = 18
+"""Decimals of more digits are numbers of 128 bits."""

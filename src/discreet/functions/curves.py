@@ -18,7 +18,7 @@ from discreet.functions.cosines import ALL
 from discreet.functions.mean_curve import MeanCurve
 from discreet.functions.noisy_copies import SanitizedCurves, sanitized_curves
 from discreet.functions.of_curves import Floats, OfCurves, check_is_fitted
-from discreet.learn.base import column_of, shortened, table_of
+from discreet.learn.base import column_of, fitted_table, shortened
 from discreet.learn.decomposition import PCA
 from discreet.learn.linear import LeastSquares
 from discreet.rational import Number, check_count
@@ -59,7 +59,7 @@ class CurvePCA(OfCurves, PCA):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the components: one release, charged before the curves are read."""
-        table, _ = table_of(X)
+        table = self._curves_of(X)
         size = self._basis(int(table.shape[1])).size
         many = size if self.n_components is None else check_count(self.n_components, "n_components")
         if many > size:
@@ -78,7 +78,7 @@ class CurvePCA(OfCurves, PCA):
     def inverse_transform(self, X: Any) -> Floats:
         """Curves at the points, as far as the components go."""
         check_is_fitted(self)
-        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_)
+        return np.asarray(fitted_table(self, X, self.n_components_) @ self.components_ + self.mean_)
 
 
 class CurveRegression(RegressorMixin, OfCurves, LeastSquares):  # type: ignore[misc]

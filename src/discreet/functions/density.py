@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
+from discreet.closing import closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.gaussian_process import GaussianProcess
-from discreet.queries.arrays import numbers_of
 from discreet.queries.convex import onto_simplex
 from discreet.queries.rkhs import FourierFeatures
 from discreet.rational import Number, check_count, check_positive, exactly
 from discreet.releases import Release, Released
+from discreet.rows import table as table_of
 
 Floats = NDArray[np.float64]
 _CHUNK = 2**16
@@ -286,6 +287,7 @@ def nearest_density(heights: Floats, volume: float) -> Floats:
     return onto_simplex(heights, 1 / volume)
 
 
+@closed
 def density_of(
     rows: Any,
     *,
@@ -316,7 +318,7 @@ def density_of(
         calibration=calibration,
         widest=widest,
     )
-    table = numbers_of(rows, len(process.features.axes))  # type: ignore[union-attr]
+    table = table_of(rows, len(process.features.axes))  # type: ignore[union-attr]
     promised = process.guarantee(process.sensitivity(unit, rows_per_person))
     asked = f"a density of {len(process.features.axes)} columns"  # type: ignore[union-attr]
     charged = promised if ledger is None else ledger.rule.charged(promised, guarantee)

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from discreet.closing import closed
 from discreet.functions.cosines import ALL, UP, CurveRows
 from discreet.functions.of_curves import Floats, OfCurves, check_is_fitted, check_kind, longest
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.learn.base import table_of
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_bound, exactly, sqrt_up
@@ -62,7 +62,7 @@ class SanitizedCurves(OfCurves):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Make the copies: one release, charged before the curves are read."""
-        table, _ = table_of(X)
+        table = self._curves_of(X)
         basis = self._basis(int(table.shape[1]))
         rows = CurveRows(table, basis=basis, curve_norm=self.curve_norm, target_bound=None)
         bound = self._bound(basis.size)
@@ -89,6 +89,7 @@ class SanitizedCurves(OfCurves):
         return Accuracy(amount=self.noise_ * wide * most, confidence=sure, of=of)
 
 
+@closed
 def sanitized_curves(curves: Any, **settings: Any) -> SanitizedCurves:
     """A noisy copy of every curve, each made from that curve alone; the settings are those of `SanitizedCurves`."""
     return SanitizedCurves(**settings).fit(curves)

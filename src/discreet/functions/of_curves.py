@@ -12,9 +12,8 @@ from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.functions.cosines import Cosines, CurveRows, cosines_for
 from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import Private, check_width, table_of
+from discreet.learn.base import Private, fitted_table, table_of
 from discreet.mechanisms.moments import Moments
-from discreet.queries.arrays import on_host
 from discreet.rational import check_bound, check_count
 
 check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.functions.curves").check_is_fitted
@@ -36,9 +35,14 @@ class OfCurves(Private):
         check_bound(self.curve_norm, "curve_norm")
         return cosines_for(self.points, self.basis, None if columns is None else check_count(columns, "n_features"))
 
+    def _curves_of(self, curves: Any) -> Any:
+        """Rows of curves; a record of a list that has not a value at each of the declared points counts as missing."""
+        known = None if self.points is None else len(self._basis(None).points)
+        return table_of(curves, known)[0]
+
     def _learn(self, curves: Any, targets: Any = None) -> Moments:
         """The moments of the coefficients: one release, charged before the curves are read."""
-        table, _ = table_of(curves)
+        table = self._curves_of(curves)
         basis = self._basis(int(table.shape[1]))
         plan: Moments = self._plan(basis.size)
         rows = CurveRows(table, targets, basis=basis, curve_norm=plan.feature_norm, target_bound=plan.target_bound)
@@ -49,10 +53,8 @@ class OfCurves(Private):
 
     def _seen(self, curves: Any) -> Floats:
         """Coefficients of curves that are not learned from."""
-        check_is_fitted(self)
-        table, _ = table_of(curves)
-        check_width(self, table)
-        return self.basis_.coefficients(on_host(table))
+        table = fitted_table(self, curves)
+        return self.basis_.coefficients(table)
 
     def at(self, where: Any) -> Floats:
         """What was learned, at any places from the first point to the last: a curve, or one curve a row."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.functions.density import features_over
@@ -17,12 +18,12 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.gaussian_process import GaussianProcess
 from discreet.mechanisms.private_minimizer import PrivateMinimizer
-from discreet.queries.arrays import numbers_of
 from discreet.queries.examples import PlainRows
 from discreet.queries.losses import Huber, HuberHinge
 from discreet.queries.rkhs import FourierFeatures
 from discreet.rational import Number, check_positive, exactly
 from discreet.releases import Release, Released
+from discreet.rows import table as table_of
 
 Floats = NDArray[np.float64]
 
@@ -59,6 +60,7 @@ class Curve(Released):
         return f"<Curve: {'; '.join([str(self.error(0.95)), str(self.guarantee), *self.release.marks()])}>"
 
 
+@closed
 def regression_curve(
     rows: Any,
     targets: Any,
@@ -94,12 +96,12 @@ def regression_curve(
     pull = float(_best_ridge(guarantee, loss, size, norm, shared)) if ridge is None else ridge
     mechanism = PrivateMinimizer.for_guarantee(guarantee, ridge=pull, step=features.unit, **shared)
     bound = float(check_positive(target_bound, "target_bound")) if kind == "numbers" else 1.0
-    table, goal = numbers_of(rows, len(features.axes)), numbers_of(targets, 1)[:, 0]
+    table, goal = (np.asarray(table_of(*one), np.float64) for one in ((rows, len(features.axes)), (targets, 1)))
     if len(table) != len(goal):
         raise InvalidArgument("There must be one target for each row.")
 
     def read() -> PlainRows:
-        return _featured(features, table, goal, bound)
+        return _featured(features, table, goal[:, 0], bound)
 
     promised = mechanism.guarantee(mechanism.sensitivity(unit, rows_per_person))
     charged = promised if ledger is None else ledger.rule.charged(promised, guarantee)
@@ -115,10 +117,9 @@ def _best_ridge(guarantee: Guarantee, loss: Any, size: Number, norm: Number, sha
     return float((2 * loss.smoothness * deviation**2 * n / length**2) ** (1 / 3))
 
 
-def _featured(features: FourierFeatures, rows: Any, targets: Any, bound: float) -> PlainRows:
+def _featured(features: FourierFeatures, table: Floats, targets: Floats, bound: float) -> PlainRows:
     """Each row as the features of its cell, from the public tables; zeros for one with a NaN."""
-    table = numbers_of(rows, len(features.axes))
-    goal = np.clip(numbers_of(targets, 1)[:, 0], -bound, bound) / bound
+    goal = np.clip(targets, -bound, bound) / bound
     kept = ~(np.isnan(table).any(axis=1) | np.isnan(goal))
     grown = np.ones((len(table), 1))
     for number, axis in enumerate(features.axes):

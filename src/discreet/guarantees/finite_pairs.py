@@ -33,7 +33,7 @@ class FinitePair(Pair):
 
     @property
     def infinite(self) -> float:  # type: ignore[override]
-        return float(sum(p for p, q in zip(self.inside, self.outside, strict=True) if q == 0))
+        return float_up(sum((p for p, q in zip(self.inside, self.outside, strict=True) if q == 0), Fraction(0)))
 
     @property
     def bound(self) -> Fraction:  # type: ignore[override]

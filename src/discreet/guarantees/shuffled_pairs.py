@@ -10,30 +10,27 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 
-from discreet.guarantees.derived_pairs import ProfilePair
 from discreet.guarantees.finite_pairs import by_cell, renyi_of_atoms
 from discreet.guarantees.pairs import Floats, Pair
-from discreet.rational import exp_bounds, float_up, log_bounds
+from discreet.rational import exp_bounds
 
 LOST = 1e-35
 """More than the mass that is left out beyond 16 deviations and 16 counts of a mode."""
-_WINDOW, _WIDE = 16.0, 36.0
-"""A wide window keeps the cut from showing in Rényi divergences of high orders."""
-_NEAR_ENDS, _BETWEEN = 24, 8
+_WINDOW = 16.0
 
 
 @lru_cache(maxsize=512)
 def binomial(trials: int, chance: Fraction, window: float = _WINDOW) -> tuple[int, Floats]:
     """The first k and the masses of Bin(trials, chance) within 16 deviations of its mode, which sum to 1."""
+    if chance > Fraction(1, 2):  # 1 − p would cancel: failures are counted instead
+        first, masses = binomial(trials, 1 - chance, window)
+        return trials - first - len(masses) + 1, masses[::-1]
     p = float(chance)
     if trials == 0 or p == 0:
         return 0, np.ones(1)
-    if p == 1:
-        return trials, np.ones(1)
     mode = min(trials, math.floor((trials + 1) * p))
     reach = math.ceil(window * math.sqrt(trials * p * (1 - p)) + window)
     low, high = max(0, mode - reach), min(trials, mode + reach)
@@ -82,7 +79,8 @@ class CountedPair(Pair):
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
         losses, p, q, _ = self._atoms()
-        place = np.searchsorted(edges, losses + 1e-13 * (1 + np.abs(losses)), side="left")  # up, where it rounds
+        up = (1e-13 + 4 * self.relative) * (1 + np.abs(losses))  # more than rounding can have lowered a loss
+        place = np.searchsorted(edges, losses + up, side="left")
         size = len(edges) + 1
         return by_cell(place, p, size), by_cell(place, q, size)
 
@@ -90,15 +88,21 @@ class CountedPair(Pair):
         return float(self.deltas(np.array([epsilon]))[0])
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """The curve at many ε."""
+        """The curve at many ε, rounded up.
+
+        A loss is good to twice the relative error: what may lie above ε is counted, each mass of it rounded apart by
+        enough to keep its part from being negative.
+        """
         losses, above_p, above_q, alone = _suffixes(self)
-        start = np.searchsorted(losses, epsilons, side="right")
+        start = np.searchsorted(losses, epsilons - 3 * self.relative, side="right")
         p, q = above_p[start], np.exp(np.minimum(epsilons, 700.0)) * above_q[start]
-        excess = np.maximum(p * (1 + self.relative) - q * (1 - self.relative), 0.0)
-        return np.asarray(np.minimum(1.0, excess + alone + LOST))
+        apart = 3 * self.relative + 2**-52 * len(losses)
+        excess = np.maximum(p * (1 + apart) - q * (1 - apart), 0.0)
+        return np.asarray(np.minimum(1.0, excess + alone * (1 + apart) + LOST))
 
     def renyi(self, order: float) -> float:
-        return max(renyi_of_atoms(losses, p, order) for losses, p, _, _ in self._both_ways()) * (1 + 1e-9)
+        largest = max(renyi_of_atoms(losses, p, order) for losses, p, _, _ in self._both_ways())
+        return largest * (1 + 1e-9) + 2 * order * self.relative / (order - 1)
 
     def _both_ways(self) -> list[tuple[Floats, Floats, Floats, float]]:
         other = self.mirrored()
@@ -189,15 +193,17 @@ class TwoCountsPair(CountedPair):
         slope = scale * (truth - lie) * (1 + ratio)
         level = scale * totals * (lie - ratio * truth)
         with np.errstate(divide="ignore", invalid="ignore"):
-            start = np.where(slope > 0, np.floor(-level / slope) + 1, totals + 1)
-        start = np.clip(start, 0, totals + 1)  # the least i with P > ratio·Q
+            start = np.where(slope > 0, np.floor(-level / slope * (1 - 1e-14)) + 1, totals + 1)
+        start = np.clip(start, 0, totals + 1)  # the least i with P > ratio·Q, or one where they are equal in floats
         # Σ_{i≥start} C(T,i)2^-T·(i·slope + level): i·C(T,i) = T·C(T−1,i−1)
         at_least = _at_least(start, totals)
         one_less = _at_least(start - 1, totals - 1)
         excess = slope * totals / 2 * one_less + level * at_least
-        # both terms may be far larger than their difference: their rounding is added
+        # both terms may be far larger than their difference: their rounding is added, that of tails ten times over
         size = np.abs(slope * totals / 2 * one_less) + np.abs(level * at_least)
-        return float(min(1.0, max(5e-324, np.maximum(excess, 0.0).sum() + 1e-12 * size.sum() + LOST)))
+        rounding = float((size * (1e-12 + 1e-15 * np.sqrt(totals))).sum())
+        told = float(np.maximum(excess, 0.0).sum()) + rounding
+        return min(1.0, max(5e-324, told * (1 + self.relative) + LOST))
 
     def mirrored(self) -> Pair:
         return self
@@ -233,96 +239,6 @@ def _two_counts(pair: TwoCountsPair) -> tuple[Floats, Floats]:
         inside.append(coins * share * (truth * i + lie * (total - i)))
         outside.append(coins * share * (truth * (total - i) + lie * i))
     return np.concatenate(inside), np.concatenate(outside)
-
-
-@dataclass(frozen=True)
-class RandomizedBitsPair(ProfilePair):
-    """Sums of bits that are each turned with probability `lie`, one of `clients` replaced; whatever the others hold.
-
-    With t ones among the others the noise is Bin(clients−1−t, lie) − Bin(t, lie): its variance does not depend on t,
-    its skewness is largest near the ends. The curve is the largest over the t that are scanned, dense near both ends,
-    and a fiftieth more. `tests/shuffle` compares it with all t.
-    """
-
-    clients: int
-    lie: Fraction
-
-    margin: ClassVar[float] = 1.02
-    loose: ClassVar[bool] = False
-
-    def _scanned(self) -> list[int]:
-        """Ones among the others, up to half of them; the other half mirrors it."""
-        half = (self.clients - 1) // 2
-        dense = range(min(_NEAR_ENDS, half + 1))
-        far = np.geomspace(_NEAR_ENDS, max(_NEAR_ENDS, half), _BETWEEN) if half >= _NEAR_ENDS else np.zeros(1)
-        return sorted({*dense, *(int(t) for t in far)})
-
-    @property
-    def largest(self) -> float:
-        """The loss of a client's own bit, which nobody learns more than; not stated as the promise of the sum."""
-        return float_up(log_bounds((1 - self.lie) / self.lie)[1])
-
-    def _curve(self, epsilon: float) -> float:
-        return float(self._curves(np.array([epsilon]))[0])
-
-    def _curves(self, epsilons: Floats) -> Floats:
-        views = _views(self, tuple(self._scanned()))
-        largest = np.max([view.deltas(epsilons) for view in views], axis=0)
-        return np.where(epsilons >= self.largest, 0.0, np.minimum(1.0, largest * self.margin))
-
-    def span(self) -> tuple[float, float]:
-        reach = _reach(self)
-        return -reach, reach
-
-    def renyi(self, order: float) -> float:
-        largest = max(renyi_of_atoms(*one._atoms()[:2], order) for one in _views(self, tuple(self._scanned())))
-        # the moment e^{(α−1)·divergence} less 1 is linear in the curve δ(ε), to which the margin belongs
-        moment = (order - 1) * largest
-        if moment > 30:
-            return largest + math.log(self.margin) / (order - 1) + 1e-12
-        return (
-            math.log1p(self.margin * math.expm1(moment)) / (order - 1) + 1e-12 if order > 1 else self.margin * largest
-        )
-
-
-@lru_cache(maxsize=1024)
-def _reach(pair: RandomizedBitsPair) -> float:
-    """The loss beyond which there is less than 10⁻²⁵."""
-    tried = np.geomspace(1e-6, pair.largest, 128)
-    small = pair._curves(tried) <= 1e-25
-    return float(tried[int(np.argmax(small))]) if small.any() else pair.largest
-
-
-@dataclass(frozen=True)
-class BitsViewPair(CountedPair):
-    """The view of `RandomizedBitsPair` when `ones` of the other clients hold a one."""
-
-    clients: int
-    lie: Fraction
-    ones: int
-    turned: bool = False
-
-    def _window(self) -> int:
-        zeros = binomial(self.clients - 1 - self.ones, self.lie, _WIDE)
-        ones = binomial(self.ones, 1 - self.lie, _WIDE)
-        return 2 * (len(zeros[1]) + len(ones[1]))
-
-    def _laws(self) -> tuple[Floats, Floats]:
-        zeros = binomial(self.clients - 1 - self.ones, self.lie, _WIDE)
-        rest = added(zeros, binomial(self.ones, 1 - self.lie, _WIDE))[1]
-        p = float(self.lie)
-        low, high = np.append(rest, 0.0), np.insert(rest, 0, 0.0)
-        zero, one = (1 - p) * low + p * high, p * low + (1 - p) * high
-        return (one, zero) if self.turned else (zero, one)
-
-    def mirrored(self) -> Pair:
-        return replace(self, turned=not self.turned)
-
-
-@lru_cache(maxsize=32)
-def _views(pair: RandomizedBitsPair, scanned: tuple[int, ...]) -> tuple[BitsViewPair, ...]:
-    each = [BitsViewPair(pair.clients, pair.lie, t) for t in scanned]
-    return tuple(side for one in each for side in (one, replace(one, turned=True)))
 
 
 def cloned(epsilon: Fraction, clients: int) -> TwoCountsPair:

@@ -10,24 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Ledger
-from discreet.queries.arrays import here, home, is_frame, namespace, number_of, on_host
+from discreet.queries.arrays import doubles as doubles_beside
+from discreet.queries.arrays import here, is_frame, namespace, on_host
 from discreet.queries.rounded_rows import check_ranges
 from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
+from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_device, place_of, table
 
 _sklearn = need("sklearn.base", "learn", "discreet.learn")
 BaseEstimator: Any = _sklearn.BaseEstimator
 check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.learn").check_is_fitted
 Floats = NDArray[np.float64]
+_NUMBER = (int, float, np.number, np.bool_)
 
 
-class Private(BaseEstimator):  # type: ignore[misc]
+class Private(Closed, BaseEstimator):  # type: ignore[misc]
     """An estimator whose `fit` is one release: charged to `ledger` before the data is read, and kept in `release_`.
 
     `epsilon` and `delta` are what one call of `fit` may cost; each call is charged anew, also those of
@@ -80,52 +84,25 @@ class Planned(Private):
         return self._promised(self._plan(check_count(n_features, "n_features")))
 
 
-def table_of(features: Any) -> tuple[Any, list[str] | None]:
-    """Features as an array where it lives, and the names of their columns where they have them.
+def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | None]:
+    """Features as an array of numbers where it lives, and the names of their columns where they have them.
 
-    What is refused is a matter of shape and type, never of a cell: a cell that is not a number counts as missing.
+    What is refused is a matter of shape and type, never of a cell: a cell that is not a number counts as missing, and
+    so does a whole row of a list that is not `width` cells wide.
     """
     if is_frame(features):
         raise InvalidArgument("A DataFrame of Spark stays where it is: fit_batches(frame, features=[…], target=…).")
-    listed = column_names_of(features)
-    if listed is not None and hasattr(features, "to_numpy"):
-        features = features.to_numpy()
     if hasattr(features, "tocsr"):
         raise InvalidArgument("Sparse data is not supported: give a dense array, X.toarray().")
-    array = home(_cells(features) if isinstance(features, list | tuple) else features)
-    if getattr(array, "ndim", 0) != 2:
+    if getattr(getattr(features, "dtype", None), "kind", "") == "c":
+        raise InvalidArgument("Complex data not supported: give real numbers.")
+    listed = names_of(features)
+    if not has_width(features) and hasattr(features, "shape") and str(getattr(features, "dtype", "")) != "object":
         raise InvalidArgument("Features must be rows and columns. Reshape your data, as with X.reshape(-1, 1).")
+    array = features if on_device(features) else table(features, None if has_width(features) else width)
     if array.shape[1] < 1:
         raise InvalidArgument(f"0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.")
-    if here(array) and array.dtype.kind == "c":
-        raise InvalidArgument("Complex data not supported: give real numbers.")
-    return (array if not here(array) or array.dtype.kind in "fiub" else _numbers(array)), listed
-
-
-def column_names_of(table: Any) -> list[str] | None:
-    """The names of the columns of a data frame or an Arrow table; None for anything else."""
-    names = getattr(table, "column_names", None)  # in Arrow `columns` are the columns themselves
-    names = getattr(table, "columns", None) if names is None else names
-    if names is None or not all(isinstance(name, str | int | np.integer) for name in names):
-        return None
-    return [str(name) for name in names]
-
-
-def _cells(rows: Any) -> Any:
-    """Lists as an array: of numbers, or of any cells as they are, so that one of them changes no other's type."""
-    try:
-        array = np.asarray(rows)
-    except ValueError:  # a cell that is itself a list
-        array = np.empty(0, dtype=object)
-    if array.dtype.kind in "fiub":
-        return array
-    lengths = {len(one) if isinstance(one, list | tuple | np.ndarray) else -1 for one in rows}
-    if len(lengths) != 1 or -1 in lengths:
-        raise InvalidArgument("Features must be rows and columns: lists of one length.")
-    array = np.empty((len(rows), lengths.pop()), dtype=object)
-    for place, one in enumerate(rows):
-        array[place, :] = [cell if np.ndim(cell) == 0 else None for cell in one]
-    return array
+    return array, listed
 
 
 # --- the columns of a model ---------------------------------------------------------------------------------------
@@ -140,6 +117,11 @@ def declared_ranges(ranges: Any, features: int) -> Floats:
     return check_ranges(ranges, features)
 
 
+def width_of(ranges: Any) -> int | None:
+    """How wide a row is, where ranges of its columns are declared."""
+    return None if ranges is None else len(check_ranges(ranges))
+
+
 def keep_columns(model: Any, features: int, names: list[str] | None) -> None:
     """How many columns the model was fitted to, and their names where they have them."""
     model.n_features_in_ = features
@@ -149,22 +131,23 @@ def keep_columns(model: Any, features: int, names: list[str] | None) -> None:
         del model.feature_names_in_
 
 
-def check_width(model: Any, table: Any) -> None:
-    """A typed error unless the table has as many columns as the model was fitted to."""
-    if table.shape[1] != model.n_features_in_:
-        expected = f"{type(model).__name__} is expecting {model.n_features_in_} features as input"
-        raise InvalidArgument(f"X has {table.shape[1]} features, but {expected}.")
-
-
-def fitted_table(model: Any, X: Any) -> Floats:
-    """The rows as doubles, for a fitted model with as many columns."""
+def known_table(model: Any, X: Any, width: int | None = None) -> Any:
+    """The rows where they live, for a fitted model with as many columns, or of this width; or a typed error."""
     check_is_fitted(model)
-    table, _ = table_of(X)
-    check_width(model, table)
-    return np.asarray(on_host(table), dtype=np.float64)
+    many = model.n_features_in_ if width is None else width
+    array, _ = table_of(X, many)
+    if array.shape[1] != many:
+        expected = f"{type(model).__name__} is expecting {many} features as input"
+        raise InvalidArgument(f"X has {array.shape[1]} features, but {expected}.")
+    return array
 
 
-def names_of(model: Any, given: Any) -> NDArray[Any]:
+def fitted_table(model: Any, X: Any, width: int | None = None) -> Floats:
+    """The rows as doubles, for a fitted model with as many columns, or of this width."""
+    return np.asarray(on_host(known_table(model, X, width)), dtype=np.float64)
+
+
+def feature_names_of(model: Any, given: Any) -> NDArray[Any]:
     """The names of a model's columns: those given, those it was fitted with, or x0, x1, …"""
     check_is_fitted(model)
     known = getattr(model, "feature_names_in_", None) if given is None else given
@@ -184,33 +167,52 @@ def shortened(rows: Any, norm: Any) -> Any:
 
 
 def column_of(targets: Any, who: str) -> Any:
-    """Targets in one dimension; a single column is flattened, with scikit-learn's own warning."""
+    """Targets in one dimension; an array or a frame of a single column is flattened, with scikit-learn's own warning.
+
+    In a list, a record that is a row of one cell stands for that cell, whatever the other records are.
+    """
     if targets is None:
         raise InvalidArgument(f"{who} requires y to be passed, but the target y is None.")
-    column: Any
-    if isinstance(targets, list | tuple) and len(targets) and all(np.ndim(cell) == 1 for cell in targets):
-        column = _cells(targets)
-    elif isinstance(targets, list | tuple):
-        column = np.empty(len(targets), dtype=object)
-        column[:] = [cell if np.ndim(cell) == 0 else None for cell in targets]  # one cell changes no other's type
-    else:
-        column = home(targets.to_numpy() if hasattr(targets, "to_numpy") else targets)
-    if getattr(column, "ndim", 1) == 2 and column.shape[1] == 1:
+    listed, single = names_of(targets), False
+    if listed is not None and len(listed) == 1 and not is_frame(targets):
+        targets, single = columns_of(targets)[0], True
+    elif getattr(targets, "ndim", 1) == 2 and targets.shape[1] == 1:
+        targets, single = targets[:, 0], True
+    if single:
         warned = need("sklearn.exceptions", "learn", "discreet.learn").DataConversionWarning
         warnings.warn(
-            "A column-vector y was passed when a 1d array was expected: it is flattened.", warned, stacklevel=3
+            "A column-vector y was passed when a 1d array was expected: it is flattened.", warned, stacklevel=4
         )
-        column = column[:, 0]
-    if getattr(column, "ndim", 1) != 1:
+    if getattr(targets, "ndim", 1) != 1 or (listed is not None and not single):
         raise InvalidArgument("y must have one dimension: one target for each row.")
-    return column
+    return targets if on_device(targets) else labels(targets)
 
 
-def _numbers(array: Any) -> Any:
-    """Cells as numbers; what is not one counts as missing, so that no cell can stop a fit."""
-    if array.dtype.kind != "O":
-        raise InvalidArgument("Features must be numbers. Encode text with declared categories first.")
-    flat = np.empty(array.size)
-    for place, cell in enumerate(array.ravel()):
-        flat[place] = number_of(cell)
-    return flat.reshape(array.shape)
+def numbers_of(y: Any) -> Floats:
+    """Targets as doubles; what is not a number counts as missing, and so does a column of another type."""
+    column = on_host(y)
+    return doubles(column) if column.dtype.kind in "biufO" else np.full(len(column), np.nan)
+
+
+def places_of(y: Any, classes: list[Any]) -> Any:
+    """The place of each label among the declared classes, on the device that it is on; NaN for any other label.
+
+    What a label can be is a matter of the declared classes: numbers are compared with numbers and text with text.
+    """
+    if not here(y):
+        if all(isinstance(one, _NUMBER) for one in classes):
+            return _compared(doubles_beside(y), classes, namespace(y).full_like(doubles_beside(y), float("nan")))
+        y = on_host(y)
+    kinds: Any = _NUMBER if y.dtype.kind in "biuf" else (str,) if y.dtype.kind == "U" else None
+    if kinds is not None:
+        return _compared(y, [one if isinstance(one, kinds) else None for one in classes], np.full(y.shape, np.nan))
+    places = {label: place for place, label in enumerate(classes)}
+    found = np.fromiter((place_of(cell, places) for cell in y), np.float64, len(y))
+    return np.where(found < 0, np.nan, found)
+
+
+def _compared(labels: Any, classes: list[Any], places: Any) -> Any:
+    for place, label in enumerate(classes):
+        if label is not None:  # of a kind that the column cannot hold
+            places[labels == label] = place
+    return places

@@ -10,9 +10,9 @@ import numpy as np
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
-from discreet.learn.base import check_is_fitted
+from discreet.learn.base import check_is_fitted, places_of
 from discreet.learn.glm import Floats, Linear
-from discreet.queries.arrays import doubles, here, namespace, on_host
+from discreet.queries.arrays import on_host
 from discreet.queries.losses import HuberHinge, Logistic, Loss, Softmax
 from discreet.rational import Number, exactly
 
@@ -34,18 +34,7 @@ class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
 
     def _numbered(self, y: Any) -> Any:
         """The place of each label among the declared classes, NaN for any other."""
-        listed = self._declared()
-        if not here(y) and all(isinstance(label, int | float | np.number) for label in listed):
-            labels = doubles(y)  # on the device that they are on
-            places = namespace(y).full_like(labels, float("nan"))
-        else:
-            labels = on_host(y)
-            if labels.dtype.kind not in "fiubUS":
-                return np.array([_place(cell, listed) for cell in labels], dtype=np.float64)
-            places = np.full(labels.shape, np.nan)
-        for number, label in enumerate(listed):
-            places[labels == label] = number
-        return places
+        return places_of(y, self._declared())
 
     def _keep_weights(self, coefficients: Floats, constant: Floats) -> None:
         self.classes_ = np.array(self._declared())
@@ -60,14 +49,6 @@ class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
         """The likeliest class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-
-
-def _place(cell: Any, listed: list[Any]) -> float:
-    """The place of a label among the classes, NaN for anything else: no cell can stop a fit."""
-    try:
-        return {label: float(number) for number, label in enumerate(listed)}.get(cell, math.nan)
-    except TypeError:
-        return math.nan
 
 
 class LogisticRegression(_Classifier):

@@ -121,7 +121,7 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
     def inverse_transform(self, X: Any) -> Floats:
         """Rows in their own coordinates, as far as the components go."""
         check_is_fitted(self)
-        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_)
+        return np.asarray(fitted_table(self, X, self.n_components_) @ self.components_ + self.mean_)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """pca0, pca1, …"""

@@ -16,11 +16,21 @@ from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.learn.base import Private, check_is_fitted, check_width, column_of, keep_columns, shortened, table_of
+from discreet.learn.base import (
+    Private,
+    check_is_fitted,
+    column_of,
+    keep_columns,
+    known_table,
+    numbers_of,
+    shortened,
+    table_of,
+    width_of,
+)
 from discreet.learn.streams import opened, told
 from discreet.mechanisms.descent import Descent
 from discreet.mechanisms.objective_perturbation import ObjectivePerturbation
-from discreet.queries.arrays import beside, doubles, number_of, on_host
+from discreet.queries.arrays import beside, doubles, on_host
 from discreet.queries.examples import row_norm
 from discreet.queries.losses import HuberHinge, Loss, Softmax
 from discreet.queries.on_gpu import examples_of
@@ -156,7 +166,7 @@ class Linear(Private):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
-        (table, names), column = table_of(X), column_of(y, type(self).__name__)
+        (table, names), column = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
         if len(column) != table.shape[0]:
             raise InvalidArgument("X and y must have the same number of rows.")
         return self._fitted(int(table.shape[1]), names, lambda: self._examples(table, column))
@@ -255,9 +265,7 @@ class Linear(Private):
         return scores + beside(matrix[:, -1], rows) if self.fit_intercept else scores
 
     def _shortened(self, X: Any) -> Any:
-        check_is_fitted(self)
-        table, _ = table_of(X)
-        check_width(self, table)
+        table = known_table(self, X)
         rows = doubles(table)
         offset, scale = self._scaling(self.n_features_in_)
         if offset is not None:
@@ -283,7 +291,7 @@ class LinearRegressor(Linear):
 
     def _targets(self, y: Any) -> Any:
         bound = self._spread()
-        return np.clip(as_numbers(y), -bound, bound) / bound
+        return np.clip(numbers_of(y), -bound, bound) / bound
 
     def _answers(self, scores: Any) -> Any:
         """Predictions in the unit of `_targets`."""
@@ -296,14 +304,6 @@ class LinearRegressor(Linear):
     def predict(self, X: Any) -> Any:
         """The model's answer for each row."""
         return on_host(self._scores(X))[:, 0]
-
-
-def as_numbers(y: Any) -> Floats:
-    """Targets as doubles on the host; what is not a number counts as missing."""
-    column = on_host(y)
-    if column.dtype.kind in "fiub":
-        return column.astype(np.float64)
-    return np.array([number_of(cell) for cell in column])
 
 
 @lru_cache(maxsize=64)

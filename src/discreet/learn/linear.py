@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.learn.base import Planned, check_is_fitted, check_width, column_of, keep_columns, shortened, table_of
-from discreet.learn.glm import as_numbers
+from discreet.learn.base import (
+    Planned,
+    check_is_fitted,
+    column_of,
+    keep_columns,
+    known_table,
+    numbers_of,
+    shortened,
+    table_of,
+    width_of,
+)
 from discreet.learn.noisy_equations import largest_eigenvalue, longest_noise, solved
 from discreet.learn.streams import opened
 from discreet.mechanisms.moments import PARTS, Moments
@@ -74,7 +83,7 @@ class LeastSquares(Planned):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
-        (table, names), column = table_of(X), column_of(y, type(self).__name__)
+        (table, names), column = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
         return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, column, **bounds))
 
     def fit_batches(self, batches: Any, *, features: Any = None, target: Any = None) -> Self:
@@ -83,7 +92,7 @@ class LeastSquares(Planned):
         The arguments are those of `LogisticRegression.fit_batches`, a DataFrame of Spark among them.
         """
         known = opened(batches, features, target, self.feature_ranges)
-        return self._fitted(known.features, known.names, lambda **bounds: known.rounded(as_numbers, **bounds))
+        return self._fitted(known.features, known.names, lambda **bounds: known.rounded(numbers_of, **bounds))
 
     def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
         ranges = self._ranges(features)
@@ -136,9 +145,7 @@ class LeastSquares(Planned):
 
     def predict(self, X: Any) -> Any:
         """The model's answer for each row."""
-        check_is_fitted(self)
-        table, _ = table_of(X)
-        check_width(self, table)
+        table = known_table(self, X)
         rows = doubles(table) if self.feature_ranges is not None else shortened(doubles(table), self.feature_norm)
         return on_host(rows @ beside(self.coef_, table) + self.intercept_)
 

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
-from discreet.learn.base import Planned, column_of, declared_ranges, fitted_table, keep_columns, table_of
+from discreet.learn.base import (
+    Planned,
+    column_of,
+    declared_ranges,
+    fitted_table,
+    keep_columns,
+    places_of,
+    table_of,
+    width_of,
+)
 from discreet.learn.preprocessing import SHARES, spreads
 from discreet.learn.streams import opened
 from discreet.mechanisms.group_moments import GroupMoments
@@ -76,7 +85,7 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows and their classes: one release, charged before the rows are read."""
-        (table, names), labels = table_of(X), column_of(y, type(self).__name__)
+        (table, names), labels = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
         if labels.shape[0] != table.shape[0]:
             raise InvalidArgument("There must be one target for each row.")
 
@@ -98,7 +107,7 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
         priors, plan = self._priors(len(declared)), self._plan(len(ranges))
 
         def read() -> RoundedRows:
-            return rounded(partial(_codes, declared=declared), feature_ranges=ranges, groups=len(declared))
+            return rounded(partial(places_of, classes=declared), feature_ranges=ranges, groups=len(declared))
 
         asked = f"GaussianNB of {len(ranges)} features in {len(declared)} classes"
         self.release_ = self._release(read, plan, self._promised(plan), asked)
@@ -134,16 +143,3 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
         """The likeliest class of each row."""
         places = self.predict_joint_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[places])
-
-
-def _codes(targets: Any, declared: list[Any]) -> Floats:
-    """The place of each target among the classes; −1, which leaves its row out, for any other."""
-    places = {label: place for place, label in enumerate(declared)}
-    cells = targets.tolist()
-    found = np.full(len(cells), -1.0)
-    for row, cell in enumerate(cells):
-        try:
-            found[row] = places.get(cell, -1)
-        except TypeError:  # a cell that cannot be a label, such as a list
-            continue
-    return found

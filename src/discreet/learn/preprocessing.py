@@ -8,22 +8,24 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.learn.base import (
     BaseEstimator,
     check_is_fitted,
-    column_names_of,
     declared_ranges,
+    feature_names_of,
     fitted_table,
     keep_columns,
-    names_of,
     table_of,
+    width_of,
 )
 from discreet.learn.unlabelled import Unlabelled
 from discreet.mechanisms.group_moments import GroupMoments
 from discreet.queries.rounded_rows import RoundedRows
 from discreet.rational import Number, check_count, exactly
+from discreet.rows import cell_columns, names_of, place_of
 
 TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
 Floats = NDArray[np.float64]
@@ -113,10 +115,10 @@ class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """The names of the columns, as given."""
-        return names_of(self, input_features)
+        return feature_names_of(self, input_features)
 
 
-class RangeScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class RangeScaler(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc]
     """Brings columns from their public ranges to [−1, 1]; cells outside are clamped. Reads no data, and costs nothing.
 
     NaN stays NaN, so that the estimator behind it leaves the row out.
@@ -127,7 +129,7 @@ class RangeScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Take the declared ranges."""
-        table, names = table_of(X)
+        table, names = table_of(X, width_of(self.feature_ranges))
         ranges = declared_ranges(self.feature_ranges, int(table.shape[1]))
         self.center_ = ranges[:, 0] / 2 + ranges[:, 1] / 2
         self.half_ = ranges[:, 1] / 2 - ranges[:, 0] / 2
@@ -146,10 +148,10 @@ class RangeScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """The names of the columns, as given."""
-        return names_of(self, input_features)
+        return feature_names_of(self, input_features)
 
 
-class OneHot(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class OneHot(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc]
     """A column of 0 and 1 for each of the declared `categories` of each column; anything else becomes zeros.
 
     The categories are public: none is read off the data, so that nothing is spent and no rare value shows itself.
@@ -166,35 +168,21 @@ class OneHot(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.categories_ = [list(one) for one in listed]
         if any(len(set(one)) != len(one) or not one for one in self.categories_):
             raise InvalidArgument("The categories of a column must be different, and at least one.")
-        keep_columns(self, len(self.categories_), column_names_of(X))
-        self._cells(X)
+        cell_columns(X, len(self.categories_))
+        keep_columns(self, len(self.categories_), names_of(X))
         return self
-
-    def _cells(self, X: Any) -> NDArray[Any]:
-        cells = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=object)
-        if cells.ndim != 2 or cells.shape[1] != self.n_features_in_:
-            raise InvalidArgument(f"X must be a table of {self.n_features_in_} columns, one for each list.")
-        return cells
 
     def transform(self, X: Any) -> Floats:
         """Zeros and ones, the columns of one feature after another."""
         check_is_fitted(self)
-        cells = self._cells(X)
         parts = []
-        for column, choices in zip(cells.T, self.categories_, strict=True):
+        for column, choices in zip(cell_columns(X, self.n_features_in_), self.categories_, strict=True):
             places = {choice: place for place, choice in enumerate(choices)}
-            found = np.array([_place(places, cell) for cell in column], dtype=np.int64)
+            found = np.array([place_of(cell, places) for cell in column], dtype=np.int64)
             parts.append((found[:, None] == np.arange(len(choices))).astype(np.float64))
         return np.concatenate(parts, axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """column_category for each column of zeros and ones."""
-        names = names_of(self, input_features)
+        names = feature_names_of(self, input_features)
         return np.array([f"{n}_{c}" for n, part in zip(names, self.categories_, strict=True) for c in part], object)
-
-
-def _place(places: dict[Any, int], cell: Any) -> int:
-    try:
-        return places.get(cell, -1)
-    except TypeError:  # a cell that cannot be a category, such as a list
-        return -1

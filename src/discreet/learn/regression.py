@@ -9,7 +9,8 @@ import numpy as np
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
-from discreet.learn.glm import LinearRegressor, as_numbers
+from discreet.learn.base import numbers_of
+from discreet.learn.glm import LinearRegressor
 from discreet.queries.arrays import namespace
 from discreet.queries.losses import Huber, Loss, Pinball, Poisson
 from discreet.rational import Number, check_positive, exactly
@@ -134,7 +135,7 @@ class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
         return 2 * math.sqrt(check_positive(self.target_bound, "target_bound"))
 
     def _targets(self, y: Any) -> Any:
-        return np.clip(as_numbers(y), 0, float(check_positive(self.target_bound, "target_bound")))
+        return np.clip(numbers_of(y), 0, float(check_positive(self.target_bound, "target_bound")))
 
     def _answers(self, scores: Any) -> Any:
         xp = namespace(scores)

@@ -9,7 +9,7 @@ from typing import Any, Self
 from discreet.errors import InvalidArgument
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
-from discreet.learn.base import Private, check_is_fitted, column_of, table_of
+from discreet.learn.base import Private, check_is_fitted, column_of, table_of, width_of
 from discreet.learn.glm import Linear
 from discreet.mechanisms.private_selection import NegativeBinomialTries
 from discreet.mechanisms.tuned import Judged, TunedDescent
@@ -79,7 +79,10 @@ class PrivateSearch(Private):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Try, score and choose: one release, charged before the rows are read."""
-        (table, names), column = table_of(X), column_of(y, type(self).__name__)
+        (table, names), column = (
+            table_of(X, width_of(getattr(self.estimator, "feature_ranges", None))),
+            column_of(y, type(self).__name__),
+        )
         if len(column) != table.shape[0]:
             raise InvalidArgument("X and y must have the same number of rows.")
         models, width = self._models(), int(table.shape[1])

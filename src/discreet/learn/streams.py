@@ -257,7 +257,8 @@ def _given(batches: Any, features: Any, target: str | None, ranges: Any, labelle
         width = len(ranges)
     if width is None:
         raise InvalidArgument("Say what the features are before they are read: features=[…], or how many there are.")
-    return Batches(check_count(width, "features"), names, _Passes(batches, names, target, labelled).read)
+    many = check_count(width, "features")
+    return Batches(many, names, _Passes(batches, many, names, target, labelled).read)
 
 
 def _called_without_arguments(function: Any) -> bool:
@@ -275,8 +276,9 @@ def _called_without_arguments(function: Any) -> bool:
 class _Passes:
     """Passes over batches that come from the caller, each begun anew."""
 
-    def __init__(self, batches: Any, names: list[str] | None, target: str | None, labelled: bool) -> None:
-        self._batches, self._names, self._target, self._labelled = batches, names, target, labelled
+    def __init__(self, batches: Any, width: int, names: list[str] | None, target: str | None, labelled: bool) -> None:
+        self._batches, self._width, self._names = batches, width, names
+        self._target, self._labelled = target, labelled
         self._last: Any = None
         self._some = False
 
@@ -303,12 +305,10 @@ class _Passes:
 
     def _pair(self, batch: Any, targets: Targets) -> Batch:
         if not self._labelled:
-            table, _ = table_of(np.array(batch, dtype=object) if isinstance(batch, list | tuple) else batch)
+            table, _ = table_of(batch, self._width)
             return table, np.zeros(table.shape[0])
-        # cells of a list stay as they are: text among them does not make text of the others
-        features, labels = (np.array(one, dtype=object) if isinstance(one, list | tuple) else one for one in batch)
-        table, _ = table_of(features)
-        return table, on_host(targets(column_of(labels, "fit_batches")))
+        table, _ = table_of(batch[0], self._width)
+        return table, on_host(targets(column_of(batch[1], "fit_batches")))
 
     def _columns(self, batch: Any, targets: Targets) -> Batch:
         if self._names is None or (self._labelled and self._target is None):

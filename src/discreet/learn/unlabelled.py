@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
-from discreet.learn.base import Planned, table_of
+from discreet.learn.base import Planned, table_of, width_of
 from discreet.learn.streams import opened
 from discreet.queries.columns import unlabelled
 from discreet.queries.rounded_rows import RoundedRows
@@ -17,7 +17,7 @@ class Unlabelled(Planned):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a table or an array: one release, charged before the rows are read."""
-        table, names = table_of(X)
+        table, names = table_of(X, width_of(self.feature_ranges))
         return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, **bounds))
 
     def fit_batches(self, batches: Any, *, features: Any = None) -> Self:

@@ -13,7 +13,16 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from discreet.errors import InvalidArgument, LedgerDamaged
-from discreet.guarantees import advanced, derived_pairs, filters, finite_pairs, pairs, rules, shuffled_pairs
+from discreet.guarantees import (
+    advanced,
+    derived_pairs,
+    filters,
+    finite_pairs,
+    pairs,
+    randomized_bits,
+    rules,
+    shuffled_pairs,
+)
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.unit import Unit
@@ -44,7 +53,7 @@ KINDS: dict[str, type] = {
         derived_pairs.EitherPair,
         shuffled_pairs.ShiftedBinomialPair,
         shuffled_pairs.TwoCountsPair,
-        shuffled_pairs.RandomizedBitsPair,
+        randomized_bits.RandomizedBitsPair,
         MinimizerPair,
         rules.BestOf,
         filters.Basic,

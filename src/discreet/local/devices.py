@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
-from discreet.local.estimates import check_values
-from discreet.mechanisms.local_reports import Places
+from discreet.mechanisms.local_records import FOREIGN, Places, one_column
 from discreet.rational import exactly
 
 LOCAL = row(neighbors="replace")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Device:
+class Device(Closed):
     """What a survey has on the device: `mechanism` tells, and `guarantee` is what one report promises."""
 
     mechanism: Any
@@ -36,22 +36,25 @@ class Device:
         return self.stated if exactly(self.stated.delta) else self.mechanism.guarantee(None)
 
     def encode(self, value: Any, *, key: str | None = None) -> Any:
-        """One report. A value outside is told as one inside (`places` says which), so that no error can tell.
+        """One report, on the device of the one who gives it. A value that cannot be told is refused.
 
         With a ledger, every call is a new report and is charged anew; a retry with the same `key` is not.
         """
-        return self._told([value], key)[0].tolist()
+        places = self.place_of(value)
+        return self._told(lambda: places, key)[0].tolist()
 
     def encode_many(self, values: Any) -> Any:
         """The reports of many, one value each, as an array with one row a report.
 
-        With a ledger they are one charge, as each row is told once [T.4.7].
+        Each value is read by itself. One that cannot be told is told as a uniform one (a number as the middle of its
+        range), so that no error can tell. With a ledger they are one charge, as each row is told once [T.4.7].
         """
-        return self._told(check_values(values), None)
+        column = one_column(values)
+        return self._told(lambda: self.places(column), None)
 
-    def _told(self, values: Any, key: str | None) -> Any:
+    def _told(self, places: Callable[[], Places], key: str | None) -> Any:
         return tell(
-            lambda: self.places(values),
+            places,
             self.mechanism,
             self.guarantee,
             ledger=self.ledger,
@@ -59,8 +62,20 @@ class Device:
             key=key,
         )
 
-    def places(self, values: Any) -> Any:
-        """The values as the mechanism takes them."""
+    def place_of(self, value: Any) -> Places:
+        """The one value as the mechanism takes it, or a typed error that does not show it."""
+        places = self.places([value])
+        if places[0] < 0:
+            raise InvalidArgument(f"This cannot be told: the survey takes {self.takes}.")
+        return places
+
+    @property
+    def takes(self) -> str:
+        """What can be told, in public words."""
+        raise NotImplementedError
+
+    def places(self, values: Any) -> Places:
+        """The values as the mechanism takes them, each read by itself; −1 for what cannot be told."""
         raise NotImplementedError
 
     @property
@@ -92,11 +107,14 @@ def check_ledger(ledger: Any) -> None:
 
 
 def fingerprints(values: Any) -> Places:
-    """60 bits of a public hash of each text; what is no text stands for the empty one."""
-    return np.fromiter((_fingerprint(value) for value in values), np.int64, len(values))
+    """60 bits of a public hash of each text; −1 for what is no text."""
+    listed = one_column(values)
+    return np.fromiter((_fingerprint(value) for value in listed), np.int64, len(listed))
 
 
 def _fingerprint(value: Any) -> int:
-    text = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-    data = text if isinstance(text, bytes) else b""
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8, person=b"discreet local").digest(), "big") >> 4
+    if isinstance(value, str):
+        value = str.encode(value, "utf-8", "surrogatepass")
+    if not isinstance(value, bytes):
+        return FOREIGN
+    return int.from_bytes(hashlib.blake2b(value, digest_size=8, person=b"discreet local").digest(), "big") >> 4

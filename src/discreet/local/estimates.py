@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.mechanisms.local_records import is_column, one_column
 from discreet.queries.convex import onto_simplex
 from discreet.releases import Release
 
@@ -100,7 +101,7 @@ def nearest_counts(raw: NDArray[np.float64], total: float, *, all_named: bool = 
 
 def check_reports(given: Any) -> int:
     """The number of reports, or a typed error."""
-    if isinstance(given, str | bytes | dict) or not hasattr(given, "__len__"):
+    if not is_column(given):
         raise InvalidArgument("reports must be a list or an array of reports, as encode or encode_many made them.")
     return len(given)
 
@@ -112,19 +113,12 @@ def check_some(valid: Any) -> int:
     return len(valid)
 
 
-def check_values(values: Any) -> Any:
-    """Many values at once, or a typed error that shows none of them."""
-    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
-        raise InvalidArgument("A list or an array of values is needed. To tell one value, use encode.")
-    return values
-
-
 def check_candidates(candidates: Any) -> list[Any]:
     """What is to be counted, all different, or a typed error."""
-    listed = list(check_values(candidates))
+    listed = list(one_column(candidates))
     try:
         different = len(set(listed))
-    except TypeError:
+    except Exception:  # no hash, or one that fails
         different = -1
     if not listed or different != len(listed):
         raise InvalidArgument("candidates must be at least one plain value, all different.")

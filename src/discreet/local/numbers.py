@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,10 @@ from discreet.guarantees.accuracy import Accuracy
 from discreet.ledger import Ledger
 from discreet.local.devices import Device, check_ledger, promise
 from discreet.local.estimates import Measured, check_reports, check_some
-from discreet.mechanisms.combine import Each
-from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.local_mean import HybridResponse, WindowResponse, laplace_mean_error
+from discreet.mechanisms.local_mean import HybridResponse, LaplaceResponse, WindowResponse
+from discreet.mechanisms.local_records import Places, one_column, steps_between
 from discreet.mechanisms.local_reports import fitted
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT
-from discreet.queries.arrays import number_of
 from discreet.queries.space import Interval
 from discreet.rational import Number
 
@@ -36,13 +35,15 @@ def mean(
 ) -> MeanSurvey:
     """A survey of one number from each device, whose mean is wanted.
 
-    `between` is the public range; a number outside is moved to its nearer end, and NaN to its middle. `method` is
+    `between` is the public range; a number outside is moved to its nearer end. What is no number is told as its middle
+    by `encode_many`, and refused by `encode`. `method` is
     'hybrid' (the least error), 'piecewise', 'duchi' (one bit), 'laplace' (noise of the least scale that keeps (ε,δ)),
     or 'taught' (the documents' larger scale [T.4.9]).
     """
     if not isinstance(between, tuple | list) or len(between) != 2:
         raise InvalidArgument("between must be the public range, such as between=(0, 120).")
     space = Interval(*between)
+    check_width(space)
     stated = promise(epsilon, delta)
     check_ledger(ledger)
     match method:
@@ -53,7 +54,8 @@ def mean(
         case "duchi":
             mechanism = fitted(stated, lambda odds: WindowResponse(odds=odds))
         case "laplace" | "taught":
-            mechanism = Each.for_guarantee(stated, spaces=space, calibration=TIGHT if method == "laplace" else TAUGHT)
+            kind = TIGHT if method == "laplace" else TAUGHT
+            mechanism = LaplaceResponse.for_guarantee(stated, space=space, calibration=kind)
         case _:
             raise InvalidArgument(f"method must be one of {', '.join(METHODS)}.")
     return MeanSurvey(space=space, mechanism=mechanism, stated=stated, method=method, ledger=ledger)
@@ -73,14 +75,9 @@ class MeanSurvey(Device):
     @property
     def stddev(self) -> float:
         """The largest standard deviation of one report."""
-        if isinstance(self.mechanism, Each):
-            return math.sqrt(2) * self._noise_scale
+        if isinstance(self.mechanism, LaplaceResponse):
+            return math.sqrt(2) * self.mechanism.scale
         return self._half * math.sqrt(self.mechanism.variance)
-
-    @property
-    def _noise_scale(self) -> float:
-        noise: Laplace = self.mechanism.mechanisms[0]
-        return float(noise.scale)
 
     def __str__(self) -> str:
         low, high = self.space.low, self.space.high
@@ -91,10 +88,8 @@ class MeanSurvey(Device):
 
     def error(self, confidence: float = 0.95, *, users: int) -> Accuracy:
         """How far the mean of so many will be off at most, before anything is asked."""
-        if isinstance(self.mechanism, Each):
-            noise = laplace_mean_error(self._noise_scale, confidence, users)
-            rounding = float(self.mechanism.mechanisms[0].step) / 2
-            return Accuracy(amount=float(noise) + rounding, confidence=noise.confidence)
+        if isinstance(self.mechanism, LaplaceResponse):
+            return self.mechanism.error(confidence, records=users)
         told = self.mechanism.error(confidence, records=users)
         return Accuracy(amount=self._half * (float(told) + 1 / self.mechanism.grid), confidence=told.confidence)
 
@@ -105,25 +100,24 @@ class MeanSurvey(Device):
         """A number, in which range, and how."""
         return f"a number between {self.space.low} and {self.space.high}, {self.method}"
 
-    def places(self, values: Any) -> Any:
-        """The numbers as the mechanism takes them: inside the range, and on its grid where it has one."""
-        inside = np.asarray(self.space.clamp(_numbers(values)), dtype=np.float64)
-        if isinstance(self.mechanism, Each):
-            return inside
-        grid = self.mechanism.grid
-        share = (inside - float(self.space.ends[0])) / float(self.space.diameter)
-        return np.clip(np.rint(share * grid), 0, grid).astype(np.int64)
+    @property
+    def takes(self) -> str:
+        """What can be told."""
+        return f"a number between {self.space.low} and {self.space.high}"
+
+    def places(self, values: Any) -> Places:
+        """The numbers as whole places of the range, from 0 to the mechanism's grid; −1 for what is no number."""
+        return steps_between(values, *self.space.ends, self.mechanism.grid)
 
     # --- at the collector ------------------------------------------------------------------------------------
 
     def analyze(self, reports: Any) -> Measured:
         """The mean of all who reported, with an error bar; what is no report of this survey is left out."""
         given = check_reports(reports)
-        if isinstance(self.mechanism, Each):
-            valid = _finite(reports)
-            far = float(max(abs(end) for end in self.space.ends)) + 60 * self._noise_scale  # beyond is nobody's noise
-            valid = valid[np.abs(valid) <= far]
-            told = valid
+        if isinstance(self.mechanism, LaplaceResponse):
+            listed, (low, high) = _numbers(reports), (float(end) for end in self.space.ends)
+            far = 60 * self.mechanism.scale  # beyond is nobody's noise
+            told = valid = listed[(listed >= low - far) & (listed <= high + far)]
         else:
             valid = self.mechanism.valid(reports)
             told = float(self.space.center) + self._half * self.mechanism.numbers(valid)
@@ -142,15 +136,23 @@ class MeanSurvey(Device):
         )
 
 
-def _numbers(values: Any) -> Any:
-    """Numbers, each read by itself; NaN for what is none, so that no error can tell."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        return values
-    return np.array([number_of(value) for value in list(values)], dtype=np.float64)
+def check_width(space: Interval) -> None:
+    """A typed error unless the width of a range is a double."""
+    if not Fraction(1, 10**300) <= space.diameter <= 10**300:
+        raise InvalidArgument("The range must be between 1e-300 and 1e300 wide. Choose another unit.")
 
 
-def _finite(reports: Any) -> Any:
-    listed = _numbers(reports)
-    if np.ndim(listed) != 1:
-        raise InvalidArgument("reports must be the reports of this survey: one number each.")
-    return listed[np.isfinite(listed)]
+def _numbers(reports: Any) -> Any:
+    """The number that each report is; NaN for what is none."""
+    listed = one_column(reports)
+    if isinstance(listed, np.ndarray):
+        return listed.astype(np.float64)
+    return np.array([_number(one) for one in listed], dtype=np.float64)
+
+
+def _number(report: Any) -> float:
+    try:
+        plain = isinstance(report, int | float | np.number) and not isinstance(report, bool | np.complexfloating)
+        return float(report) if plain else math.nan
+    except Exception:
+        return math.nan

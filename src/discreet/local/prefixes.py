@@ -18,6 +18,7 @@ from discreet.local.devices import Device, check_ledger, promise
 from discreet.local.estimates import Counted, check_reports, check_some
 from discreet.local.surveys import deviations
 from discreet.mechanisms.local_hashing import OPEN, LocalHashing
+from discreet.mechanisms.local_records import FOREIGN, one_column, places_below
 from discreet.mechanisms.local_reports import Places, mean_interval
 from discreet.mechanisms.prefix_response import PrefixResponse
 from discreet.rational import Number, check_count
@@ -95,16 +96,16 @@ class HeavyHitters(Device):
         return f"prefixes, for the {self.top} most frequent values"
 
     def places(self, values: Any) -> Places:
-        """Numbers as they are, or 0 where outside; a text cut before a letter that is not in the alphabet."""
+        """Numbers as they are, a text cut before a letter that is not in the alphabet; −1 for what is neither."""
         base, length = self.mechanism.base, self.mechanism.length
         if self.alphabet is None:
-            listed = (v if type(v) is int or isinstance(v, np.integer) else 0 for v in values)
-            return np.fromiter((int(v) if 0 <= v < base**length else 0 for v in listed), np.int64, len(values))
+            return places_below(values, base**length)
         places = {letter: place + 1 for place, letter in enumerate(self.alphabet)}
 
         def code(text: Any) -> int:
-            number = 0
-            letters = iter(text if isinstance(text, str) else "")
+            if not isinstance(text, str):
+                return FOREIGN
+            number, letters = 0, iter(str.__str__(text)[:length])
             ended = False
             for _ in range(length):
                 digit = 0 if ended else places.get(next(letters, ""), 0)
@@ -112,7 +113,13 @@ class HeavyHitters(Device):
                 number = number * base + digit
             return number
 
-        return np.fromiter(map(code, values), np.int64, len(values))
+        listed = one_column(values)
+        return np.fromiter(map(code, listed), np.int64, len(listed))
+
+    @property
+    def takes(self) -> str:
+        """What can be told."""
+        return "text" if self.alphabet is not None else f"whole numbers of up to {self.mechanism.length} bits"
 
     def _named(self, code: int) -> Any:
         if self.alphabet is None:

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
@@ -54,7 +55,7 @@ def repeated(survey: Survey, *, memory: Any = None, each_round: Any = None) -> R
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repeated:
+class Repeated(Closed):
     """Both sides of a repeated survey.
 
     `guarantee` holds for ALL rounds together while the value stays the same. Each new value costs as much again
@@ -106,7 +107,7 @@ class Repeated:
         )
 
     def _permanent(self, value: Any) -> Any:
-        name = f"{self._digest}/{int(self.survey.places([value])[0])}"
+        name = f"{self._digest}/{int(self.survey.place_of(value)[0])}"
         if isinstance(self.memory, Path):
             with _alone(self.memory):
                 known = _read(self.memory)

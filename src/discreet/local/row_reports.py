@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
 from discreet.local.devices import check_ledger, promise, tell
-from discreet.local.estimates import Counted, Measured
+from discreet.local.estimates import Counted, Measured, check_reports
 from discreet.local.numbers import MeanSurvey, mean
 from discreet.local.surveys import Survey, survey
 from discreet.mechanisms.combine import Composed
+from discreet.mechanisms.local_records import is_column, one_column
 from discreet.rational import Number, check_positive, exactly
 
 
@@ -48,7 +50,7 @@ def rows(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class Rows(Closed):
     """Both sides of a survey of rows; `columns` are the surveys of each."""
 
     columns: Mapping[str, Survey | MeanSurvey]
@@ -74,23 +76,31 @@ class Rows:
     # --- on the device ---------------------------------------------------------------------------------------
 
     def encode(self, row: Mapping[str, Any], *, key: str | None = None) -> dict[str, Any]:
-        """One row's report: a value missing is told as None, that is as the first choice or the middle of a range."""
+        """One row's report, on the device of the one who gives it. A value that is missing or cannot be told is refused."""
         if not isinstance(row, Mapping):
             raise InvalidArgument("A row must be a mapping from column to value, such as {'age': 30}.")
-        drawn = self._through({name: [row.get(name)] for name in self.columns}, key)
+        for name, one in self.columns.items():
+            if one.places([_cell(row, name)])[0] < 0:
+                raise InvalidArgument(f"The row has no value that can be told in {name!r}, which takes {one.takes}.")
+        drawn = self._through({name: [_cell(row, name)] for name in self.columns}, key)
         return {name: reports[0].tolist() for name, reports in drawn.items()}
 
     def encode_many(self, table: Any) -> dict[str, Any]:
-        """The reports of many rows, column by column; `table` has a list for each column, or is a list of rows."""
+        """The reports of many rows, column by column; `table` has a list for each column, or is a list of rows.
+
+        Each cell is read by itself. One that is missing or cannot be told is told as a uniform choice, or as the middle
+        of its range; so are all cells of what is no row.
+        """
+        lists: dict[str, Any]
         if isinstance(table, Mapping):
             lists = {name: table.get(name) for name in self.columns}
-        elif isinstance(table, Sequence) and all(isinstance(one, Mapping) for one in table):
-            lists = {name: [one.get(name) for one in table] for name in self.columns}
+        elif isinstance(table, Sequence) and not isinstance(table, str | bytes):
+            lists = {name: [_cell(one, name) for one in table] for name in self.columns}
         else:
             raise InvalidArgument("A table must be a mapping from column to values, or a list of rows.")
-        lengths = {-1 if values is None or not hasattr(values, "__len__") else len(values) for values in lists.values()}
-        if len(lengths) != 1 or -1 in lengths:
+        if not all(map(is_column, lists.values())) or len({len(values) for values in lists.values()}) != 1:
             raise InvalidArgument("Every column of the survey must have its values, as many in each.")
+        lists = {name: one_column(values) for name, values in lists.items()}
         return self._through(lists, None)
 
     def _through(self, lists: Mapping[str, Any], key: str | None) -> dict[str, Any]:
@@ -109,10 +119,16 @@ class Rows:
     def analyze(self, reports: Any) -> dict[str, Counted | Measured]:
         """The counts or the mean of each column, with error bars; each guarantee is the column's own share."""
         if not isinstance(reports, Mapping):
-            listed = [one for one in reports if isinstance(one, Mapping) and set(one) == set(self.columns)]
-            if not listed:
-                raise InvalidArgument("reports must be those of these rows, with every column.")
-            reports = {name: [one[name] for one in listed] for name in self.columns}
+            check_reports(reports)
+            reports = {name: [_cell(one, name) for one in reports] for name in self.columns}
         if set(reports) != set(self.columns):
             raise InvalidArgument("reports must be those of these rows, with every column.")
         return {name: one.analyze(reports[name]) for name, one in self.columns.items()}
+
+
+def _cell(row: Any, name: str) -> Any:
+    """One cell of a row, or of its report; None where there is none."""
+    try:
+        return row.get(name) if isinstance(row, Mapping) else None
+    except Exception:
+        return None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
+from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import bernstein
 from discreet.ledger import Ledger
 from discreet.local.devices import Device, check_ledger, fingerprints, promise
@@ -59,8 +60,13 @@ class Sketch(Device):
     # --- on the device ---------------------------------------------------------------------------------------
 
     def places(self, values: Any) -> Places:
-        """Fingerprints; what is no text is told as the empty one."""
+        """Fingerprints; −1 for what is no text."""
         return fingerprints(values)
+
+    @property
+    def takes(self) -> str:
+        """What can be told."""
+        return "text"
 
     @property
     def asked(self) -> str:
@@ -73,9 +79,12 @@ class Sketch(Device):
         """The counts of the candidates. The error bars hold over the noise and over the choice of the public seed."""
         given = check_reports(reports)
         names = check_candidates(candidates)
+        wanted = fingerprints(names)
+        if (wanted < 0).any():
+            raise InvalidArgument("candidates must be texts.")
         functions, told = self.mechanism.valid(reports)
         total = check_some(functions)
-        supported = self._supported(functions, told, fingerprints(names))
+        supported = self._supported(functions, told, wanted)
         lie, gap = float(self.mechanism.oracle.support.lie), self.mechanism.oracle.gap
         shared = float(self.mechanism.collide)
         other, left = lie + gap * shared, gap * (1 - shared)

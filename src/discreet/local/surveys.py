@@ -19,7 +19,7 @@ from discreet.local.devices import Device, check_ledger, fingerprints, promise
 from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, nearest_counts
 from discreet.mechanisms.frequency_oracle import FrequencyOracle
 from discreet.mechanisms.local_hashing import OPEN, LocalHashing
-from discreet.mechanisms.local_reports import Places
+from discreet.mechanisms.local_records import Places, places_among, places_below
 from discreet.mechanisms.oracle_choice import best_oracle
 from discreet.queries.space import Categories
 from discreet.rational import Number, check_count
@@ -76,7 +76,7 @@ class Survey(Device):
     """Both sides of a survey: `encode` on the device, `analyze` at the collector.
 
     `oracle` is the mechanism, which `dp.verify` checks when it is small, and `guarantee` what one report promises. A
-    value that is not a choice is told as the first one.
+    value is a choice if it is equal to it: True, 1 and 1.0 are one value, 1 and "1" are two.
     """
 
     choices: tuple[Hashable, ...] | None = None
@@ -124,20 +124,23 @@ class Survey(Device):
         return f"one of {'any text' if self.domain else self.size}, {self.method}"
 
     def places(self, values: Any) -> Places:
-        """Where values stand in the public order; what is not a choice goes to the first place."""
+        """Where values stand in the public order; −1 for what is not a choice."""
         if self.domain is not None:
             return fingerprints(values)
         if self.choices is not None:
-            return np.maximum(self._categories.positions(values), 0)
-        listed = values if isinstance(values, np.ndarray) and values.dtype.kind in "iu" else None
-        if listed is None:
-            whole = (v if type(v) is int or isinstance(v, np.integer) else -1 for v in list(values))
-            listed = np.array([int(v) if 0 <= v < self.size else 0 for v in whole], dtype=np.int64)
-        return np.where((listed >= 0) & (listed < self.size), listed, 0).astype(np.int64)
+            return places_among(values, self._known)
+        return places_below(values, self.size)
 
     @cached_property
-    def _categories(self) -> Categories:
-        return Categories(self.choices or ())
+    def _known(self) -> dict[Hashable, int]:
+        return {choice: place for place, choice in enumerate(self.choices or ())}
+
+    @property
+    def takes(self) -> str:
+        """What can be told."""
+        if self.domain is not None:
+            return "text"
+        return f"whole numbers from 0 to {self.size - 1}" if self.choices is None else "one of its choices"
 
     # --- at the collector ------------------------------------------------------------------------------------
 
@@ -182,9 +185,9 @@ class Survey(Device):
     def _supported(self, valid: Any, candidates: Any) -> Any:
         if candidates is None:
             return self.oracle.supported(valid)
-        if self.choices is not None and (self._categories.positions(candidates) < 0).any():
-            raise InvalidArgument("candidates must be among the choices of the survey.")
         places = self.places(list(candidates))
+        if (places < 0).any():
+            raise InvalidArgument(f"candidates must be among what the survey takes: {self.takes}.")
         if isinstance(self.oracle, LocalHashing):
             return self.oracle.supported_among(valid, places)
         return self.oracle.supported(valid)[places]

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.mechanisms.lattice import add_noise, as_numbers, check_step, grain_of, step_for
+from discreet.mechanisms.lattice import (
+    add_noise,
+    as_numbers,
+    between,
+    check_step,
+    from_lattice,
+    grain_of,
+    step_for,
+)
 from discreet.mechanisms.mechanism import least_noise, meets, plain_sensitivity, tidy
 from discreet.queries.sensitivity import Norm, Sensitivity
 from discreet.rational import Number, check_positive, exactly, significant
@@ -105,3 +113,7 @@ class AdditiveNoise:
     def _draw(self, value: Any) -> Any:
         array = as_numbers(value)
         return add_noise(array, self._noise(array.size), self._step)
+
+    def _draw_between(self, values: NDArray[Any], low: Fraction, high: Fraction) -> NDArray[Any]:
+        """A column of numbers with noise, each from `low` to `high` in whole steps: sensitivity high − low."""
+        return from_lattice(between(values, low, high, self._step) + self._noise(len(values)), self._step)

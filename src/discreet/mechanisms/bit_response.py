@@ -47,8 +47,7 @@ class _Bits(FrequencyOracle):
             total += np.unpackbits(reports[part], axis=1, count=self.size).sum(axis=0, dtype=np.uint8)
         return total
 
-    def _draw(self, value: Places) -> Reports:
-        places = np.asarray(value, dtype=np.int64)
+    def _told(self, places: Places) -> Reports:
         packed = np.empty((len(places), self.columns), dtype=np.uint8)
         for part in blocks(len(places), self.size):
             packed[part] = np.packbits(self._sets(places[part]), axis=1)
@@ -124,8 +123,8 @@ class SubsetSelection(_Bits):
     def supported(self, reports: Reports) -> NDArray[np.int64]:
         return np.bincount(reports.ravel(), minlength=self.size) if self.listed else super().supported(reports)
 
-    def _draw(self, value: Places) -> Reports:
-        return self._lists(np.asarray(value, dtype=np.int64)) if self.listed else super()._draw(value)
+    def _told(self, places: Places) -> Reports:
+        return self._lists(places) if self.listed else super()._told(places)
 
     def _lists(self, places: Places) -> Reports:
         told = ~samplers.bernoulli(1 - self.support.truth, len(places))

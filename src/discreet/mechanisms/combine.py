@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
@@ -23,6 +24,7 @@ from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Grid, Integers, Interval, Space
 from discreet.rational import Number, check_count, check_positive, check_probability, exactly
+from discreet.rows import cells, column, names_of, parts_of
 
 
 @dataclass(frozen=True)
@@ -106,13 +108,30 @@ class Each:
     def _draw(self, value: Any) -> Any:
         if len(self.spaces) == 1:
             return self._column(0, value)
-        columns = [self._column(i, column) for i, column in enumerate(zip(*value, strict=True))]
-        return list(zip(*(column.tolist() if hasattr(column, "tolist") else column for column in columns), strict=True))
+        columns = [self._column(i, part) for i, part in enumerate(_columns_of(value, len(self.spaces)))]
+        return list(zip(*(part.tolist() if hasattr(part, "tolist") else part for part in columns), strict=True))
 
     def _column(self, index: int, records: Any) -> Any:
         space, mechanism = self.spaces[index], self.mechanisms[index]
-        inside = records if isinstance(space, Categories) else space.clamp(np.asarray(records))
-        return mechanism._draw(inside)
+        if isinstance(space, Interval | Integers | Grid):
+            return mechanism._draw_between(space.clamp(column(records)), *space.ends)
+        return mechanism._draw(cells(records))
+
+
+def _columns_of(records: Any, width: int) -> list[Any]:
+    """The columns of a frame, a matrix or a list of records; all parts of a record of another width are missing."""
+    names = names_of(records)
+    if names is not None:
+        shape, parts = len(names), [records[name] for name in names]
+    elif getattr(records, "ndim", 1) == 2:
+        shape, parts = records.shape[1], list(records.T)
+    else:
+        nothing = [None] * width
+        lines = [parts_of(record, width) or nothing for record in cells(records)]
+        shape, parts = width, [[line[place] for line in lines] for place in range(width)]
+    if shape != width:
+        raise InvalidArgument(f"A record has {width} values, one for each space.")
+    return parts
 
 
 def _check_column(mechanism: Any, space: Any) -> None:
@@ -253,7 +272,7 @@ class Subsampled:
         amount = check_positive(sensitivity, "sensitivity")
         if self.query is None:
             return sensitivity
-        shape = np.shape(self.query(np.asarray(value)[:0]))
+        shape = np.shape(self.query(_kept(value, np.zeros(len(value), dtype=np.bool_))))
         return Sensitivity(amount, self.mechanism.norm, dimension=max(math.prod(shape), 1))
 
     def guarantee(self, sensitivity: Any) -> Guarantee:
@@ -303,6 +322,12 @@ class Subsampled:
             raise InvalidArgument(
                 "Subsampled needs a query to ask of the sampled rows: Subsampled(mechanism=…, rate=…, query=…)."
             )
-        rows = np.asarray(value)
-        kept = samplers.bernoulli(exactly(self.rate), len(rows))
-        return self.mechanism._draw(self.query(rows[kept]))
+        kept = samplers.bernoulli(exactly(self.rate), len(value))
+        return self.mechanism._draw(self.query(_kept(value, kept)))
+
+
+def _kept(rows: Any, kept: NDArray[np.bool_]) -> Any:
+    """Some of the rows, in a container of the same kind: none is read here."""
+    if isinstance(rows, list | tuple):
+        return [row for row, stays in zip(rows, kept.tolist(), strict=True) if stays]
+    return rows.filter(kept) if hasattr(rows, "schema") else rows[kept]

@@ -23,16 +23,17 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.lattice import as_numbers
 from discreet.mechanisms.mechanism import for_rows, rows_in, rows_moved
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_count, check_positive, exactly, sqrt_up
+from discreet.rows import column, wholes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_POINTS = 2**22
 _BITS = 30
 _STEP = Fraction(1, 2**_BITS)
+_MOST = 2**48  # in one count: sums of them stay far from 64 bits
 _ROOT_LIMB, _COUNT_LIMB = 10, 12  # a transform of 2^22 products of such digits is off by less than 0.1
 
 
@@ -204,11 +205,20 @@ class PrefixSums:
 
 
 def counts_of_points(value: Any, points: int) -> Ints:
-    """The counts as machine integers, one for each point, or a typed error."""
-    array = as_numbers(value).reshape(-1)
-    if array.dtype.kind != "i" or len(array) != points:
+    """The counts as machine integers, one for each point; a point without a number has none."""
+    counts = _whole(value)
+    if len(counts) != points:
         raise InvalidArgument(f"{points} whole numbers are needed, one count for each point.")
-    return array.astype(np.int64)
+    return counts
+
+
+def _whole(value: Any) -> Ints:
+    """Counts, each of them the nearest whole number below 2^48 in size, and 0 for what is no number."""
+    values = column(value if isinstance(value, list | tuple) or np.ndim(value) else [value])
+    if values.dtype.kind == "f":
+        raise InvalidArgument("Counts are whole numbers: give an array of integers, as with counts.astype(int).")
+    counts, missing = wholes(values)
+    return np.where(missing, 0, np.clip(counts, -_MOST, _MOST))
 
 
 class RunningSum:
@@ -229,9 +239,9 @@ class RunningSum:
 
     def _draw(self, value: Any) -> Floats:
         """The sums after each of these counts."""
-        more = as_numbers(value).reshape(-1)
+        more = _whole(value)
         first, last = self._taken, self._taken + len(more)
-        if more.dtype.kind != "i" or last > self._mechanism.points:
+        if last > self._mechanism.points:
             raise InvalidArgument(f"A stream takes whole numbers, at most {self._mechanism.points} of them.")
         self._counts[first:last] = more
         self._taken = last

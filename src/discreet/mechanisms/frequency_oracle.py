@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Guarantee
+from discreet.mechanisms.local_records import inside, places_below
 from discreet.mechanisms.local_reports import (
     LARGEST_ODDS,
     Places,
@@ -161,7 +162,12 @@ class FrequencyOracle:
         """How many of the valid reports support each value."""
         raise NotImplementedError
 
-    def _draw(self, value: Places) -> Reports:
+    def _draw(self, value: Any) -> Reports:
+        """The reports of places 0 … size−1; a record that is none of them is told as a uniform one."""
+        return self._told(inside(places_below(value, self.size), self.size))
+
+    def _told(self, places: Places) -> Reports:
+        """The reports of places that are all inside."""
         raise NotImplementedError
 
 
@@ -200,5 +206,5 @@ class DirectResponse(FrequencyOracle):
     def supported(self, reports: Reports) -> NDArray[np.int64]:
         return np.bincount(reports, minlength=self.size)
 
-    def _draw(self, value: Places) -> Reports:
-        return self.response._report(np.asarray(value, dtype=np.int64))
+    def _told(self, places: Places) -> Reports:
+        return self.response._report(places)

@@ -66,8 +66,8 @@ class HadamardResponse(FrequencyOracle):
         signs = _walsh_hadamard(np.bincount(reports, minlength=self.order))
         return (len(reports) + signs[1 : self.size + 1]) // 2
 
-    def _draw(self, value: Places) -> Reports:
-        rows = np.asarray(value, dtype=np.int64) + 1
+    def _told(self, places: Places) -> Reports:
+        rows = places + 1
         drawn = samplers.uniform_below(self.order, len(rows))
         told = ~samplers.bernoulli(1 - self.support.truth, len(rows))
         odd = np.bitwise_count(rows & drawn) % 2 == 1
@@ -177,8 +177,8 @@ class ProjectiveResponse(FrequencyOracle):
         waves = fftn(table).real[tuple(self._vectors(np.arange(self.size)).T)]
         return np.asarray(np.rint((len(reports) + waves) / self.prime), dtype=np.int64)
 
-    def _draw(self, value: Places) -> Reports:
-        normals = self._vectors(np.asarray(value, dtype=np.int64))
+    def _told(self, places: Places) -> Reports:
+        normals = self._vectors(places)
         rows, free = np.arange(len(normals)), self.prime ** (self.dimension - 1)
         told = ~samplers.bernoulli(1 - self.support.truth, len(rows))
         # one coordinate, where the normal is 1, follows from the others: x·u = 0 on the hyperplane, x·u = 1 off it

@@ -94,3 +94,20 @@ def add_noise(array: NDArray[Any], noise: NDArray[Any], step: Fraction) -> Any:
     indices = to_lattice(array.reshape(-1), step)
     noisy = from_lattice(indices + noise, step)
     return noisy.reshape(array.shape) if array.ndim else noisy[0].item()
+
+
+def between(values: NDArray[Any], low: Fraction, high: Fraction, step: Fraction) -> NDArray[Any]:
+    """Lattice indices of numbers from `low` to `high`, cut in whole steps last, so that no two are further apart than
+    the ends are: what doubles make of numbers far from 0 changes nothing about it.
+    """
+    first, last = round(low / step), (high - low) // step
+    if values.dtype.kind == "i" and low.denominator == 1 and step <= 1:
+        wide = values.astype(np.int64 if last < _MACHINE and abs(low) < _MACHINE else object)
+        steps = (wide - int(low)) * step.denominator
+    else:
+        with np.errstate(over="ignore"):
+            scaled = np.rint((values.astype(np.float64) - float(low)) / float(step))
+        inside = np.clip(np.nan_to_num(scaled), 0.0, float(last))
+        steps = inside.astype(np.int64) if last < _MACHINE else np.array([*map(int, inside), None], dtype=object)[:-1]
+    steps = np.clip(steps, 0, last)
+    return np.asarray(steps + first if abs(first) < _MACHINE else steps.astype(object) + first)

@@ -117,13 +117,13 @@ class LocalHashing(FrequencyOracle):
             return [whole]
         return [whole >> np.uint64(LIMB), whole & np.uint64(2**LIMB - 1)]
 
-    def _draw(self, value: Places) -> Reports:
-        count = len(value)
+    def _told(self, places: Places) -> Reports:
+        count = len(places)
         drawn = [samplers.uniform_below(self.prime, count) for _ in range(self.limbs + 1)]
         lied = samplers.bernoulli((self.cells - 1) / (exactly(self.odds) + self.cells - 1), count)
         steps = samplers.uniform_below(self.cells - 1, count) + 1
         residue = drawn[-1].astype(np.uint64)
-        for a, v in zip(drawn, self._split(value), strict=False):
+        for a, v in zip(drawn, self._split(places), strict=False):
             residue = (residue + a.astype(np.uint64) * v) % np.uint64(self.prime)
         cell = self._cell(residue.astype(np.int64))
         return np.stack([*drawn, np.where(lied, (cell + steps) % self.cells, cell)], axis=1)

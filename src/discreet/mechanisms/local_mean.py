@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self
@@ -20,6 +20,9 @@ from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.unit import row
+from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.local_records import in_the_middle, places_below
 from discreet.mechanisms.local_reports import (
     Places,
     Reports,
@@ -30,6 +33,9 @@ from discreet.mechanisms.local_reports import (
     whole_numbers,
     within,
 )
+from discreet.mechanisms.mechanism import TIGHT
+from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.space import Interval
 from discreet.rational import Number, check_count, exactly
 
 FINEST = 2**30
@@ -137,9 +143,13 @@ class WindowResponse:
         listed = whole_numbers(reports)
         return listed[within(listed, self.outputs)]
 
-    def _draw(self, value: Places) -> Reports:
-        count = len(value)
-        start, rest = np.divmod(np.asarray(value, dtype=np.int64) * self._moves, self.grid)
+    def _draw(self, value: Any) -> Reports:
+        """The reports of places 0 … grid; a record that is none of them is told as the middle one."""
+        return self._told(in_the_middle(places_below(value, self.grid + 1), self.grid))
+
+    def _told(self, places: Places) -> Reports:
+        count = len(places)
+        start, rest = np.divmod(places * self._moves, self.grid)
         start = start + (samplers.uniform_below(self.grid, count) < rest)
         told = ~samplers.bernoulli(self._moves / self._total, count)
         inside = start + samplers.uniform_below(self.window, count)
@@ -223,9 +233,66 @@ class HybridResponse:
         listed = whole_numbers(reports)
         return listed[within(listed, self.wide.outputs + self.coin.outputs)]
 
-    def _draw(self, value: Places) -> Reports:
-        wide = samplers.bernoulli(exactly(self.share), len(value))
-        return np.where(wide, self.wide._draw(value), self.wide.outputs + self.coin._draw(value))
+    def _draw(self, value: Any) -> Reports:
+        places = in_the_middle(places_below(value, self.grid + 1), self.grid)
+        wide = samplers.bernoulli(exactly(self.share), len(places))
+        return np.where(wide, self.wide._told(places), self.wide.outputs + self.coin._told(places))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceResponse:
+    """Tells a number of `space` with Laplace noise: the nearest of `grid` + 1 equally spaced places, and whole places
+    of `noise`.
+
+    Bounds, numbers and noise meet in whole places: a report is a function of place + noise and of nothing else.
+
+    Promise: that of the noise for an answer that moves by `grid` places, any two numbers being neighbors.
+    Error: that of the noise, and half a place. Source: [T.4.9], on the lattice.
+    """
+
+    space: Interval
+    noise: Laplace
+    grid: int = FINEST
+
+    def __post_init__(self) -> None:
+        check_count(self.grid, "grid")
+        if exactly(self.noise.step or 0) != 1:
+            raise InvalidArgument("noise must be in whole places: Laplace(scale=…, step=1).")
+
+    @classmethod
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, space: Interval, calibration: str = TIGHT, sensitivity: Any = None
+    ) -> Self:
+        """The least noise that keeps (ε,δ), or with `calibration="taught"` the documents' [T.4.9]."""
+        moved = Sensitivity(FINEST, unit=row(neighbors="replace"), grain=1)
+        noise = Laplace.for_guarantee(check_promise(guarantee), sensitivity=moved, step=1, calibration=calibration)
+        return cls(space=space, noise=noise)
+
+    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+        """For the two ends of the range; `sensitivity` is not used."""
+        unit = row(neighbors="replace")
+        return replace(self.noise.guarantee(Sensitivity(self.grid, unit=unit, grain=1)), protects=unit, trust="local")
+
+    @property
+    def place(self) -> float:
+        """The width of one place."""
+        return float(self.space.diameter / self.grid)
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise, in the unit of the numbers."""
+        return float(exactly(self.noise.scale) * self.space.diameter / self.grid)
+
+    def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
+        """How far the mean of so many reports may be from the mean of the numbers."""
+        noise = laplace_mean_error(self.scale, confidence, records)
+        return Accuracy(amount=float(noise) + self.place / 2, confidence=noise.confidence)
+
+    def _draw(self, value: Any) -> NDArray[np.float64]:
+        places = in_the_middle(places_below(value, self.grid + 1), self.grid)
+        moved = np.asarray(self.noise._draw(places), dtype=np.float64)
+        with np.errstate(over="ignore"):
+            return np.asarray(float(self.space.ends[0]) + moved * self.place)
 
 
 def _windows(outputs: int, guarantee: Guarantee) -> list[int]:

@@ -16,11 +16,11 @@ from discreet.guarantees.finite_pairs import FinitePair
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.unit import row
+from discreet.mechanisms.local_records import Places as Places
 from discreet.mechanisms.mechanism import tidy
 from discreet.randomness import random_words
 from discreet.rational import Number, exactly, exp_bounds, float_down, significant
 
-Places = NDArray[np.int64]
 Reports = NDArray[Any]
 LARGEST_ODDS = Fraction(10**18)
 
@@ -83,30 +83,38 @@ def fitted(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
 def whole_numbers(reports: Any, columns: int | None = None) -> Reports:
     """Reports as an array of whole numbers, one or `columns` of them in a row.
 
-    In a list, what has another form becomes −1, which no report is: one bad report does not spoil the others.
+    An array has a type and a shape of its own, and is refused by these. In a list each report is read by itself: what
+    has another form becomes −1, which no report is.
     """
     wanted = () if columns is None else (columns,)
-    if not hasattr(reports, "dtype"):
-        try:
-            listed = np.asarray(list(reports))
-        except (TypeError, ValueError, OverflowError):
-            listed = np.empty(0)
-        if listed.dtype.kind not in "iu" or listed.shape[1:] != wanted:
-            bad = np.full(wanted, -1)
-            listed = np.array([_row(one, wanted, bad) for one in reports], dtype=np.int64).reshape(-1, *wanted)
-    else:
-        listed = np.asarray(reports)
-        if listed.dtype.kind not in "iu" or listed.shape[1:] != wanted or not listed.ndim:
+    if hasattr(reports, "to_pylist"):
+        reports = reports.to_pylist()
+    elif hasattr(reports, "to_numpy"):
+        reports = reports.to_numpy()
+    if isinstance(reports, np.ndarray) and reports.dtype.kind != "O":
+        if reports.dtype.kind not in "iu" or reports.shape[1:] != wanted or not reports.ndim:
             raise InvalidArgument("reports must be those of this survey: an array of whole numbers, one row a report.")
-    return listed if listed.dtype == np.uint8 else listed.astype(np.int64)
+        return reports if reports.dtype == np.uint8 else reports.astype(np.int64)
+    if columns is None:
+        return np.array([_whole(one) for one in reports], dtype=np.int64)
+    return np.array([_row(one, columns) for one in reports], dtype=np.int64).reshape(-1, columns)
 
 
-def _row(report: Any, wanted: tuple[int, ...], bad: NDArray[np.int64]) -> NDArray[np.int64]:
+def _whole(cell: Any) -> int:
     try:
-        row = np.asarray(report)
-        return row.astype(np.int64) if row.dtype.kind in "iu" and row.shape == wanted else bad
-    except (TypeError, ValueError, OverflowError):
-        return bad
+        plain = isinstance(cell, int | np.integer) and not isinstance(cell, bool)
+        return int(cell) if plain and 0 <= cell < 2**63 else -1
+    except Exception:  # a cell of some class that fails when it is looked at
+        return -1
+
+
+def _row(report: Any, columns: int) -> list[int]:
+    try:
+        if isinstance(report, list | tuple | np.ndarray) and len(report) == columns:
+            return [_whole(cell) for cell in report]
+    except Exception:
+        pass
+    return [-1] * columns
 
 
 def within(numbers: Reports, below: int) -> NDArray[np.bool_]:

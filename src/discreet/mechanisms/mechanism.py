@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeGuard, TypeVar, runtime_checkable
 
-from discreet.errors import IncompatibleGuarantee, InvalidArgument
+from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.coordinates import stated_rho
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Renyi, ZeroConcentrated
@@ -32,6 +32,18 @@ class Mechanism(Protocol):
         """How wrong an answer may be; one accuracy for each part of an answer in several parts."""
 
     def _draw(self, value: Any) -> Any: ...
+
+
+def check_heard(mechanism: Any, heard: int) -> None:
+    """A typed error for fewer records than the mechanism's promise counts on.
+
+    A mechanism whose promise depends on how many take part says so: `at_least` records are needed, and `heard(value)`
+    is how many of those in hand can be read. That number is public, as such a promise is for a replaced record; where
+    records are added or removed no promise depends on it, and nothing compares it with a declared one.
+    """
+    needed = getattr(mechanism, "at_least", 0)
+    if heard < needed:
+        raise NotAllowed(f"{heard} of {needed} reports can be read: nothing is released. Collect more.")
 
 
 def tidy(value: Fraction) -> Number:

@@ -18,7 +18,8 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.frequency_oracle import FrequencyOracle
-from discreet.mechanisms.local_hashing import LIMB, MERSENNE, LocalHashing, modulo
+from discreet.mechanisms.local_hashing import LIMB, MERSENNE, OPEN, LocalHashing, modulo
+from discreet.mechanisms.local_records import inside, places_below
 from discreet.mechanisms.local_reports import Places, Reports, whole_numbers, within
 from discreet.rational import check_count
 
@@ -72,10 +73,12 @@ class PrefixResponse:
         """The groups and the reports of those that can have been made."""
         return _split(reports, len(self.lengths), self.oracle)
 
-    def _draw(self, value: Places) -> Reports:
-        group = samplers.uniform_below(len(self.lengths), len(value))
+    def _draw(self, value: Any) -> Reports:
+        size = self.base**self.length
+        places = inside(places_below(value, size), size)
+        group = samplers.uniform_below(len(self.lengths), len(places))
         cut = np.array([self.base ** (self.length - n) for n in self.lengths])[group]
-        return np.column_stack([group, self.oracle._draw(np.asarray(value) // cut)])
+        return np.column_stack([group, self.oracle._told(places // cut)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,9 +135,10 @@ class SketchResponse:
         """The functions and the reports of those that can have been made."""
         return _split(reports, self.hashes, self.oracle)
 
-    def _draw(self, value: Places) -> Reports:
-        function = samplers.uniform_below(self.hashes, len(value))
-        told = self.oracle._draw(self.cells(function, np.asarray(value)))
+    def _draw(self, value: Any) -> Reports:
+        places = inside(places_below(value, OPEN), OPEN)
+        function = samplers.uniform_below(self.hashes, len(places))
+        told = self.oracle._told(self.cells(function, places))
         return np.column_stack([function, told]).astype(np.int64)
 
 

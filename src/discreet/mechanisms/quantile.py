@@ -19,7 +19,7 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.mechanism import TIGHT, plain_sensitivity, tidy
-from discreet.queries.intervals import present
+from discreet.queries.ranks import places_of
 from discreet.queries.scores import QuantileScore
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid, Integers, Interval
@@ -122,10 +122,7 @@ class Quantile:
 
     def _draw(self, value: Any) -> Any:
         points = self._points
-        rows = np.ravel(value)
-        if points.missing is None:
-            rows = rows[present(rows)]
-        starts, widths, lost = _runs(points.positions(rows), len(points), self._score)
+        starts, widths, lost = _runs(places_of(points, value), len(points), self._score)
         run = int(samplers.exponential_choice(lost, exactly(self.rate) * self._score.unit, 1, widths)[0])
         place = int(starts[run]) + int(samplers.uniform_below(int(widths[run]), 1)[0])
         return points._at(np.array([place]))[0].item() if isinstance(points, Grid) else points.points()[place]

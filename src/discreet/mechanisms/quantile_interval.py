@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
-import numpy as np
-
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, Pure
@@ -21,6 +19,7 @@ from discreet.mechanisms.quantile import Quantile
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid, Integers, Interval
 from discreet.rational import Number, check_count, exactly, significant
+from discreet.rows import column
 
 COUNT, OUTER = Fraction(1, 20), Fraction(1, 5)
 """The parts of ε for the number of rows and for each outer quantile; the rest is for the quantile itself."""
@@ -107,16 +106,17 @@ class QuantileInterval:
     def _draw(self, value: Any) -> tuple[Any, Any, Any]:
         sure = 1 - (1 - check_confidence(self.confidence)) / 3
         counter = Laplace(scale=self.count_scale, step=1)
-        count = counter._draw(len(np.ravel(value))) - float(counter.error(sure))
+        rows = column(value)
+        count = counter._draw(len(rows)) - float(counter.error(sure))
         away = Quantile(space=self.space, rate=self.outer_rate).error(sure)
         share = exactly(float(away)) / max(Fraction(1), Fraction(int(count)))
-        middle = self._middle._draw(value)
+        middle = self._middle._draw(rows)
         below, above = exactly(self.quantile) - share, exactly(self.quantile) + share
         # rounded outward to the decimals that a quantile may have
         sides = Fraction(math.floor(below * _FINE), _FINE), Fraction(math.ceil(above * _FINE), _FINE)
         least = Fraction(1, _FINE)
         lower, upper = (
-            Quantile(space=self.space, rate=self.outer_rate, quantile=min(max(at, least), 1 - least))._draw(value)
+            Quantile(space=self.space, rate=self.outer_rate, quantile=min(max(at, least), 1 - least))._draw(rows)
             for at in sides
         )
         points = self._middle._points

@@ -8,6 +8,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from discreet.guarantees.finite_pairs import FinitePair
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.unit import row
+from discreet.mechanisms.local_records import inside, is_column, places_among
 from discreet.mechanisms.mechanism import tidy
 from discreet.queries.space import Categories
 from discreet.rational import Number, check_count, check_positive, exactly, exp_bounds, float_up, significant
@@ -33,8 +35,8 @@ class RandomizedResponse:
     Promise: (ε,δ)-DP for a replaced record iff lie ≥ (1−δ)/(m+e^ε); no trusted collector is needed.
     `dp.verify` checks it exactly.
     Error: a record is wrong with probability m·lie, the least possible [T.5.6].
-    Source: [T.4.10]. A value outside the choices is treated as the first of them, so that no error can
-    tell.
+    Source: [T.4.10]. A record that is none of the choices is told as a uniform one, so that no error can tell; only
+    `encode`, on a device of one's own, refuses it.
 
     >>> RandomizedResponse(choices=["a", "b"], lie=0.25).truth
     0.75
@@ -105,19 +107,29 @@ class RandomizedResponse:
 
     def encode(self, record: Hashable) -> Hashable:
         """One report, on the device of the one who gives it."""
+        if self._places([record])[0] < 0:
+            raise InvalidArgument("This is none of the choices. Report one of them.")
         return cast(Hashable, self._draw([record])[0])
 
     def analyze(self, reports: Any) -> dict[Hashable, float]:
-        """Unbiased counts of each choice from all reports."""
-        places = Categories(self.choices).positions(reports)
+        """Unbiased counts of each choice from all reports that can be read."""
+        places = self._places(reports)
         counts = np.bincount(places[places >= 0], minlength=len(self.choices))
         lie, truth = float(self.lie), float(self.truth)
         return {c: (float(k) - counts.sum() * lie) / (truth - lie) for c, k in zip(self.choices, counts, strict=True)}
 
+    @cached_property
+    def _known(self) -> dict[Hashable, int]:
+        return {choice: place for place, choice in enumerate(self.choices)}
+
+    def _places(self, records: Any) -> NDArray[np.int64]:
+        """The place of each record among the choices; −1 for what is none."""
+        return places_among(records, self._known)
+
     def _draw(self, value: Any) -> Any:
-        if isinstance(value, str | bytes) or np.ndim(value) == 0:
-            return self._draw([value])[0]
-        told = self._report(np.maximum(Categories(self.choices).positions(value), 0))
+        if not is_column(value):
+            return self._draw([value.item() if isinstance(value, np.ndarray) else value])[0]
+        told = self._report(inside(self._places(value), len(self.choices)))
         return [self.choices[i] for i in told.tolist()]
 
     def _report(self, places: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -18,14 +18,17 @@ from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.shuffled_pairs import TwoCountsPair, blanket_of_response, cloned, split_apart
 from discreet.guarantees.unit import row
 from discreet.mechanisms.frequency_oracle import FrequencyOracle
-from discreet.mechanisms.mechanism import meets, tidy
+from discreet.mechanisms.local_records import is_column
+from discreet.mechanisms.mechanism import check_heard, meets, tidy
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.rational import check_count, exactly, significant
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shuffled:
-    """The reports of `clients` who each randomize their value with `local`, in a uniformly random order.
+    """The reports of `clients` or more who each randomize their value with `local`, in a uniformly random order.
+
+    Fewer than `clients` records are refused before anything is charged: their number is public.
 
     Promise: for a replaced client, the others being honest: by the privacy blanket for k-ary response, by what two
     values of a frequency oracle have in common, and by clones for any other randomizer with a pure local ε. To whom
@@ -86,8 +89,22 @@ class Shuffled:
         """That of the local reports."""
         return self.local.error(confidence, **given)  # type: ignore[no-any-return]
 
+    @property
+    def at_least(self) -> int:
+        """How many records the promise counts on."""
+        return self.clients
+
+    def heard(self, value: Any) -> int:
+        """How many records there are, by the length of what holds them."""
+        if not is_column(value):
+            raise InvalidArgument("Give the records of all clients, one each, in a list or an array.")
+        return len(value)
+
     def _draw(self, value: Any) -> list[Any]:
-        reports = list(self.local._draw(list(value)))
+        check_heard(self, self.heard(value))
+        reports = list(self.local._draw(value))
+        if len(reports) != len(value):
+            raise InvalidArgument("Each client has one record. Give a list, or an array with one row for each.")
         return [reports[place] for place in samplers.permutation(len(reports)).tolist()]
 
 

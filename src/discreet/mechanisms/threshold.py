@@ -31,6 +31,7 @@ from discreet.rational import (
     float_up,
     significant,
 )
+from discreet.rows import key_of
 
 SMALLEST_DELTA = Fraction(1, 10**280)
 """A smaller δ, or its parts, would be no double that can be rounded up: no threshold is known to keep it."""
@@ -113,7 +114,15 @@ class KeySelection:
         return Laplace(scale=self.scale, step=1).error(confidence)
 
     def _draw(self, value: Mapping[Any, int]) -> dict[Any, int]:
-        # a key or count that is no value is nobody's; what is shown is sorted by key, so its order says nothing
+        """What is shown of a key is the one value for all that are equal to it, never that of who came first."""
+        totals: dict[Any, int] = {}
+        for key, count in value.items():
+            if (known := key_of(key)) is not None and isinstance(count, int | np.integer):
+                totals[known] = totals.get(known, 0) + int(count)
+        return self._shown(totals)
+
+    def _shown(self, value: Mapping[Any, int]) -> dict[Any, int]:
+        # a key that is no value is nobody's; what is shown is sorted by key, so its order says nothing
         keys = [key for key, count in value.items() if key == key and isinstance(count, int | np.integer)]
         noise = samplers.discrete_laplace(exactly(self.scale), len(keys))
         noisy = ((key, int(value[key]) + int(k)) for key, k in zip(keys, noise, strict=True))
@@ -150,7 +159,7 @@ class SelectedGroups:
 
     def _draw(self, value: tuple[Mapping[Any, int], Mapping[Any, Any]]) -> tuple[list[Any], list[Any]]:
         people, parts = value
-        keys = list(self.selection._draw(people))
+        keys = list(self.selection._shown(people))  # of an engine, which writes equal keys alike
         columns = list(zip(*(parts[key] for key in keys), strict=True)) or [()] * len(self.answers.mechanisms)
         return keys, list(self.answers._draw([_whole(column) for column in columns]))
 

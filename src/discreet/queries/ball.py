@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
-from discreet.queries.intervals import float_inside, numeric
+from discreet.queries.intervals import float_inside
 from discreet.queries.sensitivity import Norm, check_norm
 from discreet.rational import Number, check_count, check_positive, exactly, sqrt_up
+from discreet.rows import is_row, table
 
 _EXACT = decimal.Context(prec=5000, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[decimal.Inexact])
 
 
 @dataclass(frozen=True)
-class Ball:
+class Ball(Closed):
     """Vectors of `dimension` numbers with norm at most `radius`, around 0.
 
     Clamping shortens a vector (Linf: cuts each coordinate); one with an infinite coordinate goes where the
@@ -75,23 +77,27 @@ class Ball:
 
     def clamp(self, value: Any) -> NDArray[np.float64]:
         """The vector, or each row of a matrix, brought into the ball."""
+        if is_row(value):
+            if len(value) != self.dimension:
+                raise InvalidArgument(f"A vector of {self.dimension} numbers is needed.")
+            return self.clamp(value[None] if hasattr(value, "dtype") else [value])[0]  # type: ignore[no-any-return]
         rows = self.rows(value)
         if self.norm == "Linf":
             edge = float_inside(exactly(self.radius), -1)
-            return np.clip(rows, -edge, edge).reshape(np.shape(value))
+            return np.clip(rows, -edge, edge)
         radius, slack = float(exactly(self.radius)), self._slack
         sizes = self._sizes(rows)
         outside = sizes > radius * (1 - slack)
         for near in np.flatnonzero(outside & (sizes < radius * (1 + slack))):
             outside[near] = rows[near] not in self
         rows[outside] = self.shortened(rows[outside])
-        return rows.reshape(np.shape(value))
+        return rows
 
     def rows(self, value: Any) -> NDArray[np.float64]:
-        """A fresh matrix of finite rows: NaN rows are 0, infinite ones a vector the way they point."""
-        rows = np.array(numeric(value), dtype=np.float64, ndmin=2)
-        if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise InvalidArgument(f"A vector of {self.dimension} numbers, or rows of them, is needed.")
+        """A fresh matrix of finite rows, each of them read by itself: one with a NaN, or of another length, is 0, and
+        an infinite one a vector the way it points.
+        """
+        rows = np.array(table(value, self.dimension), dtype=np.float64)
         rows[np.isnan(rows).any(axis=1)] = 0
         if self.norm == "Linf":
             return np.clip(rows, -(2.0**1001), 2.0**1001)

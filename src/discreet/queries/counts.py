@@ -10,19 +10,21 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.query import largest_change, need_public_size
 from discreet.queries.sensitivity import Norm, Sensitivity, check_norm
 from discreet.queries.space import Categories
 from discreet.rational import check_count, sqrt_up
+from discreet.rows import column
 
 Predicate = Callable[[Any], Any]
 """From data (rows first, or a mapping of columns) to one truth value a row, each from that row alone."""
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Closed):
     """The number of rows, or of those where `predicate` holds.
 
     Promise: one row, added, removed or replaced, changes it by at most 1; monotone under add/remove. Source:
@@ -40,13 +42,10 @@ class Count:
         return None
 
     def __call__(self, data: Any) -> int:
+        if isinstance(data, list | tuple):
+            data = column(data)
         rows = len(next(iter(data.values()), ())) if isinstance(data, Mapping) else len(data)
-        if self.predicate is None:
-            return rows
-        holds = np.asarray(self.predicate(data))
-        if holds.shape != (rows,):
-            raise InvalidArgument("A predicate must give one truth value for each row.")
-        return int(np.count_nonzero(holds))
+        return rows if self.predicate is None else int(np.count_nonzero(_asked(self.predicate, data, rows)))
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """1 for each row of the unit, in both relations."""
@@ -55,7 +54,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class CountingQuery:
+class CountingQuery(Closed):
     """The fraction `c(X) = (1/n) Σ c(x_i)` of rows where `predicate` holds, n = `size` being public.
 
     Promise: a replaced row changes it by at most 1/n; refused under add/remove. Source: [L3.CQ].
@@ -86,7 +85,7 @@ class CountingQuery:
 
 
 @dataclass(frozen=True)
-class Histogram:
+class Histogram(Closed):
     """The number of rows of each declared choice; undeclared values are dropped, or go to `other`.
 
     Promise: one row is 1 in every norm when added or removed (monotone); replaced, it is 2 in L1, √2 in L2, 1
@@ -124,3 +123,29 @@ class Histogram:
             grain=1,
             monotone=unit.neighbors == "add_or_remove",
         )
+
+
+def _asked(predicate: Predicate, data: Any, rows: int) -> NDArray[Any]:
+    """Where a predicate holds: asked of all rows at once, or where it fails of each by itself, as not held there."""
+    holds = None
+    try:
+        with np.errstate(all="ignore"):
+            holds = np.asarray(predicate(data))
+    except Exception:  # by a record that it cannot compare
+        holds = np.fromiter((_holds(predicate, data, place) for place in range(rows)), np.bool_, rows)
+    if holds.shape != (rows,):
+        raise InvalidArgument("A predicate must give one truth value for each row.")
+    return holds
+
+
+def _holds(predicate: Predicate, data: Any, place: int) -> bool:
+    one = slice(place, place + 1)
+    try:
+        if isinstance(data, Mapping):
+            alone: Any = {name: column(part)[one] for name, part in data.items()}
+        else:
+            alone = data.iloc[one] if hasattr(data, "iloc") else data[one]
+        [found] = np.asarray(predicate(alone)).tolist()
+        return bool(found)
+    except Exception:
+        return False

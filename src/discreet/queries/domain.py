@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.queries.space import Categories
 from discreet.rational import check_count
+from discreet.rows import cells, column, doubles, names_of, parts_of
 
 MOST_CELLS = 10**8
 """No table of counts with more cells is built: it would not fit into memory."""
@@ -21,7 +23,7 @@ Values = int | Sequence[Hashable] | Categories
 """What a column may hold: the numbers 0 … size-1, a list of values, or `Categories` with an `other`."""
 
 
-class Domain:
+class Domain(Closed):
     """Columns in order, each with its public values in order (a whole number n stands for 0 … n-1).
 
     A row with an undeclared value in any column is outside and counted nowhere, unless `Categories` say where
@@ -94,36 +96,32 @@ class Domain:
         """One line of places a row, one place for each column; rows outside the domain are left out.
 
         `data` is a mapping, frame or Arrow table of columns, a matrix or list of rows, or the values themselves
-        when there is one column.
+        when there is one column. A record of another width is outside.
         """
-        columns = self._columns_of(data)
-        if len({len(column) for column in columns}) > 1:
+        columns = [column(one) for one in self._columns_of(data)]
+        if len({len(one) for one in columns}) > 1:
             raise InvalidArgument("The columns of the data must be equally long.")
-        places = [_places(values, column) for (_, values), column in zip(self._columns, columns, strict=True)]
-        table = np.stack(places, axis=1)
-        return table[(table >= 0).all(axis=1)]
+        places = [_places(values, one) for (_, values), one in zip(self._columns, columns, strict=True)]
+        lines = np.stack(places, axis=1)
+        return lines[(lines >= 0).all(axis=1)]
 
-    def _columns_of(self, data: Any) -> list[Any]:
-        if isinstance(data, Mapping) or hasattr(data, "column_names") or hasattr(data, "columns"):
-            held = getattr(data, "column_names", getattr(data, "columns", data))
+    def _columns_of(self, data: Any) -> Sequence[Any]:
+        held = list(data) if isinstance(data, Mapping) else names_of(data)
+        if held is not None:
             missing = [name for name in self.names if name not in held]
             if missing:
                 raise InvalidArgument(
                     f"The data has no column {missing[0]!r}. Add it, or declare the domain without it."
                 )
-            return [_listed(data[name]) for name in self.names]
-        columns: list[Any]
-        if isinstance(data, np.ndarray) and data.ndim == 2:
-            widths, columns = {data.shape[1]}, [*data.T]
-        elif len(self.names) == 1:
-            return [_listed(data)]
-        else:
-            lines = [tuple(line) for line in data]
-            widths, columns = {len(line) for line in lines}, [list(column) for column in zip(*lines, strict=False)]
-            columns = columns or [[] for _ in self.names]
-        if widths - {len(self.names)}:
-            raise InvalidArgument(f"A row of this domain has {len(self.names)} values, one for each column.")
-        return columns
+            return [data[name] for name in self.names]
+        if getattr(data, "ndim", 1) == 2:
+            if data.shape[1] != len(self.names):
+                raise InvalidArgument(f"A row of this domain has {len(self.names)} values, one for each column.")
+            return [data[:, place] for place in range(data.shape[1])]
+        if len(self.names) == 1:
+            return [data]
+        lines = [line for record in cells(data) if (line := parts_of(record, len(self.names))) is not None]
+        return [[line[place] for line in lines] for place in range(len(self.names))]
 
     def counts(self, codes: NDArray[np.int64], names: Sequence[str]) -> NDArray[np.int64]:
         """How many rows, given by their `codes`, lie in each cell of these columns: a table with one axis for each."""
@@ -166,28 +164,11 @@ def _shown(values: int | Categories) -> str:
     return repr(values.choices) if values == Categories(values.choices) else repr(values)
 
 
-def _listed(column: Any) -> Any:
-    # Arrow gives Python values (None for null), pandas gives its array
-    if hasattr(column, "to_pylist"):
-        return column.to_pylist()
-    return column.to_numpy() if hasattr(column, "to_numpy") else column if hasattr(column, "__len__") else list(column)
-
-
-def _places(values: int | Categories, column: Any) -> NDArray[np.int64]:
+def _places(values: int | Categories, data: NDArray[Any]) -> NDArray[np.int64]:
     """The place of each value, or -1."""
     if not isinstance(values, int):
-        return values.positions(column)
-    array = np.asarray(column)
-    if array.dtype.kind == "O" or array.dtype.kind not in "biuf":
-        array = np.array([_whole(value) for value in column], dtype=np.float64)
+        return values.positions(data)
+    numbers = doubles(data)
     with np.errstate(invalid="ignore"):
-        inside = (array >= 0) & (array < values)
-        inside &= array == np.floor(array) if array.dtype.kind == "f" else True
-    return np.where(inside, np.where(inside, array, 0).astype(np.int64), -1)
-
-
-def _whole(value: Any) -> float:
-    try:
-        return float(value) if not isinstance(value, str | bytes) else math.nan
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+        inside = (numbers >= 0) & (numbers < values) & (numbers == np.floor(numbers))
+    return np.where(inside, numbers, -1).astype(np.int64)

@@ -26,7 +26,6 @@ from discreet.queries.arrays import (
     doubles,
     doubles_of,
     here,
-    home,
     integers,
     namespace,
     on_host,
@@ -36,6 +35,8 @@ from discreet.queries.arrays import (
 from discreet.queries.losses import Loss, Softmax
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_bound, check_count, exactly, float_up, power_of_two_below, sqrt_up
+from discreet.rows import doubles as column_of_doubles
+from discreet.rows import on_device, table
 
 BLOCK = 2**13
 """Rows whose parts, of at most 2^40 units each, a double still adds exactly."""
@@ -79,13 +80,14 @@ class Examples:
         offset: Any = None,
         scale: Any = None,
     ) -> None:
-        rows = home(features)
+        rows = features if on_device(features) else table(features)
         if rows.ndim != 2 or rows.shape[1] < 1:
             raise InvalidArgument("Features must be a table of rows and columns: an array of two dimensions.")
         self.intercept, self.norm = bool(intercept), check_bound(feature_norm, "feature_norm")
         self.columns = int(rows.shape[1])
         self._bits = min(20, (52 - math.ceil(math.log2(self.columns))) // 2)
-        goal = beside(home(targets), rows) if not here(rows) else np.asarray(targets, np.float64)
+        known = targets if on_device(targets) and not here(rows) else column_of_doubles(targets)
+        goal = known if here(rows) else beside(known, rows)
         if goal.shape != (rows.shape[0],):
             raise InvalidArgument("There must be one target for each row.")
         self.count = int(rows.shape[0])

@@ -1,8 +1,7 @@
 """Spaces of numbers: an interval, whole numbers, a grid.
 
-`clamp` is a public rule, row by row: ±inf goes to the nearer end; NaN, None and, in a column of objects,
-whatever is not a number go to the declared `missing` (the center by default). A float means the decimal it
-prints, as everywhere here.
+`clamp` is a public rule, record by record: ±inf goes to the nearer end; NaN, None and whatever else is not a number
+go to the declared `missing` (the center by default). A float means the decimal it prints, as everywhere here.
 """
 
 from __future__ import annotations
@@ -18,12 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.rational import Number, check_positive, exactly
+from discreet.rows import column, doubles, wholes
 
 
 @dataclass(frozen=True)
-class _Numbers:
+class _Numbers(Closed):
     low: Number
     high: Number
     _: KW_ONLY
@@ -35,7 +36,9 @@ class _Numbers:
             raise InvalidArgument("low must be below high.")
         if max(abs(low), abs(high)) > 2**1023:
             raise InvalidArgument("Bounds must be below 2^1023 in size. Declare a narrower range.")
-        if float_inside(low, +1) > float_inside(high, -1):
+
+    def _check_doubles(self) -> None:
+        if float_inside(self.ends[0], +1) > float_inside(self.ends[1], -1):
             raise InvalidArgument("No double lies between low and high. Declare a wider range.")
 
     def _check_missing(self) -> None:
@@ -71,15 +74,15 @@ class _Numbers:
         return self.ends[0] <= exact <= self.ends[1]
 
     def clamp(self, value: Any) -> Any:
-        if np.ndim(value) > 0:
-            return self._clamp(numeric(value))
-        if value in self:
-            return value
+        """One number, or a column of them."""
+        if isinstance(value, list | tuple) or np.ndim(value) > 0:
+            return self._clamp(column(value))
         if isinstance(value, str | bytes):
             raise InvalidArgument("A number is needed, not text. Convert the column first.")
-        return self._clamp(numeric(np.array([value], dtype=object)))[0].item()
+        return value if value in self else self._clamp(column([value]))[0].item()
 
     def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The records of a column, each brought inside."""
         raise NotImplementedError
 
 
@@ -93,6 +96,7 @@ class Interval(_Numbers):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_doubles()
         self._check_missing()
 
     @property
@@ -103,7 +107,7 @@ class Interval(_Numbers):
     def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
         low, high = float_inside(self.ends[0], +1), float_inside(self.ends[1], -1)
         missing = self.center if self.missing is None else exactly(self.missing)
-        inside = np.clip(values.astype(np.float64), low, high)
+        inside = np.clip(doubles(values), low, high)
         return np.where(np.isnan(inside), min(max(float(missing), low), high), inside)
 
 
@@ -136,23 +140,16 @@ class Integers(_Numbers):
         """The place of each clamped value in `points()`."""
         if self.diameter >= 2**63:
             raise InvalidArgument("This range has too many points to be numbered. Declare a narrower one.")
-        return np.asarray(self._clamp(numeric(values)) - int(self.ends[0]), dtype=np.int64)
+        return self._clamp(column(values)) - int(self.ends[0])
 
     def _has(self, exact: Fraction) -> bool:
         return exact.denominator == 1 and super()._has(exact)
 
-    def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
-        low, high = int(self.ends[0]), int(self.ends[1])
-        if values.dtype.kind == "u":
-            values = np.minimum(values, np.uint64(2**63 - 1)).astype(np.int64)
-        if values.dtype.kind != "f":
-            return np.clip(values.astype(np.int64), low, high)
+    def _clamp(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        low, high = map(int, self.ends)
         missing = math.floor(self.center) if self.missing is None else int(exactly(self.missing))
-        result = np.where(values >= float(high), high, low)
-        within = (values >= float(low)) & (values <= float(high)) & (values < 2.0**63)  # 2^63 itself would wrap
-        result[within] = np.clip(np.rint(values[within]).astype(np.int64), low, high)
-        result[np.isnan(values)] = missing
-        return result
+        whole, gone = wholes(values)
+        return np.where(gone, missing, np.clip(whole, low, high))
 
 
 @dataclass(frozen=True)
@@ -167,6 +164,7 @@ class Grid(_Numbers):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_doubles()
         exact = check_positive(self.step, "step")
         if (self.diameter / exact).denominator != 1:
             raise InvalidArgument("step must divide high - low into whole steps.")
@@ -189,7 +187,7 @@ class Grid(_Numbers):
         """The place of each clamped value in `points()`."""
         low, step = self.ends[0], exactly(self.step)
         missing = (len(self) - 1) // 2 if self.missing is None else int((exactly(self.missing) - low) / step)
-        inside = np.clip(numeric(values).astype(np.float64), float(low), float(self.ends[1]))
+        inside = np.clip(doubles(values), float(low), float(self.ends[1]))
         steps = np.rint((inside - float(low)) / float(step))
         return np.where(np.isnan(steps), missing, np.clip(steps, 0, len(self) - 1)).astype(np.int64)
 
@@ -218,32 +216,3 @@ def float_inside(bound: Fraction, toward: int) -> float:
     nearest = float(bound)
     outside = (exactly(nearest) - bound) * toward < 0
     return math.nextafter(nearest, toward * math.inf) if outside else nearest
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError):
-        return math.nan
-
-
-def present(values: Any) -> NDArray[np.bool]:
-    """Which values are numbers: not NaN, not None."""
-    array = numeric(values)
-    return ~np.isnan(array) if array.dtype.kind == "f" else np.ones(array.shape, dtype=np.bool)
-
-
-def numeric(values: Any) -> NDArray[Any]:
-    """Values as whole numbers or doubles; in a column of objects, what is not a number is NaN."""
-    array = np.asarray(values)
-    if array.dtype.kind == "O":
-        return np.fromiter(map(_number, array.ravel()), np.float64, array.size).reshape(array.shape)
-    if array.dtype.kind == "b":
-        return array.astype(np.int64)
-    if array.dtype.kind in "iu":
-        return array
-    if array.dtype.kind != "f":
-        raise InvalidArgument("Numbers are needed. Convert the column first.")
-    return array.astype(np.float64)

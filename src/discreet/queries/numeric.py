@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.counts import Count
-from discreet.queries.intervals import present
 from discreet.queries.query import largest_change, need_public_size
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Ball, Interval
 from discreet.rational import Number, check_count, check_positive, exactly, power_of_two_below
+from discreet.rows import column, present
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(Closed):
     """The sum of rows, each clamped `between` declared ends, less `about`, in multiples of `step`.
 
     `about` is a public number taken off every row first (the center, for the sum inside a mean). `step` is a
@@ -78,7 +79,7 @@ class Sum:
         return -(-low // self.grain), high // self.grain
 
     def __call__(self, data: Any) -> Fraction:
-        rows = self.space.clamp(np.ravel(data))
+        rows = self.space.clamp(column(data))
         with np.errstate(over="ignore"):
             rounded = np.rint((rows - float(exactly(self.about))) / float(self.grain))
         # cut to the multiples inside the range last, so that no rounding above can matter
@@ -94,7 +95,7 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(Closed):
     """The mean of rows clamped `between` declared ends, for a public number of rows n = `size`.
 
     Under add/remove n is private: ask for `parts()`, a sum about the center and a count, and divide the noisy
@@ -146,7 +147,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class VectorSum:
+class VectorSum(Closed):
     """The sum of vectors, each brought into the ball `space` and rounded, inside it, to multiples of `step`.
 
     `step` is a power of two, unless given the one next below 2^-25 of the radius.
@@ -178,7 +179,7 @@ class VectorSum:
         return power_of_two_below(exactly(self.space.radius) / 2**25)
 
     def __call__(self, data: Any) -> NDArray[np.object_]:
-        rows = self.space.rows(np.reshape(data, (-1, self.space.dimension)))
+        rows = self.space.rows(data)
         step = float(self.grain)
         with np.errstate(over="ignore"):
             steps = np.rint(rows / step)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.queries.intervals import Grid, Integers, present
+from discreet.queries.intervals import Grid, Integers
+from discreet.rows import column, present
 
 Ints = NDArray[np.int64]
 _BUCKET_BITS = 20
@@ -19,7 +20,7 @@ _SORT_FROM = 16
 
 def places_of(points: Grid | Integers, value: Any) -> Ints:
     """The place of each row among the points; missing rows are dropped, unless the space says where they go."""
-    rows = np.ravel(value)
+    rows = column(value)
     if points.missing is None and not (here := present(rows)).all():
         rows = rows[here]
     return points.positions(rows)

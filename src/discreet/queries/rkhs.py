@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.rational import Number, check_count, check_positive, exactly, float_up, sqrt_up
+from discreet.rows import table as table_of
 
 Floats = NDArray[np.float64]
 MOST_FEATURES = 50_000
@@ -190,10 +191,7 @@ class FourierFeatures:
 
     def counts(self, rows: Any) -> NDArray[np.int64]:
         """How many rows lie in each cell; those with a NaN are left out."""
-        table = np.asarray(rows, dtype=np.float64)
-        table = table[:, None] if table.ndim == 1 else table
-        if table.shape[1] != len(self.axes):
-            raise InvalidArgument(f"Rows of {len(self.axes)} numbers are needed.")
+        table = table_of(rows, len(self.axes)).astype(np.float64, copy=False)
         table = table[~np.isnan(table).any(axis=1)]
         places = [axis.place(table[:, number]) for number, axis in enumerate(self.axes)]
         shape = tuple(axis.cells for axis in self.axes)
@@ -283,10 +281,7 @@ class RandomFeatures:
 
     def counts(self, rows: Any) -> Floats:
         """The rows themselves, clamped to the ranges; those with a NaN are left out."""
-        table = np.asarray(rows, dtype=np.float64)
-        table = table[:, None] if table.ndim == 1 else table
-        if table.shape[1] != len(self.low):
-            raise InvalidArgument(f"Rows of {len(self.low)} numbers are needed.")
+        table = table_of(rows, len(self.low)).astype(np.float64, copy=False)
         return np.clip(table[~np.isnan(table).any(axis=1)], self.low, self.high)
 
     def sums(self, counts: Floats) -> NDArray[np.int64]:

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.queries.arrays import home, number_of, on_host
+from discreet.queries.arrays import on_host
 from discreet.rational import Number, check_bound, exactly, power_of_two_below, sqrt_up
+from discreet.rows import column, doubles, on_device, table
 
 Floats = NDArray[np.float64]
 Block = tuple[Floats, Floats]
@@ -68,10 +69,9 @@ class RoundedRows:
         target_bound: Number | None = None,
         groups: int | None = None,
     ) -> None:
-        self._features = home(features)
+        self._features = features if on_device(features) else table(features)
         if self._features.ndim != 2 or self._features.shape[1] < 1:
             raise InvalidArgument("Features must be a table of rows and columns: an array of two dimensions.")
-        _check_numbers(self._features, "fiub", "Features")
         self.columns = int(self._features.shape[1])
         self.ranges = None if feature_ranges is None else check_ranges(feature_ranges, self.columns)
         if (feature_norm is None) == (self.ranges is None):
@@ -80,9 +80,10 @@ class RoundedRows:
         self.unit = unit_of(self.norm)
         self.bound = None if target_bound is None else check_bound(target_bound, "target_bound")
         self.groups = groups
-        self._targets = None if targets is None else home(targets)
+        self._targets = None if targets is None else targets if on_device(targets) else column(targets)
         if self._targets is not None:
-            _check_numbers(self._targets, "fiubO", "Targets")
+            if not on_device(self._targets) and self._targets.dtype.kind not in "biufO":
+                raise InvalidArgument("Targets must be numbers. Encode text with declared categories first.")
             if tuple(self._targets.shape) != tuple(self._features.shape[:1]):
                 raise InvalidArgument("There must be one target for each row.")
 
@@ -100,7 +101,7 @@ class RoundedRows:
         for start in range(0, max(int(self._features.shape[0]), 1), BLOCK):
             part = slice(start, start + BLOCK)
             cells = np.ascontiguousarray(on_host(self._features[part]), dtype=np.float64)
-            goal = np.zeros(len(cells)) if self._targets is None else _doubles(on_host(self._targets[part]))
+            goal = np.zeros(len(cells)) if self._targets is None else doubles(on_host(self._targets[part]))
             kept = np.isfinite(cells).all(1) & np.isfinite(goal)
             if self.groups is not None:
                 kept &= (goal >= 0) & (goal < self.groups) & (goal == np.floor(goal))
@@ -182,18 +183,6 @@ def _blocks_of(batches: Iterable[Any], columns: int, bounds: dict[str, Any]) -> 
         if rows.ndim != 2 or rows.shape[1] != columns:
             raise InvalidArgument(f"Every batch must have the same {columns} features, in two dimensions.")
         yield from RoundedRows(rows, goal, **bounds).blocks()
-
-
-def _check_numbers(array: Any, kinds: str, name: str) -> None:
-    if isinstance(array, np.ndarray) and array.dtype.kind not in kinds:
-        raise InvalidArgument(f"{name} must be numbers. Encode text with declared categories first.")
-
-
-def _doubles(targets: NDArray[Any]) -> Floats:
-    """Targets as numbers; what is not one counts as missing, so that no target can stop a fit."""
-    if targets.dtype.kind != "O":
-        return targets.astype(np.float64)
-    return np.array([number_of(target) for target in targets], np.float64)
 
 
 def exact_sums(blocks: Iterable[Block], parts: Callable[[Block], list[Floats]]) -> list[NDArray[Any]]:

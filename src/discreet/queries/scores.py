@@ -6,7 +6,7 @@ exactly.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, cast
@@ -14,14 +14,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
-from discreet.queries.intervals import numeric, present
 from discreet.queries.numeric import Sum
 from discreet.queries.query import largest_change
+from discreet.queries.ranks import places_of
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Grid, Integers
 from discreet.rational import Number, check_probability
+from discreet.rows import cells, number_of, parts_of, table
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Popularity:
+class Popularity(Closed):
     """How many rows like each item; a row is a collection of items, or a 0/1 row over the choices.
 
     Promise: one row changes each score by at most 1 in both relations; monotone under add/remove. Source:
@@ -58,16 +60,13 @@ class Popularity:
         return cast(Categories, self.choices)
 
     def __call__(self, data: Any) -> Scores:
-        if isinstance(data, np.ndarray) and data.ndim == 2:
-            return Scores(self._of_matrix(data), Fraction(1))
+        if getattr(data, "ndim", 1) == 2:
+            likes = table(data, len(self.space)) > 0
+            return Scores(np.asarray(np.count_nonzero(likes, axis=0), dtype=np.int64), Fraction(1))
         # a set of places: an item named twice by one row counts once
-        places = [place for row in data for place in set(self.space.positions(_items(row)).tolist()) if place >= 0]
-        return Scores(np.bincount(np.array(places, np.int64), minlength=len(self.space)), Fraction(1))
-
-    def _of_matrix(self, data: NDArray[Any]) -> NDArray[np.int64]:
-        if data.shape[1] != len(self.space) or data.dtype.kind not in "biuf":
-            raise InvalidArgument("A matrix of likes needs one 0/1 column for each choice.")
-        return np.asarray(np.count_nonzero(data > 0, axis=0), dtype=np.int64)
+        rows = (set(self.space.positions(_items(row)).tolist()) for row in cells(data))
+        places = np.fromiter((place for row in rows for place in row if place >= 0), np.int64)
+        return Scores(np.bincount(places, minlength=len(self.space)), Fraction(1))
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """1 for each row of the unit, in both relations."""
@@ -76,7 +75,7 @@ class Popularity:
 
 
 @dataclass(frozen=True)
-class Ratings:
+class Ratings(Closed):
     """The sum of the scores that rows give to each item, each cut into `between` declared ends; no score adds nothing.
 
     A row is a mapping of items to scores, or a line of scores over the choices, NaN where there is none.
@@ -107,13 +106,24 @@ class Ratings:
         return cast(Categories, self.choices)
 
     def __call__(self, data: Any) -> Scores:
-        given = data if isinstance(data, np.ndarray) else [[line.get(c) for c in self.space.points()] for line in data]
-        lines = numeric(np.array(given, dtype=None if isinstance(data, np.ndarray) else object))
-        if lines.size and lines.shape[1:] != (len(self.space),):
-            raise InvalidArgument("Ratings need one column of scores for each choice.")
-        total, columns = self._total, lines.reshape(-1, len(self.space)).T
-        sums = [int(total(column[present(column)]) / total.grain) for column in columns]
+        total = self._total
+        if getattr(data, "ndim", 1) == 2:
+            lines = table(data, len(self.space))
+        else:
+            lines = table([self._line(record) for record in cells(data)], len(self.space))
+        sums = [int(total(line[~np.isnan(line)]) / total.grain) for line in np.asarray(lines, dtype=np.float64).T]
         return Scores(np.array(sums, dtype=np.int64), total.grain)
+
+    def _line(self, record: Any) -> list[Any] | None:
+        """The scores of one row, in the order of the choices."""
+        if not issubclass(type(record), dict):
+            return parts_of(record, len(self.space))
+        scores = [np.nan] * len(self.space)
+        for item, score in dict.items(record):
+            for place in self.space.positions([item]).tolist():
+                if place >= 0:
+                    scores[place] = number_of(score)
+        return scores
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """max(|low|, |high|) for an added or removed row, and high − low if that is more for a replaced one."""
@@ -125,7 +135,7 @@ class Ratings:
 
 
 @dataclass(frozen=True)
-class MedianScore:
+class MedianScore(Closed):
     """The lecture's score of a median: `-| #{x ≥ ℓ} - #{x ≤ ℓ} |` for each candidate ℓ of the space.
 
     Promise: an added or removed row changes each score by at most 1, a replaced one by at most 2. Source:
@@ -148,7 +158,7 @@ class MedianScore:
 
 
 @dataclass(frozen=True)
-class QuantileScore:
+class QuantileScore(Closed):
     """By how many ranks a candidate ℓ misses the quantile p: `-max(0, #{x < ℓ} - pn, #{x > ℓ} - (1-p)n)`.
 
     At p = 1/2 this is `-max(0, n/2 - min(#≥, #≤))`. Some candidate always scores 0, ties or not. Source:
@@ -199,15 +209,17 @@ def _ranks(space: Grid | Integers, data: Any) -> tuple[NDArray[np.int64], NDArra
     Missing rows are dropped, unless the space declares where they go: losing a row costs no more than
     replacing it.
     """
-    rows = np.ravel(data)
-    if space.missing is None:
-        rows = rows[present(rows)]
-    here = np.bincount(space.positions(rows), minlength=len(space))
+    places = places_of(space, data)
+    here = np.bincount(places, minlength=len(space))
     up_to = np.cumsum(here)
-    return up_to - here, len(rows) - up_to, len(rows)
+    return up_to - here, len(places) - up_to, len(places)
 
 
-def _items(row: Any) -> Iterable[Any]:
-    if isinstance(row, str | bytes) or not isinstance(row, Iterable):
-        return [row]
-    return list(row)
+def _items(row: Any) -> list[Any]:
+    """What a row names: the members of a collection of Python's own or of an array, and else the row itself."""
+    for kind in (list, tuple, set, frozenset, dict):
+        if issubclass(type(row), kind):
+            return list(kind.__iter__(row))
+    if issubclass(type(row), np.ndarray):
+        return np.ndarray.tolist(row.reshape(-1))  # type: ignore[no-any-return]
+    return [row]

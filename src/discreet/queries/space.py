@@ -17,10 +17,12 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.queries.ball import Ball
 from discreet.queries.intervals import Grid, Integers, Interval
 from discreet.rational import Number, check_positive, exactly
+from discreet.rows import cells, is_row, place_of, table
 
 __all__ = [
     "Ball",
@@ -69,7 +71,7 @@ class FiniteSpace(Space, Protocol):
 
 
 @dataclass(frozen=True)
-class Categories:
+class Categories(Closed):
     """Declared choices, any two of them `apart`; a value not among them goes to `other`, or is refused.
 
     >>> Categories(("Haifa", "Ljubljana", "elsewhere"), other="elsewhere").clamp("Lipica")
@@ -118,28 +120,20 @@ class Categories:
         """The choices, in the order declared."""
         return tuple(self.choices)
 
-    def _place(self, value: Any) -> int:
-        try:
-            place = self._places.get(value)
-        except TypeError:  # unhashable, so not a choice
-            place = None
-        if place is None:
-            return -1 if self.other is None else self._places[self.other]
-        return place
-
     def positions(self, values: Any) -> NDArray[np.int64]:
         """The place of each value in `points()`; for an undeclared one that of `other`, or else -1."""
-        listed = values.tolist() if hasattr(values, "tolist") else list(values)
-        return np.fromiter(map(self._place, listed), np.int64, len(listed))
+        listed, elsewhere = cells(values), -1 if self.other is None else self._places[self.other]
+        try:
+            found = np.fromiter((self._places.get(cell, -1) for cell in listed), np.int64, len(listed))
+        except Exception:  # a cell that has no hash, or whose own equality fails
+            found = np.fromiter((place_of(cell, self._places) for cell in listed), np.int64, len(listed))
+        return np.where(found < 0, elsewhere, found)
 
     def __contains__(self, value: object) -> bool:
-        try:
-            return value in self._places
-        except TypeError:
-            return False
+        return place_of(value, self._places) >= 0
 
     def clamp(self, value: Any) -> Any:
-        listed = not isinstance(value, str | bytes | tuple) and np.ndim(value) > 0
+        listed = isinstance(value, list) or getattr(value, "ndim", 0) > 0
         places = self.positions(value if listed else [value])
         if (places < 0).any():
             raise InvalidArgument("A value is not among the declared choices. Declare it, or declare other=.")
@@ -149,7 +143,7 @@ class Categories:
 
 
 @dataclass(frozen=True)
-class Functions:
+class Functions(Closed):
     """Curves given by a value, in a space of scalars, `at` each of finitely many public points; sup metric.
 
     >>> Functions((0, 0.5, 1), Interval(0, 1)).diameter
@@ -183,13 +177,16 @@ class Functions:
 
     def clamp(self, value: Any) -> Any:
         """One curve, or each row of a matrix of curves, with every value clamped."""
-        if np.ndim(value) == 0 or np.shape(value)[-1] != len(self.at):
-            raise InvalidArgument(f"A curve is {len(self.at)} values, one at each public point.")
-        return self.values.clamp(np.ravel(value)).reshape(np.shape(value))
+        if is_row(value):
+            if len(value) != len(self.at):
+                raise InvalidArgument(f"A curve is {len(self.at)} values, one at each public point.")
+            return self.clamp(value[None] if hasattr(value, "dtype") else [value])[0]
+        curves = table(value, len(self.at))
+        return self.values.clamp(curves.reshape(-1)).reshape(curves.shape)
 
 
 @dataclass(frozen=True, init=False)
-class Product:
+class Product(Closed):
     """Mixed rows: one component from each space, at the `"sum"` or the `"max"` of their distances.
 
     >>> Product(Interval(0, 1), Categories(("a", "b"))).diameter

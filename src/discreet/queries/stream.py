@@ -157,6 +157,9 @@ def _in_blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
     some: list[Batch] = []
     count = 0
     for batch in batches:
+        if some and _type_of(batch[0]) != _type_of(some[-1][0]):  # joined, one batch would change the type of another
+            yield _joined(some)
+            some, count = [], 0
         some.append(batch)
         count += len(batch[1])
         if count >= BLOCK:
@@ -164,6 +167,10 @@ def _in_blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
             some, count = [], 0
     if some:
         yield _joined(some)
+
+
+def _type_of(rows: Any) -> tuple[Any, ...]:
+    return namespace(rows), rows.dtype, getattr(rows, "device", None)
 
 
 def _joined(batches: list[Batch]) -> Batch:

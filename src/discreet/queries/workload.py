@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.domain import MOST_CELLS, Domain
@@ -28,7 +29,7 @@ LARGEST_SIZE = 2**50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workload:
+class Workload(Closed):
     """Counting queries over the rows of `domain`, grouped by the columns they look at.
 
     For each of `sets` the queries are: all its cells (a marginal), all its prefixes (how many rows are at most

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import Factors, LossDistribution
 from discreet.guarantees.shuffled_pairs import TwoCountsPair, binomial
+from discreet.mechanisms.local_records import inside, places_among
 from discreet.mechanisms.mechanism import meets, tidy
 from discreet.queries.space import Categories
 from discreet.rational import Number, check_count, exactly
@@ -37,7 +38,9 @@ MOST_MESSAGES = 256
 
 @dataclass(frozen=True, kw_only=True)
 class CountedChoices(Protocol):
-    """Counts of declared choices. A value outside of them counts as the first, so that no error can tell."""
+    """Counts of declared choices. A value is a choice if it is equal to it; one that is none is told as a uniform one,
+    so that no error can tell.
+    """
 
     choices: Sequence[Hashable]
 
@@ -47,8 +50,16 @@ class CountedChoices(Protocol):
         if len(self.choices) < 2:
             raise InvalidArgument("A histogram needs at least two choices.")
 
+    @property
+    def takes(self) -> str:
+        return "one of its choices"
+
+    @cached_property
+    def _by_choice(self) -> dict[Hashable, int]:
+        return {choice: place for place, choice in enumerate(self.choices)}
+
     def _places(self, values: Any) -> Ints:
-        return np.maximum(Categories(self.choices).positions(values), 0)
+        return places_among(values, self._by_choice)
 
     def _named(self, counts: NDArray[Any]) -> dict[Hashable, float]:
         return dict(zip(self.choices, (float(one) for one in counts), strict=True))
@@ -106,9 +117,12 @@ class Fakes(CountedChoices):
     def _factors(self, honest: int) -> Factors:
         return ((fakes_pair(exactly(self.fakes), len(self.choices), honest), 1),)
 
-    def _reports(self, values: Any) -> Ints:
-        places, (whole, part) = self._places(values), self._whole
-        return np.column_stack([places, *fake_messages(whole, part, len(self.choices), len(places))])
+    def _reports(self, places: Ints) -> Ints:
+        own, (whole, part) = inside(places, len(self.choices)), self._whole
+        return np.column_stack([own, *fake_messages(whole, part, len(self.choices), len(own))])
+
+    def _readable(self, known: Ints) -> int:
+        return readable_with_fakes(known, len(self.choices), self.messages, self._whole[0])
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> dict[Hashable, float]:
         real = counts[: len(self.choices)]
@@ -135,6 +149,11 @@ class Fakes(CountedChoices):
         return Accuracy(
             amount=far_off(law, fakes / size, each_of(0.99 * (1 - sure), size)), confidence=sure, of="every value"
         )
+
+
+def readable_with_fakes(known: Ints, choices: int, messages: int, whole: int) -> int:
+    """Of how many reports messages can be, of which at most one a report is empty and the others name a choice."""
+    return int(min(len(known) // messages, np.count_nonzero(known < choices) // (1 + whole)))
 
 
 def fake_messages(whole: int, part: Fraction, choices: int, clients: int) -> list[Ints]:

@@ -6,7 +6,9 @@ import hashlib
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,14 +19,14 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.loss import Factors
+from discreet.mechanisms.local_records import FOREIGN, inside, one_column
 from discreet.mechanisms.mechanism import tidy
 from discreet.rational import Number, check_count, exactly
-from discreet.releases import Release
-from discreet.shuffle.fakes import fake_messages, fakes_pair, least_fakes
-from discreet.shuffle.protocol import Ints, Protocol, checked_goal, each_of, honest_clients
+from discreet.shuffle.fakes import fake_messages, fakes_pair, least_fakes, readable_with_fakes
+from discreet.shuffle.protocol import Ints, PollRelease, Protocol, checked_goal, each_of, honest_clients
 
 _PRIME = 2**61 - 1
-_ROWS = 512
+_ROWS, MOST_ROWS = 512, 2**16
 _PASSES = 3
 
 
@@ -33,7 +35,8 @@ class HashedHistogram(Protocol):
     """Each client picks one of `rows` public hash functions, sends its number and the cell its value falls in, of
     `buckets`; and `fakes` messages that are uniform over all cells.
 
-    Any text or whole number can be counted; `choices` are those that are asked for when they are known in advance. What
+    Any text, bytes or number can be counted, a number as the text of its digits, and whatever is equal to one of the
+    `choices`: those that are asked for when they are known in advance. Anything else is told as a uniform value. What
     is drawn are the cells' counts: `analyze(messages, candidates=[…])` reads counts of any values off them.
 
     Promise: that of fakes over `buckets` choices: a value's cells are one in each row, and how likely a view is depends
@@ -51,7 +54,8 @@ class HashedHistogram(Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count(self.rows, "rows")
+        if check_count(self.rows, "rows") > MOST_ROWS:
+            raise InvalidArgument(f"rows must be at most {MOST_ROWS}.")
         check_count(self.buckets, "buckets", at_least=2)
         object.__setattr__(self, "choices", tuple(self.choices))
         if exactly(self.fakes) <= 0:
@@ -102,35 +106,70 @@ class HashedHistogram(Protocol):
     def _factors(self, honest: int) -> Factors:
         return ((fakes_pair(exactly(self.fakes), self.buckets, honest), 1),)
 
-    def cells(self, values: Iterable[Any], rows: NDArray[Any]) -> Ints:
-        """The cell of each value in the row of the same place: row·buckets + bucket."""
-        first, second = _family(self.seed, self.rows)
-        keys = np.array([_key(value) for value in values], dtype=np.uint64)
-        return (rows * self.buckets + _hashed(keys, first[rows], second[rows], self.buckets)).astype(np.int64)
+    @property
+    def takes(self) -> str:
+        return "text, bytes and numbers"
 
-    def _reports(self, values: Any) -> Ints:
-        listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
-        own = self.cells(listed, samplers.uniform_below(self.rows, len(listed)).astype(np.int64))
+    @cached_property
+    def _by_choice(self) -> dict[Hashable, int]:
+        return {choice: place for place, choice in enumerate(self.choices)}
+
+    def _places(self, values: Any) -> Ints:
+        """The 61 bits that stand for each value; −1 for what has none."""
+        records = one_column(values)
+        listed = records.tolist() if isinstance(records, np.ndarray) else records
+        return np.fromiter(map(self._key, listed), np.int64, len(listed))
+
+    def _key(self, value: Any) -> int:
+        """A value as 61 bits, the same on every machine."""
+        try:
+            if isinstance(value, bytes | str):
+                return _key(value)
+            place = self._by_choice.get(value)
+            if place is not None:
+                return _key(str(self.choices[place]))
+            if isinstance(value, int | np.integer | np.bool_):
+                return _key(str(int(value)))
+            if isinstance(value, float | np.floating | Decimal | Fraction) and math.isfinite(value):
+                number = float(value)
+                return _key(str(int(number) if number.is_integer() else number))
+        except Exception:  # no hash, more digits than are printed, or a class of its own that fails
+            return FOREIGN
+        return FOREIGN
+
+    def cells(self, keys: Ints, rows: NDArray[Any]) -> Ints:
+        """The cell of each value, by its key, in the row of the same place: row·buckets + bucket."""
+        first, second = _family(self.seed, self.rows)
+        hashed = _hashed(keys.astype(np.uint64), first[rows], second[rows], self.buckets)
+        return (rows * self.buckets + hashed).astype(np.int64)
+
+    def _reports(self, places: Ints) -> Ints:
+        keys, count = inside(places, _PRIME), len(places)
+        own = self.cells(keys, samplers.uniform_below(self.rows, count).astype(np.int64))
         whole, part = math.floor(exactly(self.fakes)), exactly(self.fakes) % 1
-        return np.column_stack([own, *fake_messages(whole, part, self.rows * self.buckets, len(listed))])
+        return np.column_stack([own, *fake_messages(whole, part, self.rows * self.buckets, count)])
+
+    def _readable(self, known: Ints) -> int:
+        whole = math.floor(exactly(self.fakes))
+        return readable_with_fakes(known, self.rows * self.buckets, self.messages, whole)
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> NDArray[Any]:
         return counts[: self.rows * self.buckets].reshape(self.rows, self.buckets)
 
-    def analyze(self, messages: Any, *, candidates: Iterable[Any] | None = None, **given: Any) -> Release:
+    def analyze(self, messages: Any, *, candidates: Iterable[Any] | None = None, **given: Any) -> PollRelease:
         """Counts of the candidates (the choices, when none are given), as {value: count}."""
         listed = list(self.choices if candidates is None else candidates)
-        if not listed:
-            raise InvalidArgument("Say which values to count: candidates=[…].")
+        if not listed or (self._places(listed) < 0).any():
+            raise InvalidArgument("Say which values to count, as text or numbers: candidates=[…].")
         release = super().analyze(messages, **given)
-        table, reports = release.value, release._sizes["reports"]
+        table, reports = release.value, release.heard
         estimates = self._peeled(np.asarray(table, dtype=np.float64), listed, reports)
         return replace(release, value=dict(zip(listed, (float(one) for one in estimates), strict=True)))
 
     def _peeled(self, table: NDArray[np.float64], listed: list[Any], reports: int) -> NDArray[np.float64]:
         """Estimates from the cells, heavy values taken out of the cells of others; only those far above all noise."""
         first, second = _family(self.seed, self.rows)
-        keys = np.array([_key(value) for value in listed], dtype=np.uint64)
+        keys = self._places(listed).astype(np.uint64)
         uniform = table.sum() / self.buckets  # messages of others, and fakes, fall anywhere
         found = np.zeros(len(listed))
         heavy = np.zeros(len(listed), dtype=bool)
@@ -169,9 +208,8 @@ def _spread_of_heavy(counts: NDArray[np.float64], rows: int, buckets: int) -> fl
     return math.sqrt(float((counts**2).sum()) / (rows * buckets))
 
 
-def _key(value: Any) -> int:
-    """A value as 61 bits: the same on every machine."""
-    said = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+def _key(value: str | bytes) -> int:
+    said = value if isinstance(value, bytes) else str.encode(value, "utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big") % _PRIME
 
 

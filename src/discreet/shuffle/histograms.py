@@ -17,6 +17,7 @@ from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import Factors
 from discreet.guarantees.shuffled_pairs import ShiftedBinomialPair, binomial, blanket_of_response
+from discreet.mechanisms.local_records import inside
 from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, tidy
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.rational import Number, exactly, exp_bounds
@@ -78,8 +79,8 @@ class ResponseHistogram(CountedChoices):
     def _factors(self, honest: int) -> Factors:
         return ((blanket_of_response(len(self.choices), exactly(self.lie), honest), 1),)
 
-    def _reports(self, values: Any) -> Ints:
-        return self._response._report(self._places(values))[:, None]
+    def _reports(self, places: Ints) -> Ints:
+        return self._response._report(inside(places, len(self.choices)))[:, None]
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> dict[Hashable, float]:
         lie, truth = float(self.lie), float(self._response.truth)
@@ -160,11 +161,14 @@ class ParallelSums(CountedChoices):
     def _factors(self, honest: int) -> Factors:
         return _two_sums(honest, exactly(self.chance))
 
-    def _reports(self, values: Any) -> Ints:
-        places, size = self._places(values), len(self.choices)
-        own = (places[:, None] == np.arange(size)) ^ self.inverted
+    def _reports(self, places: Ints) -> Ints:
+        size = len(self.choices)
+        own = (inside(places, size)[:, None] == np.arange(size)) ^ self.inverted
         noise = samplers.bernoulli(exactly(self.chance), len(places) * size).reshape(-1, size)
         return np.concatenate([2 * np.arange(size) + own, 2 * np.arange(size) + noise], axis=1).astype(np.int64)
+
+    def _readable(self, known: Ints) -> int:
+        return int(np.bincount(known // 2, minlength=len(self.choices)).min()) // 2  # a report has two of each choice
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> dict[Hashable, float]:
         ones, expected = counts[1::2], reports * float(self.chance)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
+from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
 from discreet.guarantees.accuracy import Accuracy
@@ -20,21 +21,37 @@ from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.loss import Factors, LossDistribution
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
-from discreet.mechanisms.mechanism import meets, stated_at
+from discreet.mechanisms.local_records import is_column
+from discreet.mechanisms.mechanism import check_heard, meets, stated_at
 from discreet.rational import Number, check_count, exactly, significant
 from discreet.releases import Release
 
 Ints = NDArray[np.int64]
 KINDS: dict[str, type[Protocol]] = {}
+MOST_CLIENTS, MOST_SENT = 10**10, 2**16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Protocol:
+class PollRelease(Release):
+    """The answer of a poll: of so many `reports` that came, so many were `heard`, that is could be read."""
+
+    reports: int
+    heard: int
+
+    def notes(self) -> list[str]:
+        """As of any release, and how many reports could not be read."""
+        unheard = [f"{self.heard:,} of {self.reports:,} reports could be read"] if self.heard < self.reports else []
+        return [*super().notes(), *unheard]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol(Closed):
     """A randomizer that every client runs alone, and an estimate from the shuffled messages of all of them.
 
     `clients` are expected; a batch of fewer than `minimum` reports is never looked at, and at least the fraction
-    `honest` of the minimum is believed to follow the protocol: their noise alone keeps the promise. The other fields of
-    a protocol are the noise that is really drawn.
+    `honest` of the minimum is believed to follow the protocol: their noise alone keeps the promise. Nothing is said of
+    a batch in which fewer than those can be read (`at_least`). The other fields of a protocol are the noise that is
+    really drawn.
 
     Promise: for a replaced client, the number of reports being public; against an analyzer who sees messages in a
     random order. `if_they_collude` says what is left when the shuffler tells it the order.
@@ -52,13 +69,19 @@ class Protocol:
             KINDS[cls.kind] = cls
 
     def __post_init__(self) -> None:
-        check_count(self.clients, "clients", at_least=2)
+        if check_count(self.clients, "clients", at_least=2) > MOST_CLIENTS:
+            raise InvalidArgument("clients must be at most 10 billion: there are no more people.")
         check_count(self.minimum, "minimum", at_least=2)
         check_honest(self.honest)
         if self.minimum > self.clients:
             raise InvalidArgument("minimum must be at most clients.")
         if honest_clients(self.minimum, self.honest) < 2:
             raise InvalidArgument("At least two honest clients must be in a batch: raise minimum or honest.")
+
+    def _check_size(self) -> None:
+        """A typed error for a protocol of which one report would fill a client's memory."""
+        if self.messages > MOST_SENT or self.alphabet > 2**56:
+            raise InvalidArgument(f"A client sends at most {MOST_SENT} messages, of 56 bits. Ask for less.")
 
     # --- what a protocol says of itself ---------------------------------------------------------------------
 
@@ -76,9 +99,22 @@ class Protocol:
         """The dominating pairs of what the analyzer sees, by the noise of so many honest clients."""
         raise NotImplementedError
 
-    def _reports(self, values: Any) -> Ints:
-        """The messages of each value, a row for each."""
+    def _places(self, values: Any) -> Ints:
+        """Each value as the protocol takes it, read by itself; −1 for what cannot be told."""
         raise NotImplementedError
+
+    @property
+    def takes(self) -> str:
+        """What can be told, in public words."""
+        raise NotImplementedError
+
+    def _reports(self, places: Ints) -> Ints:
+        """The messages of each place, a row for each; a place of −1 is told as a uniform one."""
+        raise NotImplementedError
+
+    def _readable(self, known: Ints) -> int:
+        """Of how many whole reports these messages, all of the alphabet, can be at most."""
+        return len(known) // self.messages
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> Any:
         """The answer, from how often each message came."""
@@ -111,13 +147,19 @@ class Protocol:
         return max(1, ((self.alphabet - 1).bit_length() + 7) // 8)
 
     def encode(self, value: Any) -> list[int]:
-        """The messages of one client, on its own device."""
-        sent = self._reports([value])[0]
+        """The messages of one client, on its own device. A value that cannot be told is refused."""
+        places = self._places([value])
+        if places[0] < 0:
+            raise InvalidArgument(f"This cannot be told: the poll takes {self.takes}.")
+        sent = self._reports(places)[0]
         return [int(one) for one in sent[samplers.permutation(len(sent))]]
 
     def encode_many(self, values: Any) -> Ints:
-        """The messages of many clients, one client after another: for simulations and tests."""
-        return self._reports(values).reshape(-1)
+        """The messages of many clients, one client after another: for simulations and tests.
+
+        Each value is read by itself. One that cannot be told is told as a uniform one, so that no error can tell.
+        """
+        return self._reports(self._places(values)).reshape(-1)
 
     def packed(self, messages: Iterable[int]) -> bytes:
         """Messages as bytes, `length` for each."""
@@ -141,8 +183,8 @@ class Protocol:
         ledger: Ledger | None = None,
         key: str | None = None,
         stated: Approx | None = None,
-    ) -> Release:
-        """The answer from all messages, in any order.
+    ) -> PollRelease:
+        """The answer from all messages, in any order. Fewer readable reports than `at_least` are refused.
 
         `messages` is an array, or a function that brings them once the ledger is charged; `reports` then says of how
         many clients they are. With `key`, such as the name of a batch, the same batch is charged once. `stated` is the
@@ -152,16 +194,16 @@ class Protocol:
             raise InvalidArgument(
                 f"The protocol does not keep {stated}: it promises {self.guarantee()}. State that, or a weaker one."
             )
+        known: Ints | None = None
         if not callable(messages):
             known = whole_messages(messages)
-            messages = lambda: known  # noqa: E731
             reports = known.size // self.messages if reports is None else reports
         if reports is None:
             raise InvalidArgument("Say of how many clients the messages are: reports=.")
-        if check_count(reports, "reports", at_least=0) < self.minimum:
-            raise NotAllowed(f"{reports} of {self.minimum} reports: nothing is released. Collect more.")
-        return through(
-            lambda: (messages(), reports),
+        self._check_reports(check_count(reports, "reports", at_least=0))
+        read = _Once(messages if known is None else lambda: known)
+        release = through(
+            lambda: (read(), reports),
             self,
             self._stated(ledger)
             if stated is None
@@ -169,16 +211,40 @@ class Protocol:
             ledger=ledger,
             asked=f"a shuffled {self.kind} of {reports} reports",
             key=key,
-            sizes={"reports": reports},
+            heard=None if known is None else self.heard((known, reports)),
         )
+        heard = self.heard((read(), reports))
+        named = {one.name: getattr(release, one.name) for one in fields(release)}
+        return PollRelease(**(named | {"_sizes": {"reports": heard}}), reports=reports, heard=heard)
+
+    def _check_reports(self, reports: int) -> None:
+        """Refuse a batch by the number of its reports, which is public, before anything is charged."""
+        if reports < self.minimum:
+            raise NotAllowed(f"{reports} of {self.minimum} reports: nothing is released. Collect more.")
+
+    @property
+    def at_least(self) -> int:
+        """How many reports must be readable: those of the honest clients of the smallest batch always are."""
+        return honest_clients(self.minimum, self.honest)
+
+    def heard(self, value: tuple[Any, int]) -> int:
+        """How many of the reports can be read, from all messages and how many clients sent them.
+
+        It does not depend on the answer of anyone who follows the protocol: every report of theirs can be read.
+        """
+        messages, reports = value
+        return min(reports, self._readable(self._known(messages)))
+
+    def _known(self, messages: Any) -> Ints:
+        whole = whole_messages(messages)
+        return whole[(whole >= 0) & (whole < self.alphabet)]
 
     def _draw(self, value: tuple[Any, int]) -> Any:
-        """The estimate: the noise is in the messages."""
+        """The estimate: the noise is in the messages. What cannot be read counts for nobody."""
         messages, reports = value
-        whole = whole_messages(messages)
-        known = whole[(whole >= 0) & (whole < self.alphabet)]
-        heard = min(reports, len(known) // self.messages)  # whose messages are none was not heard
-        return self._estimate(np.bincount(known, minlength=self.alphabet), heard)
+        self._check_reports(reports)
+        check_heard(self, heard := self.heard(value))
+        return self._estimate(np.bincount(self._known(messages), minlength=self.alphabet), heard)
 
     def _stated(self, ledger: Ledger | None) -> Guarantee:
         """The loss distribution, or (ε,δ) where the ledger's rule adds up nothing else."""
@@ -208,15 +274,37 @@ class Protocol:
         return cls(**{name: _read(value) for name, value in described.items()})
 
 
+class _Once:
+    """What a function brings, which is called when it is first needed, and not again."""
+
+    def __init__(self, bring: Callable[[], Any]) -> None:
+        self._bring, self._brought = bring, list[Any]()
+
+    def __call__(self) -> Any:
+        if not self._brought:
+            self._brought.append(whole_messages(self._bring()))
+        return self._brought[0]
+
+
 def whole_messages(messages: Any) -> Ints:
     """Messages as whole numbers, each by itself; −1 for what is none."""
     if isinstance(messages, np.ndarray) and messages.dtype.kind in "iu":
-        return np.where(messages.reshape(-1) < 2**62, messages.reshape(-1), -1).astype(np.int64)
+        flat = messages.reshape(-1)
+        return np.where(flat < 2**62, flat, 0).astype(np.int64) - (flat >= 2**62)
     if isinstance(messages, np.ndarray) and messages.dtype.kind != "O":
         raise InvalidArgument("Messages are whole numbers: give what encode and encode_many made.")
+    if not is_column(messages):
+        raise InvalidArgument("Messages come in a list or an array: give what encode and encode_many made.")
     listed = messages.reshape(-1).tolist() if isinstance(messages, np.ndarray) else list(messages)
-    whole = (int(one) if isinstance(one, int | np.integer) and -1 <= one < 2**62 else -1 for one in listed)
-    return np.fromiter(whole, dtype=np.int64, count=len(listed))
+    return np.fromiter(map(_whole_message, listed), dtype=np.int64, count=len(listed))
+
+
+def _whole_message(one: Any) -> int:
+    try:
+        plain = isinstance(one, int | np.integer) and not isinstance(one, bool)
+        return int(one) if plain and 0 <= one < 2**62 else -1
+    except Exception:  # of some class that fails when it is looked at
+        return -1
 
 
 def from_description(described: dict[str, Any]) -> Protocol:
@@ -224,7 +312,9 @@ def from_description(described: dict[str, Any]) -> Protocol:
     kind = described.get("kind")
     if kind not in KINDS:
         raise InvalidArgument(f"kind must be one of {', '.join(KINDS)}.")
-    return KINDS[str(kind)]._from({name: value for name, value in described.items() if name != "kind"})
+    made = KINDS[str(kind)]._from({name: value for name, value in described.items() if name != "kind"})
+    made._check_size()
+    return made
 
 
 def _plain(value: Any) -> Any:

@@ -17,9 +17,9 @@ from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.conversions import gaussian_delta
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import Factors, LossDistribution
-from discreet.guarantees.shuffled_pairs import RandomizedBitsPair
+from discreet.guarantees.randomized_bits import RandomizedBitsPair
+from discreet.mechanisms.local_records import FOREIGN, in_the_middle, shares_between
 from discreet.mechanisms.mechanism import meets, tidy
-from discreet.queries.arrays import number_of
 from discreet.randomness import random_words
 from discreet.rational import Number, check_count, exactly, significant
 from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients
@@ -45,8 +45,7 @@ class BitPlanes(Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not exactly(self.low) < exactly(self.high):
-            raise InvalidArgument("low must be below high.")
+        check_ends(self.low, self.high)
         if not self.lies or not all(0 < exactly(lie) < Fraction(1, 2) for lie in self.lies):
             raise InvalidArgument("lies must be between 0 and one half, one for each digit.")
         if self.of not in ("sum", "mean"):
@@ -100,8 +99,18 @@ class BitPlanes(Protocol):
     def _factors(self, honest: int) -> Factors:
         return _digits(honest, tuple(exactly(lie) for lie in self.lies))
 
-    def _reports(self, values: Any) -> Ints:
-        whole = rounded_to_steps(values, self.low, self.high, self._steps)
+    @property
+    def takes(self) -> str:
+        return f"a number between {self.low} and {self.high}"
+
+    def _places(self, values: Any) -> Ints:
+        return rounded_to_steps(values, self.low, self.high, self._steps)
+
+    def _readable(self, known: Ints) -> int:
+        return int(np.bincount(known // 2, minlength=self.planes).min())  # a report has one of each digit
+
+    def _reports(self, places: Ints) -> Ints:
+        whole = in_the_middle(places, self._steps)
         columns = []
         for plane, lie in enumerate(self.lies):
             bits = (whole >> (self.planes - 1 - plane)) & 1
@@ -140,21 +149,24 @@ class BitPlanes(Protocol):
         return Accuracy(amount=away * self._scale(count), confidence=sure)
 
 
+def check_ends(low: Number, high: Number) -> None:
+    """Two public ends whose distance is a double, or a typed error."""
+    if not exactly(low) < exactly(high):
+        raise InvalidArgument("low must be below high.")
+    if max(abs(exactly(low)), abs(exactly(high))) > 10**300 or exactly(high) - exactly(low) < Fraction(1, 10**300):
+        raise InvalidArgument("The range must be between 1e-300 and 1e300 wide. Choose another unit.")
+
+
 def rounded_to_steps(values: Any, low: Number, high: Number, steps: int) -> Ints:
-    """Numbers within two ends as whole steps, up or down so that they are right on average; NaN counts as `low`.
+    """Numbers within two ends as whole steps, up or down so that they are right on average; −1 for what is none.
 
     What hides a number is noise that is added later, so that these coins need not be exact.
     """
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        if values.ndim != 1:
-            raise InvalidArgument("Give one number for each client: a list, or an array with one dimension.")
-        numbers = values.astype(np.float64)
-    else:
-        numbers = np.array([number_of(one) for one in list(values)], dtype=np.float64)
-    first, last = float(exactly(low)), float(exactly(high))
-    share = np.clip(np.nan_to_num((numbers - first) / (last - first), nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
-    whole = np.floor(share * steps).astype(np.int64)
-    return whole + ((random_words(len(whole)) >> np.uint64(11)) * 2.0**-53 < share * steps - whole)
+    shares = shares_between(values, exactly(low), exactly(high))
+    scaled = np.clip(np.where(np.isnan(shares), 0.0, shares), 0.0, 1.0) * steps
+    whole = np.floor(scaled).astype(np.int64)
+    up = (random_words(len(whole)) >> np.uint64(11)) * 2.0**-53 < scaled - whole
+    return np.where(np.isnan(shares), FOREIGN, np.minimum(whole + up, steps))
 
 
 def _digits(honest: int, lies: tuple[Fraction, ...]) -> Factors:
@@ -184,9 +196,12 @@ def _least_lies(goal: Approx, honest: int, planes: int) -> tuple[Fraction, ...]:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if nearly(middle) else (middle, high)
     while not keeps(high):
-        high *= 1.02
+        low, high = high, high * 1.1
         if high > honest:
             raise InvalidArgument(f"No digits keep {goal} with so few clients. Ask more of them, or fewer planes.")
+    while high > low * 1.01:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if keeps(middle) else (middle, high)
     return made(high)
 
 

@@ -17,10 +17,11 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.loss import Factors
 from discreet.guarantees.pairs import LaplacePair
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.mechanism import tidy
+from discreet.mechanisms.local_records import in_the_middle
+from discreet.mechanisms.mechanism import check_heard, tidy
 from discreet.rational import Number, check_count, check_positive, exactly, exp_bounds, significant
-from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients, whole_messages
-from discreet.shuffle.reals import rounded_to_steps
+from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients
+from discreet.shuffle.reals import check_ends, rounded_to_steps
 
 FEWEST, WIDEST = 19, 20_000
 """The theorem is proved for so many clients; and noise of a larger scale than this takes too long to prepare."""
@@ -57,8 +58,9 @@ class SplitAndMix(Protocol):
             check_count(getattr(self, name), name)
         if check_count(self.shares, "shares") < shares_for(honest_clients(self.minimum, self.honest), self):
             raise InvalidArgument("So few shares do not hide a client's number among the others. Take more.")
-        if not exactly(self.low) < exactly(self.high) or self.of not in ("sum", "mean"):
-            raise InvalidArgument('low must be below high, and of "sum" or "mean".')
+        check_ends(self.low, self.high)
+        if self.of not in ("sum", "mean"):
+            raise InvalidArgument('of must be "sum" or "mean".')
         if self.bits > 56:
             raise InvalidArgument("Shares have at most 56 bits: take fewer steps.")
 
@@ -101,8 +103,15 @@ class SplitAndMix(Protocol):
         told = (exp_bounds(self.steps / scale)[1] + 1) / 2**self.security
         return ((LaplacePair(self.steps, scale), 1), (ResponsePair(Fraction(0), told), 1))
 
-    def _reports(self, values: Any) -> Ints:
-        whole = rounded_to_steps(values, self.low, self.high, self.steps)
+    @property
+    def takes(self) -> str:
+        return f"a number between {self.low} and {self.high}"
+
+    def _places(self, values: Any) -> Ints:
+        return rounded_to_steps(values, self.low, self.high, self.steps)
+
+    def _reports(self, places: Ints) -> Ints:
+        whole = in_the_middle(places, self.steps)
         parts, size, mask = honest_clients(self.minimum, self.honest), len(whole), (1 << self.bits) - 1
         noise = [samplers.polya(parts, exactly(self.scale), size) for _ in range(2)]
         shares = [samplers.uniform_below(1 << self.bits, size).astype(np.int64) for _ in range(self.shares - 1)]
@@ -111,15 +120,18 @@ class SplitAndMix(Protocol):
             last = (last - one) & mask
         return np.column_stack([*shares, last & mask]).astype(np.int64)
 
-    def _draw(self, value: tuple[Any, int]) -> float:
-        messages, reports = value
+    def _check_reports(self, reports: int) -> None:
+        super()._check_reports(reports)
         if reports > self.clients * 5 // 4:
             raise InvalidArgument(
                 "More clients reported than their sum has room for: nothing can be said of it. Take the room for "
                 "them: clients=."
             )
-        whole = whole_messages(messages)
-        known = whole[(whole >= 0) & (whole < self.alphabet)]
+
+    def _draw(self, value: tuple[Any, int]) -> float:
+        self._check_reports(value[1])
+        check_heard(self, reports := self.heard(value))
+        known = self._known(value[0])
         total = int(sum(int(block.sum()) for block in np.array_split(known, max(1, len(known) // 100)))) % self.alphabet
         steps = total - self.alphabet if total > self.alphabet * 3 // 4 else total  # a little below 0 is far above
         low, high = float(exactly(self.low)), float(exactly(self.high))

@@ -48,7 +48,7 @@ class Answer(Released):
         places, values = self._shown
         table: dict[str, Any] = {}
         for output in self.question.outputs:
-            table[output.name] = values[output.name]
+            table[output.name] = _unsigned_zeros(values[output.name])
             if self.question.is_noisy(output):
                 table[f"{output.name}_error"] = self._error(output.expr, values[output.name], places, confidence)
         return pa.table(table)
@@ -62,7 +62,7 @@ class Answer(Released):
         value = _floats(values)
         with np.errstate(invalid="ignore"):  # a value that is not finite has no error
             half = np.maximum(band[1][places] - value, value - band[0][places])
-        return pa.array(half, pa.float64(), mask=~np.isfinite(half))
+        return pa.array(half + 0.0, pa.float64(), mask=~np.isfinite(half))
 
     def shown(self, row: Mapping[str, Any]) -> dict[str, str]:
         """A row of the table as people read it: each noisy value with its error."""
@@ -198,6 +198,14 @@ def _keys(question: Question, number: int, values: Sequence[Any]) -> Any:
 
 
 _PLACE = "place of the cell"
+
+
+def _unsigned_zeros(values: Any) -> Any:
+    """A column in which zero has no sign: it would tell what was added up to it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.add(values, 0.0) if pa.types.is_floating(values.type) else values
 
 
 def _floats(values: Any) -> Any:

@@ -64,7 +64,7 @@ class Statement:
             return ""
         value = safe(measure.value, self.words)
         if measure.kind == "distinct":
-            return self.values_of.name(self.numbers.name(value))
+            return self.values_of.name(self.numbers.name(self.words.canonical(value, measure.value.type)))
         shift = _shift(measure)
         center = measure.center - shift * measure.step
         number = self.numbers.name(self.words.distance(value, center, measure.value.type))

@@ -54,8 +54,8 @@ def typed(domain: tuple[Any, ...], kind: Type) -> tuple[Any, ...]:
 
 
 def _of_type(value: Any, kind: Type) -> Any:
-    if kind == "number" and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) + 0.0  # zero has no sign
     if kind == "timestamp" and isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return datetime.datetime(value.year, value.month, value.day)
     return value

@@ -69,7 +69,7 @@ def rows_of(relation: Relation, engine: Engine) -> str:
             if person is not None and person not in relation.fields:
                 shown.append(f"{whose} AS {quoted(person.id)}")
             # a constant would be read as a place
-            parted = [safe(key, words) for key in keys if not isinstance(key, Const)]
+            parted = [_key(key, words) for key in keys if not isinstance(key, Const)]
             group = ", ".join(dict.fromkeys([whose, *parted]))
             return f"SELECT {', '.join(shown)} FROM ({rows_of(source, engine)}) AS one GROUP BY {group}"
         case Join(left=left, right=right, condition=condition, kind=kind):
@@ -83,9 +83,14 @@ def rows_of(relation: Relation, engine: Engine) -> str:
 def _of_person(field: Field, word: str, expr: Expr, words: Words) -> str:
     """A key, or an aggregate of one person's rows; as many of them are counted as one may have."""
     if word == "key":
-        return safe(expr, words)
+        return _key(expr, words)
     found = words.of_person(word, safe(expr, words), field.type, expr.type)
     return f"least({found}, {field.between[1]})" if word == "count" and field.between is not None else found
+
+
+def _key(expr: Expr, words: Words) -> str:
+    """A key of one person's rows: which of two equal ones comes first must not show."""
+    return words.canonical(safe(expr, words), expr.type)
 
 
 def _renamed(side: Relation, fields: tuple[Field, ...], person: Field | None, engine: Engine) -> str:

@@ -9,7 +9,8 @@ import datetime
 import difflib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -138,6 +139,11 @@ _TYPE_OF: dict[type, Type] = {bool: "boolean", int: "integer", float: "number", 
 _TYPE_OF |= {datetime.date: "date", datetime.datetime: "timestamp"}
 
 
+def _is_name(source: Any) -> bool:
+    """Whether a source is a path or a name of data, and not the data."""
+    return isinstance(source, str | Path | None)
+
+
 def _is_day(end: Any) -> bool:
     """Whether the end of a range is a date without a time of day."""
     if isinstance(end, str):
@@ -220,12 +226,17 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """All tables, and who is protected in them."""
+    """All tables, and who is protected in them.
+
+    Questions and answers point to it, so that it holds no data: of a source only its name is kept, where it has one.
+    """
 
     unit: Unit
     tables: Mapping[str, Table] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        known = {n: t if _is_name(t.source) else replace(t, source=None) for n, t in self.tables.items()}
+        object.__setattr__(self, "tables", known)
         for table in self.tables.values():
             if table.public or self.unit.column is None:
                 continue

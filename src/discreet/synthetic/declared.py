@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed
 from discreet.errors import InvalidArgument
-from discreet.queries.intervals import Integers, Interval, present
+from discreet.queries.intervals import Integers, Interval
 from discreet.queries.space import Categories
 from discreet.queries.workload import Domain
 from discreet.randomness import Keystream
 from discreet.rational import check_count, exactly
+from discreet.rows import cells, doubles, wholes
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,17 @@ class Numbers:
 
     def codes(self, values: Any) -> NDArray[np.int64]:
         """The bin of each number, those outside at the nearer end; -1 for what is no number."""
-        array = np.asarray(values)
-        known = present(array)
-        space: Any = Integers(self.low, self.high) if self.whole else Interval(self.low, self.high)
-        inside = np.asarray(space.clamp(array))
         if self.whole:
-            places = [(int(v) - int(self.low)) * self.bins // self._span for v in inside.tolist()]
-            found = np.array(places, dtype=np.int64)
+            whole, missing = wholes(values)
+            inside = np.clip(whole, int(self.low), int(self.high)).tolist()
+            found = np.array([(one - int(self.low)) * self.bins // self._span for one in inside], dtype=np.int64)
         else:
-            scaled = (inside.astype(np.float64) - float(self.low)) / float(exactly(self.high) - exactly(self.low))
+            numbers = doubles(values)
+            missing = np.isnan(numbers)
+            inside = np.clip(np.where(missing, float(self.low), numbers), float(self.low), float(self.high))
+            scaled = (inside - float(self.low)) / float(exactly(self.high) - exactly(self.low))
             found = np.clip((scaled * self.bins).astype(np.int64), 0, self.bins - 1)
-        return np.where(known, found, -1)
+        return np.where(missing, -1, found)
 
     def values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
         """A number in the bin of each code, any of them equally likely; of the same codes always the same."""
@@ -75,7 +77,7 @@ def _edge(low: Any, high: Any, place: int, bins: int) -> Fraction:
     return exactly(low) + (exactly(high) - exactly(low)) * place / bins
 
 
-class Declared:
+class Declared(Closed):
     """The columns of a table in order: a pair (low, high) of numbers, a list of choices, or `Categories`.
 
     Numbers are clamped into their bounds and put into at most `bins` bins; those of columns in `whole` stay whole (by
@@ -106,7 +108,7 @@ class Declared:
         if missing:
             raise InvalidArgument(f"The data has no column {missing[0]!r}. Add it, or declare the table without it.")
         found = [
-            column.codes(data[name]) if isinstance(column, Numbers) else column.positions(data[name])
+            column.codes(data[name]) if isinstance(column, Numbers) else column.positions(cells(data[name]))
             for name, column in self._columns.items()
         ]
         if len({len(column) for column in found}) > 1:

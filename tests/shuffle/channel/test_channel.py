@@ -20,10 +20,12 @@ import discreet as dp
 from discreet import shuffle
 from discreet.cli.shuffle_command import files_of
 from discreet.errors import BudgetExhausted, InvalidArgument
-from discreet.shuffle.channel import keys, wire
+from discreet.ledger.sqlite import log_ahead
+from discreet.shuffle.channel import database, keys, wire
 from discreet.shuffle.channel.client import Client
 from discreet.shuffle.channel.shuffler import Shuffler
 from discreet.shuffle.channel.store import Row, Sealed, ShufflerStore
+from discreet.shuffle.channel.unordered import Rows
 from discreet.shuffle.histograms import METHODS
 
 from .polls import EMPTY, Poll, counts, finish, make_poll
@@ -152,9 +154,12 @@ def test_reports_are_counted_again_after_damaged_and_copied_ones_are_left_out(po
     assert shuffler.seal() == ("collecting", 9)
     assert shuffler.store.batch() == ("collecting", None)
     fill(poll, shuffler, 1, first=30)
-    with shuffler.store.database.transaction(write=True) as execute:  # one row is damaged: nine are left, and the copy
+    store = shuffler.store
+    with store.database.transaction(write=True) as execute:  # one row is damaged: nine are left, and the copy
         mine = keys.keyed(poll.issuer.nullifiers, b"row", uploads[0][1])[:16]
-        execute("UPDATE report SET body = ? WHERE id = ?", bytes(40), mine)
+        rows = dict(store.reports.all(execute))
+        store.reports.clear(execute)
+        store.reports.add(execute, [*(rows | {mine: bytes(len(rows[mine]))}).items()])
     assert shuffler.seal() == ("collecting", 9)
     fill(poll, shuffler, 1, first=31)
     assert shuffler.seal() == ("sealed", 10)
@@ -264,8 +269,8 @@ def test_the_tables_tell_neither_who_nor_when(poll: Poll) -> None:
     shuffler = poll.shuffler()
     uploads = fill(poll, shuffler, 12)
     with shuffler.store.database.transaction(write=False) as execute:
-        names = [bytes(one) for (one,) in execute("SELECT client FROM nullifier")]
-        rows = [(bytes(one), bytes(body)) for one, body in execute("SELECT id, body FROM report")]
+        names = [one for one, _ in shuffler.store.clients.all(execute)]
+        rows = shuffler.store.reports.all(execute)
     stored = b"".join(names) + b"".join(one + body for one, body in rows)
     for token, report in uploads:
         inside = keys.opened(report, poll.issuer.outer, wire.outer(poll.task.hash, token[:16]))
@@ -275,13 +280,99 @@ def test_the_tables_tell_neither_who_nor_when(poll: Poll) -> None:
     assert not {one for one, _ in rows} & {name[:16] for name in names}
 
 
-def test_sqlite_keeps_no_row_numbers(tmp_path: Path) -> None:
-    poll = make_poll(tmp_path)
-    fill(poll, poll.shuffler(), 3)
-    raw = sqlite3.connect(poll.shuffler_at)
-    for table in ("report", "nullifier"):
-        with pytest.raises(sqlite3.OperationalError, match="rowid"):
-            raw.execute(f"SELECT rowid FROM {table}")
+def some_rows(count: int, length: int = 200) -> list[Row]:
+    drawn = [keys.random_bytes(80 + length) for _ in range(count)]
+    return [Row(one[:32], one[32:64], one[64:80], one[80:]) for one in drawn]
+
+
+def files_after(folder: Path, rows: list[Row], together: int = 1) -> dict[str, bytes]:
+    """All bytes that a store has on disk once it has taken these rows, so many in a commit; still open."""
+    folder.mkdir()
+    store = ShufflerStore(str(folder / "reports.db"), bytes(32))
+    for start in range(0, len(rows), together):
+        group = rows[start : start + together]
+        assert store.accept(group) == ["accepted"] * len(group)
+    found = {file.name: file.read_bytes() for file in folder.iterdir()}
+    store.close()
+    return found
+
+
+def disk_tells_no_order(folder: Path, count: int = 50) -> None:
+    """At no moment do the files of a store depend on the order in which the same reports came, in a single byte."""
+    rows = some_rows(count)
+    for many in (2, 17, count):
+        backward, mixed = rows[:many][::-1], rows[1:many:2] + rows[:many:2]
+        forward = files_after(folder / f"{many}", rows[:many])
+        assert all(row.id in forward["reports.db"] and row.client in forward["reports.db"] for row in rows[:many])
+        for place, other in enumerate((backward, mixed)):
+            assert files_after(folder / f"{many}-{place}", other) == forward
+
+
+def test_sqlite_keeps_no_order_of_arrival(tmp_path: Path) -> None:
+    disk_tells_no_order(tmp_path)
+
+
+def test_a_store_of_rows_would_be_seen_to_keep_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = type("Rows", (Rows,), {"clear": lambda self, execute: execute(f"DELETE FROM {self._name}")})
+    monkeypatch.setattr(database.SqliteDatabase, "entries", lambda self, *names: rows(*names))
+    with pytest.raises(AssertionError):
+        disk_tells_no_order(tmp_path, count=17)
+
+
+def test_a_write_ahead_log_would_be_seen_to_keep_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "keep_no_log", log_ahead)
+    with pytest.raises(AssertionError):
+        disk_tells_no_order(tmp_path, count=17)
+
+
+def test_what_was_deleted_is_on_disk_no_more(tmp_path: Path) -> None:
+    rows = some_rows(40)
+    files_after(tmp_path / "one", rows, together=7)
+    store = ShufflerStore(str(tmp_path / "one" / "reports.db"), bytes(32))
+    store.discard()
+    left = b"".join(file.read_bytes() for file in (tmp_path / "one").iterdir())
+    assert not any(part in left for row in rows for part in (row.client, row.id, row.body[:16]))
+    store.close()
+
+
+def test_reports_of_another_length_are_refused(tmp_path: Path) -> None:
+    store = ShufflerStore(str(tmp_path / "reports.db"), bytes(32))
+    store.accept(some_rows(2))
+    with pytest.raises(dp.DiscreetError, match="one length"):
+        store.accept(some_rows(1, length=100))
+    assert store.standing() == ("collecting", 2)
+    store.close()
+
+
+def test_a_store_of_version_0_1_is_taken_over(tmp_path: Path) -> None:
+    """Rows in tables of their own, and a write-ahead log."""
+    path, rows = tmp_path / "reports.db", some_rows(40)
+    raw = sqlite3.connect(path)
+    raw.execute("PRAGMA journal_mode = WAL")
+    raw.execute("CREATE TABLE nullifier (client BLOB PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID")
+    raw.execute("CREATE TABLE report (id BLOB PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID")
+    raw.executemany("INSERT INTO nullifier VALUES (?, ?)", [(row.client, row.digest) for row in rows])
+    raw.executemany("INSERT INTO report VALUES (?, ?)", [(row.id, row.body) for row in rows])
+    raw.commit()
+    raw.close()
+    store = ShufflerStore(str(path), bytes(32))
+    assert store.standing() == ("collecting", 40)
+    assert store.accept(rows[:2] + [rows[0]._replace(digest=bytes(32))]) == ["accepted", "accepted", "other bytes"]
+    assert store.seal(40, lambda kept: Sealed(len(kept), b"", b"".join(body for _, body in kept)))[1] == 40
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["reports.db", "reports.db-journal"]
+    store.close()
+
+
+def test_a_log_that_another_process_holds_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "PATIENCE", 0.05)
+    path = tmp_path / "reports.db"
+    raw = sqlite3.connect(path)
+    raw.execute("PRAGMA journal_mode = WAL")
+    raw.execute("CREATE TABLE one (number INTEGER)")
+    other = sqlite3.connect(path, timeout=0)
+    with pytest.raises((dp.DiscreetError, sqlite3.OperationalError), match="holds the log|locked"):
+        database.keep_no_log(other)
+    other.close()
     raw.close()
 
 
@@ -382,7 +473,8 @@ class StoreMachine(RuleBasedStateMachine):
             assert {sealed.blob[place : place + 2] for place in range(0, len(sealed.blob), 2)} == self.cut
             assert len(sealed.blob) == 2 * self.count
         with self.store.database.transaction(write=False) as execute:
-            [(rows,)] = execute("SELECT COUNT(*) FROM report")
+            rows = len(self.store.reports.all(execute))
+            assert rows == self.store.reports.count(execute)
         assert rows == (len(self.model) if state == "collecting" else 0)
 
     def teardown(self) -> None:

@@ -179,7 +179,7 @@ def test_secrets_do_not_print_and_files_are_the_owners_alone(tmp_path: Path) -> 
     assert keys.ShufflerKeys.load(tmp_path / "k") == made
     with pytest.raises(InvalidArgument, match="exists"):
         made.save(tmp_path / "k")
-    keys.forget(tmp_path / "k", "outer", "storage")
+    keys.forget(tmp_path / "k", "outer", "storage", "nullifiers")
     left = keys.ShufflerKeys.load(tmp_path / "k")
     assert (left.outer, left.storage, left.registration) == (b"", b"", made.registration)
     assert (tmp_path / "k").stat().st_mode & 0o777 == 0o600

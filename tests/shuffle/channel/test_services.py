@@ -196,7 +196,7 @@ def vars_of(task: Task) -> dict:
 
 def everything(path: Path) -> bytes:
     """A database and its log, as bytes on disk."""
-    beside = (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm"))
+    beside = (path, path.with_name(path.name + "-journal"))
     return b"".join(one.read_bytes() for one in beside if one.exists())
 
 

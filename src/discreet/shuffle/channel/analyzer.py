@@ -10,16 +10,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import DiscreetError, InvalidArgument
+from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
-from discreet.releases import Release
 from discreet.shuffle.channel import keys, wire
 from discreet.shuffle.channel.opening import Openers
 from discreet.shuffle.channel.results import AnalyzerStore
 from discreet.shuffle.channel.task import Task
+from discreet.shuffle.protocol import PollRelease
 
 CONFIDENCE = 0.95
 
@@ -28,7 +28,8 @@ class Analyzer:
     """Opens the messages of one batch, and publishes what the protocol makes of them.
 
     Promise: the ledger is charged, once for the task, before the first message is opened. A second batch of the task is
-    refused. The private key of the messages is deleted as soon as the result is stored.
+    refused. A batch in which too few reports can be read is withheld for good, and that is published in its place. The
+    private key of the messages is deleted as soon as the result is stored.
     """
 
     def __init__(
@@ -71,15 +72,26 @@ class Analyzer:
         with self._one_at_a_time:
             batch = self.store.batch()
             if batch is not None:
-                release = released(self.task, self.ledger, batch.reports, lambda: self._messages(batch))
-                self.store.publish(result_of(release, batch.reports))
+                opened: list[NDArray[np.int64]] = []
+
+                def messages() -> NDArray[np.int64]:
+                    opened.append(self._messages(batch))
+                    return opened[0]
+
+                try:
+                    result = result_of(released(self.task, self.ledger, batch.reports, messages))
+                except NotAllowed:
+                    if not opened:  # the ledger's own refusal
+                        raise
+                    result = withheld(self.task, batch.reports, opened[0])
+                self.store.publish(result)
             self._forget()
         return self.store.standing()[1]
 
     def _messages(self, batch: wire.Batch) -> NDArray[np.int64]:
-        """The messages that open and belong to the domain. How many others there were is told to nobody."""
+        """The messages that open and belong to the domain, each sealed one once."""
         width, info = self.task.shape.message, wire.inner(self.task.hash)
-        plain = self._openers.messages(batch.blob, width, self._keys.inner, info)
+        plain = self._openers.messages(wire.without_copies(batch.blob, width), width, self._keys.inner, info)
         messages: NDArray[np.int64] = self.task.protocol.unpacked(plain)
         return messages[messages >= 0]
 
@@ -97,7 +109,7 @@ class Analyzer:
         self.ledger.close()
 
 
-def released(task: Task, ledger: Ledger, reports: int, messages: Callable[[], NDArray[np.int64]]) -> Release:
+def released(task: Task, ledger: Ledger, reports: int, messages: Callable[[], NDArray[np.int64]]) -> PollRelease:
     """What the protocol makes of the messages, which are brought once the ledger is charged.
 
     The charge is what the task promises, to a ledger that adds up nothing else; else the exact loss of the protocol.
@@ -117,13 +129,19 @@ def check(task: Task, secrets: keys.AnalyzerKeys, ledger: Ledger) -> None:
         raise InvalidArgument("These are not the keys of the task's analyzer. Give the key file made with the task.")
 
 
-def result_of(release: Release, reports: int) -> dict[str, Any]:
-    """A release as plain JSON: counts with their error, what is promised, and the receipt."""
+def withheld(task: Task, reports: int, messages: NDArray[np.int64]) -> dict[str, Any]:
+    """What is published of a batch in which too few reports can be read: how many, which is public, and no count."""
+    return {"reports": reports, "heard": task.protocol.heard((messages, reports)), "needed": task.protocol.at_least}
+
+
+def result_of(release: PollRelease) -> dict[str, Any]:
+    """A release as plain JSON: counts with their error, of how many, what is promised, and the receipt."""
     error = release.error(CONFIDENCE)
     known = isinstance(error, Accuracy) and error.amount is not None
     value = release.value
     return {
-        "reports": reports,
+        "reports": release.reports,
+        "heard": release.heard,
         "value": [[str(name), _number(one)] for name, one in value.items()]
         if isinstance(value, dict)
         else _number(value),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.closing import Closed, closed
 from discreet.errors import InvalidArgument, NotAllowed, ServiceUnavailable
 from discreet.extras import need
 from discreet.shuffle.channel import keys, wire
@@ -24,7 +25,7 @@ HEADERS = {
 """The same for everybody: they tell nothing about the machine."""
 
 
-class Client:
+class Client(Closed):
     """One client of a task, with the token that it was issued.
 
     Promise: whatever the answer is, it makes one request of the same length, with the same number of messages; what is
@@ -90,6 +91,7 @@ class Client:
         )
 
 
+@closed
 def uploads(task: Task, tokens: Sequence[bytes], values: Sequence[Any]) -> bytes:
     """Reports of many clients for one request to the shuffler: for relays, simulations and tests."""
     drawn = task.protocol.encode_many(values)

@@ -1,12 +1,14 @@
 """Where a service keeps its tables: one SQLite file, or one schema of PostgreSQL. Every commit is on disk first.
 
-The connections are those of the ledger: one for each process, SQLite with a write-ahead log and synchronous=FULL.
+The connections are those of the ledger: one for each process, SQLite with synchronous=FULL. But for the ledger's log:
+a write-ahead log is a list of what was written when, so SQLite keeps a rollback journal here, emptied by every commit.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,8 +17,9 @@ from typing import Any, Protocol
 from discreet.errors import DiscreetError, InvalidArgument, LedgerUnavailable
 from discreet.ledger.checkpoint import PATIENCE
 from discreet.ledger.postgres import PostgresStore
-from discreet.ledger.sqlite import SqliteStore, log_ahead
+from discreet.ledger.sqlite import SqliteStore
 from discreet.ledger.store import URLS, Execute
+from discreet.shuffle.channel.unordered import Buckets, Entries, Rows
 
 
 class Database(Protocol):
@@ -27,8 +30,6 @@ class Database(Protocol):
     """Added by a reader that means to change the row."""
     lock_shared: str
     """Added by a reader who needs the row to stay as it is."""
-    clear: str
-    """Begins a statement that empties a table for good."""
 
     def prepare(self, schema: Sequence[str]) -> None:
         """Make the tables, unless they are there."""
@@ -36,42 +37,40 @@ class Database(Protocol):
     def transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
         """One transaction, durable once it is left; undone by any error."""
 
-    def tidy(self) -> None:
-        """Remove what deleted rows left on disk, as far as the database can."""
+    def entries(self, name: str, key: str, body: str) -> Entries:
+        """Entries that are kept in no order, as far as the database can."""
 
     def close(self) -> None:
         """Let go of the connection."""
 
 
-def open_database(target: str, schema: Sequence[str]) -> Database:
-    """The database at a path or a postgresql:// URL, with these tables."""
-    database: Database = PostgresDatabase(target) if target.startswith(URLS) else SqliteDatabase(target)
-    database.prepare(schema)
-    return database
+def database_at(target: str) -> Database:
+    """The database at a path or a postgresql:// URL."""
+    return PostgresDatabase(target) if target.startswith(URLS) else SqliteDatabase(target)
 
 
 class SqliteDatabase(SqliteStore):
-    """One file that only its owner reads."""
+    """One file that only its owner reads. What is deleted is overwritten."""
 
-    lock_shared, clear = "", "DELETE FROM"
+    lock_shared = ""
+
+    def __init__(self, target: str) -> None:
+        super().__init__(target)
+        self._buckets: list[Buckets] = []
 
     def prepare(self, schema: Sequence[str]) -> None:
-        """Tables without a row number: that would be the order of arrival."""
         self._make_file()
-        with self._held():
-            log_ahead(self._connection)
         with self.transaction(write=True) as execute:
             for statement in schema:
-                execute(statement.format(bytes="BLOB", integer="INTEGER", keyed="WITHOUT ROWID"))
+                execute(statement.format(bytes="BLOB", integer="INTEGER"))
 
-    def tidy(self) -> None:
-        """Bring the log into the file, where secure_delete has overwritten what was deleted, and empty it."""
-        with self._held():
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    def entries(self, name: str, key: str, body: str) -> Entries:
+        return Buckets(name, self._buckets)
 
     def _connect(self) -> Any:
         connection = super()._connect()
         connection.execute("PRAGMA secure_delete = ON")
+        keep_no_log(connection)
         return connection
 
     def _make_file(self) -> None:
@@ -92,15 +91,31 @@ class SqliteDatabase(SqliteStore):
 class PostgresDatabase(PostgresStore):
     """One schema: `postgresql://host/database#schema`."""
 
-    lock_shared, clear = " FOR SHARE", "TRUNCATE"
+    lock_shared = " FOR SHARE"
 
     def prepare(self, schema: Sequence[str]) -> None:
-        """Tables without a serial number. The order of rows on disk is that of arrival until they are emptied."""
         with self.transaction(write=True) as execute:
             execute("SELECT pg_advisory_xact_lock(?)", int(hashlib.sha256(self.schema.encode()).hexdigest()[:15], 16))
             execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
             for statement in schema:
-                execute(statement.format(bytes="BYTEA", integer="BIGINT", keyed=""))
+                execute(statement.format(bytes="BYTEA", integer="BIGINT"))
 
-    def tidy(self) -> None:
-        """TRUNCATE has given the files back already."""
+    def entries(self, name: str, key: str, body: str) -> Entries:
+        return Rows(name, key, body)
+
+
+def keep_no_log(connection: sqlite3.Connection) -> None:
+    """A journal of the one transaction that is under way, in place of a log of all. A log of version 0.1 is ended."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            mode = connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            mode = "wal"
+        if mode in ("truncate", "memory"):
+            return
+        if time.monotonic() > deadline:
+            raise LedgerUnavailable("Another process holds the log of this database. Stop it, and start again.")
+        time.sleep(0.01)

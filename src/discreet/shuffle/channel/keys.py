@@ -9,7 +9,7 @@ import tomllib
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -83,10 +83,11 @@ def client_of(token: bytes, registration: bytes, task: bytes) -> bytes | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Secrets:
-    """Secrets of 32 bytes, which do not print. An empty one was deleted."""
+    """Secrets of 32 bytes, which do not print. Those that a service deletes in the end are empty then, all of them."""
 
     operator: bytes = field(repr=False)
     """Known to both services and to who closes the task."""
+    deleted_in_the_end: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def made(cls) -> Self:
@@ -115,12 +116,14 @@ class _Secrets:
             raise InvalidArgument(f"Others can read the secrets in {path}. Make them yours alone: chmod 600 {path}")
         try:
             found: dict[str, Any] = tomllib.loads(text.decode("ascii"))
-            secrets = {one.name: bytes.fromhex(found[one.name]) for one in fields(cls)}
+            whole = {one.name: bytes.fromhex(found[one.name]) for one in fields(cls)}
         except (KeyError, TypeError, ValueError):  # whose message might quote a key
-            secrets = {"": b"?"}
-        if any(len(secret) not in (0, _BYTES) for secret in secrets.values()):
+            whole = {"": b"?"}
+        secrets = dict(whole)
+        last = {len(secrets.pop(name, b"?")) for name in cls.deleted_in_the_end}
+        if last not in ({0}, {_BYTES}) or any(len(secret) != _BYTES for secret in secrets.values()):
             raise InvalidArgument(f"{path} is not a file of keys for this service. Give the one made with the task.")
-        return cls(**secrets)
+        return cls(**whole)
 
     def _text(self) -> str:
         lines = [f'{one.name} = "{getattr(self, one.name).hex()}"' for one in fields(self)]
@@ -138,7 +141,8 @@ class ShufflerKeys(_Secrets):
     nullifiers: bytes = field(repr=False)
     """Turns clients into names that only the shuffler can compute."""
     storage: bytes = field(repr=False)
-    """Encrypts the reports at rest: their bytes and their order on disk tell nothing without it."""
+    """Encrypts the reports at rest: their bytes on disk tell nothing without it."""
+    deleted_in_the_end: ClassVar[tuple[str, ...]] = ("outer", "storage", "nullifiers")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +151,7 @@ class AnalyzerKeys(_Secrets):
 
     inner: bytes = field(repr=False)
     """The private key of messages."""
+    deleted_in_the_end: ClassVar[tuple[str, ...]] = ("inner",)
 
 
 def forget(path: Path, *names: str) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any, Literal
 
 from discreet.errors import InvalidArgument
-from discreet.shuffle.channel.database import Database, open_database
+from discreet.shuffle.channel.database import Database, database_at
 from discreet.shuffle.channel.wire import Batch
 
 SCHEMA = (
@@ -26,7 +26,8 @@ class AnalyzerStore:
 
     def __init__(self, target: str, task: bytes) -> None:
         self.task = task
-        self.database: Database = open_database(target, SCHEMA)
+        self.database: Database = database_at(target)
+        self.database.prepare(SCHEMA)
         with self.database.transaction(write=True) as execute:
             execute("INSERT INTO received VALUES (?, 'waiting', 0, NULL, NULL, NULL) ON CONFLICT DO NOTHING", task)
             if execute("SELECT task FROM received") != [(task,)]:
@@ -58,7 +59,6 @@ class AnalyzerStore:
         with self.database.transaction(write=True) as execute:
             change = "UPDATE received SET state = 'analyzed', blob = NULL, result = ? WHERE state = 'received'"
             execute(change, json.dumps(result, allow_nan=False))
-        self.database.tidy()
 
     def standing(self) -> tuple[State, dict[str, Any] | None]:
         """The state, and what was published."""

@@ -49,7 +49,8 @@ def analyze(spark: Any, task: Task, secrets: keys.AnalyzerKeys, path: Path, ledg
     """The published result of a batch in Parquet.
 
     Promise: the digest is verified and the ledger charged, once for the task, before a message is opened; a batch below
-    the minimum is refused. Delete the key afterwards with `keys.forget`.
+    the minimum is refused, and so is, once it is charged and opened, one in which too few reports can be read. Delete
+    the key afterwards with `keys.forget`.
     """
     need("pyspark", "spark", "The analyzer as a Spark job")
     check(task, secrets, ledger)
@@ -57,7 +58,7 @@ def analyze(spark: Any, task: Task, secrets: keys.AnalyzerKeys, path: Path, ledg
     if reports < task.protocol.minimum:
         raise NotAllowed(f"{reports} of {task.protocol.minimum} reports: nothing is released. Collect more.")
     release = released(task, ledger, reports, lambda: _messages(spark, task, secrets.inner, path, reports))
-    return result_of(release, reports)
+    return result_of(release)
 
 
 def _verified(task: Task, path: Path) -> int:
@@ -101,7 +102,7 @@ def _messages(spark: Any, task: Task, private: bytes, path: Path, reports: int) 
             values, times = np.unique(found[found >= 0], return_counts=True)
             yield pa.RecordBatch.from_arrays([pa.array(values), pa.array(times)], names=["message", "times"])
 
-    sealed = spark.read.parquet(str(path)).repartition(1 + reports // _EACH)
+    sealed = spark.read.parquet(str(path)).distinct().repartition(1 + reports // _EACH)  # a copy counts once
     counted = sealed.mapInArrow(count, "message long, times long").groupBy("message").sum("times").collect()
     values, times = ([int(row[place]) for row in counted] for place in (0, 1))
     return np.repeat(np.array(values, dtype=np.int64), times)

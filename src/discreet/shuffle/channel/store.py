@@ -2,8 +2,9 @@
 
     collecting ──seal──▶ sealed ──the analyzer has it──▶ forwarded ──it is analyzed──▶ acknowledged
 
-Every arrow is one transaction. `report` has no column in common with `nullifier`, its rows are encrypted and its key is
-a keyed hash: neither who sent a row nor when can be read from it. There is no time and no address anywhere.
+Every arrow is one transaction. A report has nothing in common with its client's nullifier, is encrypted, and its key is
+a keyed hash: neither who sent it nor when can be read from it. There is no time, no address and, in SQLite, no order of
+arrival anywhere (unordered.py).
 """
 
 from __future__ import annotations
@@ -12,11 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from discreet.errors import InvalidArgument
-from discreet.shuffle.channel.database import Database, open_database
+from discreet.shuffle.channel.database import Database, database_at
 
 SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS nullifier (client {bytes} PRIMARY KEY, digest {bytes} NOT NULL) {keyed}",
-    "CREATE TABLE IF NOT EXISTS report (id {bytes} PRIMARY KEY, body {bytes} NOT NULL) {keyed}",
     """CREATE TABLE IF NOT EXISTS batch (
         task {bytes} PRIMARY KEY,
         state TEXT NOT NULL,
@@ -50,8 +49,13 @@ class ShufflerStore:
 
     def __init__(self, target: str, task: bytes) -> None:
         self.task = task
-        self.database: Database = open_database(target, SCHEMA)
+        self.database: Database = database_at(target)
+        self.clients = self.database.entries("nullifier", "client", "digest")
+        self.reports = self.database.entries("report", "id", "body")
+        self.database.prepare([*SCHEMA, *self.clients.schema, *self.reports.schema])
         with self.database.transaction(write=True) as execute:
+            for kept in (self.clients, self.reports):
+                kept.take_over(execute)
             execute("INSERT INTO batch VALUES (?, 'collecting', 0, NULL, NULL) ON CONFLICT DO NOTHING", task)
             if execute("SELECT task FROM batch") != [(task,)]:
                 raise InvalidArgument(f"{self.database.shown} holds the reports of another task. Choose another place.")
@@ -64,19 +68,14 @@ class ShufflerStore:
         """
         if not rows:
             return []
-        marks = ", ".join(["(?, ?)"] * len(rows))
         with self.database.transaction(write=True) as execute:
             collecting = self._state(execute, self.database.lock_shared) == "collecting"
             if collecting:  # in order of the keys: two writers never wait for each other, and arrival is forgotten
-                names = sorted((row.client, row.digest) for row in rows)
-                execute(f"INSERT INTO nullifier VALUES {marks} ON CONFLICT DO NOTHING", *_flat(names))
-            clients = sorted({row.client for row in rows})
-            found = f"SELECT client, digest FROM nullifier WHERE client IN ({', '.join('?' * len(clients))})"
-            known = {bytes(client): bytes(digest) for client, digest in execute(found, *clients)}
+                self.clients.add(execute, sorted((row.client, row.digest) for row in rows))
+            known = self.clients.found(execute, sorted({row.client for row in rows}))
             kept = sorted({(row.id, row.body) for row in rows if known.get(row.client) == row.digest})
-            if collecting and kept:
-                marks = ", ".join(["(?, ?)"] * len(kept))
-                execute(f"INSERT INTO report VALUES {marks} ON CONFLICT DO NOTHING", *_flat(kept))
+            if collecting:
+                self.reports.add(execute, kept)
         return [_outcome(known.get(row.client), row.digest) for row in rows]
 
     def seal(self, minimum: int, cut: Callable[[list[tuple[bytes, bytes]]], Sealed]) -> tuple[State, int]:
@@ -88,17 +87,15 @@ class ShufflerStore:
             state = self._state(execute, self.database.lock_head)
             if state != "collecting":
                 return state, _count(execute, "SELECT reports FROM batch")
-            count = _count(execute, "SELECT COUNT(*) FROM report")
+            count = self.reports.count(execute)
             if count < minimum:
                 return state, count
-            rows = execute("SELECT id, body FROM report ORDER BY id")
-            sealed = cut([(bytes(key), bytes(body)) for key, body in rows])
+            sealed = cut(self.reports.all(execute))
             if sealed.reports < minimum:
                 return state, sealed.reports
             change = "UPDATE batch SET state = 'sealed', reports = ?, digest = ?, blob = ?"
             execute(change, sealed.reports, sealed.digest, sealed.blob)
-            execute(f"{self.database.clear} report")
-        self.database.tidy()
+            self.reports.clear(execute)
         return "sealed", sealed.reports
 
     def batch(self) -> tuple[State, Sealed | None]:
@@ -111,8 +108,9 @@ class ShufflerStore:
         """The state, and how many reports there are or were."""
         with self.database.transaction(write=False) as execute:
             state = self._state(execute)
-            count = "SELECT COUNT(*) FROM report" if state == "collecting" else "SELECT reports FROM batch"
-            return state, _count(execute, count)
+            if state == "collecting":
+                return state, self.reports.count(execute)
+            return state, _count(execute, "SELECT reports FROM batch")
 
     def forwarded(self) -> None:
         """The analyzer has the batch."""
@@ -124,20 +122,17 @@ class ShufflerStore:
         with self.database.transaction(write=True) as execute:
             if self._state(execute, self.database.lock_head) in ("sealed", "forwarded"):
                 execute("UPDATE batch SET state = 'acknowledged', blob = NULL")
-                execute(f"{self.database.clear} nullifier")
-        self.database.tidy()
+                self.clients.clear(execute)
 
     def discard(self) -> State:
         """End the collection without a release: every report is deleted. A batch that was sealed stays sealed."""
         with self.database.transaction(write=True) as execute:
             state = self._state(execute, self.database.lock_head)
             if state == "collecting":
-                reports = _count(execute, "SELECT COUNT(*) FROM report")
-                execute("UPDATE batch SET state = 'discarded', reports = ?", reports)
-                execute(f"{self.database.clear} report")
-                execute(f"{self.database.clear} nullifier")
+                execute("UPDATE batch SET state = 'discarded', reports = ?", self.reports.count(execute))
+                self.reports.clear(execute)
+                self.clients.clear(execute)
                 state = "discarded"
-        self.database.tidy()
         return state
 
     @staticmethod
@@ -148,10 +143,6 @@ class ShufflerStore:
     def close(self) -> None:
         """Let go of the database."""
         self.database.close()
-
-
-def _flat(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
-    return [one for pair in pairs for one in pair]
 
 
 def _count(execute: Callable[..., list[tuple[Any, ...]]], query: str) -> int:

@@ -77,6 +77,18 @@ class Task:
                 f"The noise of this task does not keep ε = {self.epsilon:g}, δ = {self.delta:g}. Do not take part."
             )
 
+    @cached_property
+    def promise(self) -> str:
+        """What is promised to a client, and who must be trusted for it: to be shown before anything is sent."""
+        protocol, left = self.protocol, self.protocol.if_they_collude
+        together = "they learn your answer" if left is None else f"{left} is left"
+        return (
+            f"Promised to you: ε = {float(self.epsilon):g}, δ = {float(self.delta):g}, towards the analyzer and "
+            f"everybody who reads the result. Trusted: that the shuffler ({self.shuffler}) and the analyzer "
+            f"({self.analyzer}) do not work together (if they do, {together}), and that {protocol.at_least:,} of "
+            f"{protocol.minimum:,} clients randomize their answers."
+        )
+
     def save(self, path: Path) -> None:
         """Write the task as TOML; an existing file is left alone."""
         text = "\n".join(
@@ -140,9 +152,9 @@ class Task:
             task.check()
         except InvalidArgument as error:
             raise InvalidArgument(f"{path}: {error}") from None
-        except (KeyError, TypeError, AttributeError, ValueError):
+        except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError, RecursionError):
             raise InvalidArgument(
-                f"{path}: the [protocol] is not one that this version knows. Use a newer discreet."
+                f"{path}: the [protocol] is not one that this version knows, or too large. Use a newer discreet."
             ) from None
         return task
 

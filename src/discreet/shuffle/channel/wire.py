@@ -12,6 +12,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 VERSION = b"discreet/shuffle/v1/"
 SEAL = 48
 """What a seal adds: an X25519 key and the tag of AES-GCM."""
@@ -81,6 +83,14 @@ def digest(task: bytes, reports: int, blob: bytes) -> bytes:
     whole = begun_digest(task, reports)
     whole.update(blob)
     return whole.digest()
+
+
+def without_copies(blob: bytes, width: int) -> bytes:
+    """Sealed messages of this width, the first of each that comes more than once: no two seals are alike."""
+    heads = np.frombuffer(blob, dtype=np.dtype({"names": ["head"], "formats": ["<u8"], "itemsize": width}))["head"]
+    if len(np.unique(heads)) == len(heads):  # the usual case, for a million messages in a blink
+        return blob
+    return b"".join(dict.fromkeys(blob[start : start + width] for start in range(0, len(blob), width)))
 
 
 def packed(batch: Batch) -> bytes:

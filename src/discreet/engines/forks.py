@@ -1,0 +1,23 @@
+"""What a forked process must not let go of: the threads of its parent's databases are not there to be waited for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from typing import Any
+
+_CONNECTIONS: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def watch(connection: Any) -> None:
+    """Keep a connection in every process that is forked from this one, for as long as that lives."""
+    _CONNECTIONS.add(connection)
+
+
+def _keep() -> None:
+    for connection in list(_CONNECTIONS):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+os.register_at_fork(after_in_child=_keep)

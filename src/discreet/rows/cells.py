@@ -1,0 +1,131 @@
+"""One cell, read by itself: whatever it is, it gives a number, text or a place, or nothing, and never an error.
+
+A type is asked of the cell's class alone: an object may lie about the rest of itself, or raise.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import uuid
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+LEAST, MOST = -(2**63), 2**63 - 1
+_WHOLE = (int, np.integer, np.bool_)
+_NUMBERS = (*_WHOLE, float, np.floating, Decimal, Fraction)
+
+
+def number_of(cell: Any) -> float:
+    """A cell as a double: NaN for what is no number, infinite for one beyond all doubles."""
+    cell = _scalar(cell)
+    if not _is(cell, _NUMBERS):
+        return math.nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return _endless(cell)
+    except Exception:  # of a class of somebody's own
+        return math.nan
+
+
+def whole_of(cell: Any) -> int | None:
+    """The nearest whole number within 64 bits, exact however large; None for what is no number."""
+    cell = _scalar(cell)
+    try:
+        if _is(cell, _WHOLE):
+            return min(max(int(cell), LEAST), MOST)
+        number = number_of(cell)
+        if math.isnan(number):
+            return None
+        if abs(number) >= 2.0**64:  # beyond, and its digits may be very many
+            return LEAST if number < 0 else MOST
+        return min(max(round(cell) if abs(number) >= 2.0**53 else round(number), LEAST), MOST)
+    except Exception:
+        return None
+
+
+def text_of(cell: Any) -> str | None:
+    """A cell that is text, or None; text of numpy and of classes made of str is plain text."""
+    return str.__str__(cell) if _is(cell, (str,)) else None
+
+
+def parts_of(record: Any, width: int) -> list[Any] | None:
+    """The cells of a row: of a list, a tuple or an array of just so many; None for anything else."""
+    try:
+        if _is(record, (list,)):
+            parts = list.copy(record)
+        elif _is(record, (tuple,)):
+            parts = list(tuple.__getitem__(record, slice(None)))
+        elif _is(record, (np.ndarray,)):
+            parts = np.ndarray.tolist(record) if record.ndim == 1 else []
+        else:
+            return None
+        return parts if len(parts) == width else None
+    except Exception:
+        return None
+
+
+def place_of(cell: Any, places: Mapping[Any, int]) -> int:
+    """Where a cell is listed, or -1; one that cannot be looked up is not listed."""
+    try:
+        found = places.get(cell, -1)
+    except Exception:  # no hash, or an equality of its own that fails
+        return -1
+    return found
+
+
+def key_of(cell: Any) -> Any:
+    """A cell as the one value that stands for all that are equal to it; None for what has no such value.
+
+    Equality forgets the sign of a zero, whether 1 is True or 1.0, the digits of a decimal, the zone of an instant: what
+    is shown of a group must not tell whose cell came first.
+
+    >>> key_of(-0.0), key_of(True), key_of(Decimal("2.50")), key_of(("a", 1.0))
+    (0, 1, 2.5, ('a', 1))
+    """
+    if (text := text_of(cell)) is not None:
+        return text
+    kind = type(cell)
+    if kind in (bytes, datetime.date, uuid.UUID):
+        return cell
+    if kind is datetime.datetime:
+        return (cell.astimezone(datetime.UTC) if cell.utcoffset() is not None else cell).replace(fold=0)
+    if kind in (tuple, frozenset):
+        parts = [key_of(part) for part in cell]
+        return None if None in parts else kind(parts)
+    number = number_of(cell)
+    if math.isnan(number):
+        return None
+    if math.isinf(number):
+        return number if kind is float else None
+    try:
+        exact = Fraction(int(cell) if _is(cell, _WHOLE) else number if _is(cell, (np.floating,)) else cell)
+        if exact != cell:  # a long double, or a class that tells two stories
+            return None
+    except Exception:
+        return None
+    if exact.denominator == 1:
+        return int(exact)
+    return float(exact) if Fraction(float(exact)) == exact else exact
+
+
+def _scalar(cell: Any) -> Any:
+    """What an array of no dimension holds, and any other cell as it is."""
+    return cell[()] if type(cell) is np.ndarray and cell.ndim == 0 else cell
+
+
+def _is(cell: Any, kinds: tuple[type, ...]) -> bool:
+    # not isinstance, which asks the object for its class
+    return issubclass(type(cell), kinds) and not issubclass(type(cell), np.timedelta64)
+
+
+def _endless(cell: Any) -> float:
+    try:
+        return math.inf if cell > 0 else -math.inf
+    except Exception:
+        return math.nan

@@ -1,0 +1,122 @@
+"""One cell as a value of a declared kind, or None: nothing here raises, whatever the cell is.
+
+Only the methods of Python's own types are called: a cell of a type that overrides them runs nothing of its own.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+_WHOLE = 2**63
+
+
+def _total(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def reader(cell: Any) -> Any:
+        try:
+            return read(_plain(cell))
+        except Exception:
+            return None
+
+    return reader
+
+
+def _plain(cell: Any) -> Any:
+    """A scalar of numpy as Python's own, moments as microseconds; anything else as it is."""
+    kind = type(cell)
+    if not issubclass(kind, np.generic):
+        return cell
+    if issubclass(kind, np.datetime64):
+        fine = cell.astype("datetime64[us]")
+        return fine.item() if fine.astype(cell.dtype) == cell else None  # NaT, or too far away
+    if issubclass(kind, np.longdouble):
+        return float(cell)
+    return cell.item() if issubclass(kind, np.bool_ | np.number | np.str_) else None
+
+
+def _number(cell: Any) -> float | None:
+    kind = type(cell)
+    if issubclass(kind, bool):
+        return None
+    if issubclass(kind, float):
+        found = float.__float__(cell)
+    elif issubclass(kind, int):
+        found = float(int.__int__(cell))
+    elif issubclass(kind, Decimal):
+        found = Decimal.__float__(cell)
+    elif issubclass(kind, Fraction):
+        found = Fraction.__truediv__(cell, Fraction(1)).__float__()
+    else:
+        return None
+    return None if math.isnan(found) else found
+
+
+def _integer(cell: Any) -> int | None:
+    """Whole numbers of 64 bits, however they are written."""
+    kind, found = type(cell), None
+    if issubclass(kind, bool):
+        return None
+    if issubclass(kind, int):
+        found = int.__int__(cell)
+    elif issubclass(kind, float) and float.is_integer(cell):
+        found = int(float.__float__(cell))
+    elif issubclass(kind, Decimal) and Decimal.adjusted(cell) < 20 and Decimal.__eq__(cell, Decimal.__int__(cell)):
+        found = Decimal.__int__(cell)
+    elif issubclass(kind, Fraction) and cell.denominator == 1:
+        found = int(cell.numerator)
+    return found if found is not None and -_WHOLE <= found < _WHOLE else None
+
+
+def _text(cell: Any) -> str | None:
+    if not issubclass(type(cell), str):
+        return None
+    found = str.__str__(cell)
+    found.encode()  # what is no Unicode has no bytes
+    return found
+
+
+def _boolean(cell: Any) -> bool | None:
+    return cell if type(cell) is bool else None
+
+
+def _timestamp(cell: Any) -> datetime.datetime | None:
+    """A moment; with a time zone, the same moment in UTC. A day is its beginning."""
+    kind = type(cell)
+    if issubclass(kind, datetime.datetime):
+        if kind.__name__ == "NaTType":  # of pandas: a moment that is missing
+            return None
+        parts = [getattr(datetime.datetime, name).__get__(cell) for name in _PARTS]
+        zone = datetime.datetime.tzinfo.__get__(cell)
+        naive = datetime.datetime(*parts)
+        if zone is None:
+            return naive
+        away = datetime.datetime.utcoffset(cell)
+        return None if away is None else naive - away
+    if issubclass(kind, datetime.date):
+        return datetime.datetime.combine(datetime.date.fromordinal(datetime.date.toordinal(cell)), datetime.time())
+    return None
+
+
+_PARTS = ("year", "month", "day", "hour", "minute", "second", "microsecond")
+
+
+def _date(cell: Any) -> datetime.date | None:
+    found = _timestamp(cell)
+    return None if found is None or found.time() != datetime.time() else found.date()
+
+
+READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "text": (_total(_text), "string"),
+    "integer": (_total(_integer), "int64"),
+    "number": (_total(_number), "float64"),
+    "boolean": (_total(_boolean), "bool"),
+    "date": (_total(_date), "date32"),
+    "timestamp": (_total(_timestamp), "timestamp[us]"),
+}
+"""How a cell of each kind is read, and the type of Arrow it has then."""

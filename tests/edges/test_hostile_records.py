@@ -1,0 +1,32 @@
+"""One odd record changes its own part only, whatever it is, in every public call that takes data."""
+
+from __future__ import annotations
+
+import pytest
+
+from .checking import Call, all_of_them, quick_containers, quick_records, troubles
+from .registry import CALLS
+
+
+def told(found: list[str]) -> str:
+    """Each trouble in a line of its own."""
+    return f"{len(found)} troubles:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_every_record_in_every_call(call: Call) -> None:
+    found = troubles(call, quick_records(call))
+    assert not found, told(found)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_every_container_of_every_call(call: Call) -> None:
+    found = troubles(call, quick_containers(call))
+    assert not found, told(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_everything_with_everything(call: Call) -> None:
+    found = troubles(call, all_of_them(call))
+    assert not found, told(found)
