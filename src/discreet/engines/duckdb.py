@@ -35,6 +35,8 @@ _UNITS = {
 }
 _LEAST_MEMORY = 100 * 10**6
 """With less, the smallest question may fail; a thread should have as much for itself."""
+_REMEMBERED = 1000
+"""So many statements are known to be fine without being tried again."""
 _PATIENCE, _COARSE = 0.5, 5
 """Progress is looked at every so many seconds, and told in steps of so many percent."""
 
@@ -80,6 +82,7 @@ class DuckDB:
         self._texts: dict[str, TextSource] = {}
         self._left_out: dict[str, set[str]] = {}
         self._blanks: dict[str, str] = {}
+        self._fine: set[str] = set()
         paths: list[str] = []
         for name, source in sources.items():
             found, path = self._source(name, source, sniffed=name in sniffed)
@@ -253,7 +256,13 @@ class DuckDB:
                 return True
             return False
 
-        return bool(self._held(tried))
+        if statement not in self._fine:
+            if not self._held(tried):
+                return False
+            if len(self._fine) >= _REMEMBERED:
+                self._fine.clear()
+            self._fine.add(statement)
+        return True
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """What a statement that was printed for this engine gives."""

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from discreet.engines.duckdb import DuckDB
-from discreet.errors import EngineFailed, InvalidArgument, NotAllowed
+from discreet.engines.engine import Engine, Words
+from discreet.engines.words import TYPES
+from discreet.errors import InvalidArgument, NotAllowed
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.rational import exactly
@@ -20,7 +22,6 @@ from discreet.releases import Release, Released
 from discreet.sql.expressions import Expr, Ref
 from discreet.sql.intervals import Columns
 from discreet.sql.plot import plotted
-from discreet.sql.price import Price
 from discreet.sql.question import Question
 from discreet.sql.rows import safe
 
@@ -140,14 +141,28 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
     for aggregate in question.aggregates:
         table[aggregate.field.id] = _typed(columns.value(aggregate), aggregate.field.type)
     cells = pa.table(table)
-    if question.having is None and not question.order and all(isinstance(o.expr, Ref) for o in question.outputs):
+    if _only_shown(question):
         few = cells.slice(question.offset, question.limit)
         named = {o.name: few.column(o.expr.field.id) for o in question.outputs if isinstance(o.expr, Ref)}
         return few.column("place").to_numpy(), named
     engine = DuckDB({"noisy": cells})
-    words, quoted = engine.words, engine.words.quoted
+    text = _shown_statement(question, engine.words, engine.relations["noisy"])
+    found = engine.table(text)
+    engine.close()
+    places = found.column(_PLACE).to_numpy()
+    return places, {output.name: found.column(output.name) for output in question.outputs}
+
+
+def _only_shown(question: Question) -> bool:
+    """Whether nothing is made of the noisy numbers, and all are shown as they come."""
+    return question.having is None and not question.order and all(isinstance(o.expr, Ref) for o in question.outputs)
+
+
+def _shown_statement(question: Question, words: Words, noisy: str) -> str:
+    """What makes the rows of the answer of the noisy numbers, in DuckDB's words."""
+    quoted = words.quoted
     shown = [f"{safe(output.expr, words)} AS {quoted(output.name)}" for output in question.outputs]
-    text = f"SELECT place AS {quoted(_PLACE)}, {', '.join(shown)} FROM {engine.relations['noisy']}"
+    text = f"SELECT place AS {quoted(_PLACE)}, {', '.join(shown)} FROM {noisy}"
     if question.having is not None:
         text += f" WHERE {safe(question.having, words)}"
     orders = [
@@ -157,33 +172,29 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
     text += f" ORDER BY {', '.join([*orders, 'place'])}"
     if question.limit is not None:
         text += f" LIMIT {question.limit}"
-    if question.offset:
-        text += f" OFFSET {question.offset}"
-    found = engine.table(text)
-    engine.close()
-    places = found.column(_PLACE).to_numpy()
-    return places, {output.name: found.column(output.name) for output in question.outputs}
+    return f"{text} OFFSET {question.offset}" if question.offset else text
 
 
-def check_showable(question: Question, price: Price) -> None:
-    """Refuse now what could not be shown once it is paid for: the answer is made of one imagined group, and all its
-    keys of their declared types.
+def check_showable(question: Question, engine: Engine) -> None:
+    """Refuse now what could not be shown once it is paid for: keys that are not of their type, and what cannot be
+    computed of noisy numbers of theirs.
     """
-    one = tuple(None if key.domain is None else key.domain[0] for key in question.keys if key.domain != ())
-    imagined = [np.zeros(3 if measure.kind == "quantile" else 1) for measure in question.measures]
-    with suppress(EngineFailed):
-        for number, key in enumerate(question.keys):
-            _keys(question, number, key.domain or ())
-        if len(one) == len(question.keys):
-            columns = Columns(question, price, imagined, [one])
-            _shown_rows(question, columns)
-            for output in question.outputs:
-                columns.band(output.expr, CONFIDENCE)
+    for number, key in enumerate(question.keys):
+        _keys(question, number, key.domain or ())
+    if _only_shown(question):
         return
-    raise NotAllowed(
-        "What is made of the noisy numbers cannot be computed for these types. Nothing was spent. Cast what a function "
-        "takes to the type it needs, or leave the function out."
-    )
+    own = engine if isinstance(engine, DuckDB) else DuckDB({})
+    kinds = {"place": "integer"} | {field.id: field.type for field in question.key_fields}
+    kinds |= {aggregate.field.id: aggregate.field.type for aggregate in question.aggregates}
+    columns = ", ".join(f"CAST(NULL AS {TYPES[kind]}) AS {name}" for name, kind in kinds.items())
+    fine = own.computes(_shown_statement(question, own.words, f"(SELECT {columns} WHERE FALSE)"))
+    if own is not engine:
+        own.close()
+    if not fine:
+        raise NotAllowed(
+            "What is made of the noisy numbers cannot be computed for these types. Nothing was spent. Cast what a "
+            "function takes to the type it needs, or leave the function out."
+        )
 
 
 def _keys(question: Question, number: int, values: Sequence[Any]) -> Any:
