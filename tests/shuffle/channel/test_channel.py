@@ -419,7 +419,7 @@ def test_a_store_of_version_0_1_is_taken_over(tmp_path: Path) -> None:
     raw.close()
     store = ShufflerStore(str(path), bytes(32))
     assert store.standing() == ("collecting", 40)
-    assert store.accept(rows[:2] + [rows[0]._replace(digest=bytes(32))]) == ["accepted", "accepted", "other bytes"]
+    assert store.accept([*rows[:2], rows[0]._replace(digest=bytes(32))]) == ["accepted", "accepted", "other bytes"]
     assert store.seal(40, lambda kept: Sealed(len(kept), b"", b"".join(body for _, body in kept)))[1] == 40
     assert sorted(file.name for file in tmp_path.iterdir()) == ["reports.db", "reports.db-journal"]
     store.close()
@@ -432,7 +432,7 @@ def test_a_log_that_another_process_holds_is_waited_for(tmp_path: Path, monkeypa
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("CREATE TABLE one (number INTEGER)")
     other = sqlite3.connect(path, timeout=0)
-    with pytest.raises((dp.DiscreetError, sqlite3.OperationalError), match="holds the log|locked"):
+    with pytest.raises((dp.DiscreetError, sqlite3.OperationalError), match=r"holds the log|locked"):
         database.keep_no_log(other)
     other.close()
     raw.close()
