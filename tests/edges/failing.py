@@ -158,7 +158,7 @@ ADAPTIVE: dict[str, Callable[[Planted], Any]] = {
     "survey of many": lambda p: dp.local.survey(choices=CITIES, epsilon=1).encode_many(TEXT),
     "reports": lambda p: dp.local.survey(choices=CITIES, epsilon=1).analyze([TEXT]),
     "rows": lambda p: dp.local.rows({"cost": (0, 50)}, epsilon=1).encode(p.add([TEXT])),
-    "rows of many": lambda p: dp.local.rows({"cost": (0, 50)}, epsilon=1).encode_many(p.add([TEXT])),
+    "rows of many": lambda p: dp.local.rows({"cost": (0, 50)}, epsilon=1).encode_many(p.add(TEXT)),
     "shuffled": lambda p: dp.shuffle.BitSum(clients=100, minimum=50, lie=0.3).analyze(p.add([1, 0])),
 }
 for _room, _asked in {"table": TABLES, "release": RELEASES, "learn": LEARNED, "rows": ADAPTIVE}.items():
