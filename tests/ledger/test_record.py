@@ -148,6 +148,13 @@ def test_what_is_not_a_plain_value_is_refused(value):
 
 
 def test_other_bytes_are_refused():
-    for data in (b"", b"pickle", values.encoded(5)[1:]):
+    whole = values.encoded((np.zeros(3), "é", [1, 2.5]))
+    start = len(values._MAGIC) + 8
+    torn = [whole[:start] + part + whole[start + 1 :] for part in (b"[", b"\xff", b"")]
+    strange = [
+        values.encoded(5)[:start] + b for b in (b"{}", b'{"no":1}', b'{"array":"<f8","shape":[9]}', b'{"date":1}')
+    ]
+    lengths = [one[: start - 8] + (len(one) - start).to_bytes(8, "little") + one[start:] for one in (*torn, *strange)]
+    for data in (b"", b"pickle", values.encoded(5)[1:], whole[:-1], *torn, *lengths):
         with pytest.raises(dp.InvalidArgument):
             values.decoded(data)

@@ -11,6 +11,7 @@ import datetime
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -44,7 +45,9 @@ def decoded(data: bytes) -> Any:
     if data[: len(_MAGIC)] != _MAGIC:
         raise InvalidArgument("These bytes are not an answer that this version can read. Use a newer discreet.")
     end = start + int.from_bytes(data[len(_MAGIC) : start], "little")
-    return _rebuilt(json.loads(data[start:end]), _Reader(data, end))
+    with suppress(ValueError, TypeError, LookupError, ArithmeticError, StopIteration, RecursionError):
+        return _rebuilt(json.loads(data[start:end]), _Reader(data, end))
+    raise InvalidArgument("This answer holds what this version never wrote. Use the discreet that stored it.")
 
 
 def _described(value: Any, arrays: list[bytes]) -> Any:
