@@ -27,7 +27,9 @@ def _cleaned(column: Any) -> Any:
     import pyarrow as pa
 
     kind, types = column.type, pa.types
-    if types.is_dictionary(kind):  # DuckDB would make a type of its values, which are cells of people
+    if types.is_dictionary(kind):
+        if _is_text(kind.value_type) and _is_valid(column):
+            return column
         return _cleaned(pa.chunked_array([_decoded(chunk) for chunk in column.chunks], kind.value_type))
     if _is_text(kind):
         return pa.chunked_array([one if _is_valid(one) else _texts(one) for one in column.chunks], kind)
