@@ -32,6 +32,11 @@ def _plain(cell: Any) -> Any:
     kind = type(cell)
     if not issubclass(kind, np.generic):
         return cell
+    with np.errstate(all="ignore"):  # a warning would tell of this cell
+        return _of_numpy(cell, kind)
+
+
+def _of_numpy(cell: Any, kind: type) -> Any:
     if issubclass(kind, np.datetime64):
         fine = cell.astype("datetime64[us]")
         return fine.item() if fine.astype(cell.dtype) == cell else None  # NaT, or too far away
