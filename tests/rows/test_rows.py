@@ -169,7 +169,11 @@ def test_frames_are_read_column_by_column() -> None:
     "equal",
     [
         (-0.0, 0.0, 0, False, Decimal("-0"), np.float32(0), Fraction(0)),
-        (True, 1, 1.0, Decimal("1.00"), np.int8(1)),
+        (True, 1, 1.0, Decimal("1.00"), np.int8(1), 1 + 0j, np.complex64(1), np.longdouble(1)),
+        (math.inf, np.float64(math.inf), Decimal("Infinity")),
+        (b"a", np.bytes_(b"a"), memoryview(b"a")),
+        (frozenset([0, 8]), frozenset([8, 0])),
+        (datetime.datetime(2020, 1, 1), pd.Timestamp("2020-01-01")),
         (2.5, Decimal("2.50"), Fraction(5, 2)),
         ("a", np.str_("a")),
         (("a", 1), ("a", True)),
@@ -183,7 +187,12 @@ def test_equal_keys_are_one_to_the_last_bit(equal: tuple[Any, ...]) -> None:
 
 
 def test_a_key_that_is_no_value_is_nobodys() -> None:
-    assert [rows.key_of(key) for key in (None, math.nan, Hides(), Raises(1), [1], ("a", None))] == [None] * 6
+    deep: Any = ()
+    for _ in range(10**5):
+        deep = (deep,)
+    far = datetime.datetime.min.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+    odd = (None, math.nan, Hides(), Raises(1), [1], ("a", None), 10**400, Decimal("1e-999999999"), far, deep)
+    assert [rows.key_of(key) for key in odd] == [None] * len(odd)
 
 
 # --- a seeded bug: a type is decided over all records -------------------------------------------------------------

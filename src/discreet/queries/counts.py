@@ -17,7 +17,7 @@ from discreet.queries.query import largest_change, need_public_size
 from discreet.queries.sensitivity import Norm, Sensitivity, check_norm
 from discreet.queries.space import Categories
 from discreet.rational import check_count, sqrt_up
-from discreet.rows import column
+from discreet.rows import cells, column, doubles, number_of
 
 Predicate = Callable[[Any], Any]
 """From data (rows first, or a mapping of columns) to one truth value a row, each from that row alone."""
@@ -125,27 +125,56 @@ class Histogram(Closed):
         )
 
 
-def _asked(predicate: Predicate, data: Any, rows: int) -> NDArray[Any]:
-    """Where a predicate holds: asked of all rows at once, or where it fails of each by itself, as not held there."""
+def _asked(predicate: Predicate, data: Any, rows: int) -> NDArray[np.bool_]:
+    """Where a predicate holds: asked of all rows at once, or where it fails of each by itself, as not held there.
+
+    One that fails on no rows at all fails by itself, and that is told.
+    """
+    failed = False
+    try:
+        predicate(_part(data, slice(0, 0)))
+    except (LookupError, NameError, AttributeError, TypeError):
+        failed = True
+    except Exception:  # such as a function of numpy that takes no empty array
+        failed = False
+    if failed:
+        raise InvalidArgument("The predicate fails on data of this kind. See that it takes the columns that are there.")
     holds = None
     try:
         with np.errstate(all="ignore"):
-            holds = np.asarray(predicate(data))
+            holds = _truths(predicate(data))
     except Exception:  # by a record that it cannot compare
+        holds = None
+    if holds is None:
         holds = np.fromiter((_holds(predicate, data, place) for place in range(rows)), np.bool_, rows)
     if holds.shape != (rows,):
         raise InvalidArgument("A predicate must give one truth value for each row.")
     return holds
 
 
+def _truths(said: Any) -> NDArray[np.bool_] | None:
+    """Truth values in one dimension, each by itself: what is no number holds not. None for an array of text."""
+    if not isinstance(said, list | tuple) and np.ndim(said) != 1:
+        return np.zeros(0, dtype=np.bool_)
+    told = column(said)
+    if told.dtype.kind not in "biufO":
+        return None
+    numbers = doubles(told)
+    return np.asarray((numbers != 0) & ~np.isnan(numbers))
+
+
 def _holds(predicate: Predicate, data: Any, place: int) -> bool:
-    one = slice(place, place + 1)
     try:
-        if isinstance(data, Mapping):
-            alone: Any = {name: column(part)[one] for name, part in data.items()}
-        else:
-            alone = data.iloc[one] if hasattr(data, "iloc") else data[one]
-        [found] = np.asarray(predicate(alone)).tolist()
-        return bool(found)
+        [found] = cells(predicate(_part(data, slice(place, place + 1))))
+        number = number_of(found)
+        return number != 0 and number == number
     except Exception:
         return False
+
+
+def _part(data: Any, some: slice) -> Any:
+    """Some of the records, in a container of the same kind."""
+    if isinstance(data, Mapping):
+        return {name: _part(one, some) for name, one in data.items()}
+    data = column(data) if isinstance(data, list | tuple) else data
+    return data.iloc[some] if hasattr(data, "iloc") else data[some]

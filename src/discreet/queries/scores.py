@@ -112,7 +112,8 @@ class Ratings(Closed):
         else:
             lines = table([self._line(record) for record in cells(data)], len(self.space))
         sums = [int(total(line[~np.isnan(line)]) / total.grain) for line in np.asarray(lines, dtype=np.float64).T]
-        return Scores(np.array(sums, dtype=np.int64), total.grain)
+        # cut to 62 bits, which brings no two of them further apart
+        return Scores(np.array([min(max(one, -(2**62)), 2**62) for one in sums], dtype=np.int64), total.grain)
 
     def _line(self, record: Any) -> list[Any] | None:
         """The scores of one row, in the order of the choices."""

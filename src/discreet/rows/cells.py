@@ -88,26 +88,50 @@ def key_of(cell: Any) -> Any:
     >>> key_of(-0.0), key_of(True), key_of(Decimal("2.50")), key_of(("a", 1.0))
     (0, 1, 2.5, ('a', 1))
     """
+    try:
+        return _canonical(_scalar(cell))
+    except Exception:  # of a class of somebody's own, or nested without end
+        return None
+
+
+def _canonical(cell: Any) -> Any:
     if (text := text_of(cell)) is not None:
         return text
-    kind = type(cell)
-    if kind in (bytes, datetime.date, uuid.UUID):
-        return cell
-    if kind is datetime.datetime:
-        return (cell.astimezone(datetime.UTC) if cell.utcoffset() is not None else cell).replace(fold=0)
-    if kind in (tuple, frozenset):
+    if _is(cell, (bytes, memoryview)):
+        return bytes(cell)
+    if _is(cell, (np.datetime64,)):
+        cell = cell.astype("datetime64[us]").item()
+        cell = cell.date() if cell.time() == datetime.time() else cell
+    if _is(cell, (datetime.datetime,)):
+        at = cell.astimezone(datetime.UTC) if cell.utcoffset() is not None else cell
+        return datetime.datetime(at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond, at.tzinfo)
+    if _is(cell, (datetime.date,)):
+        return datetime.date(cell.year, cell.month, cell.day)
+    if _is(cell, (uuid.UUID,)):
+        return uuid.UUID(int=cell.int)
+    if _is(cell, (tuple, frozenset)):
         parts = [key_of(part) for part in cell]
-        return None if None in parts else kind(parts)
+        if None in parts:
+            return None
+        # of equal sets the same order is shown: that of members put in one after the other in a public order
+        return tuple(parts) if _is(cell, (tuple,)) else frozenset(sorted(parts, key=repr))
+    if _is(cell, (complex, np.complexfloating)) and cell.imag == 0:
+        cell = cell.real
+    return _exact(cell)
+
+
+def _exact(cell: Any) -> int | float | Fraction | None:
+    """A number as a whole one, a double or a fraction, the first of these that it is."""
     number = number_of(cell)
     if math.isnan(number):
         return None
     if math.isinf(number):
-        return number if kind is float else None
-    try:
-        exact = Fraction(int(cell) if _is(cell, _WHOLE) else number if _is(cell, (np.floating,)) else cell)
-        if exact != cell:  # a long double, or a class that tells two stories
-            return None
-    except Exception:
+        return number if cell == number else None
+    if number == 0 and cell != 0:  # so small that its digits are very many
+        return None
+    told = int(cell) if _is(cell, _WHOLE) else number if _is(cell, (np.floating,)) else cell
+    exact = Fraction(told)
+    if told != cell:  # a long double, or a class that tells two stories
         return None
     if exact.denominator == 1:
         return int(exact)
