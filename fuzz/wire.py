@@ -179,7 +179,7 @@ class Wire:
         """What is on disk is what the model knows: nobody twice, and nothing of what was refused."""
         state, count = shuffler.store.standing()
         with shuffler.store.database.transaction(write=False) as execute:
-            clients = execute("SELECT COUNT(*) FROM nullifier")[0][0]
+            clients = len(shuffler.store.clients.all(execute))
         if state != model.state or clients != len(model.counted):
             raise Broken("the shuffler counts others than it should", (state, clients, request.path))
         if state == "collecting" and count != clients:

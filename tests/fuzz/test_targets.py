@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -270,7 +271,7 @@ def what_is_malformed_is_counted(patch: pytest.MonkeyPatch) -> None:
         with self.store.database.transaction(write=True) as execute:
             for (token, _), said in zip(uploads, answers, strict=True):
                 if said == "malformed":
-                    execute("INSERT INTO nullifier VALUES (?, ?)", token, b"")
+                    self.store.clients.add(execute, [(hashlib.sha256(token).digest(), bytes(32))])
         return answers
 
     patch.setattr(Shuffler, "accept", accept)

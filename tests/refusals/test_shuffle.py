@@ -50,7 +50,8 @@ SPLIT: dict[str, Any] = {
         (lambda: ParallelSums(**TEN, choices=[0, 1], chance=2), "chance must be between 0 and 1, and inverted"),
         (lambda: BitPlanes(**TEN, low=0, high=1, lies=(0.5,)), "lies must be between 0 and one half"),
         (lambda: BitPlanes(**TEN, low=0, high=1, lies=(0.1,), of="median"), 'of must be "sum" or "mean"'),
-        (lambda: SplitAndMix(**SPLIT | {"low": 1}), 'low must be below high, and of "sum" or "mean"'),
+        (lambda: SplitAndMix(**SPLIT | {"low": 1}), "low must be below high"),
+        (lambda: SplitAndMix(**SPLIT | {"of": "median"}), 'of must be "sum" or "mean"'),
         (lambda: SplitAndMix(**SPLIT | {"bits": 57}), "Shares have at most 56 bits: take fewer steps"),
         (lambda: BitSum(**TEN, lie=0.1, honest=0.1), "At least two honest clients must be in a batch"),
         (lambda: simulate(choices=65), "A simulation shows up to 64 choices"),
@@ -100,7 +101,7 @@ def test_an_answer_that_does_not_keep_what_is_stated() -> None:
 
 def test_numbers_come_one_for_each_client() -> None:
     poll = BitPlanes.for_guarantee(ONE, between=(0, 1), clients=1000, planes=2)
-    with pytest.raises(InvalidArgument, match="Give one number for each client"):
+    with pytest.raises(InvalidArgument, match="Give one value for each person"):
         poll.encode_many(np.zeros((2, 2)))
 
 

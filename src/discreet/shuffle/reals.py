@@ -67,6 +67,7 @@ class BitPlanes(Protocol):
         """The least noise that keeps (ε,δ) for all digits together, most of the budget to the heavy ones."""
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise InvalidArgument("between must be a pair of public ends, such as (0, 1).")
+        check_ends(*between)
         least = clients if minimum is None else minimum
         lies = _least_lies(checked_goal(guarantee), honest_clients(least, honest), check_count(planes, "planes"))
         return cls(

@@ -20,7 +20,7 @@ from polls import Poll, counts, finish
 
 from discreet.ledger.postgres import PostgresStore
 from discreet.ledger.sqlite import SqliteStore
-from discreet.shuffle.channel import analyzer, database, keys, results, store
+from discreet.shuffle.channel import analyzer, keys, results, store
 
 REPORTS = 10
 
@@ -64,7 +64,6 @@ def watch(see) -> None:
 
     for kind in (SqliteStore, PostgresStore):
         kind._execute, kind._begin = watched(kind._execute), watched(kind._begin)
-    database.SqliteDatabase.tidy = watched(database.SqliteDatabase.tidy)
     keys._write_new = watched(keys._write_new)
     os.replace = watched(os.replace)
 

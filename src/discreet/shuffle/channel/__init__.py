@@ -7,4 +7,5 @@ task.py       what is asked, how it is randomized, and the two public keys: one 
 wire.py       what travels, byte by byte
 keys.py       sealing and opening (HPKE), tokens, and files of secrets; opening.py does it on many cores
 database.py   SQLite or PostgreSQL; store.py keeps the shuffler's reports, results.py the analyzer's batch
+unordered.py  entries of which nobody can say which came first
 """
