@@ -191,10 +191,15 @@ def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
 ranks_all = True
 
 
+_OTHER = 3_037_000_493_202_177_609
+"""A public number: with it a second seed is made of the first."""
+
+
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:
     """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
     hashed = f"hashtextextended(ROW({', '.join([*by, person])})::text, {seed})"
-    return f"row_number() OVER (PARTITION BY {person} ORDER BY {hashed})"
+    # of short texts that are nearly the same, the first hash with one seed is alike: people would keep the same groups
+    return f"row_number() OVER (PARTITION BY {person} ORDER BY hashint8extended({hashed}, {seed} # {_OTHER}))"
 
 
 def one_of_each(rows: str, key: str, value: str) -> str:
