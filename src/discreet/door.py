@@ -15,7 +15,9 @@ from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Renyi, ZeroConcentrated
 from discreet.ledger import Entry, Identity, Ledger
 from discreet.mechanisms.mechanism import Mechanism, check_heard, meets
+from discreet.queries.arrays import is_frame
 from discreet.releases import Release
+from discreet.rows import none_of
 from discreet.sealed import Sealed
 
 
@@ -103,6 +105,7 @@ def release(
         sensitivity = _sensitivity_of(query, mechanism, sensitivity, ledger, rows_per_person)
     elif hasattr(mechanism, "sensitivity_for"):
         sensitivity = mechanism.sensitivity_for(sensitivity, value)
+    _check_shape(value, query, mechanism)
     guarantee = mechanism.guarantee(sensitivity)
     if stated is not None:
         guarantee = _restated(guarantee, stated)
@@ -193,6 +196,24 @@ def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger
             "and see to it that nobody has more."
         )
     return query.sensitivity(ledger.protects, rows or 1)
+
+
+def _check_shape(value: Any, query: Any, mechanism: Any) -> None:
+    """Refuse before the charge what shape and type decide: a query is asked of no records, a mechanism looks itself."""
+    if query is None:
+        if hasattr(mechanism, "check"):
+            mechanism.check(value)
+        return
+    refused = None
+    try:
+        if not is_frame(value):
+            query(none_of(value))
+    except DiscreetError as error:
+        refused = error
+    except Exception:  # a query of one's own that needs a record
+        refused = None
+    if refused is not None:
+        raise refused
 
 
 def _restated(guarantee: Guarantee, stated: Guarantee) -> Guarantee:

@@ -23,6 +23,9 @@ LEDGER_UNIT = 10**18
 SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**18), Fraction(10**6)
 
 
+_DIGITS = 5000
+
+
 def exactly(value: Any, name: str = "value") -> Fraction:
     """The rational number a person meant.
 
@@ -40,7 +43,9 @@ def exactly(value: Any, name: str = "value") -> Fraction:
     if isinstance(value, decimal.Decimal):
         if not value.is_finite():
             raise InvalidArgument(f"{name} must be finite.")
-        return Fraction(value)
+        if value and abs(value.adjusted()) > _DIGITS:
+            raise InvalidArgument(f"{name} must have at most {_DIGITS} digits before or after its point.")
+        return Fraction(value) if value else Fraction(0)
     if isinstance(value, numbers.Real):
         as_float = float(value)
         if not math.isfinite(as_float):

@@ -45,3 +45,81 @@ def test_totals_of_ratings_stay_in_64_bits() -> None:
     query = dp.Ratings(("a",), (0, 2**52), step=1)
     few, more = (query(np.full((rows, 1), 2.0**52)).steps.tolist() for rows in (2047, 2049))
     assert few[0] <= more[0] < 2**63
+
+
+# --- what shape and type decide is refused before anything is charged ---------------------------------------------
+
+BY_MARGINALS = dp.Workload.marginals(dp.Domain({"a": 3, "b": 2}), 1)
+NOISE = dp.Laplace(scale=1)
+REFUSED = {
+    "a matrix for a quantile": (np.ones((3, 2)), dp.Quantile(space=dp.Grid(0, 9, 1), rate=1), None),
+    "a matrix for records": (np.ones((3, 2)), dp.Each(NOISE, dp.Interval(0, 1)), None),
+    "a matrix for a sum": (np.ones((3, 2)), NOISE, dp.Sum((0, 1))),
+    "text for a sum": (np.array(["a"]), NOISE, dp.Sum((0, 1))),
+    "a frame for a histogram": (pd.DataFrame({"a": [1]}), NOISE, dp.Histogram((1, 2))),
+    "wide rows": (np.ones((3, 3)), dp.Gaussian(stddev=1), dp.VectorSum(dp.Ball(2, 1))),
+    "wide likes": (np.ones((3, 3)), dp.Exponential(rate=1), dp.Popularity(("a", "b"))),
+    "a missing column": ({"a": [1]}, NOISE, BY_MARGINALS),
+    "a database without it": ({"a": [1]}, dp.SmallDatabase(workload=BY_MARGINALS, size=5, rows=2, rate=1), None),
+    "doubles for counts": (np.ones(4), dp.PrefixSums(points=4, stddev=1), None),
+    "too few counts": ([1, 2], dp.PrefixSums(points=4, stddev=1), None),
+    "a list of keys": ([1], dp.KeySelection(scale=1, threshold=20), None),
+    "a number to count": (3, NOISE, dp.Count()),
+    "a predicate without its column": ({"a": np.ones(3)}, NOISE, dp.Count(lambda rows: rows["b"] > 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_read_is_refused_before_the_charge(name: str) -> None:
+    value, mechanism, query = REFUSED[name]
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=100, delta=0.1))
+    with pytest.raises(dp.InvalidArgument):
+        dp.release(value, mechanism, query=query, ledger=ledger)
+    assert ledger.count == 0
+
+
+# --- a name is a name: no column and no person is taken for an attribute of a container ----------------------------
+
+LABELS = ["columns", "column_names", "schema", "to_arrow", "iloc", "chunks", "dtype", "array", "cat"]
+
+
+def test_people_whose_names_are_attributes_stop_nothing() -> None:
+    people = pd.Series([3.0] * len(LABELS), index=LABELS)
+    assert dp.Sum((0, 10))(people) == 3 * len(LABELS)
+    assert dp.Histogram((3.0,))(people).tolist() == [len(LABELS)]
+    assert len(dp.Each(NOISE, dp.Interval(0, 10))._draw(people)) == len(LABELS)
+
+
+@pytest.mark.parametrize("name", LABELS[:4])
+def test_a_column_whose_name_is_an_attribute_is_a_column(name: str) -> None:
+    frame = pd.DataFrame({name: ["alice", "bob"] * 500})
+    assert dp.Domain({name: ("alice", "bob")}).histogram(frame).tolist() == [500, 500]
+    sampled = dp.Subsampled(mechanism=dp.Laplace(scale=1e-9), rate=0.5, query=len)
+    assert 350 < sampled._draw(frame) < 650  # 9 standard deviations
+
+
+def test_columns_are_found_by_place() -> None:
+    assert dp.Domain({"0": 3}).codes(pd.DataFrame({0: [1, 2]})).tolist() == [[1], [2]]
+    each = dp.Each((NOISE, NOISE), (dp.Interval(0, 1), dp.Interval(0, 1)))
+    assert len(each._draw(pd.DataFrame([[0.1, 0.2], [0.3, 0.4]]))) == 2
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pd.array([1, None, 3], dtype="Int64"), pd.arrays.SparseArray([1, 3]), pl.Series([1, 3], dtype=pl.Int128)],
+    ids=["nullable", "sparse", "wide"],
+)
+def test_arrays_of_pandas_and_wide_numbers_are_columns(column: Any) -> None:
+    assert dp.Sum((0, 10))(column) == 4
+
+
+def test_a_long_double_warns_of_nothing() -> None:
+    rows = np.array([[1, 0], [np.longdouble("1e4000"), 0]], dtype=np.longdouble)
+    assert dp.VectorSum(dp.Ball(2, 1))(rows).astype(float).round(6).tolist() == [2, 0]
+
+
+def test_a_study_of_objects_is_stopped_by_no_cell() -> None:
+    for odd in (None, "x"):
+        cells = np.array([1, 50, 60, 70, odd], dtype=object)
+        study = dp.adaptive.study({"age": np.tile(cells, 200)}, queries=5, confidence=0.95)
+        assert 0.4 < study.mean(lambda rows: rows["age"] > 40).value < 0.8

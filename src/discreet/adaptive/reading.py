@@ -15,6 +15,7 @@ from discreet.adaptive.guarded import plain_cells
 from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.rows import column as cells_in
+from discreet.rows import has
 
 _PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _COLUMN = "A column must be numbers, true and false, dates, or text."
@@ -36,12 +37,16 @@ def columns_of(source: Any, *, protects: Unit | None = None) -> dict[str, NDArra
 
 
 def _names(source: Any) -> list[Any]:
-    names = getattr(source, "column_names", None)
-    names = getattr(source, "columns", None) if names is None else names
+    names: Any = None
     if isinstance(source, Mapping):
         names = list(source)
-    if names is None or not len(names):
-        raise InvalidArgument("A sample is a table, a data frame, or a dict of arrays whose first axis are rows.")
+    elif has(source, "column_names") or has(source, "columns"):  # in Arrow `columns` are the columns themselves
+        names = list(source.column_names if has(source, "column_names") else source.columns)
+    if not names or len(set(map(str, names))) < len(names):
+        raise InvalidArgument(
+            "A sample is a table, a data frame, or a dict of arrays whose first axis are rows, each column with a name "
+            "of its own."
+        )
     return list(names)
 
 
@@ -68,7 +73,7 @@ def people_of(source: Any, name: str) -> list[Any]:
 
 def typed_array(column: Any) -> NDArray[Any]:
     """A column of a public type as an array: numbers, true and false, or cells that can be compared."""
-    if not (_is_arrow(column) or hasattr(column, "dtype") or hasattr(column, "__array__")):
+    if not (_is_arrow(column) or has(column, "dtype") or has(column, "__array__")):
         # a list would become text as a whole as soon as one cell is
         raise InvalidArgument("A column is an array with a type, and not a list: np.array(…, dtype=float).")
     if isinstance(column, np.ma.MaskedArray):
@@ -85,7 +90,7 @@ def typed_array(column: Any) -> NDArray[Any]:
         typed: Any = {"b": bool, "O": object}.get(kind, np.float64)
         array = _zoned(column) if kind == "M" else column.to_numpy(dtype=typed, na_value=missing)
     else:
-        array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+        array = np.asarray(column.to_numpy() if has(column, "to_numpy") else column)
     if array.dtype.kind == "M":
         array = (array - np.datetime64(0, "D")) / np.timedelta64(1, "D")
     if array.dtype.kind in "US":
@@ -101,7 +106,7 @@ def typed_array(column: Any) -> NDArray[Any]:
 
 def _is_pandas_type(column: Any) -> bool:
     """Whether a column has a type of pandas' own, and not one of numpy's."""
-    return hasattr(column, "dtype") and hasattr(column.dtype, "na_value") and hasattr(column, "to_numpy")
+    return has(column, "dtype") and hasattr(column.dtype, "na_value") and has(column, "to_numpy")
 
 
 def _zoned(column: Any) -> NDArray[Any]:
@@ -112,7 +117,7 @@ def _zoned(column: Any) -> NDArray[Any]:
 def _ids(column: Any) -> NDArray[Any]:
     if _is_pandas_type(column):
         return _zoned(column) if column.dtype.kind == "M" else column.to_numpy(dtype=object, na_value=None)
-    return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    return np.asarray(column.to_numpy() if has(column, "to_numpy") else column)
 
 
 def _cells(array: NDArray[Any]) -> list[Any]:
@@ -152,9 +157,9 @@ def _named(cell: Any) -> Any:
 def _in_arrow(column: Any) -> Any:
     """A column of polars, or one that pandas keeps in Arrow, as Arrow has it; any other as it is."""
     kind = getattr(column, "dtype", None)
-    if hasattr(column, "array") and (hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", None) == "pyarrow"):
+    if has(column, "array") and (hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", None) == "pyarrow"):
         return column.array.__arrow_array__()
-    if not hasattr(column, "to_arrow"):
+    if not has(column, "to_arrow"):
         return column
     made = None
     try:
@@ -167,7 +172,7 @@ def _in_arrow(column: Any) -> Any:
 
 
 def _is_arrow(column: Any) -> bool:
-    return hasattr(column, "chunks") or type(column).__module__.startswith("pyarrow")
+    return has(column, "chunks") or type(column).__module__.startswith("pyarrow")
 
 
 def _decoded(column: Any) -> Any:

@@ -13,6 +13,8 @@ from discreet.adaptive.guarded import Column, GuardedRows
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.adaptive_means import QUANTUM
 from discreet.rational import exactly
+from discreet.rows import doubles
+from discreet.rows.containers import objects
 
 Question = Callable[[Any], Any]
 _BLOCK = 2**15
@@ -87,11 +89,33 @@ class Sample:
         if not callable(question):
             raise InvalidArgument('A question is a function of rows, such as lambda rows: rows["age"] > 40.')
         if not self._guarded:
-            return np.asarray(question(Rows(self._columns, where)))
+            return self._said(question, where)
         said = question(GuardedRows(self._columns))
         if not isinstance(said, Column):
             raise InvalidArgument('Under a ledger a question is made of columns: lambda rows: rows["age"] > 40.')
         return said._opened()
+
+    def _said(self, question: Question, where: slice) -> NDArray[Any]:
+        """What a question says of all rows at once; where a cell stops it, of each by itself, and nothing of that."""
+        failed = False
+        try:
+            with np.errstate(all="ignore"):
+                return _numbers(question(Rows(self._columns, where)))
+        except (TypeError, ValueError, ArithmeticError):  # of a comparison; other errors are the question's own
+            failed = True
+        found = np.full(len(places := range(*where.indices(self._rows))), np.nan)
+        for number, place in enumerate(places if failed else ()):
+            try:
+                [found[number]] = _numbers(question(Rows(self._columns, slice(place, place + 1))))
+            except Exception:
+                found[number] = np.nan
+        return found
+
+
+def _numbers(said: Any) -> NDArray[Any]:
+    """What a question says, an array with a type as it is; else each number by itself, NaN for what is none."""
+    array = objects(said) if isinstance(said, list | tuple) else np.asarray(said)
+    return doubles(array) if array.dtype.kind == "O" and array.ndim == 1 else array
 
 
 def _fixed(column: NDArray[Any]) -> NDArray[Any]:

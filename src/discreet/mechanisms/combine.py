@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
@@ -24,7 +23,7 @@ from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Grid, Integers, Interval, Space
 from discreet.rational import Number, check_count, check_positive, check_probability, exactly
-from discreet.rows import cells, column, names_of, parts_of
+from discreet.rows import cells, column, columns_of, has, names_of, none_of, parts_of, some
 
 
 @dataclass(frozen=True)
@@ -105,6 +104,10 @@ class Each:
         errors = tuple(mechanism.error(confidence) for mechanism in self.mechanisms)
         return errors[0] if len(errors) == 1 else errors
 
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        self._draw(none_of(value))
+
     def _draw(self, value: Any) -> Any:
         if len(self.spaces) == 1:
             return self._column(0, value)
@@ -122,7 +125,7 @@ def _columns_of(records: Any, width: int) -> list[Any]:
     """The columns of a frame, a matrix or a list of records; all parts of a record of another width are missing."""
     names = names_of(records)
     if names is not None:
-        shape, parts = len(names), [records[name] for name in names]
+        shape, parts = len(names), columns_of(records)
     elif getattr(records, "ndim", 1) == 2:
         shape, parts = records.shape[1], list(records.T)
     else:
@@ -272,7 +275,7 @@ class Subsampled:
         amount = check_positive(sensitivity, "sensitivity")
         if self.query is None:
             return sensitivity
-        shape = np.shape(self.query(_kept(value, np.zeros(len(value), dtype=np.bool_))))
+        shape = np.shape(self.query(some(value, slice(0, 0))))
         return Sensitivity(amount, self.mechanism.norm, dimension=max(math.prod(shape), 1))
 
     def guarantee(self, sensitivity: Any) -> Guarantee:
@@ -317,17 +320,17 @@ class Subsampled:
         sure, why = check_confidence(confidence), "what a sample leaves out depends on the data"
         return Accuracy(amount=None, confidence=sure, reason=f"{why}; of the sample's own answer: mechanism.error")
 
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        if self.query is not None:
+            self.query(none_of(value))
+
     def _draw(self, value: Any) -> Any:
         if self.query is None:
             raise InvalidArgument(
                 "Subsampled needs a query to ask of the sampled rows: Subsampled(mechanism=…, rate=…, query=…)."
             )
-        kept = samplers.bernoulli(exactly(self.rate), len(value))
-        return self.mechanism._draw(self.query(_kept(value, kept)))
-
-
-def _kept(rows: Any, kept: NDArray[np.bool_]) -> Any:
-    """Some of the rows, in a container of the same kind: none is read here."""
-    if isinstance(rows, list | tuple):
-        return [row for row, stays in zip(rows, kept.tolist(), strict=True) if stays]
-    return rows.filter(kept) if hasattr(rows, "schema") else rows[kept]
+        rows = value if has(value, "__len__") else list(value)
+        count = len(next(iter(rows.values()), ())) if isinstance(rows, Mapping) else len(rows)
+        kept = samplers.bernoulli(exactly(self.rate), count)
+        return self.mechanism._draw(self.query(some(rows, kept)))

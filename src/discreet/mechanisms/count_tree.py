@@ -15,7 +15,7 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
-from discreet.mechanisms.factorization import MOST_POINTS, counts_of_points
+from discreet.mechanisms.factorization import MOST_POINTS, check_counts, counts_of_points
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.mechanism import for_rows, rows_in, rows_moved
 from discreet.queries.sensitivity import Sensitivity
@@ -197,6 +197,10 @@ class CountTree:
         rates = np.linspace(0, 1, 4001)[1:-1] / (weight * scale)
         bounds = (variance * scale**2 * rates**2 / (1 - (weight * scale * rates) ** 2) + miss) / rates
         return float(bounds.min())
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        check_counts(value, self.points)
 
     def _draw(self, value: Any) -> Floats:
         counts = counts_of_points(value, self.points)

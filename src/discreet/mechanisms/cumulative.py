@@ -24,6 +24,7 @@ from discreet.queries.ranks import places_of
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid, Integers, Interval
 from discreet.rational import Number, check_count, exactly
+from discreet.rows import none_of
 
 Floats = NDArray[np.float64]
 BINS = 2**16
@@ -89,6 +90,10 @@ class CumulativeCounts:
     def read(self, values: Any) -> Cumulative:
         """What was drawn, to be asked for ranges and quantiles."""
         return Cumulative(self, np.asarray(values, dtype=np.float64))
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        places_of(self.points, none_of(value))
 
     def _draw(self, value: Any) -> Floats:
         bins = places_of(self.points, value) // self.width
@@ -192,6 +197,10 @@ class QuantilesFromCounts:
             return Accuracy(amount=None, confidence=sure, of="rank", reason=why)
         amount = float(self.counts.error(confidence)) * (1 + float(exactly(self.quantiles[-1])))
         return Accuracy(amount=amount, confidence=sure, of="rank")
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        self.counts.check(value)
 
     def _draw(self, value: Any) -> NDArray[Any]:
         return self.counts.read(self.counts._draw(value)).quantiles(self.quantiles)

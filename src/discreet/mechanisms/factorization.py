@@ -26,14 +26,14 @@ from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.mechanism import for_rows, rows_in, rows_moved
 from discreet.queries.sensitivity import Sensitivity
 from discreet.rational import Number, check_count, check_positive, exactly, sqrt_up
-from discreet.rows import column, wholes
+from discreet.rows import column, has, none_of, wholes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST_POINTS = 2**22
 _BITS = 30
 _STEP = Fraction(1, 2**_BITS)
-_MOST = 2**48  # in one count: sums of them stay far from 64 bits
+_MOST = 2**40  # in one count: sums over 2^22 points stay within 64 bits
 _ROOT_LIMB, _COUNT_LIMB = 10, 12  # a transform of 2^22 products of such digits is off by less than 0.1
 
 
@@ -188,6 +188,10 @@ class PrefixSums:
         away = -float(ndtri((1 - check_confidence(confidence)) / 2)) * (1 + 1e-9)
         return away * float(self.deviation(last, first))
 
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        check_counts(value, self.points)
+
     def _draw(self, value: Any) -> Floats:
         counts = counts_of_points(value, self.points)
         noisy = measured(counts) + samplers.discrete_gaussian(self._noise._variance, self.points)
@@ -206,14 +210,19 @@ class PrefixSums:
 
 def counts_of_points(value: Any, points: int) -> Ints:
     """The counts as machine integers, one for each point; a point without a number has none."""
-    counts = _whole(value)
-    if len(counts) != points:
+    check_counts(value, points)
+    return _whole(value)
+
+
+def check_counts(value: Any, points: int) -> None:
+    """Refuse by shape and type what are not so many counts."""
+    _whole(none_of(value))
+    if not has(value, "__len__") or len(value) != points:
         raise InvalidArgument(f"{points} whole numbers are needed, one count for each point.")
-    return counts
 
 
 def _whole(value: Any) -> Ints:
-    """Counts, each of them the nearest whole number below 2^48 in size, and 0 for what is no number."""
+    """Counts, each of them the nearest whole number up to 2^40 in size, and 0 for what is no number."""
     values = column(value if isinstance(value, list | tuple) or np.ndim(value) else [value])
     if values.dtype.kind == "f":
         raise InvalidArgument("Counts are whole numbers: give an array of integers, as with counts.astype(int).")

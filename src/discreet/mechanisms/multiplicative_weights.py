@@ -28,6 +28,7 @@ from discreet.queries.scores import Scores
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.workload import Workload, check_size
 from discreet.rational import Number, check_count, exactly, significant
+from discreet.rows import none_of
 
 MOST_CELLS = 10**7
 """The histogram of a larger domain is not kept."""
@@ -186,6 +187,10 @@ class MultiplicativeWeights:
     def _lost(self, sure: float) -> float:
         """By how much the chosen query's error may fall short of the largest; rounding to sixteenths included."""
         return float(self.select.error(sure, candidates=len(self.workload))) + 1 / FINE
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        self.workload.domain.codes(none_of(value))
 
     def _draw(self, value: Any) -> dict[str, Any]:
         truth = self.workload.answers(value)

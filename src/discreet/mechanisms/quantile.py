@@ -24,6 +24,7 @@ from discreet.queries.scores import QuantileScore
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid, Integers, Interval
 from discreet.rational import Number, check_positive, exactly, power_of_two_below, significant
+from discreet.rows import none_of
 
 _POINTS = 2**32
 
@@ -119,6 +120,10 @@ class Quantile:
         sure = check_confidence(confidence)
         amount = math.log(len(self._points) / (1 - sure)) / float(self.rate)
         return Accuracy(amount=amount, confidence=sure, of="rank")
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        places_of(self._points, none_of(value))
 
     def _draw(self, value: Any) -> Any:
         points = self._points

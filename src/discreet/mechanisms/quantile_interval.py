@@ -103,6 +103,10 @@ class QuantileInterval:
     def error(self, confidence: Any) -> Accuracy:
         return self._middle.error(confidence)
 
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        self._middle.check(value)
+
     def _draw(self, value: Any) -> tuple[Any, Any, Any]:
         sure = 1 - (1 - check_confidence(self.confidence)) / 3
         counter = Laplace(scale=self.count_scale, step=1)

@@ -28,6 +28,7 @@ from discreet.queries.scores import QuantileScore
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid, Integers, Interval
 from discreet.rational import Number, check_count, check_positive, check_probability, exactly, significant
+from discreet.rows import none_of
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,10 @@ class Quantiles:
             own = point if choice.last else cut
             errors[choice.index] = (1 - p) * errors[choice.left] + p * errors[choice.right] + own
         return max(errors.values()) * (1 + 1e-12)
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        places_of(lattice_of(self.space), none_of(value))
 
     def _draw(self, value: Any) -> Any:
         points = lattice_of(self.space)

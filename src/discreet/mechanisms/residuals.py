@@ -28,6 +28,7 @@ from discreet.queries.convex import onto_simplex
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.workload import Workload
 from discreet.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
+from discreet.rows import none_of
 
 Names = tuple[str, ...]
 Floats = NDArray[np.float64]
@@ -233,6 +234,10 @@ class ResidualMarginals:
         return Accuracy(amount=high * (1 + 1e-6), confidence=sure, of="value" if of is not None else "every value")
 
     # --- the draw, and what is made of it -----------------------------------------------------------------
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        self.workload.domain.codes(none_of(value))
 
     def _draw(self, value: Any) -> dict[Names, Floats]:
         """The noisy residual of each set of the closure, from rows of the domain."""

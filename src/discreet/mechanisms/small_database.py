@@ -23,6 +23,7 @@ from discreet.mechanisms.monotone_paths import Paths, blocks
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.workload import Workload, check_size
 from discreet.rational import Number, check_count, check_positive, exactly, significant
+from discreet.rows import none_of
 
 MOST_LISTED = 10**7
 """So many small databases are scored one by one; more only where they are paths."""
@@ -127,6 +128,10 @@ class SmallDatabase:
     def answers(self, drawn: Any) -> NDArray[np.float64]:
         """All answers of the workload on a database that was drawn, scaled to `size` rows."""
         return np.asarray(self.workload.answers(histogram=drawn) * (self.size / self.rows), dtype=np.float64)
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        self.workload.domain.codes(none_of(value))
 
     def _draw(self, value: Any) -> NDArray[np.int64]:
         truth = self.workload.answers(value)

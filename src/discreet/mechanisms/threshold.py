@@ -113,8 +113,14 @@ class KeySelection:
     def error(self, confidence: Any) -> Accuracy:
         return Laplace(scale=self.scale, step=1).error(confidence)
 
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        if not isinstance(value, Mapping):
+            raise InvalidArgument("Give how many people hold each key, as a mapping: {'flu': 12}.")
+
     def _draw(self, value: Mapping[Any, int]) -> dict[Any, int]:
         """What is shown of a key is the one value for all that are equal to it, never that of who came first."""
+        self.check(value)
         totals: dict[Any, int] = {}
         for key, count in value.items():
             if (known := key_of(key)) is not None and isinstance(count, int | np.integer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
@@ -17,7 +17,7 @@ from discreet.queries.query import largest_change, need_public_size
 from discreet.queries.sensitivity import Norm, Sensitivity, check_norm
 from discreet.queries.space import Categories
 from discreet.rational import check_count, sqrt_up
-from discreet.rows import cells, column, doubles, number_of
+from discreet.rows import cells, column, doubles, has, number_of, some
 
 Predicate = Callable[[Any], Any]
 """From data (rows first, or a mapping of columns) to one truth value a row, each from that row alone."""
@@ -42,7 +42,9 @@ class Count(Closed):
         return None
 
     def __call__(self, data: Any) -> int:
-        if isinstance(data, list | tuple):
+        if isinstance(data, Mapping):
+            data = {name: column(part) if isinstance(part, list | tuple) else part for name, part in data.items()}
+        elif isinstance(data, list | tuple | Iterator) or not has(data, "__len__"):
             data = column(data)
         rows = len(next(iter(data.values()), ())) if isinstance(data, Mapping) else len(data)
         return rows if self.predicate is None else int(np.count_nonzero(_asked(self.predicate, data, rows)))
@@ -132,7 +134,7 @@ def _asked(predicate: Predicate, data: Any, rows: int) -> NDArray[np.bool_]:
     """
     failed = False
     try:
-        predicate(_part(data, slice(0, 0)))
+        predicate(some(data, slice(0, 0)))
     except (LookupError, NameError, AttributeError, TypeError):
         failed = True
     except Exception:  # such as a function of numpy that takes no empty array
@@ -165,16 +167,8 @@ def _truths(said: Any) -> NDArray[np.bool_] | None:
 
 def _holds(predicate: Predicate, data: Any, place: int) -> bool:
     try:
-        [found] = cells(predicate(_part(data, slice(place, place + 1))))
+        [found] = cells(predicate(some(data, slice(place, place + 1))))
         number = number_of(found)
         return number != 0 and number == number
     except Exception:
         return False
-
-
-def _part(data: Any, some: slice) -> Any:
-    """Some of the records, in a container of the same kind."""
-    if isinstance(data, Mapping):
-        return {name: _part(one, some) for name, one in data.items()}
-    data = column(data) if isinstance(data, list | tuple) else data
-    return data.iloc[some] if hasattr(data, "iloc") else data[some]

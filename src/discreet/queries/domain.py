@@ -14,7 +14,7 @@ from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.queries.space import Categories
 from discreet.rational import check_count
-from discreet.rows import cells, column, doubles, names_of, parts_of
+from discreet.rows import cells, column, columns_of, doubles, names_of, parts_of
 
 MOST_CELLS = 10**8
 """No table of counts with more cells is built: it would not fit into memory."""
@@ -113,7 +113,10 @@ class Domain(Closed):
                 raise InvalidArgument(
                     f"The data has no column {missing[0]!r}. Add it, or declare the domain without it."
                 )
-            return [data[name] for name in self.names]
+            if isinstance(data, Mapping):
+                return [data[name] for name in self.names]
+            parts = columns_of(data)  # by place: a name need not be text, or be there once
+            return [parts[held.index(name)] for name in self.names]
         if getattr(data, "ndim", 1) == 2:
             if data.shape[1] != len(self.names):
                 raise InvalidArgument(f"A row of this domain has {len(self.names)} values, one for each column.")

@@ -79,7 +79,9 @@ class _Numbers(Closed):
             return self._clamp(column(value))
         if isinstance(value, str | bytes):
             raise InvalidArgument("A number is needed, not text. Convert the column first.")
-        return value if value in self else self._clamp(column([value]))[0].item()
+        if isinstance(value, int | float | Fraction) and value in self:
+            return value
+        return self._clamp(column([value]))[0].item()
 
     def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
         """The records of a column, each brought inside."""

@@ -12,6 +12,7 @@ from discreet.errors import InvalidArgument
 from discreet.rows.cells import LEAST, MOST, number_of, parts_of, whole_of
 from discreet.rows.containers import (
     columns_of,
+    has,
     names_of,
     objects,
     of_arrow,
@@ -130,7 +131,8 @@ def table(data: Any, width: int | None = None) -> NDArray[Any]:
     if array.dtype.kind == "O":
         return np.fromiter(map(number_of, array.reshape(-1)), np.float64, array.size).reshape(array.shape)
     _check_numbers(array)
-    return array
+    with np.errstate(all="ignore"):  # a warning would tell of a cell
+        return array.astype(np.float64) if array.dtype.itemsize > 8 else array
 
 
 def cell_columns(data: Any, width: int) -> list[list[Any]]:
@@ -153,7 +155,7 @@ def is_row(value: Any) -> bool:
     """Whether this is one row and not several: an array of one dimension, or a list of which no part is a row."""
     if isinstance(value, list | tuple):
         return not any(issubclass(type(part), list | tuple | np.ndarray) for part in value)
-    return hasattr(value, "dtype") and np.ndim(value) == 1
+    return has(value, "dtype") and np.ndim(value) == 1
 
 
 def _of_records(records: Any, width: int | None) -> Floats:
@@ -181,9 +183,9 @@ def _records(data: Any) -> Any:
     if isinstance(data, np.ma.MaskedArray):
         # what is masked is missing; whether anything is changes no type
         return np.ma.filled(data.astype(np.float64 if data.dtype.kind in "biuf" else object), np.nan)
-    if package(data) == "pyarrow" or (hasattr(data, "dtype") and hasattr(data, "to_numpy")):
+    if package(data) == "pyarrow" or (has(data, "dtype") and has(data, "to_numpy")):
         return doubles(data) if column(data[:0]).dtype.kind in "biuf" else column(data)  # by its type, not by its gaps
-    if hasattr(data, "dtype") or hasattr(data, "__array__"):
+    if has(data, "dtype") or has(data, "__array__"):
         return on_host(data)
     if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
         raise InvalidArgument("Rows and columns are needed: an array, a data frame or an Arrow table.")
@@ -192,7 +194,7 @@ def _records(data: Any) -> Any:
 
 def _of_frame(data: Any) -> NDArray[Any]:
     kinds = getattr(data, "dtypes", ())
-    if hasattr(data, "iloc") and all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
+    if has(data, "iloc") and all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
         return np.asarray(data.to_numpy())
     parts = columns_of(data)
     types = [column(part[:0]).dtype for part in parts]  # a column of text or days is missing throughout
@@ -210,8 +212,8 @@ def _of_container(data: Any) -> NDArray[Any]:
         raise InvalidArgument(_COLUMN)
     if package(data) == "pyarrow":
         return of_arrow(data)
-    if hasattr(data, "dtype") or hasattr(data, "__array__"):
-        return on_host(data) if not hasattr(data, "to_numpy") else of_series(data)
+    if has(data, "dtype") or has(data, "__array__"):
+        return on_host(data) if not has(data, "to_numpy") else of_series(data)
     if not isinstance(data, Iterable):
         raise InvalidArgument(_COLUMN)
     return objects(list(data))

@@ -13,11 +13,15 @@ _WHOLE_IN_POLARS = ("Boolean", *(f"{sign}Int{bits}" for sign in ("", "U") for bi
 
 def names_of(data: Any) -> list[str] | None:
     """The names of the columns of a data frame or an Arrow table; None for anything else."""
-    names = getattr(data, "column_names", None)  # in Arrow `columns` are the columns themselves
-    names = getattr(data, "columns", None) if names is None else names
-    if names is None or isinstance(data, Mapping):
+    if isinstance(data, Mapping) or not (has(data, "column_names") or has(data, "columns")):
         return None
-    return [str(name) for name in names]
+    # in Arrow `columns` are the columns themselves
+    return [str(name) for name in (data.column_names if has(data, "column_names") else data.columns)]
+
+
+def has(data: Any, name: str) -> bool:
+    """Whether a container's class has this: pandas finds columns and people's labels among attributes, too."""
+    return hasattr(type(data), name)
 
 
 def has_width(data: Any) -> bool:
@@ -27,9 +31,40 @@ def has_width(data: Any) -> bool:
 
 def columns_of(frame: Any) -> list[Any]:
     """The columns of a data frame or an Arrow table, in order."""
-    if hasattr(frame, "iloc"):
+    if has(frame, "iloc"):
         return [frame.iloc[:, place] for place in range(frame.shape[1])]
-    return list(frame.get_columns() if hasattr(frame, "get_columns") else frame.itercolumns())
+    return list(frame.get_columns() if has(frame, "get_columns") else frame.itercolumns())
+
+
+def some(data: Any, which: Any) -> Any:
+    """Some of the records, a slice of them or those that an array of true and false tells, in a container of the same
+    kind; none is looked at.
+    """
+    if isinstance(data, Mapping):
+        return {name: some(part, which) for name, part in data.items()}
+    if isinstance(data, list | tuple):
+        return (
+            data[which]
+            if isinstance(which, slice)
+            else [one for one, kept in zip(data, which.tolist(), strict=True) if kept]
+        )
+    if has(data, "iloc"):
+        return data.iloc[which]
+    if isinstance(which, slice):
+        return data[which]
+    return data.filter(which) if package(data) in ("polars", "pyarrow") else data[which]
+
+
+def none_of(data: Any) -> Any:
+    """A container of the same kind without a record: what is refused of it, is refused by shape and type alone."""
+    if isinstance(data, Mapping):
+        return {name: none_of(part) for name, part in data.items()}
+    if has(data, "__len__") or has(data, "__iter__"):
+        try:
+            return some(data, slice(0, 0))
+        except Exception:  # what has no slices, such as a set
+            return []
+    return data
 
 
 def on_device(data: Any) -> bool:
@@ -60,15 +95,15 @@ def of_series(series: Any) -> NDArray[Any]:
     kind = series.dtype
     if isinstance(kind, np.dtype):
         return np.asarray(series.to_numpy())
-    if hasattr(series, "to_arrow"):
-        return objects(list(series)) if str(kind) == "Object" else of_arrow(series.to_arrow())
+    if has(series, "to_arrow"):
+        return objects(series.to_list()) if str(kind) in ("Object", "Int128") else of_arrow(series.to_arrow())
     if hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", None) == "pyarrow":
         return of_arrow(series.array.__arrow_array__())
     if hasattr(kind, "categories") and hasattr(kind, "ordered"):
-        known = series.cat if hasattr(series, "cat") else series
+        known = series.cat if has(series, "cat") else series
         listed = [*of_series(known.categories).tolist(), None]  # the code of a missing one is -1
         return objects([listed[code] for code in known.codes.tolist()])
-    return np.asarray(series.astype(object).to_numpy())
+    return np.asarray(series.astype(object))
 
 
 def whole_in_arrow(data: Any) -> Any:
