@@ -73,7 +73,7 @@ def opened(planted: Planted, kind: str = "arrow") -> Any:
 
 def database(planted: Planted) -> Database:
     """What `connect` makes, of a table in memory."""
-    made, _ = opened(planted)._asked("SELECT COUNT(*) AS n FROM data", {"cost": (0, 100)}, {"city": CITIES}, 1, 0)
+    made, _ = opened(planted)._asked("SELECT COUNT(*) AS n FROM data", None, {"cost": (0, 100)}, {"city": CITIES}, 1, 0)
     return made
 
 
