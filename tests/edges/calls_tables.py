@@ -215,7 +215,7 @@ ODD_LINES: dict[str, str | bytes] = {
     "hex": "q,0x10,a,0x3", "spaces": "q,  0.5 ,a , 3", "comma": "q,0,5,a,3", "date": "q,2020-02-30,a,2020-01-01",
     "NUL": "q,0.5,a\0b,3", "not UTF-8": b"q,0.5,\xff\xfe,3", "long": f"q,0.5,{'y' * 10**5},3",
     "null": "q,NULL,NULL,NULL",
-    "bool": "q,true,false,true", "comment": "# q,0.5,a,3", "return": "q,0.5,a\r,3", "header": "who,x,c,n",
+    "bool": "q,true,false,true", "comment": "# q,0.5,a,3", "header": "who,x,c,n",
     "quoted return": 'q,0.5,"a\rb",3', "quoted line": 'q,0.5,"a\nb",3', "quoted comma": 'q,0.5,"a,b",3',
     "escaped": 'q,0.5,"a""b",3', "decimal": "q,1e-400,a,3.7",
 }  # fmt: skip

@@ -106,7 +106,7 @@ LEARNED: dict[str, Callable[[Planted], Any]] = {
     "PCA": lambda p: fit(L.PCA(n_components=9), p),
     "StandardScaler": lambda p: fit(L.StandardScaler(**WIDE), p, width=1),
     "RangeScaler": lambda p: fit(L.RangeScaler(**WIDE), p, width=1),
-    "OneHot": lambda p: L.OneHot(categories=[["a"], ["b"]]).fit(p.add([[TEXT]])),
+    "OneHot": lambda p: L.OneHot(categories=[["a"], ["b"]]).fit(p.add(np.array([[TEXT]]))),
     "search": lambda p: fit(L.PrivateSearch(logistic(), {"clip": [1.0]}), p, rows=-1),
     "text": lambda p: logistic().fit(p.add(np.array([[TEXT], ["b"]])), [0, 1]),
     "one dimension": lambda p: logistic().fit(numbers(p), [0, 1]),
@@ -158,7 +158,7 @@ ADAPTIVE: dict[str, Callable[[Planted], Any]] = {
     "survey of many": lambda p: dp.local.survey(choices=CITIES, epsilon=1).encode_many(TEXT),
     "reports": lambda p: dp.local.survey(choices=CITIES, epsilon=1).analyze([TEXT]),
     "rows": lambda p: dp.local.rows({"cost": (0, 50)}, epsilon=1).encode(p.add([TEXT])),
-    "rows of many": lambda p: dp.local.rows({"cost": (0, 50)}, epsilon=1).encode_many(p.add([TEXT])),
+    "rows of many": lambda p: dp.local.rows({"cost": (0, 50)}, epsilon=1).encode_many(p.add(TEXT)),
     "shuffled": lambda p: dp.shuffle.BitSum(clients=100, minimum=50, lie=0.3).analyze(p.add([1, 0])),
 }
 for _room, _asked in {"table": TABLES, "release": RELEASES, "learn": LEARNED, "rows": ADAPTIVE}.items():

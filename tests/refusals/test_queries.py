@@ -15,7 +15,7 @@ import pytest
 import discreet as dp
 from discreet.errors import InvalidArgument
 from discreet.queries import fused
-from discreet.queries.arrays import namespace, numbers_of
+from discreet.queries.arrays import namespace
 from discreet.queries.ball import Ball
 from discreet.queries.convex import Affine, Projection
 from discreet.queries.domain import Domain
@@ -28,6 +28,7 @@ from discreet.queries.scores import Popularity
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Functions, Product
 from discreet.queries.workload import Workload
+from discreet.rows import table
 
 Asked = Callable[[], Any]
 PEOPLE = Domain({"age": 3, "sex": ["f", "m"]})
@@ -102,7 +103,7 @@ def test_a_workload_that_cannot_be_counted(asked: Asked, said: str) -> None:
     ("asked", "said"),
     [
         (lambda: namespace([1, 2]), "An array of numpy, torch or cupy is needed, not list"),
-        (lambda: numbers_of(np.zeros((2, 3)), 2), "Rows of 2 numbers are needed"),
+        (lambda: table(np.zeros((2, 3)), 2), "Rows of 2 numbers are needed"),
         (lambda: cut_at(0), "A row of 1 to 1024 columns is needed"),
         (lambda: Affine([[1, 0], [1, 0]], [0, 1]), "No weights satisfy matrix·w = values"),
         (lambda: Projection(lambda point: point[:1]).project(np.zeros(2)), "A projection must give 2 finite weights"),

@@ -203,7 +203,7 @@ def test_a_type_decided_over_all_records_is_seen(odd: Any, monkeypatch: pytest.M
         found = np.array(list(records), dtype=None if odd != [1, 2, 3] else object)
         return found if found.dtype.kind != "O" else np.full(len(found), None)
 
-    monkeypatch.setattr(reading, "_objects", guessed)
+    monkeypatch.setattr(reading, "objects", guessed)
     monkeypatch.setattr(reading, "_records", guessed)
     with pytest.raises(AssertionError):
         others_stay(odd)

@@ -52,7 +52,16 @@ ODD = [
     *(datetime.date(2020, 1, 2), MOMENT, MOMENT.replace(tzinfo=EAST), datetime.datetime(1, 1, 1, tzinfo=EAST)),
     *(MOMENT.replace(tzinfo=OddZone()), datetime.time(1), datetime.timedelta(1), pd.NaT, pd.NA, pd.Timestamp(0)),
     *(np.float16(1), np.longdouble(1), np.int8(1), np.bool_(True), np.str_("x"), np.bytes_(b"x"), np.complex64(1)),
-    *(np.datetime64(2**62, "Y"), np.datetime64("NaT"), np.array([1, 2]), pd.Series([1]), Raises(), OddInt(3), object()),
+    *(
+        np.longdouble("1e4000"),
+        np.datetime64(2**62, "Y"),
+        np.datetime64("NaT"),
+        np.array([1, 2]),
+        pd.Series([1]),
+        Raises(),
+        OddInt(3),
+        object(),
+    ),
 ]
 USUAL = {
     "integer": 41,
@@ -141,7 +150,7 @@ def test_a_container_with_a_dtype_keeps_it(made):
 
 KINDS = {
     "halves": (np.ones(2, np.float16), "number", [1.0, 1.0]),
-    "long": (np.ones(2, np.longdouble), "number", [1.0, 1.0]),
+    "long": (np.array(["1", "1e4000"], np.longdouble), "number", [1.0, math.inf]),
     "text": (np.array(["a", "b"]), "text", ["a", "b"]),
     "strings": (np.array(["a", None], np.dtypes.StringDType(na_object=None)), "text", ["a", None]),
     "no text": (np.array([0x61, 0xD800, 0x110000, 0x62], "<u4").view("<U1"), "text", ["a", None, None, "b"]),

@@ -203,9 +203,7 @@ def reports_are_believed(patch: pytest.MonkeyPatch) -> None:
 
 def outside_sends_less(patch: pytest.MonkeyPatch) -> None:
     send = fakes.Fakes._reports
-    patch.setattr(
-        fakes.Fakes, "_reports", lambda self, places: send(self, places)[: int((places >= 0).sum())]
-    )
+    patch.setattr(fakes.Fakes, "_reports", lambda self, places: send(self, places)[: int((places >= 0).sum())])
 
 
 def a_share_is_the_number(patch: pytest.MonkeyPatch) -> None:

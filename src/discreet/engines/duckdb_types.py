@@ -30,12 +30,12 @@ _ODD = {
 def kind_of(given: str) -> str:
     """Our type for one of DuckDB's."""
     plain = given.upper().partition("(")[0]
-    return next((kind for kind, names in _TYPES if plain in names), "other") if "[" not in given else "other"
+    return next((kind for kind, names in _TYPES if plain in names), "other") if not given.endswith("]") else "other"
 
 
 def is_safe(given: str) -> bool:
     """Whether no cell of this type stops whoever reads it."""
-    return given.upper().partition("(")[0] in _PLAIN and "[" not in given
+    return given.upper().partition("(")[0] in _PLAIN and not given.endswith("]")
 
 
 def plainly(column: str, given: str, *, parquet: bool) -> str | None:

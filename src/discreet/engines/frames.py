@@ -295,12 +295,15 @@ class ByPartition:
                 f"There is no column of numbers {', '.join(missing)}. Name one that is there, or cast it."
             )
         known, query, width = partitions_of(data, self.columns, None), self.query, len(self.columns)
-        grain = getattr(query, "grain", 1)
+        grain, flat = getattr(query, "grain", 1), width == 1 and not isinstance(self.query, VectorSum)
+
+        def asked(rows: Any) -> Any:
+            return rows[:, 0] if flat else rows
 
         def work(batches: Iterator[Batch], place: int) -> Whole:
-            total = query(np.zeros((0, width)))
+            total = query(asked(np.zeros((0, width))))
             for rows, _ in batches:
-                total = total + query(rows)
+                total = total + query(asked(rows))
             return [np.asarray(np.asarray(total, dtype=object) / Fraction(grain), dtype=object)]
 
         [whole] = known.summed(unlabelled, work, alike=True)

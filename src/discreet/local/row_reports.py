@@ -76,7 +76,9 @@ class Rows(Closed):
     # --- on the device ---------------------------------------------------------------------------------------
 
     def encode(self, row: Mapping[str, Any], *, key: str | None = None) -> dict[str, Any]:
-        """One row's report, on the device of the one who gives it. A value that is missing or cannot be told is refused."""
+        """One row's report, on the device of the one who gives it. A value that is missing or cannot be told is
+        refused.
+        """
         if not isinstance(row, Mapping):
             raise InvalidArgument("A row must be a mapping from column to value, such as {'age': 30}.")
         for name, one in self.columns.items():

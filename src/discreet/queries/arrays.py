@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -97,23 +96,3 @@ def one_thread() -> Iterator[None]:
         return
     with threadpool_limits(limits=1, user_api="blas"):
         yield
-
-
-def number_of(cell: Any) -> float:
-    """A cell as a double: NaN for what is no number, infinite for one beyond all doubles."""
-    if not isinstance(cell, int | float | Decimal | np.number | np.bool_) or isinstance(cell, np.complexfloating):
-        return np.nan
-    try:
-        return float(cell)
-    except (ArithmeticError, TypeError, ValueError):
-        return np.inf
-
-
-def numbers_of(rows: Any, columns: int) -> NDArray[np.float64]:
-    """Rows as doubles, so many columns each; a cell that is no number counts as missing, and none is ever quoted."""
-    array = np.asarray(rows) if hasattr(rows, "dtype") else np.array(list(rows), dtype=object)
-    if array.ndim not in (1, 2) or (array.size and array.size != len(array) * columns):
-        raise InvalidArgument(f"Rows of {columns} numbers are needed.")
-    if array.dtype.kind not in "fiub":
-        array = np.array([number_of(cell) for cell in array.reshape(-1).tolist()], dtype=np.float64)
-    return np.asarray(array.reshape(-1, columns), dtype=np.float64)

@@ -5,21 +5,8 @@ missing there, and changes nothing about another record, a type, a shape or an e
 """
 
 from discreet.rows.cells import key_of, number_of, parts_of, place_of, text_of, whole_of
-from discreet.rows.columns import (
-    cell_columns,
-    cells,
-    column,
-    columns_of,
-    doubles,
-    has_width,
-    is_row,
-    labels,
-    names_of,
-    on_device,
-    present,
-    table,
-    wholes,
-)
+from discreet.rows.columns import cell_columns, cells, column, doubles, is_row, labels, present, table, wholes
+from discreet.rows.containers import columns_of, has_width, names_of, on_device
 
 __all__ = [
     "cell_columns",

@@ -10,11 +10,20 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.rows.cells import LEAST, MOST, number_of, parts_of, whole_of
+from discreet.rows.containers import (
+    columns_of,
+    names_of,
+    objects,
+    of_arrow,
+    of_series,
+    on_host,
+    package,
+    whole_in_arrow,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _COLUMN = "A column is needed: one value for each record, in one dimension. Name or select one of the columns."
-_WHOLE_IN_POLARS = ("Boolean", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))
 _NUMBERS = "Numbers are needed. Convert the column first."
 _SPARK = "A DataFrame of Spark stays where it is. Ask a query of it by partitions: ByPartition(query, columns)."
 
@@ -29,11 +38,11 @@ def column(data: Any) -> NDArray[Any]:
     them.
     """
     if isinstance(data, np.ma.MaskedArray):
-        array = _objects(data.tolist()) if data.ndim == 1 else data
+        array = objects(data.tolist()) if data.ndim == 1 else data
     elif isinstance(data, np.ndarray):
         array = data
     elif isinstance(data, list | tuple):
-        array = _objects(data)
+        array = objects(data)
     else:
         array = _of_container(data)
     if array.ndim != 1:
@@ -43,7 +52,7 @@ def column(data: Any) -> NDArray[Any]:
 
 def doubles(data: Any) -> Floats:
     """A column as doubles, NaN for what is no number."""
-    whole = _whole_in_arrow(data)
+    whole = whole_in_arrow(data)
     if whole is not None:
         return np.asarray(whole.cast("float64", safe=False).to_numpy(zero_copy_only=False))
     values = column(data)
@@ -56,7 +65,7 @@ def doubles(data: Any) -> Floats:
 
 def wholes(data: Any) -> tuple[Ints, NDArray[np.bool_]]:
     """A column as the nearest whole numbers within 64 bits, each exact, and where there is none."""
-    whole = _whole_in_arrow(data)
+    whole = whole_in_arrow(data)
     if whole is not None:
         gaps = np.asarray(whole.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
         return wholes(np.asarray(whole.fill_null(False if str(whole.type) == "bool" else 0)))[0], gaps
@@ -93,9 +102,11 @@ def cells(data: Any) -> list[Any]:
 def labels(data: Any) -> NDArray[Any]:
     """A column of targets: typed as it is; else a record that is a row of one cell stands for that cell."""
     values = column(data)
+    if whole_in_arrow(data) is not None:  # the same with gaps and without: compared as Python does
+        return values.astype(object)
     if values.dtype.kind != "O":
         return values
-    return _objects([cell if (one := parts_of(cell, 1)) is None else one[0] for cell in values])
+    return objects([cell if (one := parts_of(cell, 1)) is None else one[0] for cell in values])
 
 
 # --- rows of several columns ----------------------------------------------------------------------------------------
@@ -138,37 +149,11 @@ def cell_columns(data: Any, width: int) -> list[list[Any]]:
     return found
 
 
-def has_width(data: Any) -> bool:
-    """Whether a container says by itself how wide a row is, as arrays and data frames do and lists do not."""
-    return names_of(data) is not None or len(getattr(data, "shape", ())) == 2
-
-
-def on_device(data: Any) -> bool:
-    """Whether this is an array of torch or cupy on a GPU, which may stay there."""
-    return _package(data) == "cupy" or (_package(data) == "torch" and bool(data.is_cuda))
-
-
-def columns_of(frame: Any) -> list[Any]:
-    """The columns of a data frame or an Arrow table, in order."""
-    if hasattr(frame, "iloc"):
-        return [frame.iloc[:, place] for place in range(frame.shape[1])]
-    return list(frame.get_columns() if hasattr(frame, "get_columns") else frame.itercolumns())
-
-
 def is_row(value: Any) -> bool:
     """Whether this is one row and not several: an array of one dimension, or a list of which no part is a row."""
     if isinstance(value, list | tuple):
         return not any(issubclass(type(part), list | tuple | np.ndarray) for part in value)
     return hasattr(value, "dtype") and np.ndim(value) == 1
-
-
-def names_of(data: Any) -> list[str] | None:
-    """The names of the columns of a data frame or an Arrow table; None for anything else."""
-    names = getattr(data, "column_names", None)  # in Arrow `columns` are the columns themselves
-    names = getattr(data, "columns", None) if names is None else names
-    if names is None or isinstance(data, Mapping):
-        return None
-    return [str(name) for name in names]
 
 
 def _of_records(records: Any, width: int | None) -> Floats:
@@ -196,10 +181,10 @@ def _records(data: Any) -> Any:
     if isinstance(data, np.ma.MaskedArray):
         # what is masked is missing; whether anything is changes no type
         return np.ma.filled(data.astype(np.float64 if data.dtype.kind in "biuf" else object), np.nan)
-    if _package(data) == "pyarrow" or (hasattr(data, "dtype") and hasattr(data, "to_numpy")):
+    if package(data) == "pyarrow" or (hasattr(data, "dtype") and hasattr(data, "to_numpy")):
         return doubles(data) if column(data[:0]).dtype.kind in "biuf" else column(data)  # by its type, not by its gaps
     if hasattr(data, "dtype") or hasattr(data, "__array__"):
-        return _host(data)
+        return on_host(data)
     if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
         raise InvalidArgument("Rows and columns are needed: an array, a data frame or an Arrow table.")
     return list(data)
@@ -218,111 +203,20 @@ def _of_frame(data: Any) -> NDArray[Any]:
     return found
 
 
-# --- containers -----------------------------------------------------------------------------------------------------
-
-
-def _objects(records: Any) -> NDArray[Any]:
-    return np.fromiter(records, dtype=object, count=len(records))
+def _of_container(data: Any) -> NDArray[Any]:
+    if package(data) == "pyspark":
+        raise InvalidArgument(_SPARK)
+    if names_of(data) is not None or isinstance(data, str | bytes | Mapping):
+        raise InvalidArgument(_COLUMN)
+    if package(data) == "pyarrow":
+        return of_arrow(data)
+    if hasattr(data, "dtype") or hasattr(data, "__array__"):
+        return on_host(data) if not hasattr(data, "to_numpy") else of_series(data)
+    if not isinstance(data, Iterable):
+        raise InvalidArgument(_COLUMN)
+    return objects(list(data))
 
 
 def _check_numbers(values: NDArray[Any]) -> None:
     if values.dtype.kind not in "biuf":
         raise InvalidArgument(_NUMBERS)
-
-
-def _of_container(data: Any) -> NDArray[Any]:
-    if _package(data) == "pyspark":
-        raise InvalidArgument(_SPARK)
-    if names_of(data) is not None or isinstance(data, str | bytes | Mapping):
-        raise InvalidArgument(_COLUMN)
-    if _package(data) == "pyarrow":
-        return _of_arrow(data)
-    if hasattr(data, "dtype") or hasattr(data, "__array__"):
-        return _host(data) if not hasattr(data, "to_numpy") else _of_series(data)
-    if not isinstance(data, Iterable):
-        raise InvalidArgument(_COLUMN)
-    return _objects(list(data))
-
-
-def _package(data: Any) -> str:
-    return type(data).__module__.partition(".")[0]
-
-
-def _host(data: Any) -> NDArray[Any]:
-    """An array of numpy, torch or cupy, or of any package that can show one, in the memory of this machine."""
-    if _package(data) == "torch":
-        data = data.detach().cpu()
-        data = data.float() if str(data.dtype) == "torch.bfloat16" else data
-    return np.asarray(data.get() if _package(data) == "cupy" else data)
-
-
-def _of_series(series: Any) -> NDArray[Any]:
-    """A column of polars or pandas."""
-    kind = series.dtype
-    if isinstance(kind, np.dtype):
-        return np.asarray(series.to_numpy())
-    if hasattr(series, "to_arrow"):
-        return _objects(list(series)) if str(kind) == "Object" else _of_arrow(series.to_arrow())
-    if hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", None) == "pyarrow":
-        return _of_arrow(series.array.__arrow_array__())
-    if hasattr(kind, "categories") and hasattr(kind, "ordered"):
-        known = series.cat if hasattr(series, "cat") else series
-        listed = [*cells(known.categories), None]  # the code of a missing one is -1
-        return _objects([listed[code] for code in known.codes.tolist()])
-    return np.asarray(series.astype(object).to_numpy())
-
-
-def _whole_in_arrow(data: Any) -> Any:
-    """A column of whole numbers, or of true and false, as Arrow has it; None for any other."""
-    if _package(data) == "polars" and str(getattr(data, "dtype", "")) in _WHOLE_IN_POLARS:
-        data = data.to_arrow()
-    if _package(data) != "pyarrow" or names_of(data) is not None:
-        return None
-    import pyarrow as pa
-
-    plain = _plain(data)
-    return plain if pa.types.is_integer(plain.type) or pa.types.is_boolean(plain.type) else None
-
-
-def _plain(data: Any) -> Any:
-    """A column of Arrow without its dictionary, runs, or a type built on another."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = data.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain(data.cast(kind.storage_type))
-    if pa.types.is_dictionary(kind):
-        return _plain(data.cast(kind.value_type))
-    return _plain(pc.run_end_decode(data)) if pa.types.is_run_end_encoded(kind) else data
-
-
-def _of_arrow(data: Any) -> NDArray[Any]:
-    import pyarrow as pa
-
-    data = _plain(data)
-    kind = data.type
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        wide = data if kind == pa.float32() else data.cast(pa.float64(), safe=False)
-        return np.asarray(wide.to_numpy(zero_copy_only=False))
-    if (pa.types.is_integer(kind) or pa.types.is_boolean(kind)) and not data.null_count:
-        return np.asarray(data.to_numpy(zero_copy_only=False))
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view():
-        return _objects([_decoded(cell) for cell in data.cast(pa.large_binary()).to_pylist()])
-    return _objects([_python(cell) for cell in data])
-
-
-def _decoded(cell: bytes | None) -> str | None:
-    """None where bytes are no text."""
-    try:
-        return None if cell is None else cell.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _python(cell: Any) -> Any:
-    """A scalar of Arrow as Python has it; None for one that Python has not, such as a day after the year 9999."""
-    try:
-        return cell.as_py()
-    except Exception:
-        return None

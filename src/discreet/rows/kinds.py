@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.rows.cells import number_of, text_of
+
 _WHOLE = 2**63
 
 
@@ -32,6 +34,11 @@ def _plain(cell: Any) -> Any:
     kind = type(cell)
     if not issubclass(kind, np.generic):
         return cell
+    with np.errstate(all="ignore"):  # a warning would tell of this cell
+        return _of_numpy(cell, kind)
+
+
+def _of_numpy(cell: Any, kind: type) -> Any:
     if issubclass(kind, np.datetime64):
         fine = cell.astype("datetime64[us]")
         return fine.item() if fine.astype(cell.dtype) == cell else None  # NaT, or too far away
@@ -41,19 +48,7 @@ def _plain(cell: Any) -> Any:
 
 
 def _number(cell: Any) -> float | None:
-    kind = type(cell)
-    if issubclass(kind, bool):
-        return None
-    if issubclass(kind, float):
-        found = float.__float__(cell)
-    elif issubclass(kind, int):
-        found = float(int.__int__(cell))
-    elif issubclass(kind, Decimal):
-        found = Decimal.__float__(cell)
-    elif issubclass(kind, Fraction):
-        found = Fraction.__truediv__(cell, Fraction(1)).__float__()
-    else:
-        return None
+    found = math.nan if issubclass(type(cell), bool) else number_of(cell)
     return None if math.isnan(found) else found
 
 
@@ -74,10 +69,9 @@ def _integer(cell: Any) -> int | None:
 
 
 def _text(cell: Any) -> str | None:
-    if not issubclass(type(cell), str):
-        return None
-    found = str.__str__(cell)
-    found.encode()  # what is no Unicode has no bytes
+    found = text_of(cell)
+    if found is not None:
+        found.encode()  # what is no Unicode has no bytes
     return found
 
 

@@ -159,7 +159,8 @@ def _of_numpy(array: Any, said: str, *, nan_is_missing: bool = False) -> Any:
         case "b" | "i" | "u" | "f":
             size = plain.dtype.itemsize
             wide = np.float32 if size == 2 else np.float64  # Arrow has no longer ones, and DuckDB no shorter ones
-            known = plain.astype(wide) if plain.dtype.kind == "f" and size not in (4, 8) else plain
+            with np.errstate(all="ignore"):  # a warning would tell of one cell
+                known = plain.astype(wide) if plain.dtype.kind == "f" and size not in (4, 8) else plain
             known = known.astype(known.dtype.newbyteorder("="), copy=False)
             return pa.array(known, mask=mask, from_pandas=nan_is_missing)
     return None

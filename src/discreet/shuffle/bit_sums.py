@@ -73,8 +73,8 @@ class BitSum(_Bits):
         return ((RandomizedBitsPair(honest, exactly(self.lie)), 1),)
 
     def _reports(self, places: Ints) -> Ints:
-        bits = inside(places, 2) == 1
-        return (bits ^ samplers.bernoulli(exactly(self.lie), len(bits))).astype(np.int64)[:, None]
+        bits = inside(places, 2)
+        return np.asarray(bits ^ samplers.bernoulli(exactly(self.lie), len(bits)), dtype=np.int64)[:, None]
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> float:
         lie = float(self.lie)

@@ -153,7 +153,8 @@ class Fakes(CountedChoices):
 
 def readable_with_fakes(known: Ints, choices: int, messages: int, whole: int) -> int:
     """Of how many reports messages can be, of which at most one a report is empty and the others name a choice."""
-    return int(min(len(known) // messages, np.count_nonzero(known < choices) // (1 + whole)))
+    named = int(np.count_nonzero(known < choices))
+    return min(len(known) // messages, named // (1 + whole))
 
 
 def fake_messages(whole: int, part: Fraction, choices: int, clients: int) -> list[Ints]:

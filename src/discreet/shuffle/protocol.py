@@ -21,12 +21,12 @@ from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.loss import Factors, LossDistribution
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
-from discreet.mechanisms.local_records import is_column
 from discreet.mechanisms.mechanism import check_heard, meets, stated_at
 from discreet.rational import Number, check_count, exactly, significant
 from discreet.releases import Release
+from discreet.shuffle.messages import Ints as Ints
+from discreet.shuffle.messages import Once, whole_messages
 
-Ints = NDArray[np.int64]
 KINDS: dict[str, type[Protocol]] = {}
 MOST_CLIENTS, MOST_SENT = 10**10, 2**16
 
@@ -201,7 +201,7 @@ class Protocol(Closed):
         if reports is None:
             raise InvalidArgument("Say of how many clients the messages are: reports=.")
         self._check_reports(check_count(reports, "reports", at_least=0))
-        read = _Once(messages if known is None else lambda: known)
+        read = Once(messages if known is None else lambda: known)
         release = through(
             lambda: (read(), reports),
             self,
@@ -272,39 +272,6 @@ class Protocol(Closed):
                 f"A shuffled {cls.kind} is described by {', '.join(sorted(names))}. Name these, and no other."
             )
         return cls(**{name: _read(value) for name, value in described.items()})
-
-
-class _Once:
-    """What a function brings, which is called when it is first needed, and not again."""
-
-    def __init__(self, bring: Callable[[], Any]) -> None:
-        self._bring, self._brought = bring, list[Any]()
-
-    def __call__(self) -> Any:
-        if not self._brought:
-            self._brought.append(whole_messages(self._bring()))
-        return self._brought[0]
-
-
-def whole_messages(messages: Any) -> Ints:
-    """Messages as whole numbers, each by itself; −1 for what is none."""
-    if isinstance(messages, np.ndarray) and messages.dtype.kind in "iu":
-        flat = messages.reshape(-1)
-        return np.where(flat < 2**62, flat, 0).astype(np.int64) - (flat >= 2**62)
-    if isinstance(messages, np.ndarray) and messages.dtype.kind != "O":
-        raise InvalidArgument("Messages are whole numbers: give what encode and encode_many made.")
-    if not is_column(messages):
-        raise InvalidArgument("Messages come in a list or an array: give what encode and encode_many made.")
-    listed = messages.reshape(-1).tolist() if isinstance(messages, np.ndarray) else list(messages)
-    return np.fromiter(map(_whole_message, listed), dtype=np.int64, count=len(listed))
-
-
-def _whole_message(one: Any) -> int:
-    try:
-        plain = isinstance(one, int | np.integer) and not isinstance(one, bool)
-        return int(one) if plain and 0 <= one < 2**62 else -1
-    except Exception:  # of some class that fails when it is looked at
-        return -1
 
 
 def from_description(described: dict[str, Any]) -> Protocol:

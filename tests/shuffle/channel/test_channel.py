@@ -110,7 +110,69 @@ def test_messages_that_are_none_are_dropped_by_the_analyzer(poll: Poll) -> None:
     result = finish(shuffler, analyzer)
     # fifteen reports, of which three said nothing: they are not heard, and move no count
     assert counts(result) == [4, 4, 4]
-    assert result["reports"] == 15
+    assert (result["reports"], result["heard"]) == (15, 12)
+
+
+def junk(poll: Poll, number: int) -> tuple[bytes, bytes]:
+    """An upload that the shuffler takes, of messages that the analyzer cannot read."""
+    token, task = poll.token(number), poll.task
+    inside = b"".join(keys.seal(b"\xfa", task.analyzer_key, wire.inner(task.hash)) for _ in range(2))
+    return token, keys.seal(inside, task.shuffler_key, wire.outer(task.hash, token[:16]))
+
+
+def a_batch_of_junk_is_withheld(poll: Poll) -> None:
+    """Ten reports, of which seven can be read where eight must be honest: no count leaves, at any price."""
+    shuffler, analyzer = poll.shuffler(), poll.analyzer()
+    fill(poll, shuffler, 7)
+    assert shuffler.accept([junk(poll, number) for number in range(50, 53)]) == ["accepted"] * 3
+    result = finish(shuffler, analyzer)
+    assert result == {"reports": 10, "heard": 7, "needed": 8}, "a batch was published that should be withheld"
+    assert shuffler.store.standing() == ("acknowledged", 10)  # it is over: nothing is sent again
+    assert (analyzer.analyze(), poll.ledger().count) == (result, 1)
+    assert poll.issuer.outer == keys.AnalyzerKeys.load(files_of(poll.path).analyzer_key).inner == b""
+
+
+def test_a_batch_of_junk_is_withheld(poll: Poll) -> None:
+    a_batch_of_junk_is_withheld(poll)
+
+
+def test_an_analyzer_that_counts_messages_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shuffle.Protocol, "at_least", 0)
+    with pytest.raises(AssertionError, match="should be withheld"):
+        a_batch_of_junk_is_withheld(make_poll(tmp_path))
+
+
+def test_eight_of_ten_are_enough_and_what_was_heard_is_published(poll: Poll) -> None:
+    shuffler, analyzer = poll.shuffler(), poll.analyzer()
+    fill(poll, shuffler, 8)
+    shuffler.accept([junk(poll, number) for number in range(50, 52)])
+    result = finish(shuffler, analyzer)
+    assert (result["reports"], result["heard"], counts(result)) == (10, 8, [3, 3, 2])
+
+
+def test_a_copy_in_a_batch_counts_once_at_the_analyzer(poll: Poll) -> None:
+    """A shuffler that fills up a batch with copies of few reports."""
+    analyzer, task = poll.analyzer(), poll.task
+    one = b"".join(keys.seal(bytes([m]), task.analyzer_key, wire.inner(task.hash)) for m in (0, EMPTY))
+    blob = one * 10
+    batch = wire.Batch(task.hash, 10, wire.digest(task.hash, 10, blob), blob)
+    assert analyzer.receive(wire.packed(batch)) == "received"
+    assert analyzer.analyze() == {"reports": 10, "heard": 1, "needed": 8}
+
+
+def test_what_was_heard_is_found_again_after_a_crash(poll: Poll, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the ledger's answer and the store's: the stored answer is published, with what was heard."""
+    shuffler, analyzer = poll.shuffler(), poll.analyzer()
+    fill(poll, shuffler, 12)
+    shuffler.accept([junk(poll, 50)])
+    shuffler.seal()
+    with monkeypatch.context() as patch:
+        patch.setattr(analyzer.store, "publish", lambda result: (_ for _ in ()).throw(OSError("full")))
+        with pytest.raises(OSError, match="full"):
+            shuffler.deliver(lambda batch: analyzer.receive(batch) and analyzer.analyze(), lambda: "waiting")
+    result = poll.analyzer().analyze()
+    assert (result["heard"], result["reports"], counts(result)) == (12, 13, [4, 4, 4])
+    assert poll.ledger().count == 1
 
 
 def test_a_copied_message_is_left_out(poll: Poll) -> None:
@@ -357,7 +419,7 @@ def test_a_store_of_version_0_1_is_taken_over(tmp_path: Path) -> None:
     raw.close()
     store = ShufflerStore(str(path), bytes(32))
     assert store.standing() == ("collecting", 40)
-    assert store.accept(rows[:2] + [rows[0]._replace(digest=bytes(32))]) == ["accepted", "accepted", "other bytes"]
+    assert store.accept([*rows[:2], rows[0]._replace(digest=bytes(32))]) == ["accepted", "accepted", "other bytes"]
     assert store.seal(40, lambda kept: Sealed(len(kept), b"", b"".join(body for _, body in kept)))[1] == 40
     assert sorted(file.name for file in tmp_path.iterdir()) == ["reports.db", "reports.db-journal"]
     store.close()
@@ -370,7 +432,7 @@ def test_a_log_that_another_process_holds_is_waited_for(tmp_path: Path, monkeypa
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("CREATE TABLE one (number INTEGER)")
     other = sqlite3.connect(path, timeout=0)
-    with pytest.raises((dp.DiscreetError, sqlite3.OperationalError), match="holds the log|locked"):
+    with pytest.raises((dp.DiscreetError, sqlite3.OperationalError), match=r"holds the log|locked"):
         database.keep_no_log(other)
     other.close()
     raw.close()

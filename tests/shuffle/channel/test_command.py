@@ -51,7 +51,12 @@ def test_from_an_empty_folder_to_a_table(run, tmp_path: Path, capsys, monkeypatc
     try:
         text = poll.path.read_text().replace("http://127.0.0.1:7002", shuffler.url)
         poll.path.write_text(text.replace("http://127.0.0.1:7001", analyzer.url))
-        assert run("report", "poll.toml", "IL") == Said(0, "Your report was taken.\n", "")
+        said = run("report", "poll.toml", "IL")
+        assert (said.status, said.err) == (0, "")
+        promised, taken = said.out.splitlines()
+        assert promised.startswith("Promised to you: ε = 8, δ = 0.01")  # before anything is sent
+        assert "do not work together" in promised
+        assert taken == "Your report was taken."
         token = run("tokens", "poll.toml", 2).out.split()[1]
         assert run("report", "poll.toml", "IL", "--token", token).status == 0
         said = run("report", "poll.toml", "US", "--token", token)
@@ -184,3 +189,15 @@ def test_what_the_analyzer_refuses_is_told(run, monkeypatch, answer: dict, statu
     assert said.status == status
     assert words in said.err
     assert said.out == ""
+
+
+def test_a_batch_that_is_withheld_is_told(run, monkeypatch) -> None:
+    assert run("init", "poll.toml", *SMALL).status == 0
+    told = {"state": "sealed", "reports": 12, "minimum": 12, "trouble": []}
+    found = {"reports": 12, "heard": 6, "needed": 9}
+    monkeypatch.setattr(
+        httpx, "request", lambda method, url, **_: httpx.Response(200, json=found if url.endswith("/result") else told)
+    )
+    assert run("close", "poll.toml") == Said(3, "6 of 9 reports can be read: nothing is released\n", "")
+    said = run("close", "poll.toml", "--json")
+    assert (said.status, json.loads(said.out)) == (3, found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from discreet import shuffle
 from discreet.errors import InvalidArgument
 from discreet.shuffle.bit_sums import bit_sum
-from discreet.shuffle.channel import keys, wire
+from discreet.shuffle.channel import keys, service, wire
 from discreet.shuffle.channel.client import Client, uploads
 from discreet.shuffle.channel.opening import Openers
 from discreet.shuffle.channel.task import Task, canonical
@@ -168,6 +169,64 @@ def test_the_error_of_an_answer_does_not_hold_it(tmp_path: Path, monkeypatch: py
     with pytest.raises(InvalidArgument) as caught:
         Client(poll.task, poll.token()).sealed("my secret")
     assert "my secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_a_client_refuses_an_answer_that_is_none(tmp_path: Path) -> None:
+    poll = make_poll(tmp_path)
+    for answer in ("my secret", None, ["my secret"], 10**5000):
+        with pytest.raises(InvalidArgument, match="not an answer that the task takes"):
+            Client(poll.task, poll.token()).sealed(answer)
+
+
+def test_a_client_can_say_what_is_promised_and_who_is_trusted(tmp_path: Path) -> None:
+    told = make_poll(tmp_path).task.promise
+    for part in ("ε = 8, δ = 0.05", "127.0.0.1:7002", "127.0.0.1:7001", "they learn your answer", "8 of 10 clients"):
+        assert part in told
+    response = shuffle.bit_sum(clients=40, epsilon=8, delta=0.05)
+    (tmp_path / "bit").mkdir()
+    left = make_poll(tmp_path / "bit", description=response.described()).task.promise
+    assert f"{response.if_they_collude} is left" in left
+
+
+@pytest.mark.parametrize(("name", "value"), [("clients", 10**18), ("minimum", 10**30), ("fakes", 10**12)])
+def test_a_task_that_would_fill_the_memory_is_refused(tmp_path: Path, name: str, value: int) -> None:
+    path = make_poll(tmp_path).path
+    lines = [f"{name} = {value}" if line.startswith(f"{name} =") else line for line in path.read_text().splitlines()]
+    lines = ["clients = 1" + "0" * 18 if line.startswith("clients") else line for line in lines]
+    path.write_text("\n".join(lines))
+    with pytest.raises(InvalidArgument, match="at most"):
+        Task.load(path)
+
+
+def test_a_lack_of_memory_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Task) -> None:
+        raise MemoryError
+
+    path = make_poll(tmp_path).path
+    monkeypatch.setattr(Task, "check", full)
+    with pytest.raises(InvalidArgument, match="or too large"):
+        Task.load(path)
+
+
+@pytest.mark.parametrize("name", ["operator", "registration", "nullifiers", "storage", "outer"])
+def test_a_key_file_with_an_empty_secret_is_refused(tmp_path: Path, name: str) -> None:
+    """An empty operator would make everybody the operator, an empty registration everybody a client."""
+    keys.ShufflerKeys.made().save(tmp_path / "k")
+    lines = (tmp_path / "k").read_text().splitlines()
+    (tmp_path / "k").write_text("\n".join(f'{name} = ""' if line.startswith(name) else line for line in lines))
+    with pytest.raises(InvalidArgument, match="not a file of keys"):
+        keys.ShufflerKeys.load(tmp_path / "k")
+    other = keys.AnalyzerKeys.made()
+    other.save(tmp_path / "a")
+    (tmp_path / "a").write_text((tmp_path / "a").read_text().replace(other.operator.hex(), ""))
+    with pytest.raises(InvalidArgument, match="not a file of keys"):
+        keys.AnalyzerKeys.load(tmp_path / "a")
+
+
+def test_nobody_is_the_operator_of_an_empty_secret() -> None:
+    for headers in ({"authorization": "Bearer "}, {}):
+        assert not service.is_operator(SimpleNamespace(headers=headers), b"")
 
 
 def test_secrets_do_not_print_and_files_are_the_owners_alone(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +27,7 @@ HEADERS = {
 
 
 class Client(Closed):
-    """One client of a task, with the token that it was issued.
+    """One client of a task, with the token that it was issued. `task.promise` is to be shown before it reports.
 
     Promise: whatever the answer is, it makes one request of the same length, with the same number of messages; what is
     sent can be read by the analyzer only, and by it only after the shuffler has taken away whose it is.
@@ -39,12 +40,11 @@ class Client(Closed):
 
     def sealed(self, value: Any) -> bytes:
         """The report of one answer: randomized, sealed to the analyzer, then to the shuffler. Every call draws anew."""
-        try:
+        messages: list[int] = []
+        with contextlib.suppress(InvalidArgument):  # whose message might hold the answer
             messages = self.task.protocol.encode(value)
-        except InvalidArgument:  # whose message might hold the answer
-            raise InvalidArgument(
-                "This is not an answer that the task takes. Its file lists what can be said."
-            ) from None
+        if not messages:
+            raise InvalidArgument("This is not an answer that the task takes. Its file lists what can be said.")
         return self.envelope(messages)
 
     def envelope(self, messages: Sequence[int] | NDArray[np.int64]) -> bytes:

@@ -53,7 +53,8 @@ class Rows:
 
     def __init__(self, name: str, key: str, body: str) -> None:
         self._name, self._key, self._body = name, key, body
-        self.schema = (f"CREATE TABLE IF NOT EXISTS {name} ({key} {{bytes}} PRIMARY KEY, {body} {{bytes}} NOT NULL)",)
+        columns = f"{key} {{bytes}} PRIMARY KEY, {body} {{bytes}} NOT NULL"
+        self.schema: tuple[str, ...] = (f"CREATE TABLE IF NOT EXISTS {name} ({columns})",)
 
     def add(self, execute: Execute, entries: Sequence[Entry]) -> None:
         if entries:
@@ -89,7 +90,7 @@ class Buckets:
     def __init__(self, name: str, together: list[Buckets]) -> None:
         together.append(self)
         self._together, self._table, self._old = together, f"{name}_bucket", name
-        self.schema = (
+        self.schema: tuple[str, ...] = (
             f"CREATE TABLE IF NOT EXISTS {self._table} (number INTEGER PRIMARY KEY, body BLOB NOT NULL)",
             "CREATE TABLE IF NOT EXISTS held (name TEXT PRIMARY KEY, number INTEGER NOT NULL)",
         )

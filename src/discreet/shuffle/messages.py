@@ -1,0 +1,47 @@
+"""Messages as they come: whole numbers, each read by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.mechanisms.local_records import is_column
+
+Ints = NDArray[np.int64]
+
+
+class Once:
+    """What a function brings, which is called when it is first needed, and not again."""
+
+    def __init__(self, bring: Callable[[], Any]) -> None:
+        self._bring, self._brought = bring, list[Any]()
+
+    def __call__(self) -> Any:
+        if not self._brought:
+            self._brought.append(whole_messages(self._bring()))
+        return self._brought[0]
+
+
+def whole_messages(messages: Any) -> Ints:
+    """Messages as whole numbers, each by itself; −1 for what is none."""
+    if isinstance(messages, np.ndarray) and messages.dtype.kind in "iu":
+        flat = messages.reshape(-1)
+        return np.where(flat < 2**62, flat, 0).astype(np.int64) - (flat >= 2**62)
+    if isinstance(messages, np.ndarray) and messages.dtype.kind != "O":
+        raise InvalidArgument("Messages are whole numbers: give what encode and encode_many made.")
+    if not is_column(messages):
+        raise InvalidArgument("Messages come in a list or an array: give what encode and encode_many made.")
+    listed = messages.reshape(-1).tolist() if isinstance(messages, np.ndarray) else list(messages)
+    return np.fromiter(map(_whole_message, listed), dtype=np.int64, count=len(listed))
+
+
+def _whole_message(one: Any) -> int:
+    try:
+        plain = isinstance(one, int | np.integer) and not isinstance(one, bool)
+        return int(one) if plain and 0 <= one < 2**62 else -1
+    except Exception:  # of some class that fails when it is looked at
+        return -1
