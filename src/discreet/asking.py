@@ -22,7 +22,7 @@ from discreet.rational import check_delta
 from discreet.releases import Release
 from discreet.sql.parse import Conditioned
 from discreet.sql.plan import Plan
-from discreet.sql.schema import Column, Schema, Table, Type, implied_type, listed_choices
+from discreet.sql.schema import Column, Schema, Table, Type, checked_choice, implied_type, listed_choices
 
 NAME = "data"
 """How the table is called in SQL."""
@@ -119,6 +119,9 @@ class Asking(Closed):
         for name, ends in between.items():
             columns[name] = replace(columns[name], between=ends)
         for name, given in listed.items():
+            kind = columns[name].type
+            if given is not None and kind != "other":  # what has no type of ours is refused for what it is
+                given = tuple(checked_choice(value, kind, name) for value in given)
             columns[name] = replace(columns[name], choices=given)
         engine = self._engine.typed(NAME, {name: column.type for name, column in columns.items()})
         schema = Schema(unit=self._ledger.protects, tables={NAME: replace(self._table, columns=columns)})

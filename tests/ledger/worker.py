@@ -143,6 +143,7 @@ def dying(ledger, write, side, number, key):
         ledger._checkpoint.advance = lambda seen: die()
     # the mechanism's name is part of the request: a subclass would be another one
     Dies.__name__ = Dies.__qualname__ = "Laplace"
+    Dies.__module__ = dp.Laplace.__module__
     answer = ask(ledger, key, Dies if side == "draw" else dp.Laplace)
     write([answer.receipt, answer.value])
     if side == "handed out":

@@ -70,10 +70,7 @@ class Column:
             ends = checked_range(self.between, self.type, self.name)
             object.__setattr__(self, "between", Found(ends) if isinstance(self.between, Found) else ends)
         if self.choices is not None:
-            listed = listed_choices(self.choices, self.name)
-            if self.type != "other":
-                listed = tuple(checked_choice(value, self.type, self.name) for value in listed)
-            object.__setattr__(self, "choices", listed)
+            object.__setattr__(self, "choices", listed_choices(self.choices, self.name))
 
 
 def is_auto(value: Any) -> bool:
