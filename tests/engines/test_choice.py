@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -101,3 +102,16 @@ def test_people_who_choose_together_are_seen(opened, where):
         return f"row_number() OVER (PARTITION BY {person} ORDER BY {hashed})"
 
     assert spread(opened, wrong) > 1.5 * TOGETHER
+
+
+def test_groups_of_one_hash_are_chosen_by_a_persons_own_rows():
+    """DuckDB hashes NULL and this number alike: where rows lie must not decide between them."""
+    rows = [(person, key) for person in range(400) for key in (None, -2930909409056394622)]
+    kept = set()
+    for order in (rows, rows[::-1]):
+        with duckdb.connect() as connection:
+            connection.execute("CREATE TABLE pairs (person BIGINT, k BIGINT)")
+            connection.executemany("INSERT INTO pairs VALUES (?, ?)", order)
+            ranked = f"SELECT *, {words.random_rank('person', ['k'], 7)} AS place FROM pairs"
+            kept.add(connection.execute(f"SELECT count(k) FROM ({ranked}) WHERE place = 1").fetchone())
+    assert len(kept) == 1

@@ -199,7 +199,8 @@ def random_rank(person: str, by: Sequence[str], seed: int) -> str:
     """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
     hashed = f"hashtextextended(ROW({', '.join([*by, person])})::text, {seed})"
     # of short texts that are nearly the same, the first hash with one seed is alike: people would keep the same groups
-    return f"row_number() OVER (PARTITION BY {person} ORDER BY hashint8extended({hashed}, {seed} # {_OTHER}))"
+    order = f"hashint8extended({hashed}, {seed} # {_OTHER})"
+    return f"row_number() OVER (PARTITION BY {person} ORDER BY {', '.join([order, *by])})"
 
 
 def one_of_each(rows: str, key: str, value: str) -> str:
