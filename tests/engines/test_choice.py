@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from discreet.engines import words
+
 NAMES, GROUPS, KEPT = "abcdef", 6, 3
 SEEDS = 1200
 """So many choices. Of 20 subsets each is expected 60 times."""

@@ -207,8 +207,8 @@ def random_rank(person: str, by: Sequence[str], seed: int) -> str:
     """The place of a row among its person's rows, in a random order that depends on no value but `by`.
 
     DuckDB's hash of several values mixes in the last one by itself: a seed among them would move all rows of a person
-    alike, and only a few orders could occur. So the seed meets the hash of the values, and both are hashed again. Values
-    whose hashes are equal, as an asker can find, are told apart by themselves: nothing is left to where rows lie.
+    alike, and only a few orders could occur. So the seed meets the hash of the values, and both are hashed again.
+    Values of one hash, which an asker can find, are told apart by themselves: nothing is left to where rows lie.
     """
     order = f"hash(xor(hash({', '.join([*by, person])}), {seed}::UBIGINT))"
     return f"row_number() OVER (PARTITION BY {person} ORDER BY {', '.join([order, *by])})"
