@@ -114,6 +114,8 @@ def test_what_is_no_number_is_missing() -> None:
         (pa.array([b"\xff", b"a"]).view(pa.string()), [None, "a"]),
         (pa.array([2**62], pa.int64()).cast(pa.timestamp("s")), [None]),
         ({1: 2}.values(), [2]),
+        (np.array(["1970-01-01"], "datetime64[ns]"), [np.datetime64("1970-01-01", "ns")]),
+        (np.array(["1970-01-01"], "datetime64[D]"), [datetime.date(1970, 1, 1)]),
     ],
 )
 def test_a_gap_changes_nothing_about_the_others(container: Any, shown: list[Any]) -> None:

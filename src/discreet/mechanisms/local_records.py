@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
+from discreet.rows import cells, column, has, place_of
 
 FOREIGN = -1
 Places = NDArray[np.int64]
@@ -27,10 +28,9 @@ def is_column(values: Any) -> bool:
     """Whether this holds many records, by its type and shape alone."""
     if isinstance(values, str | bytes | bytearray | Mapping | Set):
         return False
-    shape = getattr(values, "shape", None)
-    if isinstance(shape, tuple):
-        return len(shape) > 0
-    return isinstance(values, Sequence) or hasattr(values, "to_pylist")
+    if has(values, "shape"):
+        return len(values.shape) > 0
+    return isinstance(values, Sequence) or has(values, "to_pylist")
 
 
 def one_column(values: Any) -> NDArray[Any] | list[Any]:
@@ -38,34 +38,16 @@ def one_column(values: Any) -> NDArray[Any] | list[Any]:
 
     What is no column is refused by its type or its shape, never by what is in it.
     """
-    shape = getattr(values, "shape", None)
-    if not is_column(values) or (isinstance(shape, tuple) and len(shape) != 1):
+    if not is_column(values) or (has(values, "shape") and len(values.shape) != 1):
         raise InvalidArgument("Give one value for each person: a list, or an array or column with one dimension.")
-    kind = getattr(getattr(values, "dtype", None), "kind", "O")  # of numpy's types, which pandas has as well
-    masked = isinstance(values, np.ma.MaskedArray)
-    if isinstance(getattr(values, "dtype", None), np.dtype) and kind in "biuf" and not masked:
-        return np.asarray(values)
-    if isinstance(values, np.ndarray) and kind not in "biufUSO":  # moments and the like: tolist would count them
-        return list(values)
-    for name in ("to_pylist", "to_list", "tolist"):
-        if hasattr(values, name):
-            return list(getattr(values, name)())
-    return list(values)
+    records = column(values)
+    return records if records.dtype.kind in "biuf" else cells(records)
 
 
 def places_among(values: Any, known: Mapping[Any, int]) -> Places:
     """The place of each record among the known ones, to which it must be equal: True, 1 and 1.0 are one value."""
-    records = one_column(values)
-    if isinstance(records, np.ndarray):
-        return np.fromiter((known.get(one, FOREIGN) for one in records.tolist()), np.int64, len(records))
-    return np.fromiter((_place(one, known) for one in records), np.int64, len(records))
-
-
-def _place(record: Any, known: Mapping[Any, int]) -> int:
-    try:
-        return known.get(record, FOREIGN)
-    except Exception:  # no hash, or one of its own that fails: no choice is like that
-        return FOREIGN
+    records = cells(one_column(values))
+    return np.fromiter((place_of(one, known) for one in records), np.int64, len(records))
 
 
 def places_below(values: Any, size: int) -> Places:

@@ -97,7 +97,8 @@ def present(data: Any) -> NDArray[np.bool_]:
 def cells(data: Any) -> list[Any]:
     """The records of a column as Python has them."""
     values = column(data)
-    return values.tolist()  # type: ignore[no-any-return]
+    fine = values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in ("ns", "ps", "fs", "as")
+    return list(values) if fine else values.tolist()  # which would make numbers of so fine moments
 
 
 def labels(data: Any) -> NDArray[Any]:
