@@ -117,6 +117,23 @@ def test_a_plan_that_would_grow_without_end_is_refused(text: str, database: Any)
     assert database.ledger.count == 0
 
 
+def squared(times: int) -> str:
+    """The rows of one person, if she is ill, joined to themselves again and again."""
+    ill = "SELECT pid, x FROM t WHERE pid = 3 AND s = 'a'"
+    steps = [f"a0 AS ({ill} UNION ALL {ill})"]
+    steps += [f"a{n + 1} AS (SELECT l.pid, l.x FROM a{n} AS l JOIN a{n} AS r ON l.pid = r.pid)" for n in range(times)]
+    return f"WITH {', '.join(steps)} SELECT COUNT(*) AS m FROM a{times}"
+
+
+def test_rows_that_joins_multiply_beyond_measure_are_refused(database: Any) -> None:
+    """2^32 rows of one person would be seen by the time and memory that they take."""
+    with pytest.raises(dp.NotAllowed, match="would be joined to"):
+        database.sql(squared(5), epsilon=1)
+    assert database.ledger.count == 0
+    with testing.no_noise():
+        assert opened().sql(squared(2), epsilon=1).table["m"].to_pylist() == [0]
+
+
 def test_a_plan_of_some_size_is_answered(database: Any) -> None:
     with testing.no_noise():
         answer = opened(rows_per_person=1).sql(doubled(3), epsilon=1)

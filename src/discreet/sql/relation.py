@@ -212,6 +212,22 @@ def rows_of_person(relation: Relation) -> int:
     return max(rows_of_person(source) for source in relation.sources)
 
 
+MOST_JOINED = 2**20
+"""A person whose declared rows are joined to more than these would be seen by the time and memory that it takes."""
+
+
+def rows_joined(relation: Relation) -> int:
+    """How many rows joins make of the declared rows of one person, before any of them are left out."""
+    match relation:
+        case Join(left=left, right=right) if not left.public and not right.public:
+            return rows_joined(left) * rows_joined(right)
+        case Both(left=left, right=right):
+            return rows_joined(left) + rows_joined(right)
+        case Scan() | Led() | PerPerson(once=True):
+            return rows_of_person(relation)
+    return max(rows_joined(source) for source in relation.sources)
+
+
 def most_with(relation: Relation, key: Field) -> int | None:
     """How many rows of a relation may share a value of this field, where that is enforced."""
     match relation:

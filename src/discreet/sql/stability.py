@@ -13,7 +13,18 @@ from discreet.engines.engine import ROWS_OF_ONE
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sql.expressions import Field
 from discreet.sql.question import Bounds, Question
-from discreet.sql.relation import Both, Few, Join, Relation, Scan, most_with, parts_of, rows_of_person
+from discreet.sql.relation import (
+    MOST_JOINED,
+    Both,
+    Few,
+    Join,
+    Relation,
+    Scan,
+    most_with,
+    parts_of,
+    rows_joined,
+    rows_of_person,
+)
 from discreet.sql.schema import BOUNDS, checked_bound
 
 Frequency = Callable[[Relation, tuple[Field, ...]], int]
@@ -29,6 +40,11 @@ def bounds_of(question: Question, cells: int, frequency: Frequency, asked: Mappi
         if asked:
             raise InvalidArgument("Single rows are protected: bounds= has no meaning here. Leave it out.")
         return _repeated(question, frequency)
+    if (joined := rows_joined(relation)) > MOST_JOINED:
+        raise NotAllowed(
+            f"The rows that one person may have would be joined to {joined:,}, over {MOST_JOINED:,}. Join fewer of "
+            "a person's tables, or group each by the person first."
+        )
     most = rows_of_person(relation)
     rows = min(most, asked.get("rows_per_person", most))
     if not question.keys:
