@@ -212,7 +212,7 @@ def rows_of_person(relation: Relation) -> int:
     return max(rows_of_person(source) for source in relation.sources)
 
 
-MOST_JOINED = 2**20
+MOST_JOINED = 2**27
 """A person whose declared rows are joined to more than these would be seen by the time and memory that it takes."""
 
 
