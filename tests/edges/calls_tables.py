@@ -186,13 +186,13 @@ def in_sql(source: Any) -> Any:
 
 TABLES: list[Call] = [
     Call(name="table: numbers", covers=("table", *ALL), run=asked(*NUMBERS), heavy=1, **SHARED),
-    Call(name="table: shapes", covers=("table", *ALL), run=asked(*SHAPES), heavy=2, **SHARED),
-    Call(name="table: more", covers=("table", *ALL), run=asked(*MORE), heavy=2, **SHARED),
+    Call(name="table: shapes", covers=("table", *ALL), run=asked(*SHAPES), heavy=3, **SHARED),
+    Call(name="table: more", covers=("table", *ALL), run=asked(*MORE), heavy=3, **SHARED),
     Call(name="table without types", covers=("table",), run=untyped, heavy=1, **SHARED),
     Call(name="table of people", covers=("table", "PrivateTable.count"),
-         run=asked(of_people, unit=PERSON, rows_per_person=2), heavy=2, **SHARED),
-    Call(name="table.synthesize", covers=("PrivateTable.synthesize",), run=synthesized, heavy=2, **SHARED),
-    Call(name="Database.sql", covers=("connect", "Database.sql"), run=in_sql, heavy=2, **SHARED),
+         run=asked(of_people, unit=PERSON, rows_per_person=2), heavy=3, **SHARED),
+    Call(name="table.synthesize", covers=("PrivateTable.synthesize",), run=synthesized, heavy=3, **SHARED),
+    Call(name="Database.sql", covers=("connect", "Database.sql"), run=in_sql, heavy=3, **SHARED),
     Call(name="Declared.codes", covers=("synthetic.Declared.codes",), base=PEOPLE, moved=largest, most=1,
          run=lambda source: DECLARED.domain.counts(DECLARED.codes(source), ("x", "c")), ways=WAYS, extremes=EXTREMES,
          containers={n: SOURCES[n] for n in ("dict of lists", "dict of objects", "dict of arrays", "pandas objects")},
