@@ -62,7 +62,11 @@ def arrow_of(cells: list[Any], kind: Any) -> Any:
 def polars_of(cells: list[Any], kind: Any, *, strict: bool = True) -> Any:
     """A column of polars with this type."""
     _check_ends(cells, whole=kind == pl.Int64)
-    return pl.Series("x", cells, dtype=kind, strict=strict)
+    try:
+        return pl.Series("x", cells, dtype=kind, strict=strict)
+    except pl.exceptions.PanicException:  # not an Exception
+        pass
+    raise CannotHold
 
 
 def series_of(cells: list[Any], dtype: Any) -> Any:
