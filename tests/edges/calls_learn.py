@@ -18,7 +18,7 @@ from discreet.mechanisms.private_selection import NegativeBinomialTries, Selecti
 from discreet.mechanisms.tuned import TunedDescent
 
 from .checking import Call
-from .containers import Container, Odd, objects, of_plain, rows_in, table_of_objects
+from .containers import Container, Odd, arrow_of, objects, of_plain, rows_in, table_of_objects
 from .distances import largest, reports
 
 GOAL: dict[str, Any] = {"epsilon": 5, "delta": 1e-5}
@@ -71,13 +71,13 @@ def frame(rows: list[Any], dtype: Any = object) -> Any:
 def arrow(rows: list[Any]) -> Any:
     """Columns a and b of Arrow, with a type."""
     table = table_of_objects(rows, 2)
-    return pa.table({name: pa.array(list(table[:, k]), pa.float64()) for k, name in enumerate("ab")})
+    return pa.table({name: arrow_of(list(table[:, k]), pa.float64()) for k, name in enumerate("ab")})
 
 
 def arrow_labels(labels: list[Any]) -> Any:
     """Labels with the type that most of them have."""
     text = sum(isinstance(label, str) for label in labels) > len(labels) / 2
-    return pa.array(labels, pa.string() if text else pa.float64() if 0.8 in labels or 1.0 in labels else pa.int64())
+    return arrow_of(labels, pa.string() if text else pa.float64() if 0.8 in labels or 1.0 in labels else pa.int64())
 
 
 def tuples(rows: list[Any]) -> list[Any]:

@@ -158,7 +158,8 @@ def of_clients(poll: Any) -> Callable[[Any], Any]:
 
 SHUFFLED: list[Call] = [
     Call(name=f"{name}.encode_many", covers=(f"shuffle.{name}.encode_many",), base=base, run=of_clients(poll),
-         moved=reports, most=1, containers=containers, replaced=True, frozen=True)
+         moved=reports, most=1, containers=containers, replaced=True, frozen=True, heavy=1,
+         together=8)
     for name, poll, base, containers in POLLS
 ]  # fmt: skip
 

@@ -117,7 +117,8 @@ QUERIES: list[Call] = [
     *of_query(dp.Mean((0, 100), size=12), MIXED, NUMBERS, name="Mean", units=(REPLACED,), extremes=(100.0,)),
     *of_query(dp.Mean((0, 100)).parts()[0], MIXED, NUMBERS, name="Mean", extremes=(100.0,)),
     *of_query(
-        dp.VectorSum(dp.Ball(2, 1)), VECTORS, rows_in(2), name="VectorSum", ways=IN_A_VECTOR, extremes=([1.0, 0.0],)
+        dp.VectorSum(dp.Ball(2, 1)), VECTORS, rows_in(2), name="VectorSum", ways=IN_A_VECTOR,
+        extremes=([1.0, 0.0],), together=2,
     ),
     *of_query(dp.VectorSum(dp.Ball(1, 1)), [0.5, 0.25, -0.5, BIG, 0, 1], NUMBERS, name="VectorSum", extremes=(1.0,)),
     *of_query(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import discreet as dp
 
 from .checking import Call
-from .containers import Container, objects, of_plain, table_of_objects
+from .containers import Container, arrow_of, objects, of_plain, polars_of, series_of, table_of_objects
 from .distances import largest
 
 BIG = 2**53 + 1
@@ -53,12 +53,10 @@ SAMPLES: dict[str, Container] = {
     "lists": columns(dict, list, list),
     "floats and U": columns(dict, typed, lambda cells: np.array(cells, dtype="U9")),
     "pandas objects": columns(pd.DataFrame, objects_of, objects_of),
-    "pandas typed": columns(
-        pd.DataFrame, lambda c: pd.Series(c, dtype="Float64"), lambda c: pd.Series(c, dtype="string")
-    ),
-    "polars": columns(pl.DataFrame, lambda c: pl.Series(c, dtype=pl.Float64), lambda c: pl.Series(c, dtype=pl.String)),
-    "arrow": columns(pa.table, lambda c: pa.array(c, pa.float64()), lambda c: pa.array(c, pa.string())),
-    "arrow decimal": columns(pa.table, lambda c: pa.array(c, pa.decimal128(20, 3)), lambda c: pa.array(c, pa.string())),
+    "pandas typed": columns(pd.DataFrame, lambda c: series_of(c, "Float64"), lambda c: series_of(c, "string")),
+    "polars": columns(pl.DataFrame, lambda c: polars_of(c, pl.Float64), lambda c: polars_of(c, pl.String)),
+    "arrow": columns(pa.table, lambda c: arrow_of(c, pa.float64()), lambda c: arrow_of(c, pa.string())),
+    "arrow decimal": columns(pa.table, lambda c: arrow_of(c, pa.decimal128(20, 3)), lambda c: arrow_of(c, pa.string())),
 }
 WAYS: dict[str, Any] = {"number": lambda odd: [odd, "a"], "text": lambda odd: [0.5, odd]}
 TYPED = ("floats and objects", "pandas typed", "polars", "arrow")
@@ -115,9 +113,9 @@ LABELS: dict[str, Container] = {
     "tuple": of_plain(tuple),
     "U": of_plain(lambda cells: np.array(cells, dtype="U9")),
     "pandas objects": of_plain(objects_of),
-    "pandas string": of_plain(lambda cells: pd.Series(cells, dtype="string")),
-    "polars": of_plain(lambda cells: pl.Series(cells, dtype=pl.String)),
-    "arrow": of_plain(lambda cells: pa.array(cells, pa.string())),
+    "pandas string": of_plain(lambda cells: series_of(cells, "string")),
+    "polars": of_plain(lambda cells: polars_of(cells, pl.String)),
+    "arrow": of_plain(lambda cells: arrow_of(cells, pa.string())),
 }
 NUMBERED = [0, 1, 0.5, 1, 0, 0] * 16
 
@@ -152,8 +150,8 @@ CALLS: list[Call] = [
          containers=LABELS, replaced=True, together=24, heavy=1, extremes=("a", "b")),
     Call(name="Leaderboard.submit of numbers", covers=("adaptive.leaderboard", "adaptive.Leaderboard.submit"),
          base=NUMBERED, run=submitted("absolute", np.linspace(0, 1, 96)), moved=largest, most=1 / 96 + 1e-5,
-         containers={"floats": of_plain(typed), "pandas Float64": of_plain(lambda c: pd.Series(c, dtype="Float64")),
-                     "arrow": of_plain(lambda c: pa.array(c, pa.float64())), "objects": LABELS["objects"],
+         containers={"floats": of_plain(typed), "pandas Float64": of_plain(lambda c: series_of(c, "Float64")),
+                     "arrow": of_plain(lambda c: arrow_of(c, pa.float64())), "objects": LABELS["objects"],
                      "list": LABELS["list"]},
          replaced=True, together=24, heavy=1, extremes=(1.0, 0.0)),
 ]  # fmt: skip

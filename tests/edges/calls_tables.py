@@ -23,7 +23,7 @@ from discreet.synthetic import Declared, Synthesis
 
 from .calls_studies import book, objects_of
 from .checking import Call
-from .containers import Container, objects, of_plain, table_of_objects
+from .containers import Container, arrow_of, objects, of_plain, polars_of, series_of, table_of_objects
 from .distances import largest, reports
 
 PEOPLE = [["p" + str(k), [0.5, 0.25, 0.75, 0.5, 1, 0.5][k % 6], "ab"[k % 2], k % 7] for k in range(240)]
@@ -49,10 +49,10 @@ def arrow_table(columns: dict[str, Any]) -> Any:
 
 
 ARROW: dict[str, Any] = {
-    "who": lambda c: pa.array(c, pa.string()),
-    "x": lambda c: pa.array(c, pa.float64()),
-    "c": lambda c: pa.array(c, pa.string()),
-    "n": lambda c: pa.array(c, pa.int64()),
+    "who": lambda c: arrow_of(c, pa.string()),
+    "x": lambda c: arrow_of(c, pa.float64()),
+    "c": lambda c: arrow_of(c, pa.string()),
+    "n": lambda c: arrow_of(c, pa.int64()),
     "any": list,
 }
 SOURCES: dict[str, Container] = {
@@ -61,13 +61,13 @@ SOURCES: dict[str, Container] = {
     "dict of objects": by_column(dict, any=objects),
     "dict of arrays": by_column(dict, any=objects, x=lambda c: np.array(c, dtype=np.float64)),
     "pandas objects": by_column(pd.DataFrame, any=objects_of),
-    "pandas typed": by_column(pd.DataFrame, any=lambda c: pd.Series(c, dtype="string"),
-                              x=lambda c: pd.Series(c, dtype="Float64"), n=lambda c: pd.Series(c, dtype="Int64")),
+    "pandas typed": by_column(pd.DataFrame, any=lambda c: series_of(c, "string"),
+                              x=lambda c: series_of(c, "Float64"), n=lambda c: series_of(c, "Int64")),
     "pandas category": by_column(pd.DataFrame, any=objects_of,
                                  c=lambda c: pd.Series(pd.Categorical(objects(c), categories=["a", "b", "zzz"]))),
-    "polars": by_column(pl.DataFrame, any=lambda c: pl.Series(c, dtype=pl.String),
-                        x=lambda c: pl.Series(c, dtype=pl.Float64), n=lambda c: pl.Series(c, dtype=pl.Int64)),
-    "polars objects": by_column(pl.DataFrame, any=lambda c: pl.Series(c, dtype=pl.Object)),
+    "polars": by_column(pl.DataFrame, any=lambda c: polars_of(c, pl.String),
+                        x=lambda c: polars_of(c, pl.Float64), n=lambda c: polars_of(c, pl.Int64)),
+    "polars objects": by_column(pl.DataFrame, any=lambda c: polars_of(c, pl.Object)),
     "arrow": by_column(arrow_table, **ARROW),
     "arrow of dicts and lists": by_column(dict, **ARROW),
 }  # fmt: skip
@@ -186,13 +186,13 @@ def in_sql(source: Any) -> Any:
 
 TABLES: list[Call] = [
     Call(name="table: numbers", covers=("table", *ALL), run=asked(*NUMBERS), heavy=1, **SHARED),
-    Call(name="table: shapes", covers=("table", *ALL), run=asked(*SHAPES), heavy=2, **SHARED),
-    Call(name="table: more", covers=("table", *ALL), run=asked(*MORE), heavy=2, **SHARED),
+    Call(name="table: shapes", covers=("table", *ALL), run=asked(*SHAPES), heavy=3, **SHARED),
+    Call(name="table: more", covers=("table", *ALL), run=asked(*MORE), heavy=3, **SHARED),
     Call(name="table without types", covers=("table",), run=untyped, heavy=1, **SHARED),
     Call(name="table of people", covers=("table", "PrivateTable.count"),
-         run=asked(of_people, unit=PERSON, rows_per_person=2), heavy=2, **SHARED),
-    Call(name="table.synthesize", covers=("PrivateTable.synthesize",), run=synthesized, heavy=2, **SHARED),
-    Call(name="Database.sql", covers=("connect", "Database.sql"), run=in_sql, heavy=2, **SHARED),
+         run=asked(of_people, unit=PERSON, rows_per_person=2), heavy=3, **SHARED),
+    Call(name="table.synthesize", covers=("PrivateTable.synthesize",), run=synthesized, heavy=3, **SHARED),
+    Call(name="Database.sql", covers=("connect", "Database.sql"), run=in_sql, heavy=3, **SHARED),
     Call(name="Declared.codes", covers=("synthetic.Declared.codes",), base=PEOPLE, moved=largest, most=1,
          run=lambda source: DECLARED.domain.counts(DECLARED.codes(source), ("x", "c")), ways=WAYS, extremes=EXTREMES,
          containers={n: SOURCES[n] for n in ("dict of lists", "dict of objects", "dict of arrays", "pandas objects")},

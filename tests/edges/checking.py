@@ -45,7 +45,7 @@ class Call:
     """Odd records of its own, such as the lines of a file, in place of those that all calls share."""
     heavy: int = 0
     """Slow, or much like another: in the quick test with one record in each container; or with 2, only with the worst
-    records, all at once, in the first two ways, and in every fourth container.
+    records, all at once, in the first two ways, and in every fourth container; or with 3, in the first container only.
     """
     together: int = 1
     """So many odd records are tried at once in the quick test: they may move the answer so many times as far."""
@@ -163,7 +163,7 @@ def quick_records(call: Call) -> Iterator[Combination]:
     container = next(iter(call.containers))
     names = list(WORST) if call.heavy > 1 and call.odd is None else call.names
     together = len(names) if call.heavy > 1 else call.together
-    for number, _ in enumerate(call.extremes[: (9, 2, 1)[call.heavy]]):
+    for number, _ in enumerate(call.extremes[: (9, 2, 1, 1)[call.heavy]]):
         yield container, _whole(call), [f"extreme {number}"], PLACES[number % 3]
     for turn, way in enumerate(call.ways):
         if call.heavy > 1 and turn > 1:
@@ -177,25 +177,29 @@ def quick_containers(call: Call) -> Iterator[Combination]:
     """Every container with a few of the worst records, others in each."""
     ways, worst = list(call.ways), list(WORST) if call.odd is None else call.names
     for number, container in enumerate(call.containers):
-        if call.heavy > 1 and number % 4:
+        if call.heavy > 2 or (call.heavy > 1 and number % 4):
             continue
-        for turn in range(1 if call.heavy else 3):
-            name = worst[(3 * number + turn) % len(worst)]
+        for turn in range(1 if call.heavy else 2):
+            name = worst[(2 * number + turn) % len(worst)]
             yield container, ways[(number + turn) % len(ways)], [name], PLACES[(number + turn) % 3]
         if call.extremes and not call.heavy:
             yield container, _whole(call), ["extreme 0"], "last"
 
 
 def all_of_them(call: Call) -> Iterator[Combination]:
-    """The whole product."""
-    extremes = [f"extreme {number}" for number, _ in enumerate(call.extremes)]
-    for container in call.containers:
-        for place in PLACES:
-            for way in call.ways:
-                for name in call.names:
-                    yield container, way, [name], place
-            for name in extremes:
-                yield container, _whole(call), [name], place
+    """The whole product; of a heavy call every record in one container, and the worst in all of them."""
+    places, ways = (PLACES[:1], PLACES)[not call.heavy], list(call.ways)
+    worst = list(WORST) if call.heavy and call.odd is None else call.names
+    for number, container in enumerate(call.containers):
+        for at, place in enumerate(places):
+            for turn, way in enumerate(ways):
+                names = call.names if call.heavy < 3 and not number else worst
+                for count, name in enumerate(names):
+                    moved = PLACES[(number + turn + count) % 3] if call.heavy else place
+                    yield container, way, [name], moved
+            if not at:
+                for extreme, _ in enumerate(call.extremes):
+                    yield container, _whole(call), [f"extreme {extreme}"], PLACES[extreme % 3]
 
 
 def _whole(call: Call) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,39 @@ def of_plain(make: Callable[[list[Any]], Any]) -> Container:
     return made
 
 
+def _check_ends(cells: list[Any], *, whole: bool) -> None:
+    """Nothing from which a library never comes back: all digits of a decimal, or a list that holds itself."""
+    for cell in cells:
+        holds_itself = isinstance(cell, list) and any(part is cell for part in cell)
+        if holds_itself or (whole and isinstance(cell, Decimal)):
+            raise CannotHold
+
+
+def arrow_of(cells: list[Any], kind: Any) -> Any:
+    """A column of Arrow with this type."""
+    _check_ends(cells, whole=pa.types.is_integer(kind))
+    return pa.array(cells, type=kind)
+
+
+def polars_of(cells: list[Any], kind: Any, *, strict: bool = True) -> Any:
+    """A column of polars with this type."""
+    _check_ends(cells, whole=kind == pl.Int64)
+    try:
+        return pl.Series("x", cells, dtype=kind, strict=strict)
+    except pl.exceptions.PanicException:  # not an Exception
+        pass
+    raise CannotHold
+
+
+def series_of(cells: list[Any], dtype: Any) -> Any:
+    """A column of pandas with this type, set cell by cell: a gap among whole numbers would make doubles of them all."""
+    _check_ends(cells, whole=dtype == "Int64")
+    series = pd.Series([None] * len(cells), dtype=dtype)
+    for place, cell in enumerate(cells):
+        series.iat[place] = cell
+    return series
+
+
 def objects(cells: list[Any]) -> Any:
     """An object array of one dimension, whatever the cells are."""
     array = np.empty(len(cells), dtype=object)
@@ -67,6 +101,7 @@ def typed(dtype: Any, shape: tuple[int, ...] = (-1,)) -> Container:
     """An array with a type of its own."""
 
     def make(cells: list[Any]) -> Any:
+        _check_ends(cells, whole=np.dtype(dtype).kind == "i")
         array = np.empty(len(cells), dtype=dtype)
         for place, cell in enumerate(cells):
             array[place] = cell
@@ -81,21 +116,15 @@ def one_cell_rows_but_the_odd(records: Sequence[Any]) -> list[Any]:
 
 
 def _series(dtype: Any) -> Container:
-    def make(cells: list[Any]) -> Any:
-        series = pd.Series([None] * len(cells), dtype=dtype)
-        for place, cell in enumerate(cells):  # not all at once: a gap among them would make doubles of whole numbers
-            series.iat[place] = cell
-        return series
-
-    return of_plain(make)
+    return of_plain(lambda cells: series_of(cells, dtype))
 
 
 def _polars(kind: Any) -> Container:
-    return of_plain(lambda cells: pl.Series("x", cells, dtype=kind, strict=kind != pl.Object))
+    return of_plain(lambda cells: polars_of(cells, kind, strict=kind != pl.Object))
 
 
 def _arrow(kind: Any) -> Container:
-    return of_plain(lambda cells: pa.array(cells, type=kind))
+    return of_plain(lambda cells: arrow_of(cells, kind))
 
 
 LISTS: dict[str, Container] = {
@@ -134,7 +163,7 @@ TEXTS: dict[str, Container] = LISTS | {
     "pandas category": of_plain(lambda cells: pd.Series(pd.Categorical(objects(cells), categories=["a", "b", "zzz"]))),
     "polars String": _polars(pl.String),
     "arrow string": _arrow(pa.string()),
-    "arrow dictionary": of_plain(lambda cells: pa.array(cells, pa.string()).dictionary_encode()),
+    "arrow dictionary": of_plain(lambda cells: arrow_of(cells, pa.string()).dictionary_encode()),
 }
 
 
@@ -150,7 +179,7 @@ def rows_in(width: int, names: str = "xyzw") -> dict[str, Container]:
         return of_plain(made)
 
     def numbers(cells: list[Any]) -> Any:
-        return pa.array(cells, type=pa.float64())
+        return arrow_of(cells, pa.float64())
 
     return {
         "rows": of_plain(list),
@@ -162,7 +191,7 @@ def rows_in(width: int, names: str = "xyzw") -> dict[str, Container]:
         "float64": of_plain(lambda rows: table_of_objects(rows, width).astype(np.float64)),
         "pandas objects": by_column(pd.DataFrame, lambda cells: pd.Series(objects(cells), dtype=object)),
         "pandas Float64": by_column(pd.DataFrame, lambda cells: pd.Series(cells, dtype="Float64")),
-        "polars": by_column(pl.DataFrame, lambda cells: pl.Series(cells, dtype=pl.Float64, strict=True)),
-        "polars objects": by_column(pl.DataFrame, lambda cells: pl.Series(cells, dtype=pl.Object)),
+        "polars": by_column(pl.DataFrame, lambda cells: polars_of(cells, pl.Float64)),
+        "polars objects": by_column(pl.DataFrame, lambda cells: polars_of(cells, pl.Object)),
         "arrow": by_column(pa.table, numbers),
     }

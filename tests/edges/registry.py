@@ -115,6 +115,7 @@ NO_DATA: dict[str, str] = {
     "synthetic.Declared": _SETTING,
     "synthetic.Synthesis": _SETTING,
     # answers, and what is made of releases
+    "[A-Z]*.check": "what a container's shape and type say, before the charge; a release of its records is tried",
     "*.sizes": "how many candidates or questions there are, which is public",
     "*.sensitivity_for": "looks at the shape of an answer, which is public",
     "release(AboveThreshold)": _CALLERS,

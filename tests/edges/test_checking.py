@@ -103,16 +103,17 @@ def test_a_record_that_changes_another_report_is_found() -> None:
     assert "moves by" in found(planted(told, moved=reports, replaced=True))
 
 
-@pytest.mark.parametrize("bug", ["one type for all", "a cell that raises", "rows that are flattened"])
-def test_a_bug_in_the_entrance_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted where data comes in, and found in a query that reads there."""
-    if bug == "one type for all":
-        monkeypatch.setattr(columns, "_objects", np.asarray)
-    elif bug == "a cell that raises":
-        monkeypatch.setattr(columns, "number_of", float)
-    else:
-        sound = dp.Sum.__call__
-        monkeypatch.setattr(dp.Sum, "__call__", lambda self, data: sound(self, np.ravel(data)))
+READINGS: dict[str, Callable[[Any], Any]] = {
+    "one type for all": np.asarray,
+    "a cell that raises": lambda rows: [float(row) for row in rows],
+    "rows that are flattened": np.ravel,
+}
+
+
+@pytest.mark.parametrize("bug", READINGS)
+def test_a_bug_where_a_query_reads_its_rows_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound, read = dp.Sum.__call__, READINGS[bug]
+    monkeypatch.setattr(dp.Sum, "__call__", lambda self, data: sound(self, read(data)))
     totals = next(call for call in QUERIES if call.name == "Sum, added")
     assert found(planted(totals.run, most=totals.most, extremes=totals.extremes))
 

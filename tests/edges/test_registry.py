@@ -49,7 +49,8 @@ def test_a_new_call_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discreet, "mode", mode, raising=False)
     monkeypatch.setattr(discreet, "Median", Median, raising=False)
     monkeypatch.setattr(discreet, "__all__", [*discreet.__all__, "mode", "Median"])
-    assert left_out(surface.may_take_data()) == ["Median.__call__(data)", "mode(records)"]
+    assert {"Median.__call__(data)", "mode(records)"} <= set(left_out(surface.may_take_data()))
+    assert not [name for name in left_out(surface.may_take_data()) if name.startswith("Median.told")]
 
 
 def test_a_new_mechanism_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +62,7 @@ def test_a_new_mechanism_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(discreet, "Mode", Mode, raising=False)
     monkeypatch.setattr(discreet, "__all__", [*discreet.__all__, "Mode"])
-    assert left_out(surface.may_take_data()) == ["release(Mode)(value)"]
+    assert "release(Mode)(value)" in left_out(surface.may_take_data())
 
 
 def test_no_line_of_the_list_is_stale() -> None:
