@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import inspect
 import math
+import pickle
 import random
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -174,3 +176,25 @@ def test_an_error_that_is_not_ours_is_caught(table: Any) -> None:
 
     with pytest.raises(AssertionError, match="then refused"):
         check(charged, table._ledger, "count")
+
+
+def test_arguments_that_an_attack_found_are_refused_and_cost_nothing() -> None:
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=100, delta=0.1))
+    table = dp.table({"x": np.arange(50.0), "s": np.array(["a", "b"] * 25)}, ledger=ledger)
+    ends, cost = {"between": (0, 50)}, {"epsilon": 1}
+    asked: list[Callable[[], Any]] = [
+        lambda: table.sum("x", between=np.array(3), **cost),
+        lambda: table.quantiles("x", np.array([]), **ends, **cost),
+        lambda: table.density("x", between=None, delta=1e-6, **cost),
+        lambda: table.density("x", bandwidth=10**400, delta=1e-6, **ends, **cost),
+        lambda: table.density("x", bandwidth=range(10**12), delta=1e-6, **ends, **cost),
+        lambda: table.most_common("s", choices=["a", "b"], k=Decimal("1e999999"), **cost),
+        lambda: table.histogram("s", choices=range(10**12), **cost),
+        lambda: table.histogram("s", choices=(1 / 0 for _ in "a"), **cost),
+        lambda: table.synthesize({"x": (0, 50)}, delta=1e-6, progress=3, **cost),  # type: ignore[arg-type]
+        lambda: pickle.dumps(table),
+    ]
+    for number, ask in enumerate(asked):
+        with pytest.raises(dp.DiscreetError):
+            ask()
+        assert ledger.count == 0, number

@@ -25,9 +25,12 @@ def visits(people: int = 1500, each: int = 2, seed: int = 0) -> dict[str, Any]:
         "age": age,
         "cost": cost,
         "city": city,
-        "day": [datetime.date(2024, 1, 1) + datetime.timedelta(days=int(d)) for d in rng.integers(0, 365, count)],
+        "day": np.datetime64("2024-01-01") + rng.integers(0, 365, count),
         "readmitted": (score > 0).astype(int),
     }
+
+
+TYPES = {"patient_id": "integer", "age": "integer", "cost": "number", "day": "date", "readmitted": "integer"}
 
 
 def opened(data: Any = None, protects: Any = None, **kept: Any) -> Any:
@@ -158,7 +161,7 @@ def test_no_cell_shows_in_what_an_analyst_sees() -> None:
     odd["age"][3], odd["city"][5], odd["readmitted"][7], odd["cost"][9] = None, "Atlantis", 17, float("nan")
     seen = []
     for source in (data, odd):
-        table, _ = opened({name: list(column) for name, column in source.items()}, rows_per_person=1)
+        table, _ = opened({name: list(column) for name, column in source.items()}, rows_per_person=1, types=TYPES)
         model = dp.learn.LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1], steps=3)
         with testing.frozen(1) as tape:
             table.fit(model, features={"age": (0, 120), "cost": (0, 5000), "city": CITIES}, target="readmitted")

@@ -162,6 +162,8 @@ class PrivateTable(Asking):
             raise InvalidArgument(
                 'columns says what each may be, such as {"age": (0, 120), "city": ["Acre", "Haifa"]}.'
             )
+        if progress is not None and not callable(progress):
+            raise InvalidArgument("progress must be a function of one line of text, such as print.")
         for name, what in columns.items():
             if isinstance(what, str) or not isinstance(what, Sequence):
                 raise InvalidArgument(f"{name} needs a pair of ends, such as (0, 120), or a list of choices.")
@@ -172,7 +174,7 @@ class PrivateTable(Asking):
         for name, kind in kinds.items():
             if kind == "other":
                 raise InvalidArgument(f"{name} is neither a number, text, a date nor a condition. Leave it out.")
-        options = {"rows": rows, "rounds": rounds, "progress": progress or self._told}
+        options = {"rows": rows, "rounds": rounds, "progress": self._told if progress is None else progress}
         return self._drawn(distributions.synthetic(database, plan, columns, kinds=kinds, **options))  # type: ignore[return-value]
 
     def density(
@@ -195,6 +197,8 @@ class PrivateTable(Asking):
         ranges = list(between) if isinstance(column, list | tuple) and isinstance(between, list | tuple) else [between]
         if not 1 <= len(columns) <= 3 or len(ranges) != len(columns):
             raise InvalidArgument("A density has one to three columns, with one pair of ends for each.")
+        if any(ends is None for ends in ranges):
+            raise InvalidArgument("A density needs the public ends of its columns: between=(0, 120).")
         given = {self._column(name).name: ends for name, ends in zip(columns, ranges, strict=True)}
         database, plan = self._asked(ALL_ROWS, where, given, {}, epsilon, delta)
         kinds = [database.schema.tables[NAME].columns[name].type for name in columns]

@@ -270,7 +270,8 @@ FILES: list[Call] = [
     Call(name="table of a CSV file", covers=("table",), run=of_file(file_table), moved=largest, most=1.01, together=12,
          odd=ODD_LINES, **ON_FILE),
     Call(name="sanitize of a CSV file", covers=("cli.sanitize",), run=of_file(sanitized), moved=reports, most=1,
-         replaced=True, together=12, odd={n: one for n, one in ODD_LINES.items() if n != "empty"}, **ON_FILE),
+         replaced=True, together=12, **ON_FILE,
+         odd={n: one for n, one in ODD_LINES.items() if n not in ("empty", "not UTF-8")}),
 ]  # fmt: skip
 
 CALLS: list[Call] = [*TABLES, *FILES]

@@ -129,9 +129,9 @@ def test_no_noisy_value_is_minus_zero():
 def test_a_small_negative_number_is_not_written_as_minus_zero():
     from discreet.sql.answer import _cell
 
-    assert _cell(-0.0001, 0.5) == "0.00 ± 0.50"
-    assert _cell(-0.4, 20.0) == "0 ± 20"
-    assert _cell(-0.6, 20.0) == "-1 ± 20"
+    assert _cell(-0.0001, 0.5) == "0.00 ± 0.51"
+    assert _cell(-0.4, 20.0) == "0 ± 21"
+    assert _cell(-0.6, 20.0) == "-1 ± 21"
 
 
 def test_the_type_of_a_key_is_that_of_its_column_whatever_is_shown():

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.adaptive.guarded import Column, GuardedRows
-from discreet.errors import InvalidArgument
+from discreet.errors import DiscreetError, InvalidArgument
 from discreet.mechanisms.adaptive_means import QUANTUM
 from discreet.rational import exactly
 from discreet.rows import doubles
-from discreet.rows.containers import objects
 
 Question = Callable[[Any], Any]
 _BLOCK = 2**15
@@ -101,6 +100,8 @@ class Sample:
         try:
             with np.errstate(all="ignore"):
                 return _numbers(question(Rows(self._columns, where)))
+        except DiscreetError:
+            raise
         except (TypeError, ValueError, ArithmeticError):  # of a comparison; other errors are the question's own
             failed = True
         found = np.full(len(places := range(*where.indices(self._rows))), np.nan)
@@ -113,9 +114,8 @@ class Sample:
 
 
 def _numbers(said: Any) -> NDArray[Any]:
-    """What a question says, an array with a type as it is; else each number by itself, NaN for what is none."""
-    array = objects(said) if isinstance(said, list | tuple) else np.asarray(said)
-    return doubles(array) if array.dtype.kind == "O" and array.ndim == 1 else array
+    """What a question says, an array as it is; of a list each number by itself, NaN for what is none."""
+    return doubles(said) if isinstance(said, list | tuple) else np.asarray(said)
 
 
 def _fixed(column: NDArray[Any]) -> NDArray[Any]:

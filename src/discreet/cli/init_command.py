@@ -30,6 +30,12 @@ def main(data: Sequence[Path], out: Path, *, header: bool = False) -> None:
     named = {name: names for name, source in sources.items() if (names := _first_line(name, source)) is not None}
     with closing(DuckDB(sources, sniffed=sources)) as engine:  # its owner may look at the rows
         tables = {name: engine.columns(name) for name in sources}
+    for name, source in sources.items():
+        if not header and name not in named and not has_types(source):
+            raise InvalidArgument(
+                f"{source} is JSON, whose names are those that its lines have, each its own: no value may get into a "
+                "policy. If all of them are names of columns, say --header."
+            )
     for name, names in named.items():
         if not header and not _are_names(names, tables[name]):
             raise InvalidArgument(

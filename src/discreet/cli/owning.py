@@ -18,15 +18,15 @@ def init(
     data: Annotated[list[Path], typer.Argument(help="Files (Parquet, CSV, JSON) or folders of them: one table each.")],
     out: Annotated[Path, typer.Option(help="Where the policy is written.", dir_okay=False)] = Path("policy.toml"),
     header: Annotated[
-        bool, typer.Option("--header", help="The first line of every CSV file holds the names of its columns.")
+        bool, typer.Option("--header", help="First lines of CSV files, and keys of JSON files, are names of columns.")
     ] = False,
 ) -> None:
     """Write a first policy for review, from the names and types of columns; every guess is marked.
 
     A CSV or JSON file has no types: they are guessed from its rows, and written down to be checked. A CSV file that may
-    begin with a row, and not with names, is refused unless --header says that it does not. The ranges and
-    choices of columns are left for you to say, from what you know and not from the data. An existing file is left as
-    it is.
+    begin with a row, and not with names, is refused unless --header says that it does not, and so is JSON. The ranges
+    and choices of columns are left for you to say, from what you know and not from the data. An existing file is left
+    as it is.
 
     Examples:
       $ discreet init visits.parquet

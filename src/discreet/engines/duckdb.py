@@ -234,6 +234,14 @@ class DuckDB:
             other.relations = self.relations | {name: self._relation(name, types)}
         return other
 
+    def __copy__(self) -> DuckDB:
+        other = object.__new__(DuckDB)
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __reduce__(self) -> Any:
+        raise InvalidArgument("An open table or database is not pickled: it holds its data. Open it again there.")
+
     def blank(self) -> DuckDB:
         """The same columns of the same types, and not one row: neither files nor their statistics have a say."""
         other = copy.copy(self)

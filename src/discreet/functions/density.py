@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -352,7 +353,7 @@ def features_over(
     """
     try:
         pairs = [tuple(pair) for pair in ([between] if np.ndim(between) == 1 else between)]
-        widths = list(bandwidth) if np.ndim(bandwidth) else [bandwidth] * len(pairs)
+        widths = list(islice(bandwidth, 4)) if isinstance(bandwidth, Iterable) else [bandwidth] * len(pairs)
     except (TypeError, ValueError):  # no pairs, or lists of several lengths
         pairs, widths = [], []
     if not pairs or len(widths) != len(pairs) or any(len(pair) != 2 for pair in pairs):

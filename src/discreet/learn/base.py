@@ -163,7 +163,8 @@ def feature_names_of(model: Any, given: Any) -> NDArray[Any]:
 def shortened(rows: Any, norm: Any) -> Any:
     """Rows brought to a norm of at most `norm`, for predictions: the model has seen no longer ones."""
     xp = namespace(rows)
-    return rows / xp.clip(xp.sqrt((rows * rows).sum(1)) / float(exactly(norm)), 1.0, None)[:, None]
+    with np.errstate(all="ignore"):  # a warning would tell of a cell
+        return rows / xp.clip(xp.sqrt((rows * rows).sum(1)) / float(exactly(norm)), 1.0, None)[:, None]
 
 
 def column_of(targets: Any, who: str) -> Any:

@@ -102,7 +102,10 @@ class LogisticRegression(_Classifier):
     def predict_proba(self, X: Any) -> Any:
         """The probability of each class for each row."""
         check_is_fitted(self)
-        scores = self.decision_function(X)
+        with np.errstate(all="ignore"):  # a warning would tell of a cell
+            return self._likely(X, self.decision_function(X))
+
+    def _likely(self, X: Any, scores: Any) -> Any:
         if scores.ndim == 1:
             likely = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
             cut = self._cut(X)  # clipped slopes have the frequency p, not σ(z), where they balance

@@ -116,12 +116,14 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
 
     def transform(self, X: Any) -> Floats:
         """Rows in the coordinates of the components."""
-        return np.asarray((fitted_table(self, X) - self.mean_) @ self.components_.T)
+        with np.errstate(all="ignore"):  # a warning would tell of a cell
+            return np.asarray((fitted_table(self, X) - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows in their own coordinates, as far as the components go."""
         check_is_fitted(self)
-        return np.asarray(fitted_table(self, X, self.n_components_) @ self.components_ + self.mean_)
+        with np.errstate(all="ignore"):
+            return np.asarray(fitted_table(self, X, self.n_components_) @ self.components_ + self.mean_)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """pca0, pca1, …"""

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from discreet import samplers
 from discreet.errors import InvalidArgument
-from discreet.rows import cells, column, has, place_of
+from discreet.rows import cells, column, has, number_of, place_of, whole_of
 
 FOREIGN = -1
 Places = NDArray[np.int64]
 _EXACT = 2**53
-_WHOLE = int | np.integer | np.bool_
+_WHOLE = (int, np.integer, np.bool_)
 
 
 def is_column(values: Any) -> bool:
@@ -66,13 +66,10 @@ def places_below(values: Any, size: int) -> Places:
 
 
 def _whole_below(record: Any, size: int) -> int:
-    try:
-        if isinstance(record, _WHOLE | float | np.floating | Decimal | Fraction) and 0 <= record < size:
-            whole = int(record)
-            return whole if whole == record else FOREIGN
-    except Exception:
+    whole, number = whole_of(record), number_of(record)
+    if whole is None or not 0 <= whole < size:
         return FOREIGN
-    return FOREIGN
+    return whole if issubclass(type(record), _WHOLE) or whole == number else FOREIGN
 
 
 def inside(places: Places, size: int) -> Places:
@@ -99,7 +96,7 @@ def shares_between(values: Any, low: Fraction, high: Fraction) -> NDArray[np.flo
 
     def share(record: Any) -> float:
         try:
-            if isinstance(record, _WHOLE | Fraction):  # exactly, however large
+            if isinstance(record, (*_WHOLE, Fraction)):  # exactly, however large
                 exact = record if isinstance(record, Fraction) else int(record)
                 return 0.0 if exact <= low else 1.0 if exact >= high else float((exact - low) / width)
             if isinstance(record, float | np.floating | Decimal):

@@ -20,6 +20,7 @@ from discreet.mechanisms.local_records import Places as Places
 from discreet.mechanisms.mechanism import tidy
 from discreet.randomness import random_words
 from discreet.rational import Number, exactly, exp_bounds, float_down, significant
+from discreet.rows import whole_of
 
 Reports = NDArray[Any]
 LARGEST_ODDS = Fraction(10**18)
@@ -101,11 +102,10 @@ def whole_numbers(reports: Any, columns: int | None = None) -> Reports:
 
 
 def _whole(cell: Any) -> int:
-    try:
-        plain = isinstance(cell, int | np.integer) and not isinstance(cell, bool)
-        return int(cell) if plain and 0 <= cell < 2**63 else -1
-    except Exception:  # a cell of some class that fails when it is looked at
+    if not issubclass(type(cell), int | np.integer) or issubclass(type(cell), bool | np.timedelta64):
         return -1
+    whole = whole_of(cell)
+    return -1 if whole is None or whole == 2**63 - 1 else max(whole, -1)
 
 
 def _row(report: Any, columns: int) -> list[int]:

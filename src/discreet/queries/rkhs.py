@@ -28,6 +28,13 @@ MOST_NUMBERS = 2**26
 _FINENESS = {1: 32, 2: 32, 3: 12}  # cells in a bandwidth: rounding to 12 of them is as a bandwidth wider by a 3,000th
 
 
+def _as_float(bandwidth: Number) -> float:
+    exact = exactly(bandwidth, "bandwidth")
+    if abs(exact) > 2**1000:
+        raise InvalidArgument("bandwidth must be below 2^1000.")
+    return float(exact)
+
+
 @dataclass(frozen=True)
 class Axis:
     """The Gaussian kernel exp(−(x−y)²/(2h²)) on a range, as cosines and sines on a circle around it.
@@ -65,12 +72,12 @@ class Axis:
     @property
     def width(self) -> float:
         """The bandwidth as a float."""
-        return float(exactly(self.bandwidth))
+        return _as_float(self.bandwidth)
 
     @cached_property
     def period(self) -> float:
         """The length of the circle: the range, and room for the widest kernel that it may be smoothed to."""
-        widest = self.width if self.widest is None else float(exactly(self.widest))
+        widest = self.width if self.widest is None else _as_float(self.widest)
         return self.length + widest * math.sqrt(2 * math.log(1 / self.tolerance))
 
     @cached_property

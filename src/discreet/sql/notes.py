@@ -32,7 +32,7 @@ def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]
                 f"The error of {name} depends on the data, so no ε promises it in advance. "
                 "Ask within= for counts, sums, and quantiles in ranks."
             )
-        if not isinstance(amount, int | float) or not amount > 0:
+        if not isinstance(amount, int | float) or not 0 < amount < 1e300:
             raise InvalidArgument(f"within of {name} must be an error above 0.")
         goals.append((aggregate.parts[0], amount))
     return goals

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,13 +79,20 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == AUTO
 
 
+MOST_CHOICES = 10_000_000
+
+
 def listed_choices(choices: Any, name: str) -> tuple[Any, ...]:
     """Different values, as a tuple; those of numpy as Python's own."""
-    with suppress(TypeError):
-        listed = tuple(one.item() if isinstance(one, np.generic) else one for one in choices)
+    with suppress(Exception):  # also of an iterator of somebody's own
+        listed = tuple(one.item() if isinstance(one, np.generic) else one for one in islice(choices, MOST_CHOICES + 1))
+        if len(listed) > MOST_CHOICES:
+            listed = ()
         if not isinstance(choices, str | bytes | Mapping) and listed and len(set(listed)) == len(listed):
             return listed
-    raise InvalidArgument(f"choices of {name} must be a list of different values, at least one.")
+    raise InvalidArgument(
+        f"choices of {name} must be a list of different values, at least one and at most {MOST_CHOICES:,}."
+    )
 
 
 def checked_choice(value: Any, kind: Type, name: str) -> Any:
@@ -152,7 +160,7 @@ def checked_range(between: Any, kind: Type, name: str) -> tuple[Any, Any]:
     """Two public ends, the lower first, of the column's type."""
     if kind not in ORDERED:
         raise InvalidArgument(f"{name} is {kind} and has no range. Give between= to numbers and dates only.")
-    if not isinstance(between, list | tuple | np.ndarray) or len(between) != 2:
+    if not isinstance(between, list | tuple | np.ndarray) or np.shape(between)[:1] != (2,):
         raise InvalidArgument(f"between of {name} must be two values, such as [0, 120].")
     ends = tuple(_end(value, kind, name) for value in between)
     if not ends[0] < ends[1]:
