@@ -18,6 +18,7 @@ from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
 from discreet.mechanisms.local_records import FOREIGN, Places, one_column
 from discreet.rational import exactly
+from discreet.rows import text_of
 
 LOCAL = row(neighbors="replace")
 
@@ -113,8 +114,8 @@ def fingerprints(values: Any) -> Places:
 
 
 def _fingerprint(value: Any) -> int:
-    if isinstance(value, str):
-        value = str.encode(value, "utf-8", "surrogatepass")
-    if not isinstance(value, bytes):
+    if (text := text_of(value)) is not None:
+        value = text.encode("utf-8", "surrogatepass")
+    if type(value) is not bytes:
         return FOREIGN
     return int.from_bytes(hashlib.blake2b(value, digest_size=8, person=b"discreet local").digest(), "big") >> 4

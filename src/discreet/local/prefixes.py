@@ -22,6 +22,7 @@ from discreet.mechanisms.local_records import FOREIGN, one_column, places_below
 from discreet.mechanisms.local_reports import Places, mean_interval
 from discreet.mechanisms.prefix_response import PrefixResponse
 from discreet.rational import Number, check_count
+from discreet.rows import text_of
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LOOKED_AT, _MOST_LOOKED_AT = 2**12, 2**20
@@ -103,9 +104,9 @@ class HeavyHitters(Device):
         places = {letter: place + 1 for place, letter in enumerate(self.alphabet)}
 
         def code(text: Any) -> int:
-            if not isinstance(text, str):
+            if (plain := text_of(text)) is None:
                 return FOREIGN
-            number, letters = 0, iter(str.__str__(text)[:length])
+            number, letters = 0, iter(plain[:length])
             ended = False
             for _ in range(length):
                 digit = 0 if ended else places.get(next(letters, ""), 0)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.mechanisms.local_records import inside, places_below
+from discreet.mechanisms.local_records import inside, one_column, places_below
 from discreet.mechanisms.local_reports import (
     LARGEST_ODDS,
     Places,
@@ -34,6 +34,7 @@ from discreet.mechanisms.local_reports import (
 from discreet.mechanisms.mechanism import tidy
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.rational import Number, check_count, exactly
+from discreet.rows import none_of
 
 _WIDEST_LAW = 4096  # reports that a law lists: beyond, an enumeration is no check but a wait
 
@@ -161,6 +162,10 @@ class FrequencyOracle:
     def supported(self, reports: Reports) -> NDArray[np.int64]:
         """How many of the valid reports support each value."""
         raise NotImplementedError
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        one_column(none_of(value))
 
     def _draw(self, value: Any) -> Reports:
         """The reports of places 0 … size−1; a record that is none of them is told as a uniform one."""

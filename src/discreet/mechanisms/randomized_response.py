@@ -15,16 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import samplers
+from discreet.closing import closed
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.finite_pairs import FinitePair
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.loss import LossDistribution
 from discreet.guarantees.unit import row
-from discreet.mechanisms.local_records import inside, is_column, places_among
+from discreet.mechanisms.local_records import inside, is_column, one_column, places_among
 from discreet.mechanisms.mechanism import tidy
 from discreet.queries.space import Categories
 from discreet.rational import Number, check_count, check_positive, exactly, exp_bounds, float_up, significant
+from discreet.rows import none_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,12 +107,14 @@ class RandomizedResponse:
         amount = min(1.0, mean + math.sqrt(math.log(1 / (1 - sure)) / (2 * count)))
         return Accuracy(amount=amount, confidence=sure, of="fraction wrong")
 
+    @closed
     def encode(self, record: Hashable) -> Hashable:
         """One report, on the device of the one who gives it."""
         if self._places([record])[0] < 0:
             raise InvalidArgument("This is none of the choices. Report one of them.")
         return cast(Hashable, self._draw([record])[0])
 
+    @closed
     def analyze(self, reports: Any) -> dict[Hashable, float]:
         """Unbiased counts of each choice from all reports that can be read."""
         places = self._places(reports)
@@ -125,6 +129,11 @@ class RandomizedResponse:
     def _places(self, records: Any) -> NDArray[np.int64]:
         """The place of each record among the choices; −1 for what is none."""
         return places_among(records, self._known)
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        if is_column(value):
+            one_column(none_of(value))
 
     def _draw(self, value: Any) -> Any:
         if not is_column(value):

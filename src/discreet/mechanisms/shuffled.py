@@ -100,6 +100,11 @@ class Shuffled:
             raise InvalidArgument("Give the records of all clients, one each, in a list or an array.")
         return len(value)
 
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        if hasattr(self.local, "check"):
+            self.local.check(value)
+
     def _draw(self, value: Any) -> list[Any]:
         check_heard(self, self.heard(value))
         reports = list(self.local._draw(value))
