@@ -467,7 +467,7 @@ def test_mutant_mass_at_the_threshold_forgotten(monkeypatch):
 
 
 def test_mutant_threshold_off_by_one(monkeypatch):
-    mutate(monkeypatch, dp.KeySelection, "_draw", "count >= self.threshold", "count >= self.threshold - 1")
+    mutate(monkeypatch, dp.KeySelection, "_shown", "count >= self.threshold", "count >= self.threshold - 1")
     killed(check_one_key)
 
 
@@ -605,5 +605,5 @@ def test_mutant_sampled_more_often_than_claimed(monkeypatch):
 
 def test_mutant_one_coin_for_all_rows(monkeypatch):
     """Still right for one row's own coin; a mutant that keeps every row with certainty is caught."""
-    mutate(monkeypatch, dp.Subsampled, "_draw", "rows[kept]", "rows")
+    mutate(monkeypatch, dp.Subsampled, "_draw", "some(rows, kept)", "rows")
     killed(check_subsampled)

@@ -17,7 +17,17 @@ from discreet import samplers
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.frequency_oracle import FrequencyOracle, Support
-from discreet.mechanisms.local_reports import Places, Reports, blocks, check_promise, coins, fitted, ratio_of, within
+from discreet.mechanisms.local_reports import (
+    Places,
+    Reports,
+    blocks,
+    check_promise,
+    coins,
+    fitted,
+    ratio_of,
+    whole_numbers,
+    within,
+)
 from discreet.rational import check_count, exactly
 
 _FEW = 32  # values that are picked one by one; more are quicker by coins
@@ -25,6 +35,10 @@ _FEW = 32  # values that are picked one by one; more are quicker by coins
 
 class _Bits(FrequencyOracle):
     """Sets of values as packed bits, one row a report."""
+
+    def as_reports(self, reports: Any) -> Reports:
+        """Reports as an array of bytes, or of numbers that may be bytes."""
+        return whole_numbers(reports, self.columns, packed=True)
 
     @property
     def report_bits(self) -> int:

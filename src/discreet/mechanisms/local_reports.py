@@ -81,8 +81,8 @@ def fitted(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
     return make(tidy(low))
 
 
-def whole_numbers(reports: Any, columns: int | None = None) -> Reports:
-    """Reports as an array of whole numbers, one or `columns` of them in a row.
+def whole_numbers(reports: Any, columns: int | None = None, *, packed: bool = False) -> Reports:
+    """Reports as an array of whole numbers, one or `columns` of them in a row; `packed` bits stay bytes.
 
     An array has a type and a shape of its own, and is refused by these. In a list each report is read by itself: what
     has another form becomes −1, which no report is.
@@ -95,7 +95,7 @@ def whole_numbers(reports: Any, columns: int | None = None) -> Reports:
     if isinstance(reports, np.ndarray) and reports.dtype.kind != "O":
         if reports.dtype.kind not in "iu" or reports.shape[1:] != wanted or not reports.ndim:
             raise InvalidArgument("reports must be those of this survey: an array of whole numbers, one row a report.")
-        return reports if reports.dtype == np.uint8 else reports.astype(np.int64)
+        return reports if packed and reports.dtype == np.uint8 else reports.astype(np.int64)
     if columns is None:
         return np.array([_whole(one) for one in reports], dtype=np.int64)
     return np.array([_row(one, columns) for one in reports], dtype=np.int64).reshape(-1, columns)
