@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import discreet as dp
+from discreet import closing
 from discreet.database import Database
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import NotAllowed
@@ -115,6 +116,7 @@ def a_value_hangs_on_an_error(patch: pytest.MonkeyPatch) -> None:
             raise NotAllowed("This is not answered.") from None
 
     patch.setattr(Database, "plan", plan)
+    patch.setattr(closing, "cut", lambda error, before: None)  # which would take it off as the error leaves
 
 
 def an_error_depends_on_the_data(patch: pytest.MonkeyPatch) -> None:
