@@ -257,3 +257,23 @@ def test_ranges_that_no_double_spans_are_refused() -> None:
             local.mean(between=between, epsilon=1)
     with pytest.raises(dp.InvalidArgument, match="whole places"):
         local_mean.LaplaceResponse(space=dp.Interval(0, 1), noise=dp.Laplace(scale=1))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, np.float64(1), Fraction(1), Decimal("1.0")], ids=repr)
+@pytest.mark.parametrize("choices", [[0, 1], [0.0, 1.0], [False, True], np.array([0, 1]), (0, 1)], ids=repr)
+def test_a_repeated_survey_is_known_by_what_it_is(epsilon: Any, choices: Any) -> None:
+    """Written in another way it draws no second permanent answer."""
+    memory: dict[str, Any] = {}
+    dp.local.repeated(dp.local.survey(choices=[0, 1], epsilon=1), memory=memory).encode(1)
+    dp.local.repeated(dp.local.survey(choices=choices, epsilon=epsilon), memory=memory).encode(1)
+    assert len(memory) == 1
+    dp.local.repeated(dp.local.survey(choices=choices, epsilon=2), memory=memory).encode(1)
+    assert len(memory) == 2
+
+
+def test_permanent_answers_of_the_first_version_stay() -> None:
+    memory: dict[str, Any] = {}
+    asked = dp.local.repeated(dp.local.survey(choices=["a", "b"], epsilon=1), memory=memory)
+    memory[f"{asked._digest_before}/0"] = 1
+    assert asked.encode("a") == 1
+    assert len(memory) == 1

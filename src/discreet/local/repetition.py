@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import hashlib
 import json
@@ -24,7 +25,8 @@ from discreet.local.surveys import Survey
 from discreet.mechanisms.frequency_oracle import DirectResponse
 from discreet.mechanisms.local_reports import ratio_of
 from discreet.mechanisms.mechanism import tidy
-from discreet.rational import check_count, check_epsilon
+from discreet.rational import check_count, check_epsilon, exactly
+from discreet.rows import key_of
 
 
 def repeated(survey: Survey, *, memory: Any = None, each_round: Any = None) -> Repeated:
@@ -107,21 +109,36 @@ class Repeated(Closed):
         )
 
     def _permanent(self, value: Any) -> Any:
-        name = f"{self._digest}/{int(self.survey.place_of(value)[0])}"
+        place = int(self.survey.place_of(value)[0])
+        names = [f"{digest}/{place}" for digest in (self._digest, self._digest_before)]
         if isinstance(self.memory, Path):
             with _alone(self.memory):
                 known = _read(self.memory)
-                if name not in known:  # kept before it is told, or a crash would draw another
-                    _write(self.memory, known | {name: self.survey.encode(value)})
-                return _read(self.memory)[name]
+                kept = next((name for name in names if name in known), None)
+                if kept is None:  # kept before it is told, or a crash would draw another
+                    _write(self.memory, known | {names[0]: self.survey.encode(value)})
+                return _read(self.memory)[kept or names[0]]
         assert self.memory is not None  # the caller has asked
-        if name not in self.memory:
-            self.memory[name] = self.survey.encode(value)
-        return self.memory[name]
+        kept = next((name for name in names if name in self.memory), names[0])
+        if kept not in self.memory:
+            self.memory[kept] = self.survey.encode(value)
+        return self.memory[kept]
 
     @cached_property
     def _digest(self) -> str:
-        """Which survey an answer belongs to: one that was drawn with less noise is never told for another."""
+        """Which survey an answer belongs to: one that was drawn with less noise is never told for another.
+
+        Known by what it is, and not by how it was written: 1, 1.0 and a Fraction are one ε, and a second answer would
+        be a second report.
+        """
+        choices = getattr(self.survey, "choices", None)
+        listed = None if choices is None else [repr(key_of(choice)) for choice in choices]
+        said = json.dumps([_meant(self.survey.oracle), listed, _meant(self.survey.stated)], sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+    @cached_property
+    def _digest_before(self) -> str:
+        """The name of the same survey in 0.1, whose answers stay permanent."""
         said = repr((self.survey.oracle, getattr(self.survey, "choices", None), self.survey.stated))
         return hashlib.sha256(said.encode()).hexdigest()[:32]
 
@@ -133,6 +150,19 @@ class Repeated(Closed):
             return self.survey.analyze(reports, simplex=simplex, candidates=candidates)
         heard = replace(self.survey, mechanism=self.one_round)
         return replace(heard.analyze(reports, simplex=simplex, candidates=candidates), guarantee=self.guarantee)
+
+
+def _meant(value: Any) -> Any:
+    """A public value by what it is: numbers exactly, a part by its name, everything else as it is written."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {one.name: _meant(getattr(value, one.name)) for one in dataclasses.fields(value) if one.compare}
+        return [type(value).__name__, parts]
+    if isinstance(value, tuple | list):
+        return [_meant(part) for part in value]
+    try:
+        return str(exactly(value))
+    except InvalidArgument:  # no number
+        return repr(value)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class _Bits(FrequencyOracle):
 
     def as_reports(self, reports: Any) -> Reports:
         """Reports as an array of bytes, or of numbers that may be bytes."""
-        return whole_numbers(reports, self.columns, packed=True)
+        return whole_numbers(reports, self.columns, packed=not getattr(self, "listed", False))
 
     @property
     def report_bits(self) -> int:

@@ -57,9 +57,10 @@ def places_below(values: Any, size: int) -> Places:
         return np.fromiter((_whole_below(one, size) for one in records), np.int64, len(records))
     if records.dtype.kind == "b":
         records = records.astype(np.int64)
-    fits = (records >= 0) & (records < size)
-    if records.dtype.kind == "f":
-        fits &= np.floor(records) == records
+    with np.errstate(all="ignore"):  # a warning would tell of a cell
+        fits = (records >= 0) & (records < size)
+        if records.dtype.kind == "f":
+            fits &= np.floor(records) == records
     found = np.full(len(records), FOREIGN, dtype=np.int64)
     found[fits] = records[fits].astype(np.int64)
     return found

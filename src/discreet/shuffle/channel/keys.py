@@ -117,7 +117,7 @@ class _Secrets:
         try:
             found: dict[str, Any] = tomllib.loads(text.decode("ascii"))
             whole = {one.name: bytes.fromhex(found[one.name]) for one in fields(cls)}
-        except (KeyError, TypeError, ValueError):  # whose message might quote a key
+        except (LookupError, TypeError, ValueError, RecursionError):  # whose message might quote a key
             whole = {"": b"?"}
         secrets = dict(whole)
         last = {len(secrets.pop(name, b"?")) for name in cls.deleted_in_the_end}

@@ -127,7 +127,7 @@ class Task:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise InvalidArgument(f"There is no task {path}. Make one with: discreet shuffle init {path}") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:  # not UTF-8, not TOML, or numbers without end
             raise InvalidArgument(f"{path} cannot be read as a task: {error}. Ask for the whole file again.") from None
         if found.get("format") != FORMAT:
             raise InvalidArgument(f'{path} is no task of this version: it must begin with format = "{FORMAT}".')
@@ -152,7 +152,7 @@ class Task:
             task.check()
         except InvalidArgument as error:
             raise InvalidArgument(f"{path}: {error}") from None
-        except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError, RecursionError):
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError, RecursionError):
             raise InvalidArgument(
                 f"{path}: the [protocol] is not one that this version knows, or too large. Use a newer discreet."
             ) from None
