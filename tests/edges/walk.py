@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.errors import DiscreetError
+
 TEXT = "c4n4ry-7f3a91"
 NUMBER = 73.14159271828
 """Eight bytes that no noise lands on: the canary of columns of doubles."""
@@ -103,7 +105,7 @@ def pickled(released: Any) -> bytes:
     written = io.BytesIO()
     try:
         pickle._Pickler(written, protocol=2).dump(released)  # type: ignore[attr-defined]  # it keeps nothing back
-    except (pickle.PicklingError, AttributeError, TypeError):  # such as a function of a function
+    except (pickle.PicklingError, AttributeError, TypeError, DiscreetError):  # a function of a function, a handle
         return written.getvalue()
     return written.getvalue()
 

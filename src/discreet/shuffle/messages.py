@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.local_records import is_column
+from discreet.rows import whole_of
 
 Ints = NDArray[np.int64]
 
@@ -40,8 +41,7 @@ def whole_messages(messages: Any) -> Ints:
 
 
 def _whole_message(one: Any) -> int:
-    try:
-        plain = isinstance(one, int | np.integer) and not isinstance(one, bool)
-        return int(one) if plain and 0 <= one < 2**62 else -1
-    except Exception:  # of some class that fails when it is looked at
+    if not issubclass(type(one), int | np.integer) or issubclass(type(one), bool | np.timedelta64):
         return -1
+    whole = whole_of(one)
+    return whole if whole is not None and 0 <= whole < 2**62 else -1
