@@ -18,6 +18,7 @@ from discreet import door, testing
 from discreet.mechanisms import mechanism as mechanisms
 from discreet.mechanisms import shuffled
 from discreet.mechanisms.bit_response import SubsetSelection, UnaryResponse
+from discreet.mechanisms.combine import PerGroup
 from discreet.mechanisms.frequency_oracle import DirectResponse
 from discreet.mechanisms.geometric_response import HadamardResponse, ProjectiveResponse
 from discreet.mechanisms.local_hashing import LocalHashing
@@ -48,6 +49,13 @@ def shuffled_needs_its_clients(folder: Path, clients: int = 100_000) -> None:
 
 def test_shuffled_needs_its_clients(tmp_path: Path) -> None:
     shuffled_needs_its_clients(tmp_path)
+
+
+def test_groups_and_samples_hide_how_many_there_are() -> None:
+    poll = dp.Shuffled(local=dp.RandomizedResponse(choices=("a", "b"), lie=0.25), clients=100)
+    for made in (lambda: PerGroup(mechanism=poll), lambda: dp.Subsampled(mechanism=poll, rate=0.5)):
+        with pytest.raises(dp.InvalidArgument, match="counts on so many records"):
+            made()
 
 
 def test_a_door_that_does_not_count_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

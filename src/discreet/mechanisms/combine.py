@@ -214,6 +214,15 @@ class Composed:
         return tuple(m._draw(v) for m, v in zip(self.mechanisms, value, strict=True))
 
 
+def _refuse_minimum(mechanism: Any) -> None:
+    """A typed error for a mechanism that counts on a number of records, which groups and samples keep private."""
+    if getattr(mechanism, "at_least", 0):
+        raise InvalidArgument(
+            "The promise of this mechanism counts on so many records, and how many a group or a sample has is private. "
+            "Ask it of all records."
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class PerGroup:
     """Answers one question in every group; one unit is in at most `groups` of them.
@@ -227,6 +236,7 @@ class PerGroup:
 
     def __post_init__(self) -> None:
         check_count(self.groups, "groups")
+        _refuse_minimum(self.mechanism)
 
     def guarantee(self, sensitivity: Any) -> Guarantee:
         return compose([self.mechanism.guarantee(sensitivity)] * self.groups)
@@ -267,6 +277,7 @@ class Subsampled:
 
     def __post_init__(self) -> None:
         check_probability(self.rate, "rate")
+        _refuse_minimum(self.mechanism)
 
     def sensitivity_for(self, sensitivity: Any, value: Any) -> Any:
         """A plain number read for the shape of the answer about no rows at all, which says nothing about the data."""
