@@ -623,7 +623,6 @@ def test_batches_that_do_not_fit_are_told() -> None:
         (lambda: [(rows, goal[:-1])], {"features": 3}, "one target"),
         (lambda: [rows], {"features": 3}, "pair"),
         (lambda: None, {"features": 3}, "must return"),
-        (lambda: [([[1, 2, 3], [1]], [0, 1])], {"features": 3}, "rows and columns"),
         (lambda: [batch], {"features": 3}, "names of their columns"),
         (lambda: [batch], {"features": ["a", "b", "z"], "target": "label"}, "no column z"),
         (lambda: [batch, batch.select(["a", "b", "label"])], named, "no column c"),

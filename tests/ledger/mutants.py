@@ -38,7 +38,7 @@ def read_then_write():
 def debit_after_release():
     """Draw and hand out first, charge afterwards, in a thread that nobody waits for."""
 
-    def hasty(read, mechanism, guarantee, *, ledger, asked="", key=None, identity=None, sizes=None, about=None):
+    def hasty(read, mechanism, guarantee, *, ledger, asked="", key=None, **given):
         value = mechanism._draw(read())
         charge = threading.Timer(0.2, lambda: ledger.charge(guarantee, asked=asked, mechanism=repr(mechanism), key=key))
         charge.daemon = True

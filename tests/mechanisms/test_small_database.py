@@ -288,7 +288,7 @@ WIDE = Workload.marginals(Domain({f"c{i}": 2 for i in range(12)}), 2)
         lambda: SmallDatabase.for_guarantee(dp.GaussianTradeoff(mu=1), workload=FIVE, size=4),
         lambda: SmallDatabase.for_guarantee(dp.ZeroConcentrated(rho=1), workload=FIVE, size=4, calibration="taught"),
         lambda: SmallDatabase(workload=FIVE, size=4, rows=2, rate=1).error(1),
-        lambda: dp.release([(1, "secret", 3)], SmallDatabase(workload=PAIRS, size=4, rows=2, rate=1)),
+        lambda: dp.release(np.full((1, 3), "secret"), SmallDatabase(workload=PAIRS, size=4, rows=2, rate=1)),
     ],
 )
 def test_bad_input(bad: Any) -> None:

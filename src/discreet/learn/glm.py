@@ -259,9 +259,9 @@ class Linear(Private):
 
     def _scores(self, X: Any) -> Any:
         """Rows × classes where the features live, of rows scaled and shortened as in `fit`."""
-        matrix = np.atleast_2d(self.release_.value["weights"]) * self._spread()
         with np.errstate(all="ignore"):  # a warning would tell of a cell
             rows = self._shortened(X)
+            matrix = np.atleast_2d(self.release_.value["weights"]) * self._spread()
             scores = rows @ beside(matrix[:, : self.n_features_in_].T, rows)
             return scores + beside(matrix[:, -1], rows) if self.fit_intercept else scores
 
