@@ -13,7 +13,6 @@ import pytest
 import discreet as dp
 from discreet.adaptive.guarded import Column
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
-from discreet.local import numbers
 
 ROWS = {"age": np.arange(400.0), "city": np.array(["Bled", "Koper"] * 200), "X": np.zeros((400, 2))}
 LIMIT = dp.Approx(epsilon=100, delta=1e-3)
@@ -73,7 +72,3 @@ def test_a_loss_that_says_nothing_of_each_row() -> None:
         np.array([0, 1, 0]), submissions=2, loss=lambda labels, given: 0.5, unprotected=True
     )
     refused(lambda: board.submit([0, 1, 1]), "loss must say one number for each row")
-
-
-def test_reports_of_numbers_come_one_by_one() -> None:
-    refused(lambda: numbers._finite(np.zeros((2, 2))), "reports must be the reports of this survey: one number each")

@@ -68,7 +68,10 @@ class _Numbers(Closed):
         plain: Any = int(value) if isinstance(value, bool | np.bool) else value
         if not isinstance(plain, numbers.Rational) and not math.isfinite(plain):
             return False
-        return self._has(exactly(plain))
+        try:
+            return self._has(exactly(plain))
+        except InvalidArgument:  # digits without end
+            return False
 
     def _has(self, exact: Fraction) -> bool:
         return self.ends[0] <= exact <= self.ends[1]
@@ -79,9 +82,7 @@ class _Numbers(Closed):
             return self._clamp(column(value))
         if isinstance(value, str | bytes):
             raise InvalidArgument("A number is needed, not text. Convert the column first.")
-        if isinstance(value, int | float | Fraction) and value in self:
-            return value
-        return self._clamp(column([value]))[0].item()
+        return value if value in self else self._clamp(column([value]))[0].item()
 
     def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
         """The records of a column, each brought inside."""
