@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dp
-from discreet.cli import main
+from discreet.cli import init_command, main
 from discreet.cli.init_command import policy_text
 from discreet.policy import load
 
@@ -251,3 +251,15 @@ def test_names_that_look_like_a_row_are_taken_where_the_owner_says_so(init, tmp_
     written = (tmp_path / "policy.toml").read_text("utf-8")
     assert "[tables.people.columns.city]" in written
     assert "Noa" not in written
+
+
+def test_keys_of_json_are_no_names_without_a_word(tmp_path: Path) -> None:
+    """Whoever has a key of their own would get it into the policy."""
+    data, out = tmp_path / "people.json", tmp_path / "policy.toml"
+    data.write_text('{"pid": 1, "x": 2}\n' * 20 + '{"pid": 3, "Alice Smith has HIV": 1}\n')
+    with pytest.raises(dp.InvalidArgument, match="say --header") as refused:
+        init_command.main([data], out)
+    assert "Alice" not in str(refused.value)
+    assert not out.exists()
+    init_command.main([data], out, header=True)
+    assert "pid" in out.read_text()

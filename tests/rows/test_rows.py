@@ -146,6 +146,11 @@ def test_what_is_refused_is_a_matter_of_shape_and_type() -> None:
             rows.column(nothing)
         with pytest.raises(dp.InvalidArgument, match="Rows and columns are needed"):
             rows.table(nothing, 2)
+    spark = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe"})()
+    with pytest.raises(dp.InvalidArgument, match="stays where it is"):
+        rows.column(spark)
+    with pytest.raises(dp.InvalidArgument, match="A vector of 2 numbers"):
+        dp.Ball(2, 1).clamp([1, 2, 3])
     for text in (np.array(["1"]), np.array(["2020-01-01"], "datetime64[D]")):
         with pytest.raises(dp.InvalidArgument, match="Numbers are needed"):
             rows.doubles(text)
