@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "reference" / "refusals.md"
 ROOMS = {
     "Asking a table": ("tables", "asking", "distributions", "columns", "training", "statistics"),
     "Asking in SQL": ("policy", "connecting", "database", "sql"),
-    "Reading the data": ("engines",),
+    "Reading the data": ("engines", "rows"),
     "Spending": ("ledger",),
     "Learning": ("learn",),
     "Densities and curves": ("functions",),
