@@ -225,14 +225,14 @@ def test_a_query_is_asked_behind_the_door():
 
     class Asked(dp.Count):
         def __call__(self, data):
-            asked.append(len(ledger.entries()))
+            asked.append((len(ledger.entries()), len(data)))
             return super().__call__(data)
 
     dp.release([1, 2, 3], dp.Laplace(scale=2), query=Asked(), ledger=ledger)
-    assert asked == [1]  # after the charge
+    assert asked == [(0, 0), (1, 3)]  # of no records, to see that it can be, and of all after the charge
     with pytest.raises(dp.BudgetExhausted):
         dp.release([1, 2, 3], dp.Laplace(scale=1), query=Asked(), ledger=ledger)
-    assert asked == [1]
+    assert asked[2:] == [(1, 0)]
     with pytest.raises(dp.InvalidArgument):
         dp.release([1], dp.Laplace(scale=1), query=dp.Count(), sensitivity=1, ledger=ledger)
 
