@@ -25,18 +25,9 @@ from discreet.functions.regression import regression_curve
 from discreet.learn import base
 from discreet.queries.rkhs import FourierFeatures, RandomFeatures
 
+from ..odd_objects import Hides
+
 GOAL = dp.Approx(epsilon=1, delta=1e-6)
-
-
-class Hides:
-    """An object that does not even tell its class."""
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:  # type: ignore[override]
-        raise RuntimeError("secret")
-
-    def __float__(self) -> float:
-        raise RuntimeError("secret")
 
 
 ODD: list[Any] = [

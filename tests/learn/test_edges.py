@@ -28,33 +28,12 @@ from discreet.queries import stream as streaming
 from discreet.queries.rounded_rows import RoundedRows
 from discreet.training import Feature
 
+from ..odd_objects import Hides, Raises
+
 GOAL: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 RANGES = [(-1, 1), (-1, 1)]
 X = [[-0.5, 0.25], [0.5, -0.25], [0.75, 0.5], [-0.25, 0.0]]
 Y = [0, 1, 1, 0]
-
-
-class Raises(float):
-    """A number that fails whenever it is asked for anything."""
-
-    def _fail(self, *_: Any) -> Any:
-        raise RuntimeError("secret")
-
-    __float__ = __int__ = __round__ = __eq__ = __lt__ = __gt__ = __hash__ = __repr__ = __str__ = _fail  # type: ignore[assignment]
-
-
-class Hides:
-    """An object that does not even tell its class."""
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:  # type: ignore[override]
-        raise RuntimeError("secret")
-
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError("secret")
-
-    def __hash__(self) -> int:
-        raise RuntimeError("secret")
 
 
 ODD = [

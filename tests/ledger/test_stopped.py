@@ -44,11 +44,8 @@ print("went on", flush=True)
 """
 
 
-@pytest.fixture
-def held(request: pytest.FixtureRequest, place: Any) -> Any:
-    if place.is_file:
-        pytest.skip("a file has its own limit, which other tests reach")
-    return place
+ON_POSTGRES = pytest.mark.parametrize("place", ["postgres"], indirect=True)
+"""A file has its own limit, which other tests reach."""
 
 
 @contextmanager
@@ -71,9 +68,10 @@ def asked(ledger: Any, **key: Any) -> Any:
     return dp.release(5, NOISE, sensitivity=1, ledger=ledger, **key)
 
 
-def test_others_go_on_when_the_server_cuts_it_off(held: Any) -> None:
-    ledger = held.open(LIMIT)
-    with holding(held, idle=0.3) as process:
+@ON_POSTGRES
+def test_others_go_on_when_the_server_cuts_it_off(place: Any) -> None:
+    ledger = place.open(LIMIT)
+    with holding(place, idle=0.3) as process:
         assert asked(ledger).receipt.startswith("1-")
         os.kill(process.pid, signal.SIGCONT)
         said, _ = process.communicate("\n")
@@ -83,10 +81,11 @@ def test_others_go_on_when_the_server_cuts_it_off(held: Any) -> None:
     assert ledger.verify() == 3
 
 
-def test_others_are_told_within_a_limit(held: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = held.open(LIMIT)
+@ON_POSTGRES
+def test_others_are_told_within_a_limit(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = place.open(LIMIT)
     monkeypatch.setattr(stores, "PATIENCE", 0.2)
-    with holding(held, idle=600) as process:
+    with holding(place, idle=600) as process:
         for _ in range(2):
             with pytest.raises(dp.errors.LedgerUnavailable, match=r"others use it.*Nothing was handed out"):
                 asked(ledger)
@@ -98,18 +97,20 @@ def test_others_are_told_within_a_limit(held: Any, monkeypatch: pytest.MonkeyPat
     assert asked(ledger).receipt.startswith("2-")
 
 
-def test_others_go_on_when_it_is_killed(held: Any) -> None:
-    ledger = held.open(LIMIT)
-    with holding(held, idle=600) as process:
+@ON_POSTGRES
+def test_others_go_on_when_it_is_killed(place: Any) -> None:
+    ledger = place.open(LIMIT)
+    with holding(place, idle=600) as process:
         process.kill()
         process.wait()
         assert asked(ledger, key="mine").receipt.startswith("1-")
     assert ledger.verify() == 2
 
 
-def test_limits_end_with_the_transaction(held: Any) -> None:
+@ON_POSTGRES
+def test_limits_end_with_the_transaction(place: Any) -> None:
     """A reader is not cut off, and a connection that is used for other things has its own settings."""
-    store = held.open(LIMIT)._store
+    store = place.open(LIMIT)._store
     with store.transaction(write=True) as execute:
         assert execute("SHOW idle_in_transaction_session_timeout") == [("40s",)]
         assert execute("SHOW lock_timeout") == [("1min",)]
@@ -119,9 +120,10 @@ def test_limits_end_with_the_transaction(held: Any) -> None:
     assert stores.IDLE < stores.PATIENCE
 
 
-def test_the_url_says_how_a_connection_is_kept_alive(held: Any) -> None:
-    target = held.target.replace("#", "?keepalives_idle=77&connect_timeout=5#")
-    own = dp.Ledger.open(target, checkpoint=held.checkpoint, protects=dp.row(), limit=LIMIT)
+@ON_POSTGRES
+def test_the_url_says_how_a_connection_is_kept_alive(place: Any) -> None:
+    target = place.target.replace("#", "?keepalives_idle=77&connect_timeout=5#")
+    own = dp.Ledger.open(target, checkpoint=place.checkpoint, protects=dp.row(), limit=LIMIT)
     parameters = own._store._connection.info.get_parameters()
     assert parameters["keepalives_idle"] == "77"
     assert (parameters["connect_timeout"], parameters["tcp_user_timeout"]) == ("5", "30000")
@@ -143,12 +145,13 @@ def test_a_checkpoint_that_another_holds_is_given_up(place: Any, monkeypatch: py
     assert ledger.count == 1
 
 
-def test_a_ledger_without_limits_is_caught(held: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@ON_POSTGRES
+def test_a_ledger_without_limits_is_caught(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in version 0.1: who waits for the head waits for ever."""
-    ledger = held.open(LIMIT)
+    ledger = place.open(LIMIT)
     monkeypatch.setattr(stores, "_milliseconds", lambda seconds: 0)
     done = threading.Event()
-    with holding(held, idle=600):
+    with holding(place, idle=600):
         threading.Thread(target=lambda: (asked(ledger), done.set()), daemon=True).start()
         assert not done.wait(0.5)
     assert done.wait(60)

@@ -101,6 +101,8 @@ def test_numbers_near_and_far_are_rounded_to_the_lattice() -> None:
     assert (between(np.array([0.0, 0.5, 1.0]), Fraction(0), Fraction(1), step) == [0, 512, 1024]).all()
     assert (between(np.array([3, 9]), Fraction(2), Fraction(9), step) == [3 * 1024, 9 * 1024]).all()
     assert (between(np.array([2**61, 2**62]), Fraction(2**61), Fraction(2**62), step) == [2**71, 2**72]).all()
+    ends = Fraction(-(2**1000)), Fraction(2**1000)
+    assert between(np.array([-(2.0**1000), 0.0, 2.0**1000]), *ends, step).tolist() == [-(2**1010), 0, 2**1010]
 
 
 def test_records_of_several_columns_are_read_one_by_one() -> None:
@@ -122,6 +124,22 @@ def test_a_key_is_not_that_of_who_came_first(first: Any) -> None:
     with testing.no_noise():
         shown = dp.KeySelection(scale=1, threshold=2)._draw(Counter([first, 0.0, 0.0, "a", "a", None, None]))
     assert repr(shown) == "{0: 3, 'a': 2}"
+
+
+def test_keys_that_one_class_tells_apart_count_nobody_twice() -> None:
+    class Odd(str):
+        """Text that is equal to itself alone."""
+
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            return self is other
+
+        __hash__ = str.__hash__
+
+    with testing.no_noise():
+        shown = dp.KeySelection(scale=1, threshold=2, keys_per_person=2)._draw({Odd("a"): 1, Odd("a"): 1, "b": 5})
+    assert shown == {"b": 5}
 
 
 # --- samples ------------------------------------------------------------------------------------------------------

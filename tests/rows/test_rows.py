@@ -18,30 +18,7 @@ import discreet as dp
 from discreet import rows
 from discreet.rows import columns as reading
 
-
-class Raises(float):
-    """A number that fails whenever it is asked for anything."""
-
-    def _fail(self, *_: Any) -> Any:
-        raise RuntimeError("secret")
-
-    __float__ = __int__ = __round__ = __eq__ = __lt__ = __gt__ = __repr__ = __str__ = _fail
-    __hash__ = float.__hash__
-
-
-class Hides:
-    """An object that does not even tell its class."""
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:  # type: ignore[override]
-        raise RuntimeError("secret")
-
-    def __hash__(self) -> int:
-        raise RuntimeError("secret")
-
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError("secret")
-
+from ..odd_objects import Hides, Raises
 
 ODD = [
     None, math.nan, math.inf, -math.inf, -0.0, 10**30, -(10**400), 2**53 + 1, "text", b"bytes", True,
@@ -200,6 +177,14 @@ def test_a_key_that_is_no_value_is_nobodys() -> None:
     far = datetime.datetime.min.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
     odd = (None, math.nan, Hides(), Raises(1), [1], ("a", None), 10**400, Decimal("1e-999999999"), far, deep)
     assert [rows.key_of(key) for key in odd] == [None] * len(odd)
+
+
+@pytest.mark.parametrize("make", [pa.array, pl.Series, lambda one: pd.Series(one, dtype="int64[pyarrow]")])
+def test_a_gap_among_labels_does_not_change_how_others_are_compared(make: Any) -> None:
+    """As numbers of numpy, 2^53 + 1 would be equal to the double 2^53; as Python's they are not."""
+    plain, gap = rows.labels(make([2**53 + 1, 7])), rows.labels(make([2**53 + 1, 7, None]))
+    assert [one == 2.0**53 for one in plain.tolist()] == [one == 2.0**53 for one in gap.tolist()][:2] == [False, False]
+    assert plain.dtype == gap.dtype == object
 
 
 # --- a seeded bug: a type is decided over all records -------------------------------------------------------------

@@ -16,21 +16,9 @@ import pytest
 import discreet as dp
 from discreet.synthetic import Declared, declared
 
+from ..odd_objects import Hides
+
 LARGE = 2**60 + 1
-
-
-class Hides:
-    """An object that does not even tell its class."""
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:  # type: ignore[override]
-        raise RuntimeError("secret")
-
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError("secret")
-
-    def __hash__(self) -> int:
-        raise RuntimeError("secret")
 
 
 ODD = [

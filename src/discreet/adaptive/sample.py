@@ -107,7 +107,7 @@ class Sample:
         found = np.full(len(places := range(*where.indices(self._rows))), np.nan)
         for number, place in enumerate(places if failed else ()):
             try:
-                [found[number]] = _numbers(question(Rows(self._columns, slice(place, place + 1))))
+                [found[number]] = _numbers(question(Rows(self._columns, slice(place, place + 1)))).ravel()
             except Exception:
                 found[number] = np.nan
         return found

@@ -286,7 +286,7 @@ class Subsampled:
         amount = check_positive(sensitivity, "sensitivity")
         if self.query is None:
             return sensitivity
-        shape = np.shape(self.query(some(value, slice(0, 0))))
+        shape = np.shape(self.query(none_of(value)))
         return Sensitivity(amount, self.mechanism.norm, dimension=max(math.prod(shape), 1))
 
     def guarantee(self, sensitivity: Any) -> Guarantee:

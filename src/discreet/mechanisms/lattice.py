@@ -101,13 +101,13 @@ def between(values: NDArray[Any], low: Fraction, high: Fraction, step: Fraction)
     the ends are: what doubles make of numbers far from 0 changes nothing about it.
     """
     first, last = round(low / step), (high - low) // step
+    if last >= _MACHINE:  # more steps than a machine counts, for a step of one's own
+        exact = [min(max(round((Fraction(value) - low) / step), 0), last) + first for value in values.tolist()]
+        return np.array([*exact, None], dtype=object)[:-1]
     if values.dtype.kind == "i" and low.denominator == 1 and step <= 1:
-        wide = values.astype(np.int64 if last < _MACHINE and abs(low) < _MACHINE else object)
-        steps = (wide - int(low)) * step.denominator
+        steps = (values - int(low)) * step.denominator
     else:
         with np.errstate(over="ignore"):
-            scaled = np.rint((values.astype(np.float64) - float(low)) / float(step))
-        inside = np.clip(np.nan_to_num(scaled), 0.0, float(last))
-        steps = inside.astype(np.int64) if last < _MACHINE else np.array([*map(int, inside), None], dtype=object)[:-1]
-    steps = np.clip(steps, 0, last)
-    return np.asarray(steps + first if abs(first) < _MACHINE else steps.astype(object) + first)
+            steps = np.rint((values.astype(np.float64) - float(low)) / float(step))
+    whole = np.clip(np.clip(steps, 0, last).astype(np.int64), 0, last)  # a double may round the last one up
+    return np.asarray(whole + first if abs(first) < _MACHINE else whole.astype(object) + first)

@@ -124,7 +124,8 @@ class KeySelection:
         totals: dict[Any, int] = {}
         for key, count in value.items():
             if (known := key_of(key)) is not None and isinstance(count, int | np.integer):
-                totals[known] = totals.get(known, 0) + int(count)
+                # not their sum: keys that only a class of somebody's own tells apart would count one person twice
+                totals[known] = max(totals.get(known, 0), int(count))
         return self._shown(totals)
 
     def _shown(self, value: Mapping[Any, int]) -> dict[Any, int]:

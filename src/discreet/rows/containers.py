@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_WHOLE_IN_POLARS = ("Boolean", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))
-
 
 def names_of(data: Any) -> list[str] | None:
     """The names of the columns of a data frame or an Arrow table; None for anything else."""
@@ -95,10 +93,11 @@ def of_series(series: Any) -> NDArray[Any]:
     kind = series.dtype
     if isinstance(kind, np.dtype):
         return np.asarray(series.to_numpy())
-    if has(series, "to_arrow"):
-        return objects(series.to_list()) if str(kind) in ("Object", "Int128") else of_arrow(series.to_arrow())
-    if hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", None) == "pyarrow":
-        return of_arrow(series.array.__arrow_array__())
+    kept = _in_arrow(series)
+    if kept is not None:
+        return of_arrow(kept)
+    if has(series, "to_arrow"):  # a type that Arrow has not
+        return objects(series.to_list())
     if hasattr(kind, "categories") and hasattr(kind, "ordered"):
         known = series.cat if has(series, "cat") else series
         listed = [*of_series(known.categories).tolist(), None]  # the code of a missing one is -1
@@ -106,11 +105,24 @@ def of_series(series: Any) -> NDArray[Any]:
     return np.asarray(series.astype(object))
 
 
+def _in_arrow(data: Any) -> Any:
+    """A column of Arrow, of polars, or of pandas that is kept in Arrow, as Arrow has it; None for any other."""
+    if names_of(data) is not None:
+        return None
+    if package(data) == "pyarrow":
+        return data if has(data, "null_count") else None
+    kind = getattr(data, "dtype", None) if has(data, "dtype") else None
+    if package(data) == "polars":
+        return None if kind is None or str(kind) in ("Object", "Int128") else data.to_arrow()
+    if package(data) == "pandas" and (hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", None) == "pyarrow"):
+        return (data.array if has(data, "array") else data).__arrow_array__()
+    return None
+
+
 def whole_in_arrow(data: Any) -> Any:
     """A column of whole numbers, or of true and false, as Arrow has it; None for any other."""
-    if package(data) == "polars" and str(getattr(data, "dtype", "")) in _WHOLE_IN_POLARS:
-        data = data.to_arrow()
-    if package(data) != "pyarrow" or names_of(data) is not None:
+    data = _in_arrow(data)
+    if data is None:
         return None
     import pyarrow as pa
 

@@ -251,7 +251,9 @@ def _cell(value: Any, error: float | None) -> str:
         return f"{value:,.6g} ± ?" if isinstance(value, float) else f"{value:,} ± ?"
     if isinstance(value, int):
         return f"{value:,} ± {error:,.0f}"
-    digits = max(0, min(12, 1 - math.floor(math.log10(error)))) if 0 < error < 10 else 0
+    if not error or not math.isfinite(value) or not math.isfinite(error):
+        return f"{value:z,.12g} ± {error:,.0f}"
+    digits = max(0, min(12, 1 - math.floor(math.log10(error)))) if error < 10 else 0
     shown = f"{value:z,.{digits}f}"
     off = abs(Fraction(value) - Fraction(shown.replace(",", ""))) + Fraction(error)  # with what the digits leave out
     steps = math.ceil(off * 10**digits - Fraction(1, 10**9))
