@@ -39,7 +39,7 @@ Items = list[tuple[str, int]]
 def discreet(items: Items) -> float:
     """The public way, from mechanisms to ε, with nothing remembered from the run before."""
     import discreet as dp
-    from discreet.guarantees import loss
+    from discreet.guarantees.privacy_loss import compose as loss
 
     loss._epsilon_at.cache_clear()
     make: dict[str, Callable[[], Any]] = {

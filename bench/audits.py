@@ -16,7 +16,7 @@ from report import line, notes, section, table, verdict
 
 from discreet.audit.auditor import Audit, audit
 from discreet.audit.mechanisms import ONE_BY_ONE, SUBJECTS, TOGETHER, Subject, halved, subject
-from discreet.mechanisms.randomized_response import RandomizedResponse
+from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 
 REFUTED = 3
 """How it ends when a claim is refuted, or half the noise not seen: everything was measured, and something is wrong."""

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from report import line, machine, notes, section, table, verdict
 
 from discreet.cli import shuffle_command
-from discreet.samplers import permutation
+from discreet.exact.samplers import permutation
 from discreet.shuffle.channel import keys, wire
 from discreet.shuffle.channel.client import Client, uploads
 from discreet.shuffle.channel.opening import Openers

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from report import line, notes, section, table, verdict
 
 import discreet as dp
+from discreet.exact.rational import exactly
 from discreet.functions.curves import CurvePCA, CurveRegression, MeanCurve, sanitized_curves
-from discreet.rational import exactly
 
 DELTA, FITS, NORM = 1e-6, 400, 5 / math.sqrt(24)
 EPSILONS = (10.0, 1.0, 0.1)

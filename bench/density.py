@@ -21,7 +21,7 @@ from report import line, machine, notes, section, table, verdict
 
 import discreet as dp
 from discreet.functions.density import Density, process_for
-from discreet.queries.rkhs import FourierFeatures
+from discreet.rows.features import FourierFeatures
 
 LOW, HIGH, DRAWS = -1, 7, 50
 UNIT = dp.row(neighbors="replace")

@@ -105,7 +105,7 @@ def opendp() -> Iterator[dict[str, Any]]:
 
 def here() -> Iterator[dict[str, Any]]:
     import discreet as dp
-    from discreet.mechanisms.quantiles import Quantiles
+    from discreet.mechanisms.quantiles.quantiles import Quantiles
 
     def ask(x: Any, shares: list[float]) -> Any:
         made = Quantiles.for_guarantee(dp.Pure(epsilon=EPSILON), space=dp.Interval(LOW, HIGH), quantiles=shares)
@@ -119,7 +119,7 @@ def many(runs: int = 200) -> None:
     import numpy as np
 
     import discreet as dp
-    from discreet.mechanisms.cumulative import best_quantiles, predicted_error
+    from discreet.mechanisms.quantiles.cumulative import best_quantiles, predicted_error
 
     shares = [i / 100 for i in range(1, 100)]
     asked = dp.Approx(epsilon=1, delta=1e-6)
@@ -145,8 +145,8 @@ def prefixes() -> None:
     """The largest standard deviation of a prefix sum, per unit of noise for sensitivity 1."""
     import numpy as np
 
-    from discreet.mechanisms.count_tree import CountTree, best_branches, levels_of, prefix_variances
-    from discreet.mechanisms.factorization import PrefixSums
+    from discreet.mechanisms.counts.count_tree import CountTree, best_branches, levels_of, prefix_variances
+    from discreet.mechanisms.counts.factorization import PrefixSums
 
     print(
         "\nPrefix sums: the standard deviation of the noisiest, per unit of Gaussian noise for sensitivity 1 (add or "

@@ -85,7 +85,7 @@ def main() -> None:
     peers.one_core()
     import numpy as np
 
-    from discreet.samplers import discrete_gaussian, discrete_laplace
+    from discreet.exact.samplers import discrete_gaussian, discrete_laplace
 
     unsafe = np.random.default_rng()
     ours = {

@@ -29,8 +29,8 @@ from report import line, machine, notes, table, verdict
 
 from discreet.learn import LogisticRegression
 from discreet.learn.streams import opened
-from discreet.queries.examples import one_product_at_a_time
-from discreet.queries.losses import Logistic
+from discreet.rows.examples import one_product_at_a_time
+from discreet.rows.losses import Logistic
 
 FEATURES, EACH = 20, 500_000
 NAMES = [f"x{place}" for place in range(FEATURES)]

@@ -159,7 +159,7 @@ def peer(folder: Path) -> Iterator[dict[str, Any]]:
 
 def marginals(rows: Any) -> None:
     """The plan's error before a row is read, and the error of one release, at privacy cost 1."""
-    from discreet.mechanisms.residuals import ResidualMarginals
+    from discreet.mechanisms.counts.residuals import ResidualMarginals
     from discreet.queries.workload import Domain, Workload
 
     domain = Domain(dict(zip([*NUMBERS, *CHOICES], SIZES, strict=True)))

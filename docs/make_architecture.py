@@ -17,6 +17,8 @@ PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 PAGE = ROOT / "docs" / "architecture.md"
 FLOORS = [
     "the ways in",
+    "what it looks like",
+    "the founding documents, run again",
     "what a data owner opens",
     "larger answers",
     "kinds of answers",
@@ -27,6 +29,7 @@ FLOORS = [
     "what is asked",
     "what is promised",
     "how data comes in",
+    "exact numbers",
     "the ground",
 ]
 NOUNS = {

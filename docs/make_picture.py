@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from discreet.connecting import connect
+from discreet.datasets.connect import connect
 from discreet.demo.data import Truth, make_clinic
 from discreet.demo.run import QUESTIONS, account, ask, opening
 

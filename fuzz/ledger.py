@@ -20,11 +20,11 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 
 import discreet as dp
+from discreet.exact.rational import exactly
 from discreet.ledger import store
 from discreet.ledger.book import Row
 from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.ledger import Ledger as Book
-from discreet.rational import exactly
 from fuzz.changes import byte_changes, picked
 from fuzz.oracle import Broken, attempt, label, within
 

@@ -21,9 +21,9 @@ import pyarrow.csv
 import pyarrow.parquet
 from hypothesis import strategies as st
 
-from discreet.connecting import connect
+from discreet.datasets.connect import connect
+from discreet.datasets.policy import ledger_of, load
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
-from discreet.policy import ledger_of, load
 from fuzz.changes import ODD_TEXTS, byte_changes, picked, text_changes
 from fuzz.oracle import CANARY, Broken, attempt, label, within, words_of
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from discreet import testing
-from discreet.database import Database
+from discreet.datasets.database import Database
 from discreet.errors import EngineFailed
 from fuzz.changes import text_changes
 from fuzz.oracle import CANARY, Broken, attempt, label, within, words_of

@@ -135,7 +135,7 @@ def test_defining_or_naming_a_charge_is_not_a_second_door() -> None:
 def test_who_may_pass() -> None:
     assert may_charge("door.py")
     assert not any(map(may_charge, ["ledger/ledger.py", "mechanisms/door.py", "cli/app.py"]))
-    assert may_draw("mechanisms/laplace.py")
+    assert may_draw("mechanisms/noise/laplace.py")
     assert not any(map(may_draw, ["audit/attack.py", "testing.py", "ledger/ledger.py", "demo/mechanisms/run.py"]))
 
 
@@ -194,7 +194,7 @@ def entropy_uses(source: str) -> list[int]:
 
 @every_module
 def test_only_randomness_reads_entropy(path: Path) -> None:
-    if name_of(path) != "randomness.py":
+    if name_of(path) != "exact/randomness.py":
         assert entropy_uses(path.read_text("utf-8")) == []
 
 
@@ -229,7 +229,7 @@ def test_a_second_source_is_caught(offender: str) -> None:
     "innocent",
     [
         "from discreet import randomness\nrandomness.stream().bytes(16)",
-        "from discreet.randomness import random_bits",
+        "from discreet.exact.randomness import random_bits",
         "import os\nos.path.join('a', 'b')",
         "import numpy as np\nnp.arange(3)",
         "random = 3\nprint(random)",

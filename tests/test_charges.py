@@ -12,11 +12,11 @@ import pytest
 
 import discreet as dp
 from discreet.errors import IncompatibleGuarantee
+from discreet.exact.rational import exactly
 from discreet.functions.density import density_of
 from discreet.functions.regression import regression_curve
 from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.guarantees.rules import RULES, rule_for
-from discreet.rational import exactly
+from discreet.guarantees.rules.best_of import RULES, rule_for
 
 pytest.importorskip("sklearn", reason='needs pip install "discreet[learn]"')
 

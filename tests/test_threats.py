@@ -150,7 +150,7 @@ def test_a_wrong_name_and_a_forgotten_test_are_found() -> None:
     assert not missing(here)
     for wrong in (f"{here}s", f"{here}[drop_clip]", right.replace("learn", "lern"), right.replace("drop_", "drip_")):
         assert missing(wrong)
-    refused = "tests/sql/test_refusals.py::test_refused"
+    refused = "tests/sql/reading/test_refusals.py::test_refused"
     assert not missing(f"{refused}[SET threads = 1]")
     assert missing(f"{refused}[SET threads = 2]")
     assert here in about_mutants()

@@ -14,8 +14,8 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.engines.duckdb import DuckDB
-from discreet.mechanisms.moments import Moments
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.mechanisms.learning.moments import Moments
 from discreet.sql.schema import Column
 
 from .test_threats_planted import CANARY, COLUMNS, GROUPED, TYPES, ledger_of, opened, table_of

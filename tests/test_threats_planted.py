@@ -12,18 +12,18 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet import database as databases
 from discreet import door, testing
-from discreet.database import Database
-from discreet.engines.duckdb import DuckDB
+from discreet.datasets import database as databases
+from discreet.datasets.database import Database
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import EngineFailed
 from discreet.ledger import Identity, book
 from discreet.ledger import request as requests
-from discreet.mechanisms.allowance import Allowance
+from discreet.mechanisms.selection.allowance import Allowance
 from discreet.queries.workload import Domain
-from discreet.sql import answer as answers
+from discreet.sql.reading.sources import Sources
+from discreet.sql.running import answer as answers
 from discreet.sql.schema import Column, Schema, Table
-from discreet.sql.sources import Sources
 from discreet.synthetic import Synthesis, synthesis
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -27,11 +27,11 @@ else:
 """,
     "spark": """
 import discreet as dp, pyspark.sql.connect.session
-from discreet.engines.spark import Spark
+from discreet.engines.spark.engine import Spark
 """,
     "postgres": """
 import psycopg
-from discreet.engines.postgres import Postgres
+from discreet.engines.postgres.engine import Postgres
 """,
     "learn": """
 import discreet as dp, numpy as np

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dp
-from discreet.mechanisms.residuals import ResidualMarginals, whole_counts
+from discreet.mechanisms.counts.residuals import ResidualMarginals, whole_counts
 
 plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 120})
 PEOPLE = 30_000

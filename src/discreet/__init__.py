@@ -25,11 +25,11 @@ from discreet.errors import (
     SealedValue,
 )
 from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.finite.least_error import least_error
+from discreet.guarantees.finite.verify import verify
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
-from discreet.guarantees.least_error import least_error
-from discreet.guarantees.loss import LossDistribution, compose
+from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
 from discreet.guarantees.unit import Unit, person, row
-from discreet.guarantees.verify import verify
 from discreet.ledger import Ledger
 from discreet.queries import (
     Ball,
@@ -57,58 +57,58 @@ from discreet.releases import Release
 
 if TYPE_CHECKING:  # what follows is imported when it is first named: a program uses few of them
     from discreet import adaptive, learn, local, shuffle
-    from discreet.connecting import connect
+    from discreet.datasets.connect import connect
     from discreet.mechanisms.combine import Composed, Each, Subsampled
-    from discreet.mechanisms.count_tree import CountTree
-    from discreet.mechanisms.covariance import CorrelatedGaussian
-    from discreet.mechanisms.cumulative import CumulativeCounts, QuantilesFromCounts, best_quantiles
-    from discreet.mechanisms.exponential import Exponential, PermuteAndFlip
-    from discreet.mechanisms.factorization import PrefixSums
-    from discreet.mechanisms.gaussian import Gaussian
-    from discreet.mechanisms.gaussian_process import GaussianProcess
-    from discreet.mechanisms.laplace import Laplace
-    from discreet.mechanisms.multiplicative_weights import MultiplicativeWeights
-    from discreet.mechanisms.noisy_argmax import NoisyArgmax
-    from discreet.mechanisms.online_weights import OnlineMultiplicativeWeights
-    from discreet.mechanisms.quantile import Quantile
-    from discreet.mechanisms.quantiles import Quantiles
-    from discreet.mechanisms.randomized_response import RandomizedResponse
-    from discreet.mechanisms.shuffled import Shuffled
-    from discreet.mechanisms.small_database import SmallDatabase
-    from discreet.mechanisms.threshold import AboveThreshold, KeySelection
-    from discreet.mechanisms.top_k import TopK, chooser_for
-    from discreet.tables import table
+    from discreet.mechanisms.counts.count_tree import CountTree
+    from discreet.mechanisms.counts.factorization import PrefixSums
+    from discreet.mechanisms.counts.multiplicative_weights import MultiplicativeWeights
+    from discreet.mechanisms.counts.online_weights import OnlineMultiplicativeWeights
+    from discreet.mechanisms.counts.small_database import SmallDatabase
+    from discreet.mechanisms.noise.covariance import CorrelatedGaussian
+    from discreet.mechanisms.noise.gaussian import Gaussian
+    from discreet.mechanisms.noise.gaussian_process import GaussianProcess
+    from discreet.mechanisms.noise.laplace import Laplace
+    from discreet.mechanisms.quantiles.cumulative import CumulativeCounts, QuantilesFromCounts, best_quantiles
+    from discreet.mechanisms.quantiles.quantile import Quantile
+    from discreet.mechanisms.quantiles.quantiles import Quantiles
+    from discreet.mechanisms.reports.randomized_response import RandomizedResponse
+    from discreet.mechanisms.reports.shuffled import Shuffled
+    from discreet.mechanisms.selection.exponential import Exponential, PermuteAndFlip
+    from discreet.mechanisms.selection.noisy_argmax import NoisyArgmax
+    from discreet.mechanisms.selection.threshold import AboveThreshold, KeySelection
+    from discreet.mechanisms.selection.top_k import TopK, chooser_for
+    from discreet.tables.table import table
 
 _MODULES = ("adaptive", "learn", "local", "shuffle")
 _LATER = {
-    "connect": "connecting",
+    "connect": "datasets.connect",
     "Composed": "mechanisms.combine",
     "Each": "mechanisms.combine",
     "Subsampled": "mechanisms.combine",
-    "CountTree": "mechanisms.count_tree",
-    "CorrelatedGaussian": "mechanisms.covariance",
-    "CumulativeCounts": "mechanisms.cumulative",
-    "QuantilesFromCounts": "mechanisms.cumulative",
-    "best_quantiles": "mechanisms.cumulative",
-    "Exponential": "mechanisms.exponential",
-    "PermuteAndFlip": "mechanisms.exponential",
-    "PrefixSums": "mechanisms.factorization",
-    "Gaussian": "mechanisms.gaussian",
-    "GaussianProcess": "mechanisms.gaussian_process",
-    "Laplace": "mechanisms.laplace",
-    "MultiplicativeWeights": "mechanisms.multiplicative_weights",
-    "NoisyArgmax": "mechanisms.noisy_argmax",
-    "OnlineMultiplicativeWeights": "mechanisms.online_weights",
-    "Quantile": "mechanisms.quantile",
-    "Quantiles": "mechanisms.quantiles",
-    "RandomizedResponse": "mechanisms.randomized_response",
-    "Shuffled": "mechanisms.shuffled",
-    "SmallDatabase": "mechanisms.small_database",
-    "AboveThreshold": "mechanisms.threshold",
-    "KeySelection": "mechanisms.threshold",
-    "TopK": "mechanisms.top_k",
-    "chooser_for": "mechanisms.top_k",
-    "table": "tables",
+    "CountTree": "mechanisms.counts.count_tree",
+    "CorrelatedGaussian": "mechanisms.noise.covariance",
+    "CumulativeCounts": "mechanisms.quantiles.cumulative",
+    "QuantilesFromCounts": "mechanisms.quantiles.cumulative",
+    "best_quantiles": "mechanisms.quantiles.cumulative",
+    "Exponential": "mechanisms.selection.exponential",
+    "PermuteAndFlip": "mechanisms.selection.exponential",
+    "PrefixSums": "mechanisms.counts.factorization",
+    "Gaussian": "mechanisms.noise.gaussian",
+    "GaussianProcess": "mechanisms.noise.gaussian_process",
+    "Laplace": "mechanisms.noise.laplace",
+    "MultiplicativeWeights": "mechanisms.counts.multiplicative_weights",
+    "NoisyArgmax": "mechanisms.selection.noisy_argmax",
+    "OnlineMultiplicativeWeights": "mechanisms.counts.online_weights",
+    "Quantile": "mechanisms.quantiles.quantile",
+    "Quantiles": "mechanisms.quantiles.quantiles",
+    "RandomizedResponse": "mechanisms.reports.randomized_response",
+    "Shuffled": "mechanisms.reports.shuffled",
+    "SmallDatabase": "mechanisms.counts.small_database",
+    "AboveThreshold": "mechanisms.selection.threshold",
+    "KeySelection": "mechanisms.selection.threshold",
+    "TopK": "mechanisms.selection.top_k",
+    "chooser_for": "mechanisms.selection.top_k",
+    "table": "tables.table",
 }
 
 

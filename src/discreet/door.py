@@ -8,16 +8,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from discreet import samplers
 from discreet.closing import Closed, closed
 from discreet.errors import DiscreetError, InvalidArgument
+from discreet.exact import samplers
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Renyi, ZeroConcentrated
 from discreet.ledger import Entry, Identity, Ledger
-from discreet.mechanisms.mechanism import Mechanism, check_heard, meets
-from discreet.queries.arrays import is_frame
+from discreet.mechanisms.protocol import Mechanism, check_heard, meets
 from discreet.releases import Release
 from discreet.rows import none_of
+from discreet.rows.arrays import is_frame
 from discreet.sealed import Sealed
 
 

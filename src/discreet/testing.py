@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet import samplers
 from discreet.errors import InvalidArgument
-from discreet.laws import Shape
-from discreet.randomness import Keystream, replaying
-from discreet.rational import exp_minus_bits
+from discreet.exact import samplers
+from discreet.exact.laws import Shape
+from discreet.exact.randomness import Keystream, replaying
+from discreet.exact.rational import exp_minus_bits
 
 _BITS = 256
 

@@ -22,7 +22,7 @@ from discreet import testing
 from discreet.adaptive.guarded import GuardedRows
 from discreet.adaptive.reading import columns_of, people_of
 from discreet.adaptive.sample import Sample
-from discreet.mechanisms.adaptive_means import QUANTUM
+from discreet.mechanisms.adaptive.means import QUANTUM
 
 PEOPLE = 60
 ONE = QUANTUM.denominator

@@ -14,9 +14,9 @@ import discreet as dp
 from discreet.adaptive import guarded, opening, sample
 from discreet.adaptive import studies as studies
 from discreet.guarantees import generalization
-from discreet.mechanisms import adaptive_means, thresholdout
-from discreet.mechanisms.adaptive_means import QUANTUM, AdaptiveMeans, Answering
-from discreet.mechanisms.thresholdout import Thresholdout
+from discreet.mechanisms.adaptive import means, thresholdout
+from discreet.mechanisms.adaptive.means import QUANTUM, AdaptiveMeans, Answering
+from discreet.mechanisms.adaptive.thresholdout import Thresholdout
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -182,7 +182,7 @@ def a_test_free(patch: pytest.MonkeyPatch) -> None:
 
 
 def noise_forgotten_in_the_width(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(adaptive_means, "worst_mean", lambda *_: 0.0)
+    patch.setattr(means, "worst_mean", lambda *_: 0.0)
 
 
 def wrong_side_of_the_curve(patch: pytest.MonkeyPatch) -> None:

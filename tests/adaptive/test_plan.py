@@ -17,7 +17,7 @@ from discreet.adaptive.pictures import plan_plot
 from discreet.adaptive.planning import HOLDOUT, STUDY, Plan, plan, rows_needed
 from discreet.adaptive.studies import METHODS, method_for
 from discreet.errors import InvalidArgument, MissingExtra
-from discreet.mechanisms.thresholdout import Thresholdout
+from discreet.mechanisms.adaptive.thresholdout import Thresholdout
 
 CHEAP = ("gaussian", "splitting", "Bonferroni")
 PUBLISHED = ("Jung et al. 2020, exact curve", "Jung et al. 2020, as coded", "Bassily et al. 2016")

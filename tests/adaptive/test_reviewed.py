@@ -19,7 +19,7 @@ from discreet.adaptive.guarded import GuardedRows
 from discreet.adaptive.holdouts import GuessAndCheck
 from discreet.adaptive.reading import columns_of
 from discreet.adaptive.sample import Sample
-from discreet.mechanisms.adaptive_means import QUANTUM, AdaptiveMeans
+from discreet.mechanisms.adaptive.means import QUANTUM, AdaptiveMeans
 
 RNG = np.random.default_rng(99)
 REPLACE = dp.row(neighbors="replace")

@@ -16,7 +16,7 @@ import discreet as dp
 from discreet import testing
 from discreet.adaptive.guarded import Column, GuardedRows
 from discreet.adaptive.sample import Sample, exact_total
-from discreet.mechanisms.adaptive_means import QUANTUM
+from discreet.mechanisms.adaptive.means import QUANTUM
 
 RNG = np.random.default_rng(8)
 ROWS = 5000

@@ -27,8 +27,8 @@ from discreet.guarantees.generalization import (
     width_on_population,
     worst_mean,
 )
-from discreet.mechanisms.adaptive_means import QUANTUM, AdaptiveMeans
-from discreet.mechanisms.thresholdout import Thresholdout
+from discreet.mechanisms.adaptive.means import QUANTUM, AdaptiveMeans
+from discreet.mechanisms.adaptive.thresholdout import Thresholdout
 
 SIZES, COUNTS = (10**4, 10**5, 10**6), (10**3, 10**4, 10**5)
 GOALS = {
@@ -228,7 +228,7 @@ def test_the_guarantee_is_that_of_all_questions_together() -> None:
 def test_the_least_noise_for_a_guarantee(goal: dp.Guarantee) -> None:
     made = AdaptiveMeans.for_guarantee(goal, size=1000, queries=20)
     less = AdaptiveMeans.of_noise(made._scale * 0.98, size=1000, queries=20)
-    from discreet.mechanisms.mechanism import meets
+    from discreet.mechanisms.protocol import meets
 
     assert meets(made.guarantee(), goal)
     assert not meets(less.guarantee(), goal)

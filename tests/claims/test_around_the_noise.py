@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.guarantees import filters
+from discreet.exact.rational import LEDGER_UNIT, round_down
+from discreet.guarantees.rules import filters
 from discreet.queries.sensitivity import Sensitivity
-from discreet.rational import LEDGER_UNIT, round_down
 
 WILD = (0.0, 1.0, -3.0, 700.0, math.nan, math.inf, -math.inf, 1e38)
 

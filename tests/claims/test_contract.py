@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import discreet as dp
+from discreet.exact.laws import Shape
+from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
-from discreet.laws import Shape
-from discreet.rational import exactly
 
 PROMISES = {
     "Pure": dp.Pure(epsilon=0.7),
@@ -227,7 +227,7 @@ def test_it_keeps_what_was_asked_and_no_less_noise_would(name, kind):
 
 
 def stated_rho(claim: dp.Guarantee) -> float:
-    from discreet.guarantees.coordinates import stated_rho as stated
+    from discreet.guarantees.rules.coordinates import stated_rho as stated
 
     return (
         float(min(stated(claim), Fraction(claim.rho())))

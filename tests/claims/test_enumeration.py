@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet import samplers, testing
-from discreet.mechanisms import exponential
+from discreet import testing
+from discreet.exact import samplers
+from discreet.mechanisms.selection import exponential
 
 EPSILONS = (0.0, 0.05, 0.2, 0.4, 0.5, 0.7, 1.0, 1.3, 1.7, 2.0, 2.5, 3.0, 4.0, 6.0)
 ROW, REPLACED = dp.row(), dp.row(neighbors="replace")

@@ -13,7 +13,7 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.guarantees.finite_pairs import ResponsePair
+from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
 
 PERSON = dp.person("id")
 REPLACED = dp.row(neighbors="replace")

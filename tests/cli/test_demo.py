@@ -17,7 +17,8 @@ from rich.console import Console
 
 import discreet as dp
 from discreet.cli.app import Story, main
-from discreet.demo import adaptive, density, learning, pictures, run, shuffle, sql, telling
+from discreet.demo import adaptive, density, learning, pictures, run, shuffle, sql
+from discreet.demo import story as stories
 from discreet.errors import InvalidArgument
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,7 +145,7 @@ def test_a_command_that_the_shell_would_not_find_is_told_where_it_is(
     monkeypatch.setattr("sys.argv", [str(Path.cwd() / ".venv" / "bin" / "discreet"), "demo"])
     monkeypatch.setattr("shutil.which", lambda name: found)
     out = io.StringIO()
-    telling.type_next(Console(file=out), ["discreet --help"], "index.md")
+    stories.type_next(Console(file=out), ["discreet --help"], "index.md")
     assert ("here discreet is .venv/bin/discreet" in out.getvalue()) is (found is None)
 
 

@@ -16,7 +16,7 @@ import pytest
 import discreet as dp
 from discreet.cli import init_command, main
 from discreet.cli.init_command import policy_text
-from discreet.policy import load
+from discreet.datasets.policy import load
 
 CANARY = "canary-7c1e"
 

@@ -21,7 +21,7 @@ from discreet import testing
 from discreet.cli import main, sanitize_command
 from discreet.cli.sanitize_command import planned
 from discreet.door import through
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.schema import Column, Table
 
 CANARY = "canary-7c1e"

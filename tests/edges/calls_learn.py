@@ -13,9 +13,9 @@ import pyarrow as pa
 
 import discreet as dp
 from discreet import learn, testing
-from discreet.mechanisms.descent import Descent
-from discreet.mechanisms.private_selection import NegativeBinomialTries, Selection
-from discreet.mechanisms.tuned import TunedDescent
+from discreet.mechanisms.learning.descent import Descent
+from discreet.mechanisms.learning.tuned import TunedDescent
+from discreet.mechanisms.selection.private_selection import NegativeBinomialTries, Selection
 
 from .checking import Call
 from .containers import Container, Odd, arrow_of, objects, of_plain, rows_in, table_of_objects

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import discreet as dp
-from discreet.mechanisms.quantile_interval import QuantileInterval
-from discreet.mechanisms.residuals import ResidualMarginals
+from discreet.mechanisms.counts.residuals import ResidualMarginals
+from discreet.mechanisms.quantiles.quantile_interval import QuantileInterval
 
 from .calls_queries import (
     ADDED,

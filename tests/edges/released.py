@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import discreet as dp
 from discreet.audit import audit
-from discreet.database import Database
+from discreet.datasets.database import Database
 from discreet.functions import curves
 from discreet.functions.density import density_of
 from discreet.functions.regression import regression_curve

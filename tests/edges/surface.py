@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import discreet
-from discreet.database import Database
+from discreet.datasets.database import Database
 from discreet.door import Session
-from discreet.tables import PrivateTable
+from discreet.tables.table import PrivateTable
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference"
 MODULES = ("learn", "local", "shuffle", "adaptive", "synthetic", "audit", "queries")

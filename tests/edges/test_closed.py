@@ -180,7 +180,7 @@ OPEN_CLASSES = {
     "Accuracy": "a result",
 }
 """Public classes that are given no rows."""
-WITHOUT_ROWS = ("discreet.guarantees", "discreet.errors", "discreet.mechanisms", "discreet.queries.convex")
+WITHOUT_ROWS = ("discreet.guarantees", "discreet.errors", "discreet.mechanisms", "discreet.rows.convex")
 """Promises, errors and regions know no rows; mechanisms meet them inside `release`, which is closed."""
 
 

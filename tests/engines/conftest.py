@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.postgres import Postgres
-from discreet.engines.spark import Spark
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.postgres.engine import Postgres
+from discreet.engines.spark.engine import Spark
 
 QUICK = 40
 """So many fixtures of SQL, always the same ones, are asked of Spark in the quick tests; the others in the slow ones."""

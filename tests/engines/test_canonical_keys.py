@@ -14,11 +14,13 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.database import Database
-from discreet.engines import postgres_words, spark_words, words
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.postgres import Postgres
-from discreet.sql.measure import discovered
+from discreet.datasets.database import Database
+from discreet.engines.duckdb import dialect
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.postgres import dialect as postgres_dialect
+from discreet.engines.postgres.engine import Postgres
+from discreet.engines.spark import dialect as spark_dialect
+from discreet.sql.running.measure import discovered
 
 from .test_engine import database
 
@@ -127,7 +129,7 @@ def test_no_noisy_value_is_minus_zero():
 
 
 def test_a_small_negative_number_is_not_written_as_minus_zero():
-    from discreet.sql.answer import _cell
+    from discreet.sql.running.answer import _cell
 
     assert _cell(-0.0001, 0.5) == "0.00 ± 0.51"
     assert _cell(-0.4, 20.0) == "0 ± 21"
@@ -173,7 +175,7 @@ def test_text_is_told_apart_by_its_bytes_on_postgres(server, kind):
 # --- the seeded bug -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", [words, postgres_words], ids=["duckdb", "postgres"])
+@pytest.mark.parametrize("module", [dialect, postgres_dialect], ids=["duckdb", "postgres"])
 def test_a_key_with_its_sign_is_seen(request, monkeypatch, module):
     """The bug that was there: zeros of either sign are one group, under the sign of the first row."""
     right = module.group_key
@@ -182,7 +184,7 @@ def test_a_key_with_its_sign_is_seen(request, monkeypatch, module):
         return value if kind == "number" else str(right(value, kind))
 
     monkeypatch.setattr(module, "group_key", wrong)
-    server = None if module is words else request.getfixturevalue("server")
+    server = None if module is dialect else request.getfixturevalue("server")
     opened = DuckDB if server is None else lambda data: Postgres(server.url, server.loaded(data))
     cases = databases(opened, UNITS[1])
     seen = [[shown(asked, text)[0] for asked in cases] for text in QUESTIONS[:2]]
@@ -190,6 +192,6 @@ def test_a_key_with_its_sign_is_seen(request, monkeypatch, module):
 
 
 def test_every_engine_has_canonical_words():
-    for module in (words, postgres_words, spark_words):
+    for module in (dialect, postgres_dialect, spark_dialect):
         assert "= 0" in module.canonical("x", "number")
         assert module.canonical("x", "integer") == "x"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.engines import words
+from discreet.engines.duckdb import dialect
 
 NAMES, GROUPS, KEPT = "abcdef", 6, 3
 SEEDS = 1200
@@ -36,7 +36,7 @@ def chosen(
     rows = {"pid": np.tile(np.repeat(np.arange(people) + 17, groups), seeds)}
     rows |= {"k0": list(NAMES[:groups]) * (people * seeds), "seed": column}
     engine = opened({"t": pa.table(rows | {"seedL": column})})  # L: as Spark writes one
-    place = (rank or engine.words.random_rank)("pid", ["k0"], "seed")
+    place = (rank or engine.dialect.random_rank)("pid", ["k0"], "seed")
     place = place.replace("PARTITION BY pid", "PARTITION BY pid, seed")
     ranked = f"SELECT seed, pid, k0, {place} AS place FROM {engine.relations['t']}"
     kept: dict[tuple[int, int], list[int]] = {}
@@ -112,6 +112,6 @@ def test_groups_of_one_hash_are_chosen_by_a_persons_own_rows():
         with duckdb.connect() as connection:
             connection.execute("CREATE TABLE pairs (person BIGINT, k BIGINT)")
             connection.executemany("INSERT INTO pairs VALUES (?, ?)", order)
-            ranked = f"SELECT *, {words.random_rank('person', ['k'], 7)} AS place FROM pairs"
+            ranked = f"SELECT *, {dialect.random_rank('person', ['k'], 7)} AS place FROM pairs"
             kept.add(connection.execute(f"SELECT count(k) FROM ({ranked}) WHERE place = 1").fetchone())
     assert len(kept) == 1

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.database import Database
+from discreet.datasets.database import Database
 from discreet.errors import NotAllowed
 from discreet.sql.schema import Column, Schema, Table
 
@@ -22,7 +22,7 @@ def engine(opened: Any) -> Any:
 
 def test_what_can_be_computed_is_told_without_a_row(engine: Any) -> None:
     blank = engine.blank()
-    quoted = engine.words.quoted
+    quoted = engine.dialect.quoted
     assert blank.columns("t") == engine.columns("t")
     for statement, fine in [
         (f"SELECT count(*) FROM {blank.relations['t']} WHERE {quoted('x')} > 1", True),
@@ -41,12 +41,12 @@ def test_a_question_that_no_row_could_answer_is_not_charged(engine: Any, monkeyp
     database = Database(schema, engine, ledger)
     text = "SELECT COUNT(*) AS n FROM t WHERE ABS(x) > 1"
     database.sql(text, epsilon=1)
-    own = engine.words.operation
+    own = engine.dialect.operation
 
     def odd(op: str, args: Any, *given: Any, **named: Any) -> str:
         return f"nobody_has_this({args[0]})" if op == "abs" else own(op, args, *given, **named)
 
-    monkeypatch.setattr(engine.words, "operation", odd)
+    monkeypatch.setattr(engine.dialect, "operation", odd)
     with pytest.raises(NotAllowed, match="Nothing was spent") as caught:
         database.sql(text, epsilon=1)
     assert caught.value.__context__ is None

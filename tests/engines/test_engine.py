@@ -10,14 +10,14 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.columns import EPOCH, columns_of
-from discreet.database import Database
-from discreet.engines.duckdb import DuckDB
+from discreet.datasets.database import Database
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, NotAllowed
 from discreet.rows import cells
 from discreet.sql.schema import Column, Schema, Table
-from discreet.training import independent_rows
+from discreet.tables.columns import EPOCH, columns_of
+from discreet.tables.fit import independent_rows
 
 from .conftest import sql
 

@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dp
-from discreet import policy
-from discreet.engines import duckdb
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.spill import Spill
+from discreet.datasets import policy
+from discreet.engines.duckdb import engine as duckdb
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.duckdb.spill import Spill
 from discreet.errors import EngineFailed, InvalidArgument
-from discreet.sql.compile import Statement
+from discreet.sql.running.compile import Statement
 
 MEMORY, ROWS = "100MB", 1_200_000
 TEXT = "SELECT k, COUNT(*) AS n, SUM(x) AS s, COUNT(DISTINCT pid) AS p FROM t GROUP BY k"
@@ -199,7 +199,7 @@ def python(script: str, *words: str) -> subprocess.CompletedProcess:
 def test_what_a_killed_process_left_is_removed(tmp_path):
     script = """
 import os, signal, sys
-from discreet.engines.spill import Spill
+from discreet.engines.duckdb.spill import Spill
 spill = Spill(sys.argv[1])
 (spill.folder / "rows").write_text("secret")
 os.kill(os.getpid(), signal.SIGKILL)
@@ -219,7 +219,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_it_goes_with_its_process_and_not_with_a_forked_child(tmp_path):
     script = """
 import os, sys
-from discreet.engines.spill import Spill
+from discreet.engines.duckdb.spill import Spill
 spill = Spill(sys.argv[1])
 if (child := os.fork()) == 0:
     sys.exit()

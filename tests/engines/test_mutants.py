@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.engines import spark as spark_engine
-from discreet.engines import spark_sessions, spark_words
+from discreet.engines.spark import dialect as spark_dialect
+from discreet.engines.spark import engine as spark_engine
+from discreet.engines.spark import sessions as spark_sessions
 from discreet.errors import EngineFailed
-from discreet.sql.compile import Statement
 from discreet.sql.question import Bounds
+from discreet.sql.reading.select import understood
+from discreet.sql.running.compile import Statement
 from discreet.sql.schema import Column, Schema, Table
-from discreet.sql.understand import understood
 
 from .conftest import Lake
 
@@ -81,7 +82,7 @@ def failures_quote_nothing(lake: Lake) -> None:
 
 def replaced(name: str, old: str, new: str) -> Callable[[pytest.MonkeyPatch], None]:
     """A word of Spark's whose text is another one."""
-    right = getattr(spark_words, name)
+    right = getattr(spark_dialect, name)
 
     def wrong(*args: Any, **kwargs: Any) -> str:
         text = right(*args, **kwargs)
@@ -89,7 +90,7 @@ def replaced(name: str, old: str, new: str) -> Callable[[pytest.MonkeyPatch], No
             raise LookupError(f"the bug cannot be planted in {text}")
         return str(text.replace(old, new))
 
-    return lambda patch: patch.setattr(spark_words, name, wrong)
+    return lambda patch: patch.setattr(spark_dialect, name, wrong)
 
 
 def passed_on(patch: pytest.MonkeyPatch) -> None:
@@ -104,9 +105,9 @@ def passed_on(patch: pytest.MonkeyPatch) -> None:
 
 
 def wrapping(patch: pytest.MonkeyPatch) -> None:
-    right = spark_words.exact_sum
+    right = spark_dialect.exact_sum
     wrapped = "CAST(CAST({} AS BIGINT) & 2147483647L AS DECIMAL(38, 0))"
-    patch.setattr(spark_words, "exact_sum", lambda *args, **kwargs: wrapped.format(right(*args, **kwargs)))
+    patch.setattr(spark_dialect, "exact_sum", lambda *args, **kwargs: wrapped.format(right(*args, **kwargs)))
 
 
 MUTANTS = {

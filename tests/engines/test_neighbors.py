@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings
 
 import discreet as dp
 from discreet import testing
-from discreet.database import Database
-from discreet.engines.postgres import Postgres
+from discreet.datasets.database import Database
+from discreet.engines.postgres.engine import Postgres
 from discreet.errors import EngineFailed
 from discreet.sql.schema import Schema, Table
 

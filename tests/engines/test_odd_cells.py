@@ -19,12 +19,13 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.engines import parquet_files, words
-from discreet.engines.duckdb import DuckDB
+from discreet.engines import parquet_files
+from discreet.engines.duckdb import dialect
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.learn.streams import opened
 from discreet.sql.expressions import PARTS, UNITS, Call, Const, call
-from discreet.sql.rows import printed, safe
+from discreet.sql.running.rows import printed, safe
 
 from .test_words import field, questions
 
@@ -279,13 +280,13 @@ def all_words(first: str, second: str) -> Iterator[str]:
 
 
 def uses(expr: Call) -> Iterator[str]:
-    shown = safe(expr, words)
+    shown = safe(expr, dialect)
     yield shown
-    yield words.group_key(shown, expr.type)
+    yield dialect.group_key(shown, expr.type)
     if expr.type in ("date", "timestamp"):
-        yield words.total(words.operation("cast", [printed(expr, words)], [expr.type], "text", "VARCHAR"))
+        yield dialect.total(dialect.operation("cast", [printed(expr, dialect)], [expr.type], "text", "VARCHAR"))
     if expr.type in ("number", "integer"):
-        yield words.octave_bin(shown, -10, 10)
+        yield dialect.octave_bin(shown, -10, 10)
 
 
 def pairs(first: str, second: str) -> pa.Table:
@@ -312,7 +313,7 @@ def test_no_word_stops_at_a_hostile_cell(first, second, where, tmp_path):
         counts = ", ".join(f"count({word})" for word in every[start : start + 100])
         assert len(engine.rows(f"SELECT {counts} FROM {engine.relations['t']}")) == 1
     for kind, name in ((first, "a"), (second, "b")):
-        key = words.group_key(words.quoted(name), OURS.get(kind, kind))
+        key = dialect.group_key(dialect.quoted(name), OURS.get(kind, kind))
         assert engine.rows(f"SELECT DISTINCT {key} FROM {engine.relations['t']}")
     assert engine.rows(f"SELECT count(*) FROM {engine.relations['t']}") == [(table.num_rows,)]
 

@@ -15,10 +15,10 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.database import Database
-from discreet.engines.postgres import Postgres
+from discreet.datasets.database import Database
+from discreet.datasets.policy import load
+from discreet.engines.postgres.engine import Postgres
 from discreet.errors import DiscreetError, EngineFailed, InvalidArgument
-from discreet.policy import load
 from discreet.sql.schema import Column, Schema, Table
 
 from .conftest import sql
@@ -259,7 +259,7 @@ def test_a_table_that_is_dropped(server, source):
 def test_what_cannot_be_converted_is_quoted_in_no_error() -> None:
     import decimal
 
-    from discreet.engines import postgres
+    from discreet.engines.postgres import engine as postgres
 
     for odd in (decimal.Decimal("NaN"), decimal.Decimal("Infinity")):
         with pytest.raises(EngineFailed) as failed:

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet import testing
-from discreet.database import Database
-from discreet.engines.postgres import Postgres
-from discreet.engines.postgres_words import LONGEST
+from discreet.datasets.database import Database
+from discreet.engines.postgres.dialect import LONGEST
+from discreet.engines.postgres.engine import Postgres
 from discreet.errors import EngineFailed, InvalidArgument, NotAllowed
-from discreet.sql.compile import Statement
 from discreet.sql.expressions import PARTS, UNITS, Const, Expr, call, fits
-from discreet.sql.measure import measured
-from discreet.sql.rows import safe
+from discreet.sql.running.compile import Statement
+from discreet.sql.running.measure import measured
+from discreet.sql.running.rows import safe
 from discreet.sql.schema import Column, Schema, Table
 
 from .conftest import Server, beside, sql
@@ -280,7 +280,7 @@ def test_expressions_inside_others_are_total(values, made):
     shown = []
     for expr in made:
         try:
-            shown.append((expr, safe(expr, values.words)))
+            shown.append((expr, safe(expr, values.dialect)))
         except NotAllowed:
             continue
     if not shown:

@@ -15,13 +15,13 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.database import Database
-from discreet.engines.spark import Spark
+from discreet.datasets.database import Database
+from discreet.engines.spark.engine import Spark
 from discreet.errors import EngineFailed, InvalidArgument
-from discreet.sql.compile import Statement
 from discreet.sql.question import Bounds
+from discreet.sql.reading.select import understood
+from discreet.sql.running.compile import Statement
 from discreet.sql.schema import Column, Schema, Table
-from discreet.sql.understand import understood
 
 from .cluster import Cluster, connect_server
 from .conftest import CORES, ELSEWHERE, sql
@@ -204,7 +204,7 @@ def test_nulls_are_chosen_as_others_are(lake):
     people = 500
     ones, nulls = [1] * people, [None] * people
     engine = lake.opened({"t": pa.table({"pid": [*range(people)] * 2, "a": ones + nulls, "b": nulls + ones})})
-    kept = engine.words.few_of_each(f"SELECT pid, a, b FROM {engine.relations['t']}", "pid", 1, ["a", "b"])
+    kept = engine.dialect.few_of_each(f"SELECT pid, a, b FROM {engine.relations['t']}", "pid", 1, ["a", "b"])
     ((first, second),) = engine.rows(f"SELECT count(a), count(b) FROM ({kept})")
     assert first + second == people
     assert abs(first - people / 2) < 6 * (people / 4) ** 0.5
@@ -271,7 +271,7 @@ def test_too_long_a_statement_leaves_the_charge(lake, tmp_path, monkeypatch):
 LOUD = """
 import sys
 from pyspark.sql import SparkSession
-from discreet.engines.spark import Spark
+from discreet.engines.spark.engine import Spark
 session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 session.sparkContext.setLogLevel("INFO")
 def levels():

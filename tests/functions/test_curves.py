@@ -16,13 +16,13 @@ from sklearn.utils.estimator_checks import check_estimator
 import discreet as dp
 from discreet import testing
 from discreet.errors import BudgetExhausted, IncompatibleGuarantee, InvalidArgument
+from discreet.exact.rational import exactly
 from discreet.functions.cosines import Cosines, CurveRows, cosines_for
 from discreet.functions.curves import CurvePCA, CurveRegression, MeanCurve, SanitizedCurves, sanitized_curves
 from discreet.functions.mean_curve import damped
 from discreet.learn.checks import expected_failed_checks
-from discreet.mechanisms.moments import exact_moments
-from discreet.queries.rounded_rows import BLOCK
-from discreet.rational import exactly
+from discreet.mechanisms.learning.moments import exact_moments
+from discreet.rows.rounding import BLOCK
 
 POINTS = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 9.0, 9.5, 10.0])
 LIMIT = dp.Approx(epsilon=10, delta=1e-4)

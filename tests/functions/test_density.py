@@ -14,8 +14,8 @@ import discreet as dp
 from discreet import testing
 from discreet.functions.density import Density, density_of, least_bandwidth, process_for
 from discreet.guarantees.conversions import gaussian_delta
-from discreet.mechanisms.gaussian_process import GaussianProcess, feature_sensitivity
-from discreet.queries.rkhs import Axis, FourierFeatures, RandomFeatures
+from discreet.mechanisms.noise.gaussian_process import GaussianProcess, feature_sensitivity
+from discreet.rows.features import Axis, FourierFeatures, RandomFeatures
 
 GOAL = dp.Approx(epsilon=1, delta=1e-6)
 

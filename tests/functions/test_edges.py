@@ -23,7 +23,7 @@ from discreet.functions.curves import CurvePCA, CurveRegression, MeanCurve, Sani
 from discreet.functions.density import density_of
 from discreet.functions.regression import regression_curve
 from discreet.learn import base
-from discreet.queries.rkhs import FourierFeatures, RandomFeatures
+from discreet.rows.features import FourierFeatures, RandomFeatures
 
 from ..odd_objects import Hides
 

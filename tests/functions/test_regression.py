@@ -12,8 +12,8 @@ import discreet as dp
 from discreet import testing
 from discreet.functions.density import density_of
 from discreet.functions.regression import _featured, regression_curve
-from discreet.mechanisms.private_minimizer import PrivateMinimizer
-from discreet.queries.losses import Huber, HuberHinge
+from discreet.mechanisms.learning.private_minimizer import PrivateMinimizer
+from discreet.rows.losses import Huber, HuberHinge
 
 GOAL = dp.Approx(epsilon=1, delta=1e-6)
 

@@ -12,12 +12,12 @@ import pytest
 import discreet as dp
 from discreet.functions.density import density_of
 from discreet.functions.regression import regression_curve
-from discreet.mechanisms.descent import Descent
-from discreet.mechanisms.gaussian_process import GaussianProcess
-from discreet.mechanisms.moments import Moments
-from discreet.mechanisms.private_minimizer import PrivateMinimizer
-from discreet.queries.losses import Huber, Logistic
-from discreet.queries.rkhs import Axis, FourierFeatures, RandomFeatures
+from discreet.mechanisms.learning.descent import Descent
+from discreet.mechanisms.learning.moments import Moments
+from discreet.mechanisms.learning.private_minimizer import PrivateMinimizer
+from discreet.mechanisms.noise.gaussian_process import GaussianProcess
+from discreet.rows.features import Axis, FourierFeatures, RandomFeatures
+from discreet.rows.losses import Huber, Logistic
 
 GOAL = dp.Approx(epsilon=1, delta=1e-6)
 

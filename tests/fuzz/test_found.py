@@ -18,12 +18,12 @@ from fuzz.wire import Wire
 from fuzz.wire_model import Request
 
 from discreet.cli.shuffle_command import files_of
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import EngineFailed, InvalidArgument, LedgerDamaged, QueryError
 from discreet.ledger.book import Row
 from discreet.ledger.sqlite import SqliteStore
 from discreet.shuffle.simulation import Model, Simulation
-from discreet.sql.parse import parsed
+from discreet.sql.reading.parse import parsed
 
 # --- questions ----------------------------------------------------------------------------------------------
 

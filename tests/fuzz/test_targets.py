@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet import closing
-from discreet.database import Database
-from discreet.engines.duckdb import DuckDB
+from discreet.datasets.database import Database
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import NotAllowed
 from discreet.ledger import book, opening
 from discreet.shuffle.channel.analyzer import Analyzer

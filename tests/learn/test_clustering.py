@@ -17,12 +17,12 @@ from sklearn.utils.estimator_checks import check_estimator
 import discreet as dp
 from discreet import testing
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import exactly
 from discreet.learn.checks import expected_failed_checks
 from discreet.learn.clustering import KMeans
 from discreet.learn.decomposition import PCA
-from discreet.mechanisms.lloyd import Lloyd, exact_cluster_sums
-from discreet.queries.rounded_rows import RoundedRows
-from discreet.rational import exactly
+from discreet.mechanisms.learning.lloyd import Lloyd, exact_cluster_sums
+from discreet.rows.rounding import RoundedRows
 
 REPLACED = dp.row(neighbors="replace")
 ASKED = dp.Approx(epsilon=1, delta=1e-6)

@@ -24,9 +24,9 @@ import discreet as dp
 from discreet import rows as entrance
 from discreet import testing
 from discreet.learn import base, streams
-from discreet.queries import stream as streaming
-from discreet.queries.rounded_rows import RoundedRows
-from discreet.training import Feature
+from discreet.rows import stream as streaming
+from discreet.rows.rounding import RoundedRows
+from discreet.tables.fit import Feature
 
 from ..odd_objects import Hides, Raises
 

@@ -23,7 +23,7 @@ from discreet.learn.checks import expected_failed_checks
 from discreet.learn.linear import LinearRegression, Ridge
 from discreet.learn.noisy_equations import above_zero, largest_eigenvalue, longest_noise, shrunk
 from discreet.learn.preprocessing import RangeScaler
-from discreet.queries.rounded_rows import RoundedRows
+from discreet.rows.rounding import RoundedRows
 
 LIMIT = dp.Approx(epsilon=10, delta=1e-4)
 WEIGHTS = np.array([0.5, -0.3, 0.2, 0.0])

@@ -13,11 +13,11 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.errors import InvalidArgument
-from discreet.guarantees.derived_pairs import near_gaussian
-from discreet.guarantees.pairs import GaussianPair
-from discreet.mechanisms.moments import PARTS, Moments, exact_moments, noisy_units, within_deviations
-from discreet.queries.rounded_rows import BLOCK, RoundedRows, exact_sums, unit_of
-from discreet.rational import exactly
+from discreet.exact.rational import exactly
+from discreet.guarantees.privacy_loss.derived_pairs import near_gaussian
+from discreet.guarantees.privacy_loss.pairs import GaussianPair
+from discreet.mechanisms.learning.moments import PARTS, Moments, exact_moments, noisy_units, within_deviations
+from discreet.rows.rounding import BLOCK, RoundedRows, exact_sums, unit_of
 
 REPLACED = dp.row(neighbors="replace")
 ASKED = dp.Approx(epsilon=1, delta=1e-6)

@@ -17,12 +17,12 @@ from sklearn.pipeline import make_pipeline
 import discreet as dp
 from discreet import testing
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import exactly
 from discreet.learn.decomposition import PCA
 from discreet.learn.naive_bayes import GaussianNB
 from discreet.learn.preprocessing import OneHot, RangeScaler, StandardScaler
-from discreet.mechanisms.group_moments import PARTS, GroupMoments, _furthest, exact_group_sums
-from discreet.queries.rounded_rows import RoundedRows
-from discreet.rational import exactly
+from discreet.mechanisms.learning.group_moments import PARTS, GroupMoments, _furthest, exact_group_sums
+from discreet.rows.rounding import RoundedRows
 
 RANGES = [(0, 10), (-1, 1), (100, 300)]
 REPLACED = dp.row(neighbors="replace")

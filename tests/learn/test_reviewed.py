@@ -17,9 +17,9 @@ import discreet as dp
 from discreet import testing
 from discreet.learn.base import column_of, table_of
 from discreet.learn.search import PrivateSearch
-from discreet.queries.convex import WithinRadius
-from discreet.queries.examples import Examples
-from discreet.queries.losses import Huber, Logistic, Softmax
+from discreet.rows.convex import WithinRadius
+from discreet.rows.examples import Examples
+from discreet.rows.losses import Huber, Logistic, Softmax
 
 GOAL: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 

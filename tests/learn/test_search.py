@@ -12,10 +12,10 @@ from sklearn.base import clone
 import discreet as dp
 from discreet import testing
 from discreet.learn import PrivateSearch
-from discreet.mechanisms.private_selection import NegativeBinomialTries, PoissonTries
-from discreet.mechanisms.tuned import TunedDescent
-from discreet.queries.examples import Examples
-from discreet.queries.losses import Logistic
+from discreet.mechanisms.learning.tuned import TunedDescent
+from discreet.mechanisms.selection.private_selection import NegativeBinomialTries, PoissonTries
+from discreet.rows.examples import Examples
+from discreet.rows.losses import Logistic
 
 GOAL: dict[str, Any] = {"epsilon": 2, "delta": 1e-6}
 
@@ -81,7 +81,7 @@ def test_no_try_at_all_says_so() -> None:
         dp.Approx(epsilon=1, delta=1e-6), candidates=[given], tries=PoissonTries(mean=0.001)
     )
     rows, labels = data(10)
-    from discreet.mechanisms.tuned import Judged
+    from discreet.mechanisms.learning.tuned import Judged
 
     drawn = tuned._draw(Judged(Examples(rows, labels.astype(float)), lambda z, y: y))
     assert drawn["candidate"] in (None, 0)

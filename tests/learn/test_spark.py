@@ -22,15 +22,15 @@ from sklearn.base import clone
 
 import discreet as dp
 from discreet import testing
-from discreet.engines import frames
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.frames import ByPartition, Partitions
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.spark import frames
+from discreet.engines.spark.frames import ByPartition, Partitions
 from discreet.errors import EngineFailed
-from discreet.queries import partitions as spreading
-from discreet.queries import stream as streaming
-from discreet.queries.losses import Huber
-from discreet.queries.partitions import SpreadStream
-from discreet.queries.stream import Stream
+from discreet.rows import partitions as spreading
+from discreet.rows import stream as streaming
+from discreet.rows.losses import Huber
+from discreet.rows.partitions import SpreadStream
+from discreet.rows.stream import Stream
 
 pyspark = pytest.importorskip("pyspark", reason='needs pip install "discreet[spark]"')
 pytestmark = [

@@ -23,14 +23,15 @@ from scipy import stats
 from sklearn.base import clone
 
 import discreet as dp
-from discreet import samplers, testing
+from discreet import testing
 from discreet.errors import EngineFailed
-from discreet.mechanisms.descent import Descent
-from discreet.mechanisms.lattice import from_lattice
-from discreet.queries import stream as streaming
-from discreet.queries.examples import Examples, unit_of
-from discreet.queries.losses import Huber, Logistic, Softmax
-from discreet.queries.stream import Stream
+from discreet.exact import samplers
+from discreet.mechanisms.learning.descent import Descent
+from discreet.mechanisms.noise.lattice import from_lattice
+from discreet.rows import stream as streaming
+from discreet.rows.examples import Examples, unit_of
+from discreet.rows.losses import Huber, Logistic, Softmax
+from discreet.rows.stream import Stream
 
 GOAL: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 MODELS: list[Any] = [

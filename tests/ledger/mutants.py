@@ -7,7 +7,7 @@ import time
 
 import discreet as dp
 from discreet import door
-from discreet.guarantees.filters import Basic
+from discreet.guarantees.rules.filters import Basic
 from discreet.ledger import book
 from discreet.ledger.ledger import Ledger
 from discreet.releases import Release

@@ -18,7 +18,7 @@ import pytest
 
 import discreet as dp
 from discreet import door, testing
-from discreet.guarantees.filters import RenyiRule
+from discreet.guarantees.rules.filters import RenyiRule
 from discreet.ledger import Identity, version_of
 
 TENTH = dp.Laplace(scale=10)

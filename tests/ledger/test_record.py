@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dp
-from discreet.guarantees.rules import RULES, rule_for
+from discreet.guarantees.rules.best_of import RULES, rule_for
 from discreet.guarantees.unit import Unit
 from discreet.ledger import record, values
 

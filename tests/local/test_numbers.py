@@ -16,12 +16,12 @@ from scipy import stats
 
 import discreet as dp
 from discreet import local, testing
-from discreet.mechanisms.local_hashing import LocalHashing
-from discreet.mechanisms.local_mean import HybridResponse, WindowResponse, laplace_mean_error, largest_variance
-from discreet.mechanisms.local_reports import fitted
-from discreet.mechanisms.oracle_choice import best_oracle
-from discreet.mechanisms.prefix_response import PrefixResponse, SketchResponse
-from discreet.rational import exactly
+from discreet.exact.rational import exactly
+from discreet.mechanisms.reports.local_hashing import LocalHashing
+from discreet.mechanisms.reports.local_mean import HybridResponse, WindowResponse, laplace_mean_error, largest_variance
+from discreet.mechanisms.reports.local_reports import fitted
+from discreet.mechanisms.reports.oracle_choice import best_oracle
+from discreet.mechanisms.reports.prefix_response import PrefixResponse, SketchResponse
 
 SURE = 1 - 1e-8
 METHODS = ["hybrid", "piecewise", "duchi", "laplace", "taught"]

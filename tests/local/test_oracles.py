@@ -16,14 +16,14 @@ from scipy import stats
 
 import discreet as dp
 from discreet import testing
-from discreet.mechanisms import bit_response
-from discreet.mechanisms.bit_response import SubsetSelection, UnaryResponse
-from discreet.mechanisms.frequency_oracle import DirectResponse, FrequencyOracle
-from discreet.mechanisms.geometric_response import HadamardResponse, ProjectiveResponse
-from discreet.mechanisms.local_hashing import LocalHashing
-from discreet.mechanisms.local_reports import coins, ratio_of
-from discreet.mechanisms.oracle_choice import ORACLES, TIE, best_oracle
-from discreet.rational import exactly, exp_bounds
+from discreet.exact.rational import exactly, exp_bounds
+from discreet.mechanisms.reports import bit_response
+from discreet.mechanisms.reports.bit_response import SubsetSelection, UnaryResponse
+from discreet.mechanisms.reports.frequency_oracle import DirectResponse, FrequencyOracle
+from discreet.mechanisms.reports.geometric_response import HadamardResponse, ProjectiveResponse
+from discreet.mechanisms.reports.local_hashing import LocalHashing
+from discreet.mechanisms.reports.local_reports import coins, ratio_of
+from discreet.mechanisms.reports.oracle_choice import ORACLES, TIE, best_oracle
 
 ALARM = 1e-8
 kinds = pytest.mark.parametrize("kind", ORACLES, ids=lambda kind: kind.method)

@@ -14,11 +14,11 @@ import pytest
 
 import discreet as dp
 from discreet import local, testing
-from discreet.guarantees.pairs import LaplacePair
-from discreet.mechanisms import local_mean
-from discreet.mechanisms.local_records import one_column, places_among, places_below, steps_between
-from discreet.mechanisms.local_reports import whole_numbers
-from discreet.rational import exactly
+from discreet.exact.rational import exactly
+from discreet.guarantees.privacy_loss.pairs import LaplacePair
+from discreet.mechanisms.reports import local_mean
+from discreet.mechanisms.reports.local_records import one_column, places_among, places_below, steps_between
+from discreet.mechanisms.reports.local_reports import whole_numbers
 
 
 class Odd:

@@ -13,8 +13,8 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.mechanisms import additive
-from discreet.mechanisms.lattice import between, to_lattice
+from discreet.mechanisms.noise import additive
+from discreet.mechanisms.noise.lattice import between, to_lattice
 from discreet.queries.ranks import places_of
 
 LARGE = [2**60 + 2 * k for k in range(9)]

@@ -10,10 +10,10 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.guarantees.finite_pairs import FinitePair
-from discreet.guarantees.pairs import LaplacePair
-from discreet.guarantees.rules import Heterogeneous
-from discreet.mechanisms.laplace import taught_answers, taught_sum_scale
+from discreet.guarantees.privacy_loss.finite_pairs import FinitePair
+from discreet.guarantees.privacy_loss.pairs import LaplacePair
+from discreet.guarantees.rules.best_of import Heterogeneous
+from discreet.mechanisms.noise.laplace import taught_answers, taught_sum_scale
 
 ASKED = dp.Approx(epsilon=1, delta=1e-6)
 

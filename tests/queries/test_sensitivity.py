@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import sqrt_up
 from discreet.guarantees.unit import person, row
 from discreet.queries import Sensitivity, nearest_step, sensitivity_of
-from discreet.rational import sqrt_up
 
 
 @pytest.mark.parametrize("amount", [0, -0.0, -1, math.nan, math.inf, -math.inf, "1", True, None])

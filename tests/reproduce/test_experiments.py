@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import discreet as dp
-from discreet import samplers
+from discreet.exact import samplers
 from discreet.reproduce import distinguishing, repeated_values, repetition, scaled_metric
 from discreet.reproduce.experiment import Experiment
 from discreet.reproduce.people import generate

@@ -14,7 +14,7 @@ import pytest
 from scipy import integrate, stats
 
 import discreet as dp
-from discreet.mechanisms.gaussian_process import GaussianProcess
+from discreet.mechanisms.noise.gaussian_process import GaussianProcess
 from discreet.reproduce import pictures, private_density
 from discreet.reproduce.experiment import Experiment
 from discreet.reproduce.people import generate

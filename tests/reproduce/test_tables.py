@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet import samplers
+from discreet.exact import samplers
 from discreet.reproduce import categorical, numeric
 from discreet.reproduce.experiment import Experiment
 from discreet.reproduce.people import People, generate

@@ -18,7 +18,7 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.rows import kinds, tables
 from discreet.rows.tables import Cells, columns_of

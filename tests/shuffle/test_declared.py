@@ -15,15 +15,14 @@ import pytest
 
 import discreet as dp
 from discreet import door, testing
-from discreet.mechanisms import mechanism as mechanisms
-from discreet.mechanisms import shuffled
-from discreet.mechanisms.bit_response import SubsetSelection, UnaryResponse
 from discreet.mechanisms.combine import PerGroup
-from discreet.mechanisms.frequency_oracle import DirectResponse
-from discreet.mechanisms.geometric_response import HadamardResponse, ProjectiveResponse
-from discreet.mechanisms.local_hashing import LocalHashing
-from discreet.mechanisms.local_mean import HybridResponse, WindowResponse
-from discreet.mechanisms.local_records import inside
+from discreet.mechanisms.reports import shuffled
+from discreet.mechanisms.reports.bit_response import SubsetSelection, UnaryResponse
+from discreet.mechanisms.reports.frequency_oracle import DirectResponse
+from discreet.mechanisms.reports.geometric_response import HadamardResponse, ProjectiveResponse
+from discreet.mechanisms.reports.local_hashing import LocalHashing
+from discreet.mechanisms.reports.local_mean import HybridResponse, WindowResponse
+from discreet.mechanisms.reports.local_records import inside
 from discreet.shuffle.messages import whole_messages
 from discreet.shuffle.protocol import MOST_CLIENTS, from_description
 
@@ -59,7 +58,7 @@ def test_groups_and_samples_hide_how_many_there_are() -> None:
 
 
 def test_a_door_that_does_not_count_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (door, mechanisms, shuffled):
+    for module in (door, mechanism_protocol, shuffled):
         monkeypatch.setattr(module, "check_heard", lambda *_: None)
     with pytest.raises(pytest.fail.Exception):
         shuffled_needs_its_clients(tmp_path, clients=5)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet import samplers
-from discreet.guarantees import randomized_bits, shuffled_pairs
-from discreet.guarantees.randomized_bits import RandomizedBitsPair
-from discreet.guarantees.shuffled_pairs import CountedPair, ShiftedBinomialPair, TwoCountsPair
+from discreet.exact import samplers
+from discreet.guarantees.privacy_loss import randomized_bits, shuffled_pairs
+from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
+from discreet.guarantees.privacy_loss.shuffled_pairs import CountedPair, ShiftedBinomialPair, TwoCountsPair
 from discreet.shuffle import fakes, split_and_mix
 from discreet.shuffle import protocol as protocols
 

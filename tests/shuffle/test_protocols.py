@@ -16,9 +16,10 @@ import pytest
 from scipy.stats import binom, nbinom
 
 import discreet as dp
-from discreet import samplers, testing
-from discreet.guarantees.randomized_bits import RandomizedBitsPair
-from discreet.guarantees.shuffled_pairs import (
+from discreet import testing
+from discreet.exact import samplers
+from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
+from discreet.guarantees.privacy_loss.shuffled_pairs import (
     CountedPair,
     ShiftedBinomialPair,
     TwoCountsPair,
@@ -26,7 +27,7 @@ from discreet.guarantees.shuffled_pairs import (
     blanket_of_response,
     cloned,
 )
-from discreet.mechanisms.shuffled import closed_form_bound
+from discreet.mechanisms.reports.shuffled import closed_form_bound
 from discreet.shuffle.bit_sums import taught_chance
 from discreet.shuffle.fakes import fakes_pair
 from discreet.shuffle.protocol import from_description

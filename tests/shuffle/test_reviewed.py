@@ -15,11 +15,11 @@ from scipy.stats import binom
 
 import discreet as dp
 from discreet import testing
-from discreet.guarantees.randomized_bits import RandomizedBitsPair
-from discreet.guarantees.shuffled_pairs import cloned
-from discreet.mechanisms.bit_response import SubsetSelection, UnaryResponse
-from discreet.mechanisms.frequency_oracle import DirectResponse
-from discreet.mechanisms.geometric_response import HadamardResponse
+from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
+from discreet.guarantees.privacy_loss.shuffled_pairs import cloned
+from discreet.mechanisms.reports.bit_response import SubsetSelection, UnaryResponse
+from discreet.mechanisms.reports.frequency_oracle import DirectResponse
+from discreet.mechanisms.reports.geometric_response import HadamardResponse
 
 DELTA = 1e-6
 

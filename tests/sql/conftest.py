@@ -18,8 +18,8 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.database import Database
-from discreet.engines.duckdb import DuckDB
+from discreet.datasets.database import Database
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.schema import Column, Schema, Table
 
 CITIES = ("Acre", "Haifa", "Ljubljana")

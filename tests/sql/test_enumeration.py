@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet import database as databases
 from discreet import testing
-from discreet.database import Database
-from discreet.engines.duckdb import DuckDB
-from discreet.sql import offers
+from discreet.datasets import database as databases
+from discreet.datasets.database import Database
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.sql.pricing import choice_of_noise
 from discreet.sql.schema import Column, Schema, Table
 
 EPSILONS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.2, 1.5, 2.0, 3.0)
@@ -79,7 +79,7 @@ def _light(monkeypatch):
         return known[engine, text]
 
     monkeypatch.setattr(DuckDB, "rows", rows)
-    monkeypatch.setattr("discreet.sql.measure.random_integer", lambda bits: 7)
+    monkeypatch.setattr("discreet.sql.running.measure.random_integer", lambda bits: 7)
 
 
 def law_of(people, text, window, **bounds):
@@ -136,13 +136,13 @@ def killed(text, window, pairs, **bounds):
 
 
 def test_mutant_contribution_halved(monkeypatch):
-    original = offers.contribution
+    original = choice_of_noise.contribution
 
     def halved(*given):
         found = original(*given)
         return replace(found, l1=max(1, found.l1 // 2), squared=max(1, found.squared // 4))
 
-    monkeypatch.setattr(offers, "contribution", halved)
+    monkeypatch.setattr(choice_of_noise, "contribution", halved)
     killed(COUNT, 30, [("nobody", "many rows")], rows_per_person=4)
     killed(SUM, 40, [("nobody", "two rows")], rows_per_person=2)
     killed(MEAN, 10, [("nobody", "two rows")], rows_per_person=2)
@@ -171,7 +171,7 @@ def test_mutant_keys_from_the_data(monkeypatch):
 
 
 def test_mutant_noise_halved(monkeypatch):
-    from discreet import samplers
+    from discreet.exact import samplers
 
     original = samplers.discrete_laplace
     monkeypatch.setattr(samplers, "discrete_laplace", lambda scale, size: original(scale / 2, size))
@@ -179,9 +179,9 @@ def test_mutant_noise_halved(monkeypatch):
 
 
 def test_mutant_each_measure_gets_all_of_epsilon(monkeypatch):
-    original = offers.shares_of
-    monkeypatch.setattr(offers, "shares_of", lambda *given: tuple(1 for _ in original(*given)))
-    monkeypatch.setattr(offers.Composed, "guarantee", lambda self, s: self.mechanisms[0].guarantee(s[0]))
+    original = choice_of_noise.shares_of
+    monkeypatch.setattr(choice_of_noise, "shares_of", lambda *given: tuple(1 for _ in original(*given)))
+    monkeypatch.setattr(choice_of_noise.Composed, "guarantee", lambda self, s: self.mechanisms[0].guarantee(s[0]))
     killed(MEAN, 10, [("nobody", "two rows")], rows_per_person=2)
 
 

@@ -19,7 +19,8 @@ from discreet.ledger import ledger as ledgers
 from discreet.ledger import request as requests
 from discreet.ledger.exact import Nameless, exact_text
 from discreet.ledger.record import written
-from discreet.sql import identity, understand
+from discreet.sql import identity
+from discreet.sql.reading import select as selecting
 
 N = 24
 DATA = {
@@ -46,7 +47,7 @@ def schema() -> Any:
 
 
 def meaning(text: str) -> str:
-    return understand.understood(text, schema()).meaning
+    return selecting.understood(text, schema()).meaning
 
 
 APART = [
@@ -93,8 +94,8 @@ def test_declarations_are_part_of_what_is_meant() -> None:
         COLUMNS | {"x": {"between": [0, 99]}},
         {"x": {"between": [0, 100]}, "city": {"choices": ["a", "b"]}},
     ]
-    found = {understand.understood(text, opened(columns=columns).schema).meaning for columns in said}
-    assert len(found | {understand.understood(text, opened(rows_per_person=2).schema).meaning}) == 4
+    found = {selecting.understood(text, opened(columns=columns).schema).meaning for columns in said}
+    assert len(found | {selecting.understood(text, opened(rows_per_person=2).schema).meaning}) == 4
 
 
 WHERE = [("city = 'New York'", "city = 'New  York'"), ("x > 3 -- a\n AND n > 5", "x > 3 -- a AND n > 5")]

@@ -12,7 +12,7 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.sql.measure import measured
+from discreet.sql.running.measure import measured
 
 PERSON = {"person": "pid"}
 FAR = datetime.date(9999, 12, 31)

@@ -9,9 +9,9 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.mechanisms.allowance import Allowance
+from discreet.exact.rational import exactly
+from discreet.mechanisms.selection.allowance import Allowance
 from discreet.queries.workload import Domain, Workload
-from discreet.rational import exactly
 from discreet.synthetic import Declared, MadeUp, Synthesis, synthesis
 
 SIZES = (3, 6, 2, 4)

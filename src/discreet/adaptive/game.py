@@ -19,13 +19,13 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.adaptive.answers import Answer, Interval
 from discreet.adaptive.holdouts import Holdout
 from discreet.adaptive.ladder import Leaderboard
 from discreet.errors import BudgetExhausted
+from discreet.exact import samplers
+from discreet.exact.rational import check_count
 from discreet.guarantees.accuracy import check_confidence
-from discreet.rational import check_count
 
 Columns = dict[str, NDArray[Any]]
 HALF = Fraction(1, 2)

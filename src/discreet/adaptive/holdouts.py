@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 from scipy.special import ndtri
 
-from discreet import samplers
 from discreet.adaptive.answers import Answer, Interval
 from discreet.adaptive.methods import FewTold, nearest_cell
 from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
@@ -19,11 +18,12 @@ from discreet.adaptive.sample import Question, Sample, checked_range
 from discreet.closing import Closed, closed
 from discreet.door import Session
 from discreet.errors import BudgetExhausted, InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import check_count, check_positive, exactly
 from discreet.guarantees.accuracy import at_most, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.mechanisms.adaptive_means import QUANTUM, AdaptiveMeans, Kind
-from discreet.mechanisms.thresholdout import Thresholdout
-from discreet.rational import check_count, check_positive, exactly
+from discreet.mechanisms.adaptive.means import QUANTUM, AdaptiveMeans, Kind
+from discreet.mechanisms.adaptive.thresholdout import Thresholdout
 
 METHODS = {"thresholdout": True, "gaussian": True, "guess and check": False}
 """Each method, and whether it is private."""

@@ -19,11 +19,11 @@ from discreet.adaptive.sample import exact_total
 from discreet.adaptive.studies import Study, study
 from discreet.closing import Closed, closed
 from discreet.errors import BudgetExhausted, InvalidArgument
+from discreet.exact.rational import check_count
 from discreet.guarantees.accuracy import check_confidence
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
-from discreet.mechanisms.adaptive_means import QUANTUM
-from discreet.rational import check_count
+from discreet.mechanisms.adaptive.means import QUANTUM
 from discreet.rows import column
 
 Loss = Callable[[Any, Any], Any]

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 
 from discreet.adaptive.concentration import deviation, log_asked
 from discreet.guarantees.accuracy import check_confidence
-from discreet.mechanisms.adaptive_means import QUANTUM
+from discreet.mechanisms.adaptive.means import QUANTUM
 
 _ROUNDED = float(QUANTUM) / 2
 """Rows are rounded to whole quanta before they are summed."""

@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from discreet import samplers
 from discreet.adaptive.reading import columns_of, people_of
 from discreet.adaptive.sample import Sample
 from discreet.door import Session, stream, through
 from discreet.errors import InvalidArgument, NotAllowed
+from discreet.exact import samplers
+from discreet.exact.rational import check_count, check_positive, exactly
 from discreet.guarantees.accuracy import at_most
 from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.guarantees.loss import LossDistribution
+from discreet.guarantees.privacy_loss.compose import LossDistribution
 from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Ledger
-from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.mechanism import stated_at
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.protocol import stated_at
 from discreet.queries.sensitivity import Sensitivity
-from discreet.rational import check_count, check_positive, exactly
 from discreet.releases import Release
 
 COUNTED = 20

@@ -13,9 +13,9 @@ from discreet.adaptive.holdouts import GuessAndCheck, honest_tolerance
 from discreet.adaptive.published import bassily, jung_as_coded, jung_exact
 from discreet.adaptive.studies import method_for
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_count, check_positive, exactly
 from discreet.guarantees.accuracy import at_most, check_confidence
-from discreet.mechanisms.thresholdout import Thresholdout
-from discreet.rational import check_count, check_positive, exactly
+from discreet.mechanisms.adaptive.thresholdout import Thresholdout
 
 STUDY, HOLDOUT = ("gaussian", "laplace", "taught", "compression", "splitting"), ("thresholdout", "guess and check")
 _PUBLISHED = {

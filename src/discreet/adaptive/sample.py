@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.adaptive.guarded import Column, GuardedRows
 from discreet.errors import DiscreetError, InvalidArgument
-from discreet.mechanisms.adaptive_means import QUANTUM
-from discreet.rational import exactly
+from discreet.exact import samplers
+from discreet.exact.rational import exactly
+from discreet.mechanisms.adaptive.means import QUANTUM
 from discreet.rows import doubles
 
 Question = Callable[[Any], Any]

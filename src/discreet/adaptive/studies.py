@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.adaptive.answers import Answer, Interval
 from discreet.adaptive.methods import Compression, Splitting
 from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
@@ -18,10 +17,11 @@ from discreet.adaptive.sample import Question, checked_range, exact_total
 from discreet.closing import Closed, closed
 from discreet.door import Session
 from discreet.errors import BudgetExhausted, InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import check_count, check_positive
 from discreet.guarantees.accuracy import at_most, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.mechanisms.adaptive_means import QUANTUM, AdaptiveMeans
-from discreet.rational import check_count, check_positive
+from discreet.mechanisms.adaptive.means import QUANTUM, AdaptiveMeans
 
 METHODS = {"gaussian": True, "laplace": True, "taught": True, "compression": False, "splitting": False}
 """Each method, and whether it is private. The first that is narrowest is taken."""

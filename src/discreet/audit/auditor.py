@@ -15,8 +15,8 @@ from discreet.audit.features import listed
 from discreet.audit.power import Power, power_of
 from discreet.closing import closed
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.guarantees.accuracy import check_confidence
-from discreet.rational import check_count, check_delta, check_epsilon, exactly
 
 Draw = Callable[[Any, int], Iterable[Any]]
 """From data and a size to that many independent outputs."""

@@ -26,8 +26,8 @@ from discreet.audit.features import (
     features_for,
 )
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_delta, exactly
 from discreet.guarantees.accuracy import check_confidence
-from discreet.rational import check_delta, exactly
 
 Counts = npt.NDArray[np.int64]
 Strength = Callable[[Floats, Floats], Floats]

@@ -11,18 +11,18 @@ import numpy as np
 
 from discreet.door import release
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx, Pure
 from discreet.mechanisms.combine import Subsampled
-from discreet.mechanisms.exponential import Exponential, PermuteAndFlip
-from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.mechanism import tidy
-from discreet.mechanisms.noisy_argmax import NoisyArgmax
-from discreet.mechanisms.quantile import Quantile
-from discreet.mechanisms.randomized_response import RandomizedResponse
-from discreet.mechanisms.threshold import AboveThreshold, KeySelection
+from discreet.mechanisms.noise.gaussian import Gaussian
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.protocol import tidy
+from discreet.mechanisms.quantiles.quantile import Quantile
+from discreet.mechanisms.reports.randomized_response import RandomizedResponse
+from discreet.mechanisms.selection.exponential import Exponential, PermuteAndFlip
+from discreet.mechanisms.selection.noisy_argmax import NoisyArgmax
+from discreet.mechanisms.selection.threshold import AboveThreshold, KeySelection
 from discreet.queries.space import Integers
-from discreet.rational import exactly
 
 TOGETHER, ONE_BY_ONE = 1_000_000, 50_000
 """How many outputs to draw by default: millions a second in one array, or one release for each."""

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from discreet.engines.duckdb import DuckDB, has_types
-from discreet.engines.text_files import Csv
-from discreet.engines.words import TYPES
+from discreet.engines.duckdb.dialect import TYPES
+from discreet.engines.duckdb.engine import DuckDB, has_types
+from discreet.engines.duckdb.text_files import Csv
 from discreet.errors import InvalidArgument
 
 PEOPLE = ("patient", "person", "user", "customer", "client", "member", "employee", "student", "subject", "participant")

@@ -17,13 +17,13 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from discreet.datasets.policy import ledger_of
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Entry, Ledger
 from discreet.ledger.accounts import size_of
 from discreet.ledger.store import URLS
-from discreet.policy import ledger_of
 
 _BATCH = 1000
 _NARROWEST = 72

@@ -17,13 +17,13 @@ from rich.text import Text
 
 from discreet.cli.ledger_command import clean, harmless
 from discreet.cli.pictures import check_picture
-from discreet.connecting import connect
-from discreet.engines.duckdb import DuckDB
+from discreet.datasets.connect import connect
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
 from discreet.ledger import Ledger
-from discreet.sql.answer import Answer
-from discreet.sql.explanation import explained, explained_data, lines, protected
+from discreet.sql.running.answer import Answer
+from discreet.sql.running.explanation import explained, explained_data, lines, protected
 
 
 def query(

@@ -19,21 +19,21 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from discreet.cli.ledger_command import clean
-from discreet.cli.randomized_copy import CONFIDENCE, UNITS, Copy, Randomized, planned
-from discreet.connecting import connect
-from discreet.database import Database
+from discreet.datasets.connect import connect
+from discreet.datasets.database import Database
+from discreet.datasets.policy import Policy, load
 from discreet.door import through
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.guarantees.least_error import least_error
+from discreet.exact.rational import exactly
+from discreet.guarantees.finite.least_error import least_error
 from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Identity, Ledger, version_of
-from discreet.mechanisms.randomized_response import RandomizedResponse
-from discreet.policy import Policy, load
-from discreet.rational import exactly
+from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 from discreet.releases import Release
-from discreet.sql.explanation import lines, protected
+from discreet.sql.running.explanation import lines, protected
 from discreet.sql.schema import Table
+from discreet.tables.sanitize import CONFIDENCE, UNITS, Copy, Randomized, planned
 
 KINDS = (".parquet", ".csv")
 LARGEST_KEPT = 2**26

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from discreet.adaptive import game, study
 from discreet.demo.pictures import BARS, INK, PRIVATE, WRONG
-from discreet.demo.telling import ONLY_HERE, TRUTH, Teller
+from discreet.demo.story import ONLY_HERE, TRUTH, Teller
 from discreet.plots import legend_below
 
 ROWS, FEATURES = 20_000, (10, 30, 100, 300)

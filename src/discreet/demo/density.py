@@ -11,11 +11,11 @@ import numpy as np
 from discreet.demo.data import PEOPLE, VISITS, columns_of, make_clinic
 from discreet.demo.pictures import BAND, INK, PRIVATE
 from discreet.demo.pictures import TRUTH as GRAY
-from discreet.demo.telling import ONLY_HERE, TRUTH, Teller
+from discreet.demo.story import ONLY_HERE, TRUTH, Teller
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import person
 from discreet.ledger import Ledger
-from discreet.tables import table
+from discreet.tables.table import table
 
 RANGE, BANDWIDTH, EPSILON, DELTA = (0, 3000), 100, 0.3, 1e-6
 PLACES = (100, 250, 500, 1000, 2000)

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.demo.data import PATIENT_RANGES, PATIENTS, columns_of
 from discreet.demo.pictures import BARS, INK, PRIVATE
-from discreet.demo.telling import ONLY_HERE, Teller
+from discreet.demo.story import ONLY_HERE, Teller
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import row
 from discreet.learn.classification import LogisticRegression

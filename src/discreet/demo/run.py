@@ -16,10 +16,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from discreet.connecting import connect
-from discreet.database import Database
+from discreet.datasets.connect import connect
+from discreet.datasets.database import Database
 from discreet.demo.data import PEOPLE, VISITS, Truth, make_clinic
-from discreet.demo.telling import Teller, type_next
+from discreet.demo.story import Teller, type_next
 from discreet.errors import BudgetExhausted
 
 STORIES = {

@@ -9,15 +9,15 @@ import pyarrow as pa
 
 from discreet.demo.data import EMPLOYEES, OPINIONS, columns_of
 from discreet.demo.pictures import bars_with_truth
-from discreet.demo.telling import ONLY_HERE, TRUTH, Teller
+from discreet.demo.story import ONLY_HERE, TRUTH, Teller
+from discreet.exact.samplers import permutation
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
 from discreet.local import survey
 from discreet.plots import legend_below
-from discreet.samplers import permutation
 from discreet.shuffle import histogram
-from discreet.tables import table
+from discreet.tables.table import table
 
 CLIENTS, EPSILON, DELTA = 2000, 1, 1e-6
 CODE = """

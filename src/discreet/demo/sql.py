@@ -6,10 +6,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from discreet.connecting import connect
+from discreet.datasets.connect import connect
 from discreet.demo.data import PEOPLE, VISITS, Truth, make_clinic
 from discreet.demo.pictures import bars_with_truth
-from discreet.demo.telling import ONLY_HERE, TRUTH, Teller
+from discreet.demo.story import ONLY_HERE, TRUTH, Teller
 from discreet.errors import NotAllowed
 from discreet.plots import legend_below
 

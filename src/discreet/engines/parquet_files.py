@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.engines.words import quoted_text
+from discreet.engines.duckdb.dialect import quoted_text
 
 TOTAL = "utf8_validation = 'replace', can_have_nan = true"
 """Bytes that are no UTF-8 are read as '?'. The statistics of a file do not tell of NaN: believed, they would decide a

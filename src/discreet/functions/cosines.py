@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.queries.arrays import on_host
-from discreet.queries.rounded_rows import BLOCK, Block, RoundedRows
-from discreet.rational import Number, check_count
+from discreet.exact.rational import Number, check_count
+from discreet.rows.arrays import on_host
+from discreet.rows.rounding import BLOCK, Block, RoundedRows
 
 Floats = NDArray[np.float64]
 ALL = "all"

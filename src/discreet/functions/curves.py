@@ -13,15 +13,15 @@ from typing import Any, Self
 import numpy as np
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_count
 from discreet.extras import need
 from discreet.functions.cosines import ALL
+from discreet.functions.curve_models import Floats, OfCurves, check_is_fitted
 from discreet.functions.mean_curve import MeanCurve
 from discreet.functions.noisy_copies import SanitizedCurves, sanitized_curves
-from discreet.functions.of_curves import Floats, OfCurves, check_is_fitted
 from discreet.learn.base import column_of, fitted_table, shortened
 from discreet.learn.decomposition import PCA
 from discreet.learn.linear import LeastSquares
-from discreet.rational import Number, check_count
 
 __all__ = ["CurvePCA", "CurveRegression", "MeanCurve", "SanitizedCurves", "sanitized_curves"]
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.functions.curves").RegressorMixin

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.closing import closed
 from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count, check_positive, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.mechanisms.gaussian_process import GaussianProcess
-from discreet.queries.convex import onto_simplex
-from discreet.queries.rkhs import FourierFeatures
-from discreet.rational import Number, check_count, check_positive, exactly
+from discreet.mechanisms.noise.gaussian_process import GaussianProcess
 from discreet.releases import Release, Released
 from discreet.rows import table as table_of
+from discreet.rows.convex import onto_simplex
+from discreet.rows.features import FourierFeatures
 
 Floats = NDArray[np.float64]
 _CHUNK = 2**16

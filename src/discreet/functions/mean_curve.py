@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from discreet.exact.rational import Number, check_count, exactly
 from discreet.extras import blank_figure, saved
 from discreet.functions.cosines import ALL, UP
-from discreet.functions.of_curves import Floats, OfCurves, check_is_fitted, check_kind, longest
+from discreet.functions.curve_models import Floats, OfCurves, check_is_fitted, check_kind, longest
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.mechanisms.moments import Moments
-from discreet.rational import Number, check_count, exactly
+from discreet.mechanisms.learning.moments import Moments
 from discreet.releases import below_title
 
 _DECAYS = np.arange(0.0, 3.25, 0.5)

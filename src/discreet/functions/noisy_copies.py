@@ -8,14 +8,14 @@ from typing import Any, Self
 import numpy as np
 
 from discreet.closing import closed
+from discreet.exact.rational import Number, check_bound, exactly, sqrt_up
 from discreet.functions.cosines import ALL, UP, CurveRows
-from discreet.functions.of_curves import Floats, OfCurves, check_is_fitted, check_kind, longest
+from discreet.functions.curve_models import Floats, OfCurves, check_is_fitted, check_kind, longest
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.queries.sensitivity import Sensitivity
-from discreet.rational import Number, check_bound, exactly, sqrt_up
 
 
 class SanitizedCurves(OfCurves):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import exactly
 from discreet.extras import blank_figure, saved
-from discreet.rational import exactly
 from discreet.releases import below_title
 
 _INK, _BAND = "#1f4e79", "#9ec3e6"

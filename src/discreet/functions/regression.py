@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from discreet.closing import closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_positive, exactly
 from discreet.functions.density import features_over
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.gaussian_process import GaussianProcess
-from discreet.mechanisms.private_minimizer import PrivateMinimizer
-from discreet.queries.examples import PlainRows
-from discreet.queries.losses import Huber, HuberHinge
-from discreet.queries.rkhs import FourierFeatures
-from discreet.rational import Number, check_positive, exactly
+from discreet.mechanisms.learning.private_minimizer import PrivateMinimizer
+from discreet.mechanisms.noise.gaussian import Gaussian
+from discreet.mechanisms.noise.gaussian_process import GaussianProcess
 from discreet.releases import Release, Released
 from discreet.rows import table as table_of
+from discreet.rows.examples import PlainRows
+from discreet.rows.features import FourierFeatures
+from discreet.rows.losses import Huber, HuberHinge
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from discreet.errors import InvalidArgument
-from discreet.rational import exactly
+from discreet.exact.rational import exactly
 
 MEANINGS = {
     "value": "the answer is within this of the true answer",

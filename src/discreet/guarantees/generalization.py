@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
-from discreet.guarantees.loss import LossDistribution
-from discreet.guarantees.pairs import GaussianPair
+from discreet.guarantees.privacy_loss.compose import LossDistribution
+from discreet.guarantees.privacy_loss.pairs import GaussianPair
 
 Floats = NDArray[np.float64]
 _CELLS = 2**16

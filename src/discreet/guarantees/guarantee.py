@@ -14,6 +14,15 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
+from discreet.exact.rational import (
+    check_delta,
+    check_epsilon,
+    check_positive,
+    exactly,
+    exp_bounds,
+    float_up,
+    log_bounds,
+)
 from discreet.guarantees.conversions import (
     delta_at_order,
     delta_from_renyi,
@@ -24,15 +33,6 @@ from discreet.guarantees.conversions import (
     smallest_epsilon,
 )
 from discreet.guarantees.unit import Relation, Unit
-from discreet.rational import (
-    check_delta,
-    check_epsilon,
-    check_positive,
-    exactly,
-    exp_bounds,
-    float_up,
-    log_bounds,
-)
 
 Trust = Literal["central", "local", "shuffled"]
 

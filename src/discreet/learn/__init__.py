@@ -10,8 +10,8 @@ from discreet.learn.plots import plot_accuracy, plot_learning_curve
 from discreet.learn.preprocessing import OneHot, RangeScaler, StandardScaler
 from discreet.learn.regression import HuberRegressor, PoissonRegressor, QuantileRegressor
 from discreet.learn.search import PrivateSearch
-from discreet.mechanisms.descent import Descent, enough_steps, plain_descent
-from discreet.queries.convex import Affine, Box, Projection, Simplex, WithinRadius
+from discreet.mechanisms.learning.descent import Descent, enough_steps, plain_descent
+from discreet.rows.convex import Affine, Box, Projection, Simplex, WithinRadius
 
 __all__ = [
     "PCA",

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Ledger
-from discreet.queries.arrays import doubles as doubles_beside
-from discreet.queries.arrays import here, is_frame, namespace, on_host
-from discreet.queries.rounded_rows import check_ranges
-from discreet.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.releases import Release
 from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_device, place_of, table
+from discreet.rows.arrays import doubles as doubles_beside
+from discreet.rows.arrays import here, is_frame, namespace, on_host
+from discreet.rows.rounding import check_ranges
 
 _sklearn = need("sklearn.base", "learn", "discreet.learn")
 BaseEstimator: Any = _sklearn.BaseEstimator

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, exactly
 from discreet.extras import need
 from discreet.learn.base import check_is_fitted, places_of
 from discreet.learn.glm import Floats, Linear
-from discreet.queries.arrays import on_host
-from discreet.queries.losses import HuberHinge, Logistic, Loss, Softmax
-from discreet.rational import Number, exactly
+from discreet.rows.arrays import on_host
+from discreet.rows.losses import HuberHinge, Logistic, Loss, Softmax
 
 ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
 

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.exact.rational import Number, check_count
 from discreet.extras import need
 from discreet.learn.base import fitted_table, keep_columns
 from discreet.learn.unlabelled import Unlabelled
-from discreet.mechanisms.lloyd import Lloyd
-from discreet.queries.rounded_rows import RoundedRows, check_ranges
-from discreet.rational import Number, check_count
+from discreet.mechanisms.learning.lloyd import Lloyd
+from discreet.rows.rounding import RoundedRows, check_ranges
 
 _base = need("sklearn.base", "learn", "discreet.learn")
 ClusterMixin: Any = _base.ClusterMixin

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_bound, check_count, exactly
 from discreet.extras import need
 from discreet.learn.base import check_is_fitted, fitted_table, keep_columns
 from discreet.learn.noisy_equations import shrunk
 from discreet.learn.unlabelled import Unlabelled
-from discreet.mechanisms.moments import Moments
-from discreet.queries.rounded_rows import RoundedRows, check_ranges, cube_norm
-from discreet.rational import Number, check_bound, check_count, exactly
+from discreet.mechanisms.learning.moments import Moments
+from discreet.rows.rounding import RoundedRows, check_ranges, cube_norm
 
 TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
 Floats = NDArray[np.float64]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_count, exactly, float_up
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee
@@ -28,14 +29,13 @@ from discreet.learn.base import (
     width_of,
 )
 from discreet.learn.streams import opened, told
-from discreet.mechanisms.descent import Descent
-from discreet.mechanisms.objective_perturbation import ObjectivePerturbation
-from discreet.queries.arrays import beside, doubles, on_host
-from discreet.queries.examples import row_norm
-from discreet.queries.losses import HuberHinge, Loss, Softmax
-from discreet.queries.on_gpu import examples_of
-from discreet.queries.rounded_rows import check_ranges
-from discreet.rational import check_count, exactly, float_up
+from discreet.mechanisms.learning.descent import Descent
+from discreet.mechanisms.learning.objective_perturbation import ObjectivePerturbation
+from discreet.rows.arrays import beside, doubles, on_host
+from discreet.rows.examples import row_norm
+from discreet.rows.gpu import examples_of
+from discreet.rows.losses import HuberHinge, Loss, Softmax
+from discreet.rows.rounding import check_ranges
 
 clone: Any = need("sklearn.base", "learn", "discreet.learn").clone
 Floats = NDArray[np.float64]

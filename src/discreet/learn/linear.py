@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_bound, check_count, exactly
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.learn.base import (
@@ -25,10 +26,9 @@ from discreet.learn.base import (
 )
 from discreet.learn.noisy_equations import largest_eigenvalue, longest_noise, solved
 from discreet.learn.streams import opened
-from discreet.mechanisms.moments import PARTS, Moments
-from discreet.queries.arrays import beside, doubles, on_host
-from discreet.queries.rounded_rows import RoundedRows, check_ranges, cube_norm
-from discreet.rational import Number, check_bound, check_count, exactly
+from discreet.mechanisms.learning.moments import PARTS, Moments
+from discreet.rows.arrays import beside, doubles, on_host
+from discreet.rows.rounding import RoundedRows, check_ranges, cube_norm
 
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.learn").RegressorMixin
 Floats = NDArray[np.float64]

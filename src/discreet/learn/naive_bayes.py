@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number
 from discreet.extras import need
 from discreet.learn.base import (
     Planned,
@@ -23,9 +24,8 @@ from discreet.learn.base import (
 )
 from discreet.learn.preprocessing import SHARES, spreads
 from discreet.learn.streams import opened
-from discreet.mechanisms.group_moments import GroupMoments
-from discreet.queries.rounded_rows import RoundedRows
-from discreet.rational import Number
+from discreet.mechanisms.learning.group_moments import GroupMoments
+from discreet.rows.rounding import RoundedRows
 
 ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
 Floats = NDArray[np.float64]

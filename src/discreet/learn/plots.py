@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_epsilon, significant
 from discreet.extras import blank_figure, saved
-from discreet.rational import check_epsilon, significant
 from discreet.releases import below_title
 
 LINE, INK, QUIET = "#1f6fb2", "#1c1c1c", "#e6e8eb"

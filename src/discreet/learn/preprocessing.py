@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_count, exactly
 from discreet.extras import need
 from discreet.learn.base import (
     BaseEstimator,
@@ -22,10 +23,9 @@ from discreet.learn.base import (
     width_of,
 )
 from discreet.learn.unlabelled import Unlabelled
-from discreet.mechanisms.group_moments import GroupMoments
-from discreet.queries.rounded_rows import RoundedRows
-from discreet.rational import Number, check_count, exactly
+from discreet.mechanisms.learning.group_moments import GroupMoments
 from discreet.rows import cell_columns, names_of, place_of
+from discreet.rows.rounding import RoundedRows
 
 TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
 Floats = NDArray[np.float64]

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_positive, exactly
 from discreet.extras import need
 from discreet.learn.base import numbers_of
 from discreet.learn.glm import LinearRegressor
-from discreet.queries.arrays import namespace
-from discreet.queries.losses import Huber, Loss, Pinball, Poisson
-from discreet.rational import Number, check_positive, exactly
+from discreet.rows.arrays import namespace
+from discreet.rows.losses import Huber, Loss, Pinball, Poisson
 
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.learn").RegressorMixin
 

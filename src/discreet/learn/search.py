@@ -7,15 +7,15 @@ from itertools import product
 from typing import Any, Self
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number
 from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.base import Private, check_is_fitted, column_of, table_of, width_of
 from discreet.learn.glm import Linear
-from discreet.mechanisms.private_selection import NegativeBinomialTries
-from discreet.mechanisms.tuned import Judged, TunedDescent
-from discreet.queries.arrays import doubles_of, namespace
-from discreet.queries.losses import HuberHinge, Logistic, Softmax
-from discreet.rational import Number
+from discreet.mechanisms.learning.tuned import Judged, TunedDescent
+from discreet.mechanisms.selection.private_selection import NegativeBinomialTries
+from discreet.rows.arrays import doubles_of, namespace
+from discreet.rows.losses import HuberHinge, Logistic, Softmax
 
 clone: Any = need("sklearn.base", "learn", "discreet.learn").clone
 

@@ -1,6 +1,6 @@
 """Rows that do not fit in memory: Parquet files, a dataset of Arrow, or whatever gives batches afresh on every pass.
 
-The rows of a DataFrame of Spark stay where they are: see `engines/frames.py`.
+The rows of a DataFrame of Spark stay where they are: see `engines/spark/frames.py`.
 
 What is public is looked at before the charge: paths, names and types of columns. Rows are read only behind the door.
 What an engine says when it fails goes no further, as it may quote values, and no cell can make it fail.
@@ -19,14 +19,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.engines.frames import Partitions, kinds_of, partitions_of
+from discreet.engines.spark.frames import Partitions, kinds_of, partitions_of
 from discreet.errors import EngineFailed, InvalidArgument
+from discreet.exact.rational import check_count
 from discreet.learn.base import column_of, table_of
-from discreet.queries.arrays import is_frame, on_host
-from discreet.queries.columns import Batch, Targets, from_arrow, is_number
-from discreet.queries.rounded_rows import RoundedBatches
-from discreet.queries.stream import Stream
-from discreet.rational import check_count
+from discreet.rows.arrays import is_frame, on_host
+from discreet.rows.arrow import Batch, Targets, from_arrow, is_number
+from discreet.rows.rounding import RoundedBatches
+from discreet.rows.stream import Stream
 
 ONCE = (
     "The batches can be read only once, and every pass reads them afresh. Give a function that begins anew each time "
@@ -94,8 +94,8 @@ def _is_path(value: Any) -> bool:
 
 
 def _parquet(paths: Sequence[str | Path], features: Any, target: str | None, labelled: bool) -> Batches:
+    from discreet.engines.duckdb.dialect import listed, quoted
     from discreet.engines.parquet_files import TOTAL
-    from discreet.engines.words import listed, quoted
 
     shown = ", ".join(map(str, paths))
     # one schema for all files, known before the charge: a cell of a later file cannot fail to fit it

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from discreet.learn.base import Planned, table_of, width_of
 from discreet.learn.streams import opened
-from discreet.queries.columns import unlabelled
-from discreet.queries.rounded_rows import RoundedRows
+from discreet.rows.arrow import unlabelled
+from discreet.rows.rounding import RoundedRows
 
 
 class Unlabelled(Planned):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
-from discreet.guarantees.rules import Rule, Vector
+from discreet.guarantees.rules.best_of import Rule, Vector
 from discreet.ledger import book
 from discreet.ledger.book import WHOLE, Head, Row
 from discreet.ledger.record import read_guarantee
 from discreet.ledger.store import Execute
-from discreet.rational import exactly
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from discreet._version import __version__
 from discreet.errors import LedgerDamaged, LedgerUnavailable
-from discreet.guarantees.rules import Rule, Vector
+from discreet.guarantees.rules.best_of import Rule, Vector
 from discreet.ledger.record import canonical, read_rule, written
 from discreet.ledger.store import Execute
 

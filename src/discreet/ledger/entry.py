@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.rules import Vector
+from discreet.guarantees.rules.best_of import Vector
 from discreet.ledger.book import WHOLE, Row, vectors
 from discreet.ledger.record import read_guarantee
 

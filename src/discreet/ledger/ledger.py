@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any, Self
 
 from discreet.errors import BudgetExhausted, DiscreetError, InvalidArgument, LedgerDamaged
+from discreet.exact.rational import LEDGER_UNIT
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.rules import CLOSED, Rule, Vector
+from discreet.guarantees.rules.best_of import CLOSED, Rule, Vector
 from discreet.guarantees.unit import Unit
 from discreet.ledger import accounts, answers, book, opening, verification
 from discreet.ledger.accounts import Account, Standing
@@ -19,7 +20,6 @@ from discreet.ledger.book import WHOLE, Head, Row
 from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.request import Identity, Request, public_text, request_of
 from discreet.ledger.store import IN_MEMORY, Execute, Store, open_store
-from discreet.rational import LEDGER_UNIT
 
 _in_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
 

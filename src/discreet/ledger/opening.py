@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidArgument, LedgerDamaged
+from discreet.exact.randomness import random_integer
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.rules import Rule, rule_for
+from discreet.guarantees.rules.best_of import Rule, rule_for
 from discreet.guarantees.unit import Unit
 from discreet.ledger import book, record
 from discreet.ledger.book import WHOLE, Head, Row
 from discreet.ledger.checkpoint import Seen
 from discreet.ledger.store import Execute, Store
-from discreet.randomness import random_integer
 
 FORMAT = 1
 LOOKED_AT = 256

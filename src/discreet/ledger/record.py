@@ -13,22 +13,15 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from discreet.errors import InvalidArgument, LedgerDamaged
-from discreet.guarantees import (
-    advanced,
-    derived_pairs,
-    filters,
-    finite_pairs,
-    pairs,
-    randomized_bits,
-    rules,
-    shuffled_pairs,
-)
+from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
-from discreet.guarantees.loss import LossDistribution
+from discreet.guarantees.privacy_loss import derived_pairs, finite_pairs, pairs, randomized_bits, shuffled_pairs
+from discreet.guarantees.privacy_loss.compose import LossDistribution
+from discreet.guarantees.rules import advanced, filters
+from discreet.guarantees.rules import best_of as rules
 from discreet.guarantees.unit import Unit
-from discreet.mechanisms.mechanism import tidy
-from discreet.mechanisms.minimizer_pair import MinimizerPair
-from discreet.rational import exactly
+from discreet.mechanisms.learning.minimizer_pair import MinimizerPair
+from discreet.mechanisms.protocol import tidy
 
 KINDS: dict[str, type] = {
     kind.__name__: kind

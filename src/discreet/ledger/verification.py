@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from discreet._version import __version__
-from discreet.guarantees.rules import Vector
+from discreet.guarantees.rules.best_of import Vector
 from discreet.ledger import answers, book, opening
 from discreet.ledger.accounts import Account
 from discreet.ledger.book import WHOLE, Row

@@ -13,11 +13,11 @@ import numpy as np
 from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
-from discreet.mechanisms.local_records import FOREIGN, Places, one_column
-from discreet.rational import exactly
+from discreet.mechanisms.reports.local_records import FOREIGN, Places, one_column
 from discreet.rows import text_of
 
 LOCAL = row(neighbors="replace")

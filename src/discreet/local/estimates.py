@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.mechanisms.local_records import is_column, one_column
-from discreet.queries.convex import onto_simplex
+from discreet.mechanisms.reports.local_records import is_column, one_column
 from discreet.releases import Release
+from discreet.rows.convex import onto_simplex
 
 _SHOWN = 6
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from discreet import samplers
 from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number
 from discreet.guarantees.accuracy import Accuracy
 from discreet.ledger import Ledger
 from discreet.local.devices import Device, check_ledger, promise
 from discreet.local.estimates import Measured, check_reports, check_some
-from discreet.mechanisms.local_mean import HybridResponse, LaplaceResponse, WindowResponse
-from discreet.mechanisms.local_records import Places, one_column, steps_between
-from discreet.mechanisms.local_reports import fitted
-from discreet.mechanisms.mechanism import TAUGHT, TIGHT
+from discreet.mechanisms.protocol import TAUGHT, TIGHT
+from discreet.mechanisms.reports.local_mean import HybridResponse, LaplaceResponse, WindowResponse
+from discreet.mechanisms.reports.local_records import Places, one_column, steps_between
+from discreet.mechanisms.reports.local_reports import fitted
 from discreet.queries.space import Interval
-from discreet.rational import Number
 
 METHODS = ("hybrid", "piecewise", "duchi", "laplace", "taught")
 

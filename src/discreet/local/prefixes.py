@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count
 from discreet.ledger import Ledger
 from discreet.local.devices import Device, check_ledger, promise
 from discreet.local.estimates import Counted, check_reports, check_some
 from discreet.local.surveys import deviations
-from discreet.mechanisms.local_hashing import OPEN, LocalHashing
-from discreet.mechanisms.local_records import FOREIGN, one_column, places_below
-from discreet.mechanisms.local_reports import Places, mean_interval
-from discreet.mechanisms.prefix_response import PrefixResponse
-from discreet.rational import Number, check_count
+from discreet.mechanisms.reports.local_hashing import OPEN, LocalHashing
+from discreet.mechanisms.reports.local_records import FOREIGN, one_column, places_below
+from discreet.mechanisms.reports.local_reports import Places, mean_interval
+from discreet.mechanisms.reports.prefix_response import PrefixResponse
 from discreet.rows import text_of
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -18,14 +18,14 @@ from typing import Any
 from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_count, check_epsilon, exactly
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.loss import compose
+from discreet.guarantees.privacy_loss.compose import compose
 from discreet.local.estimates import Counted
 from discreet.local.surveys import Survey
-from discreet.mechanisms.frequency_oracle import DirectResponse
-from discreet.mechanisms.local_reports import ratio_of
-from discreet.mechanisms.mechanism import tidy
-from discreet.rational import check_count, check_epsilon, exactly
+from discreet.mechanisms.protocol import tidy
+from discreet.mechanisms.reports.frequency_oracle import DirectResponse
+from discreet.mechanisms.reports.local_reports import ratio_of
 from discreet.rows import key_of
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_positive, exactly
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
 from discreet.local.devices import check_ledger, promise, tell
@@ -16,8 +17,7 @@ from discreet.local.estimates import Counted, Measured, check_reports
 from discreet.local.numbers import MeanSurvey, mean
 from discreet.local.surveys import Survey, survey
 from discreet.mechanisms.combine import Composed
-from discreet.mechanisms.local_records import is_column, one_column
-from discreet.rational import Number, check_positive, exactly
+from discreet.mechanisms.reports.local_records import is_column, one_column
 
 
 def rows(

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count
 from discreet.guarantees.accuracy import bernstein
 from discreet.ledger import Ledger
 from discreet.local.devices import Device, check_ledger, fingerprints, promise
 from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, nearest_counts
-from discreet.mechanisms.local_reports import Places, mean_interval
-from discreet.mechanisms.oracle_choice import best_oracle
-from discreet.mechanisms.prefix_response import SketchResponse
-from discreet.rational import Number, check_count
+from discreet.mechanisms.reports.local_reports import Places, mean_interval
+from discreet.mechanisms.reports.oracle_choice import best_oracle
+from discreet.mechanisms.reports.prefix_response import SketchResponse
 
 
 def sketch(

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from discreet import samplers
 from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count
 from discreet.guarantees.accuracy import Accuracy
 from discreet.ledger import Ledger
 from discreet.local.devices import Device, check_ledger, fingerprints, promise
 from discreet.local.estimates import Counted, check_candidates, check_reports, check_some, nearest_counts
-from discreet.mechanisms.frequency_oracle import FrequencyOracle
-from discreet.mechanisms.local_hashing import OPEN, LocalHashing
-from discreet.mechanisms.local_records import Places, places_among, places_below
-from discreet.mechanisms.oracle_choice import best_oracle
+from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle
+from discreet.mechanisms.reports.local_hashing import OPEN, LocalHashing
+from discreet.mechanisms.reports.local_records import Places, places_among, places_below
+from discreet.mechanisms.reports.oracle_choice import best_oracle
 from discreet.queries.space import Categories
-from discreet.rational import Number, check_count
 
 _WORDS = {
     "direct": "randomized response",

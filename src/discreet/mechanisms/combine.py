@@ -10,19 +10,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from discreet import samplers
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count, check_positive, check_probability, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.guarantees.loss import LossDistribution, compose, pair_of
+from discreet.guarantees.privacy_loss.compose import LossDistribution, compose, pair_of
 from discreet.guarantees.unit import row
-from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.mechanism import least_noise, meets
-from discreet.mechanisms.randomized_response import RandomizedResponse
+from discreet.mechanisms.noise.gaussian import Gaussian
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.protocol import least_noise, meets
+from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Grid, Integers, Interval, Space
-from discreet.rational import Number, check_count, check_positive, check_probability, exactly
 from discreet.rows import cells, column, columns_of, has, names_of, none_of, parts_of, some
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_count, check_positive, exactly, sqrt_up
 from discreet.queries.intervals import float_inside
 from discreet.queries.sensitivity import Norm, check_norm
-from discreet.rational import Number, check_count, check_positive, exactly, sqrt_up
 from discreet.rows import is_row, table
 
 _EXACT = decimal.Context(prec=5000, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[decimal.Inexact])

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_count, sqrt_up
 from discreet.guarantees.unit import Unit
 from discreet.queries.query import largest_change, need_public_size
 from discreet.queries.sensitivity import Norm, Sensitivity, check_norm
 from discreet.queries.space import Categories
-from discreet.rational import check_count, sqrt_up
 from discreet.rows import cells, column, doubles, has, number_of, some
 
 Predicate = Callable[[Any], Any]

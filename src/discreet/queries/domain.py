@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_count
 from discreet.queries.space import Categories
-from discreet.rational import check_count
 from discreet.rows import cells, column, columns_of, doubles, names_of, parts_of
 
 MOST_CELLS = 10**8

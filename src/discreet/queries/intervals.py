@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
-from discreet.rational import Number, check_positive, exactly
+from discreet.exact.rational import Number, check_positive, exactly
 from discreet.rows import column, doubles, wholes
 
 

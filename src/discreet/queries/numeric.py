@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_count, check_positive, exactly, power_of_two_below
 from discreet.guarantees.unit import Unit
 from discreet.queries.counts import Count
 from discreet.queries.query import largest_change, need_public_size
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Ball, Interval
-from discreet.rational import Number, check_count, check_positive, exactly, power_of_two_below
 from discreet.rows import column, present
 
 

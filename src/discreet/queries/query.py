@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.unit import Unit
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Space
-from discreet.rational import Number, check_count, exactly
 
 
 @runtime_checkable

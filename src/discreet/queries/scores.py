@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_probability
 from discreet.guarantees.unit import Unit
 from discreet.queries.numeric import Sum
 from discreet.queries.query import largest_change
 from discreet.queries.ranks import places_of
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Grid, Integers
-from discreet.rational import Number, check_probability
 from discreet.rows import cells, number_of, parts_of, table
 
 

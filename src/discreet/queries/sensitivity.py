@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_count, check_positive, exactly, sqrt_up
 from discreet.guarantees.unit import Unit
-from discreet.rational import Number, check_count, check_positive, exactly, sqrt_up
 
 Norm = Literal["L1", "L2", "Linf"]
 NORMS: tuple[Norm, ...] = ("L1", "L2", "Linf")

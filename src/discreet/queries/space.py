@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_positive, exactly
 from discreet.queries.ball import Ball
 from discreet.queries.intervals import Grid, Integers, Interval
-from discreet.rational import Number, check_positive, exactly
 from discreet.rows import cells, is_row, place_of, table
 
 __all__ = [

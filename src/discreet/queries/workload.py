@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_count, sqrt_up
 from discreet.guarantees.unit import Unit
 from discreet.queries.domain import MOST_CELLS, Domain
 from discreet.queries.query import largest_change
 from discreet.queries.sensitivity import Norm, Sensitivity, check_norm
-from discreet.rational import check_count, sqrt_up
 
 __all__ = ["Domain", "Workload"]
 

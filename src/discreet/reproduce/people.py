@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
-from discreet.rational import check_count
+from discreet.exact import samplers
+from discreet.exact.rational import check_count
 
 SALARIES = (1500, 4500)
 """The declared range, in dollars; public, and never read off the people."""

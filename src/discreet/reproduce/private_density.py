@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import discreet as dp
-from discreet import samplers
+from discreet.exact import samplers
 from discreet.functions.density import Density, process_for
 from discreet.guarantees.conversions import gaussian_delta
-from discreet.mechanisms.gaussian_process import GaussianProcess
-from discreet.queries.rkhs import FourierFeatures
+from discreet.mechanisms.noise.gaussian_process import GaussianProcess
 from discreet.reproduce.experiment import Column, Experiment, promise
 from discreet.reproduce.people import People
+from discreet.rows.features import FourierFeatures
 
 ROWS = 200
 CENTERS = (1, 5)

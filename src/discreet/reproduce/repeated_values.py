@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import discreet as dp
-from discreet.mechanisms.quantile import lattice_of
+from discreet.mechanisms.quantiles.quantile import lattice_of
 from discreet.reproduce.experiment import Column, Experiment
 from discreet.reproduce.people import People
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
-from discreet.guarantees.verify import Verified, repeat
+from discreet.guarantees.finite.verify import Verified, repeat
 from discreet.reproduce.experiment import Column, Experiment
 from discreet.reproduce.people import People
 

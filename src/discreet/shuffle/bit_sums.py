@@ -12,17 +12,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count, exactly, log_bounds, significant
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
-from discreet.guarantees.loss import Factors
-from discreet.guarantees.randomized_bits import RandomizedBitsPair
-from discreet.guarantees.shuffled_pairs import ShiftedBinomialPair, added, binomial
+from discreet.guarantees.privacy_loss.compose import Factors
+from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
+from discreet.guarantees.privacy_loss.shuffled_pairs import ShiftedBinomialPair, added, binomial
 from discreet.guarantees.unit import row
-from discreet.mechanisms.local_records import inside, places_below
-from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, tidy
-from discreet.rational import Number, check_count, exactly, log_bounds, significant
+from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, tidy
+from discreet.mechanisms.reports.local_records import inside, places_below
 from discreet.shuffle.protocol import Ints, Protocol, checked_goal, far_off, honest_clients, least_that_keeps
 
 _MOST_PIECES, _WIDEST = 400, 50  # of the numbers of ones, for one bound on the error of each; in deviations

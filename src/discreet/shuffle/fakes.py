@@ -12,16 +12,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.guarantees.loss import Factors, LossDistribution
-from discreet.guarantees.shuffled_pairs import TwoCountsPair, binomial
-from discreet.mechanisms.local_records import inside, places_among
-from discreet.mechanisms.mechanism import meets, tidy
+from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
+from discreet.guarantees.privacy_loss.shuffled_pairs import TwoCountsPair, binomial
+from discreet.mechanisms.protocol import meets, tidy
+from discreet.mechanisms.reports.local_records import inside, places_among
 from discreet.queries.space import Categories
-from discreet.rational import Number, check_count, exactly
 from discreet.shuffle.protocol import (
     Ints,
     Protocol,

@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.loss import Factors
-from discreet.mechanisms.local_records import FOREIGN, inside, one_column
-from discreet.mechanisms.mechanism import tidy
-from discreet.rational import Number, check_count, exactly
+from discreet.guarantees.privacy_loss.compose import Factors
+from discreet.mechanisms.protocol import tidy
+from discreet.mechanisms.reports.local_records import FOREIGN, inside, one_column
 from discreet.shuffle.fakes import fake_messages, fakes_pair, least_fakes, readable_with_fakes
 from discreet.shuffle.protocol import Ints, PollRelease, Protocol, checked_goal, each_of, honest_clients
 

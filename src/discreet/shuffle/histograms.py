@@ -11,16 +11,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, exactly, exp_bounds
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.guarantees.loss import Factors
-from discreet.guarantees.shuffled_pairs import ShiftedBinomialPair, binomial, blanket_of_response
-from discreet.mechanisms.local_records import inside
-from discreet.mechanisms.mechanism import TAUGHT, TIGHT, check_calibration, tidy
-from discreet.mechanisms.randomized_response import RandomizedResponse
-from discreet.rational import Number, exactly, exp_bounds
+from discreet.guarantees.privacy_loss.compose import Factors
+from discreet.guarantees.privacy_loss.shuffled_pairs import ShiftedBinomialPair, binomial, blanket_of_response
+from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, tidy
+from discreet.mechanisms.reports.local_records import inside
+from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 from discreet.shuffle.bit_sums import taught_chance
 from discreet.shuffle.fakes import CountedChoices, Fakes
 from discreet.shuffle.hashed import HashedHistogram

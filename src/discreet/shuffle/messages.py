@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.mechanisms.local_records import is_column
+from discreet.mechanisms.reports.local_records import is_column
 from discreet.rows import whole_of
 
 Ints = NDArray[np.int64]

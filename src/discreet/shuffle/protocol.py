@@ -12,17 +12,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count, exactly, significant
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
-from discreet.guarantees.loss import Factors, LossDistribution
+from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
-from discreet.mechanisms.mechanism import check_heard, meets, stated_at
-from discreet.rational import Number, check_count, exactly, significant
+from discreet.mechanisms.protocol import check_heard, meets, stated_at
 from discreet.releases import Release
 from discreet.shuffle.messages import Ints as Ints
 from discreet.shuffle.messages import Once, whole_messages

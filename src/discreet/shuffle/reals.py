@@ -11,17 +11,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import samplers
 from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.randomness import random_words
+from discreet.exact.rational import Number, check_count, exactly, significant
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.conversions import gaussian_delta
 from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.guarantees.loss import Factors, LossDistribution
-from discreet.guarantees.randomized_bits import RandomizedBitsPair
-from discreet.mechanisms.local_records import FOREIGN, in_the_middle, shares_between
-from discreet.mechanisms.mechanism import meets, tidy
-from discreet.randomness import random_words
-from discreet.rational import Number, check_count, exactly, significant
+from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
+from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
+from discreet.mechanisms.protocol import meets, tidy
+from discreet.mechanisms.reports.local_records import FOREIGN, in_the_middle, shares_between
 from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients
 
 PLANES = 8

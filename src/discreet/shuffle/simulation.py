@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_count
 from discreet.extras import blank_figure, saved
 from discreet.guarantees.guarantee import Approx, Pure
-from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.randomized_response import RandomizedResponse
-from discreet.rational import check_count
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 from discreet.shuffle.bit_sums import BitSum, TwoMessageBitSum
 from discreet.shuffle.fakes import Fakes
 from discreet.shuffle.histograms import ParallelSums

@@ -9,17 +9,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from discreet import samplers
 from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count, check_positive, exactly, exp_bounds, significant
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.finite_pairs import ResponsePair
 from discreet.guarantees.guarantee import Guarantee
-from discreet.guarantees.loss import Factors
-from discreet.guarantees.pairs import LaplacePair
-from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.local_records import in_the_middle
-from discreet.mechanisms.mechanism import check_heard, tidy
-from discreet.rational import Number, check_count, check_positive, exactly, exp_bounds, significant
+from discreet.guarantees.privacy_loss.compose import Factors
+from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
+from discreet.guarantees.privacy_loss.pairs import LaplacePair
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.protocol import check_heard, tidy
+from discreet.mechanisms.reports.local_records import in_the_middle
 from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients
 from discreet.shuffle.reals import check_ends, rounded_to_steps
 

@@ -12,9 +12,9 @@ from sqlglot.errors import SqlglotError
 
 from discreet.ledger.exact import exact_text
 from discreet.sql.expressions import Field
-from discreet.sql.parse import Text
+from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Aggregate, Key, Question
-from discreet.sql.relation import Relation
+from discreet.sql.reading.parse import Text
 from discreet.sql.schema import Schema, Table
 
 _WRITING = ("text", "same", "source", "bounded", "meaning")

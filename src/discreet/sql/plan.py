@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx
-from discreet.mechanisms.mechanism import tidy
-from discreet.rational import exactly
-from discreet.sql.cells import Cells
-from discreet.sql.price import Price
+from discreet.mechanisms.protocol import tidy
+from discreet.sql.pricing.price import Price
 from discreet.sql.question import Bounds, Question
+from discreet.sql.running.groups import Cells
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from discreet.sql.expressions import Expr, Field
-from discreet.sql.relation import Relation
+from discreet.sql.pricing.relation import Relation
 
 AggregateKind = Literal["count", "sum", "mean", "variance", "stddev", "quantile"]
 MeasureKind = Literal["count", "sum", "people", "distinct", "quantile"]

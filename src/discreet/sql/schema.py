@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.engines.engine import ROWS_OF_ONE
+from discreet.engines.dialect import ROWS_OF_ONE
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_count
 from discreet.guarantees.unit import Unit
-from discreet.rational import check_count
 
 Type = Literal["integer", "number", "text", "boolean", "date", "timestamp", "other"]
 ORDERED: tuple[Type, ...] = ("integer", "number", "date", "timestamp")

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
+from discreet.exact.randomness import Keystream
+from discreet.exact.rational import check_count, exactly
 from discreet.queries.intervals import Integers, Interval
 from discreet.queries.space import Categories
 from discreet.queries.workload import Domain
-from discreet.randomness import Keystream
-from discreet.rational import check_count, exactly
 from discreet.rows import cells, doubles, wholes
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.randomness import random_words
+from discreet.exact.randomness import random_words
 from discreet.synthetic.junction_tree import Columns, JunctionTree
 
 Floats = NDArray[np.float64]

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_count, check_positive, exactly, significant
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.mechanisms.allowance import Allowance, concentrated
-from discreet.mechanisms.mechanism import least_noise, meets, tidy
-from discreet.mechanisms.residuals import rows_of
+from discreet.mechanisms.counts.residuals import rows_of
+from discreet.mechanisms.protocol import least_noise, meets, tidy
+from discreet.mechanisms.selection.allowance import Allowance, concentrated
 from discreet.queries.workload import Domain, Workload
-from discreet.rational import Number, check_count, check_positive, exactly, significant
 from discreet.synthetic.bins import Bins, merge_rare
 from discreet.synthetic.junction_tree import Columns, largest_clique
 from discreet.synthetic.model import Fit, Floats, Measured

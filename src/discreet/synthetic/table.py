@@ -8,7 +8,7 @@ from typing import Any
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.releases import Release
-from discreet.synthetic.made_up import MadeUp
+from discreet.synthetic.sample import MadeUp
 
 
 @dataclass(frozen=True, kw_only=True)

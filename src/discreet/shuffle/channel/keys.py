@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from discreet.errors import InvalidArgument
-from discreet.randomness import random_integer
+from discreet.exact.randomness import random_integer
 from discreet.shuffle.channel.wire import CLIENT, TOKEN, VERSION
 
 _SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)

@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from discreet.errors import DiscreetError, InvalidArgument
-from discreet.samplers import permutation
+from discreet.exact.samplers import permutation
 from discreet.shuffle.channel import keys, wire
 from discreet.shuffle.channel.opening import Openers
 from discreet.shuffle.channel.store import Outcome, Row, Sealed, ShufflerStore, State

@@ -14,7 +14,7 @@ from typing import Any
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx
-from discreet.mechanisms.mechanism import meets
+from discreet.mechanisms.protocol import meets
 from discreet.shuffle.channel.wire import Shape
 from discreet.shuffle.protocol import Protocol, from_description
 

@@ -1,0 +1,114 @@
+"""From a policy to a data set that can be asked: its engine opened, its tables completed, its ledger at hand.
+
+Of the data only the names and types of columns are read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from discreet.closing import closed
+from discreet.datasets.database import Database
+from discreet.datasets.policy import Policy, load, unknown
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.engine import Engine
+from discreet.errors import InvalidArgument
+from discreet.guarantees.unit import Unit
+from discreet.ledger import Ledger
+from discreet.rows.tables import refuse_untyped
+from discreet.sql.schema import Column, Schema, Table, Type, checked_choice
+
+
+@closed
+def connect(
+    policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | None = None, spark: Any = None
+) -> Database:
+    """A data set to ask in SQL, under the policy in a TOML file, in a mapping of the same words, or in a `Policy`.
+
+    The ledger is made when missing, with the policy's terms; when present it must have them. With `analyst`, answers
+    are charged to the account that the owner made for them (`ledger.for_analyst(name, limit=…)`), too. `spark` is the
+    session to use where the policy's engine is Spark; without it one is started.
+    """
+    known = policy if isinstance(policy, Policy) else load(policy)
+    engine = _opened(known, spark)
+    schema = schema_of(known, engine)
+    ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
+    if analyst is not None:
+        ledger = ledger.for_analyst(analyst)
+    return Database(schema, engine, ledger, delta_per_question=known.delta_per_question, policy=known.public_text())
+
+
+def _opened(known: Policy, session: Any) -> Engine:
+    """The engine that the policy names, on its sources."""
+    place = known.engine
+    sources = {name: table.source for name, table in known.tables.items()}
+    for name, source in sources.items():
+        place.check_source(name, source)
+    if session is not None and place.kind != "spark":
+        raise InvalidArgument('spark= is for a policy whose [engine] has kind = "spark". Leave it out.')
+    if place.kind == "postgres":
+        from discreet.engines.postgres.engine import Postgres
+
+        assert place.url is not None  # checked when the policy was made
+        return Postgres(place.url, sources, **({} if place.timeout is None else {"timeout": place.timeout}))
+    if place.kind == "spark":
+        from discreet.engines.spark.engine import Spark
+
+        return Spark(sources, master=place.master, session=session, config=place.config, timeout=place.timeout)
+    tables = known.tables
+    return DuckDB(
+        sources,
+        types={name: _types(table, known.unit) for name, table in tables.items()},
+        sniffed=[n for n, t in tables.items() if t.public and not any(c.declared for c in t.columns.values())],
+        memory=place.memory,
+        spill=place.spill,
+    )
+
+
+def _types(table: Table, unit: Unit) -> dict[str, str]:
+    """The types of a table's columns, where its source has none of its own."""
+    types: dict[str, str] = {column.name: column.type for column in table.columns.values()}
+    if unit.column is not None and table.person is None and table.through is None and not table.public:
+        types.setdefault(unit.column, "text")
+    return types
+
+
+def schema_of(policy: Policy, engine: Engine) -> Schema:
+    """The policy's tables with all of their columns, typed as the engine says."""
+    for table in policy.tables.values():
+        _check_told_apart(table, engine.untyped(table.name), policy)
+    tables = {name: _completed(table, engine.columns(name), policy.unit) for name, table in policy.tables.items()}
+    return Schema(unit=policy.unit, tables=tables)
+
+
+def _check_told_apart(table: Table, untyped: Collection[str], policy: Policy) -> None:
+    """That what leads to a person has a type: of its own, or a declared one."""
+    leads = {other.path[2] for other in policy.tables.values() if other.through and other.path[1] == table.name}
+    leads |= {table.path[0]} if table.through else {table.person or policy.unit.column or ""}
+    for name in sorted(leads & set(untyped)):
+        if not table.public and (name not in table.columns or table.columns[name].type == "other"):
+            refuse_untyped(name, table.name)
+
+
+def _completed(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:
+    for name in table.columns:
+        if name not in types:
+            unknown(table.name, "column", name, types)
+    columns = {name: _typed(table.columns.get(name, Column(name=name)), kind) for name, kind in types.items()}
+    person = table.person or (unit.column if unit.column in types and not table.public else None)
+    return replace(table, columns=columns, person=person)
+
+
+def _typed(column: Column, kind: Type) -> Column:
+    if column.declared and column.type != kind:
+        raise InvalidArgument(
+            f"{column.name} is {column.type} in the policy, but {kind} in its source. Leave out type."
+        )
+    if column.choices is None:
+        return replace(column, type=kind)
+    return replace(
+        column, type=kind, choices=tuple(checked_choice(value, kind, column.name) for value in column.choices)
+    )

@@ -1,0 +1,241 @@
+"""The policy a data owner writes once: the tables, who is protected in them, what is known of them, what may be spent.
+
+It is read from TOML, or from the same words as Python objects. A word that is not known is refused: a misspelled bound
+must not be a missing one. Nothing of the data is read here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from discreet.engines.configuration import KEYS, Place
+from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_delta, exactly
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.unit import Unit
+from discreet.ledger.store import IN_MEMORY, URLS
+from discreet.sql.schema import AUTO, BOUNDS, Column, Table, check_type, implied_type
+
+QUESTIONS = 1000
+"""Without `delta_per_question`, a question may use one part in so many of the ledger's δ."""
+_TABLE = ("source", "public", "person", "through", *BOUNDS, "version", "columns")
+_COLUMN = ("type", "between", "choices", "frequency")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What the owner of a data set decided.
+
+    `ledger` is a path, a URL or ":memory:", and `limit` what may be spent from it in all. `delta_per_question` is the δ
+    that one question may use, for Gaussian noise; by default a thousandth of the limit's, and 0 under a pure limit. The
+    columns of `tables` are those of which something is declared; the engine has all of them. It has their types, too,
+    but for private CSV and JSON files: there a type is declared, or that of the range or choices, or text.
+    `engine` says where the rows are.
+    """
+
+    unit: Unit
+    limit: Guarantee
+    tables: Mapping[str, Table] = field(repr=False)  # a source may be the data themselves
+    ledger: Any = field(default=IN_MEMORY, repr=False)  # a URL may hold a password
+    rule: str | None = None
+    delta_per_question: Any = None
+    engine: Place = field(default_factory=Place)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, Unit) or not isinstance(self.limit, Guarantee):
+            raise InvalidArgument("A policy takes unit=dp.person(…) or dp.row(), and limit=dp.Approx(…) or dp.Pure(…).")
+        if not self.tables:
+            raise InvalidArgument('The policy has no tables. Add one: [tables.visits] and source = "visits.parquet".')
+        if len({name.lower() for name in self.tables}) < len(self.tables):
+            raise InvalidArgument("Two tables have the same name, as SQL reads it. Name them apart.")
+        for name, table in self.tables.items():
+            _check_table(name, table, self.unit)
+        whole = exactly(getattr(self.limit, "delta", 0))
+        if self.delta_per_question is None:
+            object.__setattr__(self, "delta_per_question", whole / QUESTIONS)
+        if check_delta(self.delta_per_question, "delta_per_question") > whole:
+            raise InvalidArgument("delta_per_question is above the ledger's delta. Lower it, or leave it out.")
+
+    def public_text(self) -> str:
+        """What decides an answer beside the question and the data: the unit, and everything declared of the tables.
+
+        Where things are kept and what may be spent is left out: it changes no answer.
+        """
+        tables = {
+            name: {
+                **{key: getattr(table, key) for key in ("public", "person", "through", *BOUNDS)},
+                "columns": {c.name: [c.between, c.choices, c.type, c.frequency] for c in table.columns.values()},
+            }
+            for name, table in self.tables.items()
+        }
+        return json.dumps({"unit": repr(self.unit), "tables": tables}, sort_keys=True, default=str, ensure_ascii=False)
+
+
+def _check_table(name: str, table: Table, unit: Unit) -> None:
+    if name != table.name:
+        raise InvalidArgument(f"The table {table.name} is listed as {name}. Give it one name.")
+    given = [key for key in ("person", "through", *BOUNDS) if getattr(table, key) is not None]
+    if given and table.public:
+        raise InvalidArgument(f"{name} is public: nobody is protected in it. Leave out {given[0]}, or public = true.")
+    if given and unit.column is None:
+        raise InvalidArgument(f"[unit] protects single rows: {given[0]} of {name} has no meaning. Leave it out.")
+
+
+# --- from words ---------------------------------------------------------------------------------------------
+
+
+def load(source: str | Path | Mapping[str, Any]) -> Policy:
+    """The policy in a TOML file, whose relative paths are relative to the file; or the same words as a mapping, where a
+    source may also be a table in memory.
+    """
+    if isinstance(source, Mapping):
+        return _policy(source, None)
+    if not isinstance(source, str | Path):
+        raise InvalidArgument('A policy is the path of a TOML file, such as "clinic.toml", a mapping, or a Policy.')
+    file = Path(os.path.expanduser(source))
+    return _policy(_words(file), file.parent)
+
+
+def ledger_of(source: str | Path) -> str:
+    """The path or URL of the ledger that a policy file names; nothing else of it is read."""
+    file = Path(os.path.expanduser(source))
+    ledger = _words(file).get("ledger")
+    path = ledger.get("path") if isinstance(ledger, dict) else None
+    if not isinstance(path, str) or not path:
+        raise InvalidArgument(f'The policy {file} names no ledger. Add to it: [ledger] and path = "clinic.ledger".')
+    return _target(path, file.parent)
+
+
+def _words(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidArgument(f"The policy {file} cannot be read: {error.strerror}. Name one that exists.") from None
+    except UnicodeDecodeError:
+        raise InvalidArgument(f"The policy {file} is not text in UTF-8. Save it so.") from None
+    except RecursionError:
+        raise InvalidArgument(f"The policy {file} is nested too deeply. Write it plainly.") from None
+    except ValueError as error:
+        raise InvalidArgument(f"The policy {file} is not TOML: {error}. Mend that line.") from None
+
+
+def _target(path: str, folder: Path) -> str:
+    if path == IN_MEMORY:
+        raise InvalidArgument('A ledger in memory would forget what was spent. Name a file: path = "clinic.ledger".')
+    return path if path.startswith(URLS) else str(folder / os.path.expanduser(path))
+
+
+def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
+    found = _section(words, "", ("ledger", "unit", "tables", "engine"))
+    ledger = _section(found.get("ledger"), "ledger", ("path", "epsilon", "delta", "delta_per_question", "rule"))
+    for key, example in (("path", '"clinic.ledger"'), ("epsilon", "10.0")):
+        if key not in ledger:
+            raise InvalidArgument(f"[ledger] has no {key}. Add it: {key} = {example}.")
+    epsilon, delta = ledger["epsilon"], ledger.get("delta", 0)
+    tables = _section(found.get("tables", {}), "tables")
+    engine = _engine(_section(found.get("engine", {}), "engine"), folder)
+    return Policy(
+        unit=_unit(_section(found.get("unit"), "unit", ("person", "row", "neighbors"))),
+        limit=Approx(epsilon=epsilon, delta=delta) if check_delta(delta) else Pure(epsilon=epsilon),
+        tables={name: _table(name, table, folder, engine) for name, table in tables.items()},
+        ledger=ledger["path"] if folder is None else _target(str(_text(ledger, "path", "ledger")), folder),
+        rule=_text(ledger, "rule", "ledger"),
+        delta_per_question=ledger.get("delta_per_question"),
+        engine=engine,
+    )
+
+
+def _engine(section: Mapping[str, Any], folder: Path | None) -> Place:
+    words = {"kind": "duckdb", **section}
+    if isinstance(words["kind"], str) and words["kind"] in KEYS:
+        _section(words, "engine", KEYS[words["kind"]])
+    spill = words.get("spill")
+    if folder is not None and isinstance(spill, str) and spill:
+        words["spill"] = str(folder / os.path.expanduser(spill))
+    return Place(**{key: value for key, value in words.items() if any(key in keys for keys in KEYS.values())})
+
+
+def _section(values: Any, where: str, known: Iterable[str] | None = None) -> Mapping[str, Any]:
+    """One section of a policy, once all of its keys are known."""
+    if values is None:
+        raise InvalidArgument(f"The policy has no [{where}]. Add one.")
+    if not isinstance(values, Mapping):
+        raise InvalidArgument(f"{where} must be a section of the policy: [{where}].")
+    for key in values:
+        if not isinstance(key, str) or (known is not None and key not in known):
+            unknown(f"[{where}]" if where else "A policy", "key", key, known or ())
+    return values
+
+
+def unknown(where: str, what: str, name: Any, known: Iterable[str]) -> NoReturn:
+    """Refuse a name that is not known, with the nearest that is."""
+    known = list(known)
+    near = difflib.get_close_matches(str(name), known, n=1)
+    remedy = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
+    raise InvalidArgument(f"{where} has no {what} {name}. {remedy}")
+
+
+def _text(section: Mapping[str, Any], key: str, where: str) -> str | None:
+    value = section.get(key)
+    if value is not None and (not isinstance(value, str) or not value):
+        raise InvalidArgument(f"{key} of [{where}] must be a text. Write it in quotes.")
+    return value
+
+
+def _unit(section: Mapping[str, Any]) -> Unit:
+    column, rows = _text(section, "person", "unit"), section.get("row", False)
+    if rows not in (True, False) or (column is None) != rows:
+        raise InvalidArgument('[unit] must say who is protected. Write person = "patient_id", or row = true.')
+    return Unit(column, section.get("neighbors", "add_or_remove"))
+
+
+def _table(name: str, words: Any, folder: Path | None, engine: Place) -> Table:
+    where = f"tables.{name}"
+    section = _section(words, where, _TABLE)
+    source = section.get("source")
+    if source is None or (folder is not None and not (isinstance(source, str) and source)):
+        raise InvalidArgument(f'[{where}] names no source. Add a file or a folder: source = "{name}.parquet".')
+    public = section.get("public", False)
+    if not isinstance(public, bool):
+        raise InvalidArgument(f"public of [{where}] must be true or false.")
+    columns = {
+        column: _column(column, _section(told, f"{where}.columns.{column}", _COLUMN))
+        for column, told in _section(section.get("columns", {}), f"{where}.columns").items()
+    }
+    person, version = _text(section, "person", where), section.get("version")
+    if person is not None:
+        columns.setdefault(person, Column(name=person))
+    return Table(
+        name=name,
+        columns=columns,
+        source=engine.found_from(folder, source),
+        public=public,
+        person=person,
+        through=_text(section, "through", where),
+        version=None if version is None else str(version),
+        **{key: section.get(key) for key in BOUNDS},
+    )
+
+
+def _column(name: str, section: Mapping[str, Any]) -> Column:
+    """What is declared of a column. A type that is not declared follows from the rest, until the engine has its own."""
+    declared, between, choices, frequency = (section.get(key) for key in _COLUMN)
+    check_type(declared, name)
+    if choices is not None:
+        listed = isinstance(choices, list | tuple) and not any(isinstance(one, list | Mapping) for one in choices)
+        choices = tuple(choices) if listed else ()
+    if between is not None and between != AUTO:
+        ends = between if isinstance(between, list | tuple) and len(between) == 2 else [None, None]
+        if not any(all(isinstance(end, kind) for end in ends) for kind in (int | float, str | datetime.date)):
+            raise InvalidArgument(f"between of {name} must be two numbers or two dates, such as [0, 120].")
+    kind = declared or implied_type(between, choices)
+    known: dict[str, Any] = {"between": between, "choices": choices, "frequency": frequency}
+    return Column(name=name, type=kind, declared=declared is not None, **known)

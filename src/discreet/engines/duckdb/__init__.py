@@ -1,0 +1,1 @@
+"""DuckDB, embedded: files, Arrow tables and data frames."""

@@ -1,0 +1,361 @@
+"""Embedded DuckDB, locked: it reads the declared sources only, and runs no text but what was printed for it."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from discreet.engines import parquet_files
+from discreet.engines.dialect import Dialect
+from discreet.engines.duckdb import dialect, forks
+from discreet.engines.duckdb.dialect import listed, quoted, quoted_text
+from discreet.engines.duckdb.in_memory import NOTHING, InMemory
+from discreet.engines.duckdb.spill import Spill
+from discreet.engines.duckdb.text_files import Csv, JsonLines, TextSource
+from discreet.engines.duckdb.types import is_safe, kind_of, plainly
+from discreet.errors import EngineFailed, InvalidArgument
+from discreet.rows.tables import columns_of, guarded
+
+_JSON = (".json", ".jsonl", ".ndjson")
+FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"} | dict.fromkeys(_JSON, "read_json")
+# A repeated expression would be computed outside of the TRY that makes it total; a TRY_CAST that is pushed into the
+# reading of a text file would drop the row, or stop the question.
+_UNSAFE_OPTIMIZERS = ("common_subexpressions", "type_pushdown", "scalar_fn_pushdown")
+# A rank that becomes a list for each person can neither be spilled nor is it faster.
+_GREEDY_OPTIMIZERS = ("top_n_window_elimination",)
+_UNITS = {
+    f"{letter}{kind}": base**power
+    for power, letter in enumerate("KMGT", 1)
+    for kind, base in (("B", 1000), ("iB", 1024))
+}
+_LEAST_MEMORY = 100 * 10**6
+"""With less, the smallest question may fail; a thread should have as much for itself."""
+_REMEMBERED = 1000
+"""So many statements are known to be fine without being tried again."""
+_PATIENCE, _COARSE = 0.5, 5
+"""Progress is looked at every so many seconds, and told in steps of so many percent."""
+
+
+class DuckDB:
+    """One connection to an embedded database, on sources fixed when it is opened.
+
+    A CSV or JSON source has no types of its own: its columns are text, but for those that `types` names; so are lists,
+    tuples and object columns of a source in memory. Only where a
+    source is listed in `sniffed` are they guessed from the rows, which is for public tables and for their owner.
+
+    `memory` is the most it may use, such as "8GB"; by default four fifths of the machine's. What does not fit is
+    written into a folder of mode 0700, inside of `spill` or of the system's folder for temporary files, and removed
+    when the engine is closed. Those are rows, and not encrypted: DuckDB can do so safely only with an extension that it
+    does not come with. So without a word on `spill` they are written only where every source is a file: they are on a
+    disk already. Rows that are in memory alone stay there, unless `spill` is True or a folder; with False, nothing is
+    written. DuckDB lets statements read its own folder, as it does the sources: only text that was printed reaches it.
+    """
+
+    reads_files = True
+    progress: Callable[[int], None] | None = None
+    """Told how much of a long statement is done, in percent. Like the time it takes this is not private: it is for a
+    person at a terminal who runs the engine, and nothing for an answer."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, Any],
+        *,
+        types: Mapping[str, Mapping[str, str]] | None = None,
+        sniffed: Collection[str] = (),
+        memory: str | None = None,
+        spill: str | Path | bool | None = None,
+    ) -> None:
+        import duckdb
+
+        limit = None if memory is None else memory_in_bytes(memory)
+        self._duckdb = duckdb
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._connection = duckdb.connect(":memory:", config={"allow_unsigned_extensions": "false"})
+        forks.watch(self._connection)
+        self.relations: dict[str, str] = {}
+        self._texts: dict[str, TextSource] = {}
+        self._left_out: dict[str, set[str]] = {}
+        self._blanks: dict[str, str] = {}
+        self._fine: set[str] = set()
+        paths: list[str] = []
+        for name, source in sources.items():
+            found, path = self._source(name, source, sniffed=name in sniffed)
+            self.relations[name] = found
+            paths += path
+        for name in self._texts:
+            self.relations[name] = self._relation(name, (types or {}).get(name, {}))
+        for name in sources.keys() - self._texts.keys():
+            self.relations[name] = self._plainly_typed(name, self.relations[name])
+        on_disk = len(paths) == len(sources)
+        self._spill = _spilling(spill) if spill is not None or on_disk else None
+        self._lock_down(paths, limit)
+
+    @property
+    def dialect(self) -> Dialect:
+        """DuckDB's own. They are asked for when a question is planned: a forked process is refused before a charge."""
+        self._check_process()
+        return dialect
+
+    def _source(self, name: str, source: Any, *, sniffed: bool) -> tuple[str, list[str]]:
+        """How a source is written in FROM, and the files it reads."""
+        if isinstance(source, str | Path):
+            named = os.path.expanduser(source)
+            if not os.path.exists(named):
+                raise InvalidArgument(f"The source of {name} is not there: {source}. Mend its path.")
+            path = Path(named).resolve()
+            inside = _ending(path)
+            reader, files = FILES.get(inside), f"{path}/**/*{inside}" if path.is_dir() else str(path)
+            if reader is None:
+                raise InvalidArgument(
+                    f"The source of {name} is not a Parquet, CSV or JSON file, or a folder of them: {source}."
+                )
+            found = sorted(path.glob(f"**/*{inside}")) if path.is_dir() else [path]
+            if reader == "read_parquet":
+                self._check_alike(name, files, len(found))
+                self._left_out[name] = parquet_files.in_milliseconds(found)
+                return parquet_files.reading(files), [str(path)]
+            if sniffed:
+                return f"{reader}({quoted_text(files)}, sample_size = -1)", [str(path)]
+            self._texts[name] = JsonLines.opened(name, found) if inside in _JSON else Csv.opened(name, found)
+            return "", [str(path)]
+        if isinstance(source, self._duckdb.DuckDBPyRelation):
+            said = (
+                f"The source of {name} is a DuckDB relation that cannot be computed. Why is not shown, as it may quote"
+            )
+            source = guarded(source.to_arrow_table, f"{said} values. See that its query runs.")
+        columns = columns_of(source, name)
+        self._texts[name] = InMemory(name, columns, self._connection.register)
+        return "", []
+
+    def _check_alike(self, name: str, files: str, number: int) -> None:
+        """That no file of a folder has a wider type than the first, which all are read as: a value might not fit."""
+        if number == 1:
+            return
+        with suppress(self._duckdb.Error, RuntimeError):  # said when its columns are asked for
+            first, widest = (
+                {row[0]: row[1] for row in self._described(parquet_files.reading(files, together=together))}
+                for together in (False, True)
+            )
+            if unlike := [column for column, kind in first.items() if widest.get(column, kind) != kind]:
+                raise InvalidArgument(
+                    f"The files of {name} have different types for {', '.join(unlike)}. Write them with the same."
+                )
+
+    def _relation(self, name: str, types: Mapping[str, str]) -> str:
+        """How a source without types of its own is written in FROM, its columns of these."""
+        text = self._texts[name]
+        made = text.relation(types)
+        return self._plainly_typed(name, made) if isinstance(text, InMemory) else made
+
+    def _plainly_typed(self, name: str, relation: str) -> str:
+        """A source with one type of the engine for each of ours, and without columns that are not safe to read."""
+        try:
+            described = self._described(relation)
+        except (self._duckdb.Error, RuntimeError):
+            return relation  # said when its columns are asked for
+        types = {row[0]: row[1].upper() for row in described}
+        unread = [column for column, given in types.items() if not is_safe(given)]
+        unread += [column for column in self._left_out.get(name, ()) if column in types and column not in unread]
+        if len(unread) == len(types):
+            raise InvalidArgument(NOTHING.format(name))
+        read = {quoted(column): given for column, given in types.items() if column not in unread}
+        parquet = name in self._left_out
+        how = {column: text for column, given in read.items() if (text := plainly(column, given, parquet=parquet))}
+        without = f" EXCLUDE ({', '.join(map(quoted, unread))})" if unread else ""
+        replaced = f" REPLACE ({', '.join(f'{text} AS {column}' for column, text in how.items())})" if how else ""
+        return f"(SELECT *{without}{replaced} FROM {relation})" if unread or how else relation
+
+    def _described(self, relation: str) -> list[tuple[Any, ...]]:
+        return self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+
+    def _lock_down(self, paths: Sequence[str], memory: int | None) -> None:
+        """Nothing outside of the sources can be read from here on, and no setting be changed back."""
+        folders = [path for path in paths if Path(path).is_dir()]
+        files = [path for path in paths if not Path(path).is_dir()]
+        known = [name for (name,) in self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
+        without = [name for name in (*_UNSAFE_OPTIMIZERS, *_GREEDY_OPTIMIZERS) if name in known]
+        spill = "" if self._spill is None else str(self._spill.folder)
+        with suppress(self._duckdb.InvalidInputException):  # a notebook without ipywidgets has no bar, and no progress
+            self._connection.execute("SET enable_progress_bar = true")
+            self._connection.execute("SET enable_progress_bar_print = false")
+        for statement in (
+            f"SET temp_directory = {quoted_text(spill)}",
+            *([] if memory is None else self._within(memory)),
+            "SET preserve_insertion_order = false",
+            "SET error_on_division_by_zero = false",
+            f"SET disabled_optimizers = '{','.join(without)}'",
+            f"SET allowed_paths = {listed(files)}",
+            f"SET allowed_directories = {listed(folders)}",
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ):
+            self._connection.execute(statement)
+
+    def _within(self, memory: int) -> list[str]:
+        """The settings for so many bytes: no more threads than have enough of them to work with."""
+        threads = self._connection.execute("SELECT current_setting('threads')").fetchall()[0][0]
+        few = max(1, min(threads, memory // _LEAST_MEMORY))
+        return [f"SET memory_limit = '{memory}B'", f"SET threads = {few}"]
+
+    def columns(self, name: str) -> dict[str, str]:
+        """The names and types of a source's columns."""
+        try:
+            described = self.rows(f"DESCRIBE SELECT * FROM {self.relations[name]}")
+        except EngineFailed:
+            raise InvalidArgument(
+                f"The source of {name} cannot be read as a table. See that it is whole, and of the type its name says."
+            ) from None
+        return {row[0]: kind_of(row[1]) for row in described}
+
+    def reads_text(self, name: str, column: str) -> bool:
+        """Whether a column has no type of its own, and is read as the one it was opened with."""
+        text = self._texts.get(name)
+        return text is not None and (not isinstance(text, InMemory) or column in text.cells)
+
+    def untyped(self, name: str) -> Collection[str]:
+        """The columns of a source in memory that have no types of their own: lists, tuples and object columns."""
+        text = self._texts.get(name)
+        return text.cells if isinstance(text, InMemory) else ()
+
+    def typed(self, name: str, types: Mapping[str, str]) -> DuckDB:
+        """The same database, with other types for the columns of a source that have none of their own."""
+        text = self._texts.get(name)
+        if text is None or (isinstance(text, InMemory) and not text.cells):
+            return self
+        other = copy.copy(self)
+        self._check_process()
+        with self._lock:
+            other.relations = self.relations | {name: self._relation(name, types)}
+        return other
+
+    def __copy__(self) -> DuckDB:
+        other = object.__new__(DuckDB)
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __reduce__(self) -> Any:
+        raise InvalidArgument("An open table or database is not pickled: it holds its data. Open it again there.")
+
+    def blank(self) -> DuckDB:
+        """The same columns of the same types, and not one row: neither files nor their statistics have a say."""
+        other = copy.copy(self)
+        other.relations = {name: self._blank(relation) for name, relation in self.relations.items()}
+        return other
+
+    def _blank(self, relation: str) -> str:
+        if relation not in self._blanks:
+            typed = self.rows(f"DESCRIBE SELECT * FROM {relation}")
+            columns = ", ".join(f"CAST(NULL AS {row[1]}) AS {quoted(row[0])}" for row in typed)
+            self._blanks[relation] = f"(SELECT {columns} WHERE FALSE)"
+        return self._blanks[relation]
+
+    def computes(self, statement: str) -> bool:
+        """Whether a statement that was printed for a blank engine can be computed; no row is read."""
+
+        def tried() -> bool:
+            with suppress(self._duckdb.ProgrammingError, self._duckdb.DataError, self._duckdb.NotSupportedError):
+                self._connection.execute(statement).fetchall()
+                return True
+            return False
+
+        if statement not in self._fine:
+            if not self._held(tried):
+                return False
+            if len(self._fine) >= _REMEMBERED:
+                self._fine.clear()
+            self._fine.add(statement)
+        return True
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """What a statement that was printed for this engine gives."""
+        return self._run(statement, lambda result: result.fetchall())  # type: ignore[no-any-return]
+
+    def table(self, statement: str) -> Any:
+        """The same as an Arrow table."""
+        return self._held(lambda: self._connection.sql(statement).to_arrow_table())
+
+    def _run(self, statement: str, fetch: Callable[[Any], Any]) -> Any:
+        return self._held(lambda: fetch(self._connection.execute(statement)))
+
+    def _held(self, work: Callable[[], Any]) -> Any:
+        """What is done with the connection, by one thread at a time; what it says when it fails goes no further."""
+        self._check_process()
+        with suppress(self._duckdb.Error, RuntimeError), self._lock, self._watched():
+            return work()
+        raise EngineFailed(  # outside of a handler: it has no context, which might quote values
+            "The engine could not compute this. Its message is not shown, as it may quote values. "
+            "Ask for less at once, or give the engine more memory, or a folder to spill into."
+        )
+
+    def _check_process(self) -> None:
+        """The threads of a database stay in the process that opened it: in a forked one it would wait for ever."""
+        if os.getpid() != self._process:
+            raise EngineFailed("This process was forked from the one that opened the data. Open them again in here.")
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Tell of progress meanwhile, if somebody wants to know."""
+        if self.progress is None:
+            yield
+            return
+        done = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(self.progress, done), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+    def _watch(self, tell: Callable[[int], None], done: threading.Event) -> None:
+        told = 0
+        while not done.wait(_PATIENCE):
+            percent = int(self._connection.query_progress()) // _COARSE * _COARSE
+            if percent > told:
+                told = percent
+                tell(percent)
+
+    def close(self) -> None:
+        """Let go of the database, and of what it wrote."""
+        if os.getpid() != self._process:
+            return
+        self._connection.close()
+        if self._spill is not None:
+            self._spill.close()
+
+
+def _spilling(spill: str | Path | bool | None) -> Spill | None:
+    """The folder that is asked for; without a word on it, none where none can be made."""
+    if spill is False:
+        return None
+    if spill is None:
+        with suppress(InvalidArgument):
+            return Spill()
+        return None
+    return Spill(None if spill is True else spill)
+
+
+def memory_in_bytes(text: str) -> int:
+    """An amount of memory, such as "8GB" or "512 MiB"."""
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?) ?([KMGT]i?B)", text) if isinstance(text, str) else None
+    amount = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if amount < _LEAST_MEMORY:
+        raise InvalidArgument('memory must be an amount from 100MB on, such as "8GB".')
+    return amount
+
+
+def has_types(source: Any) -> bool:
+    """Whether a source has types of its own, and is not text."""
+    return not isinstance(source, str | Path) or FILES.get(_ending(Path(source).expanduser())) == "read_parquet"
+
+
+def _ending(path: Path) -> str:
+    """How the name of a file ends, or the names of the files in a folder."""
+    return next((s for s in FILES if any(path.glob(f"**/*{s}"))), "") if path.is_dir() else path.suffix.lower()

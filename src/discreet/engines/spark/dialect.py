@@ -1,0 +1,230 @@
+"""Spark's own words: for relations here, for values in `spark_values`. Each is total by itself, or refused.
+
+Nothing is drawn by the engine: a random order is a hash of the row, its number among rows that are equal, and a seed,
+so that a task that runs twice, or a query that is written into another one twice, finds the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from discreet.engines.dialect import ALL_ROWS, ROWS_OF_ONE
+from discreet.engines.duckdb.dialect import filtered
+from discreet.engines.spark.values import INFINITE, TYPES, as_types, refuse
+from discreet.engines.spark.values import literal as literal
+from discreet.engines.spark.values import operation as operation
+from discreet.engines.spark.values import quoted as quoted
+from discreet.exact.randomness import random_integer
+
+ranks_all = True
+
+
+def total(value: str) -> str:
+    """Every word is total here already."""
+    return value
+
+
+def fenced(rows: str) -> str:
+    """Spark itself computes once what is used twice."""
+    return rows
+
+
+def equal_as(first: str, second: str, kind: str) -> str:
+    """That two columns are equal as one type."""
+    return f"(CAST({first} AS {TYPES[kind]}) = CAST({second} AS {TYPES[kind]}))"
+
+
+# --- sums and counts ------------------------------------------------------------------------------------------
+
+_LIMB = 2**26
+
+
+def exact_sum(value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS) -> str:
+    """A sum of whole numbers: in 64 bits where all rows fit, in two halves of them, or as decimals."""
+    only = filtered(where)
+    if largest * rows < 2**63:
+        return f"sum(CAST({value} AS BIGINT)){only}"
+    if largest >= _LIMB * 2**27:
+        return f"sum(CAST({value} AS DECIMAL(38, 0))){only}"
+    whole = f"CAST({value} AS BIGINT)"
+    high, low = f"sum(shiftright({whole}, 26)){only}", f"sum({whole} & {_LIMB - 1}L){only}"
+    return f"(CAST({high} AS DECIMAL(28, 0)) * {_LIMB}L + {low})"
+
+
+def square(value: str) -> str:
+    """The square of a whole number of steps."""
+    return f"CAST({value} AS DECIMAL(19, 0)) * CAST({value} AS DECIMAL(19, 0))"
+
+
+def scaled(total: str, most: int, rows: str, largest: int) -> str:
+    """A sum times `most` over `rows`, rounded towards 0: in 64 bits where whole parts and rests fit."""
+    if largest * max(most, ROWS_OF_ONE) < 2**62 and most < 2**31:
+        few = f"nullif({rows}, 0L)"
+        return f"(({total} div {few}) * {most}L + (({total} % {few}) * {most}L) div {few})"
+    number = f"try_multiply(CAST({total} AS DECIMAL(38, 0)), CAST({most} AS DECIMAL(10, 0)))"
+    return f"CAST(({number} - {number} % nullif({rows}, 0L)) / nullif({rows}, 0L) AS DECIMAL(38, 0))"
+
+
+def moved_sum(total: str, rows: str, shift: int) -> str:
+    """The exact sum of values that are all moved by so much."""
+    return f"CAST({total} AS DECIMAL(38, 0)) + CAST({shift} AS DECIMAL(19, 0)) * {rows}"
+
+
+def _number(value: str, kind: str) -> str:
+    if kind not in ("integer", "number", "boolean"):
+        refuse(f"A sum or rank of a {kind}")
+    return as_types([value], [kind], "number")[0]
+
+
+def distance(value: str, center: Fraction, kind: str) -> str:
+    """How far a number lies from the center; NULL where it is no number."""
+    number = _number(value, kind)
+    return f"({number} - {literal(float(center))})" if center else number
+
+
+def clamped_steps(number: str, step: Fraction, lowest: int, highest: int) -> str:
+    """A DOUBLE, given by name, as whole steps within [lowest, highest]; NULL for NULL and NaN."""
+    low, high = (literal(float(end * step)) for end in (lowest, highest))
+    whole = f"TRY_CAST(rint({number} * {literal(float(1 / step))}) AS BIGINT)"
+    return (
+        f"CASE WHEN {number} BETWEEN {low} AND {high} THEN {whole} WHEN {number} < {low} THEN {literal(lowest)} "
+        f"WHEN isnan({number}) THEN NULL WHEN {number} > {high} THEN {literal(highest)} END"
+    )
+
+
+def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
+    """An aggregate of one person's rows: it never fails, and is NULL where it does not fit its type."""
+    if aggregate == "count":
+        return f"count({value})"
+    if aggregate in ("min", "max"):
+        if of == "other":
+            refuse(f"{aggregate.upper()} of a column of another type")
+        return f"{aggregate}({value} + 0D)" if of == "number" else f"{aggregate}({value})"  # of two zeros the plain one
+    if of in ("integer", "boolean"):
+        whole = f"sum(CAST(CAST({value} AS BIGINT) AS DECIMAL(28, 0)))"
+        if aggregate == "avg":
+            return f"CAST({whole} AS DOUBLE) / nullif(count({value}), 0L)"
+        return f"TRY_CAST({whole} AS {TYPES[kind]})"
+    # in an order that these values have by themselves: that of the rows depends on the rows of others
+    listed = f"array_sort(collect_list({value}))"
+    added = f"aggregate({listed}, 0D, (total, next) -> total + next)"
+    found = f"CASE WHEN count({value}) > 0 THEN {added} END"
+    return f"({found}) / nullif(count({value}), 0L)" if aggregate == "avg" else found
+
+
+def canonical(value: str, kind: str) -> str:
+    """A value that has one writing: zero has no sign, and all that is no number is the same."""
+    if kind != "number":
+        return value
+    return f"CASE WHEN {value} = 0D THEN 0D WHEN isnan({value}) THEN CAST('NaN' AS DOUBLE) ELSE {value} END"
+
+
+def group_key(value: str, kind: str) -> str:
+    """A key that is the same value here and in Python: what has no such value is NULL."""
+    match kind:
+        case "number":
+            return f"CASE WHEN {value} = 0D THEN 0D WHEN abs({value}) < {INFINITE} THEN {value} END"
+        case "date" | "timestamp":
+            return f"CASE WHEN {value} BETWEEN {_DAYS[kind]} THEN {value} END"
+        case "text":  # bytes that are no text are told apart here, but not in Python
+            return f"decode(encode({value}, 'UTF-8'), 'UTF-8')"
+        case "integer" | "boolean":
+            return value
+    return refuse(f"GROUP BY a column of type {kind}")
+
+
+# --- bounds ---------------------------------------------------------------------------------------------------
+
+
+def steps(steps: Sequence[tuple[str, str]]) -> str:
+    """Named queries; Spark writes them into the others, and finds the same each time."""
+    return ", ".join(f"{name} AS ({text})" for name, text in steps)
+
+
+def drawn(rows: str, columns: Sequence[str], seed: int) -> str:
+    """All rows, and a number for each that is as good as random: equal rows are numbered."""
+    number = f"row_number() OVER (PARTITION BY {', '.join(columns)} ORDER BY {columns[0]})"
+    return f"SELECT *, {_hashed(columns, seed, number)} AS draw FROM {rows}"
+
+
+def _hashed(columns: Sequence[str], seed: int, *others: str) -> str:
+    """A number that is as good as random, for each different row. The hash itself leaves NULL out."""
+    told = (part for column in columns for part in (f"{column} IS NULL", column))
+    return f"xxhash64({', '.join([f'{seed}L', *others, *told])})"
+
+
+def among(rows: str, others: str) -> str:
+    """The rows of people who are in `others`."""
+    return f"{rows} LEFT SEMI JOIN {others} USING (person)"
+
+
+def apart(rows: str, others: str) -> str:
+    """The rows of people who are not in `others`."""
+    return f"{rows} LEFT ANTI JOIN {others} USING (person)"
+
+
+def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
+    """The rows `one` whose names are the same as in one of the pairs."""
+    same = " AND ".join(f"one.{name} <=> other.{name}" for name in names)
+    return f"{rows} AS one LEFT SEMI JOIN {pairs} AS other ON {same}"
+
+
+def random_rank(person: str, by: Sequence[str], seed: int) -> str:
+    """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
+    order = _hashed([*by, person], seed)
+    return f"row_number() OVER (PARTITION BY {person} ORDER BY {', '.join([order, *by])})"
+
+
+def few_of_each(rows: str, key: str, most: int, columns: Sequence[str]) -> str:
+    """These columns of rows, at most so many of them with the same key, chosen at random."""
+    listed = list(dict.fromkeys([key, *columns]))
+    numbered = drawn(f"({rows}) AS one", listed, random_integer(62))
+    ranked = f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY draw) AS place FROM ({numbered}) AS one"
+    return f"SELECT {', '.join(columns)} FROM ({ranked}) AS one WHERE place <= {most}"
+
+
+def one_of_each(rows: str, key: str, value: str) -> str:
+    """One value for each key, chosen at random."""
+    numbered = drawn(f"({rows}) AS one", [key, value], random_integer(62))
+    return f"SELECT min_by({value}, draw) AS {value} FROM ({numbered}) AS one GROUP BY {key}"
+
+
+# --- bounds that are found ------------------------------------------------------------------------------------
+
+
+def octave_bin(value: str, first: int, last: int) -> str:
+    """Which doubling a number is in: 0 under 2^first, then 1, 2, … to last − first, with the sign of the number."""
+    number = f"CAST({value} AS DOUBLE)"
+    ends = (f"WHEN abs({number}) >= {2.0**power!r}D THEN {power - first + 1}" for power in reversed(range(first, last)))
+    sized = f"CASE {' '.join(ends)} ELSE 0 END"
+    sign = f"CASE WHEN {number} < 0 THEN -1 ELSE 1 END"
+    return f"CASE WHEN NOT isnan({number}) THEN ({sign}) * ({sized}) END"
+
+
+def year_bin(value: str, first: int, last: int) -> str:
+    """The year of a date, or the nearest one of those listed."""
+    return f"CASE WHEN {value} IS NOT NULL THEN least(greatest(year({value}), {first}), {last}) END"
+
+
+# --- sources --------------------------------------------------------------------------------------------------
+
+_DAYS = {"date": "DATE'0001-01-01' AND DATE'9999-12-31'"}
+_DAYS["timestamp"] = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
+"""The dates that Python has, too. Others are NULL."""
+
+
+def plainly_typed(name: str, kind: str, given: str) -> str:
+    """A column of a source as the one type of ours; `given` is Spark's own."""
+    column = quoted(name)
+    match kind:
+        case "date":
+            return f"CASE WHEN {column} BETWEEN {_DAYS[kind]} THEN {column} END AS {column}"
+        case "timestamp":
+            own = f"CAST({column} AS TIMESTAMP_NTZ)"
+            return f"CASE WHEN {own} BETWEEN {_DAYS[kind]} THEN {own} END AS {column}"
+        case "other":  # as text even a map can be told apart
+            return f"{f'hex({column})' if given == 'binary' else f'CAST({column} AS STRING)'} AS {column}"
+    if kind == "number":  # zero has no sign: which of two equal rows is kept must not matter
+        return f"CAST({column} AS DOUBLE) + 0D AS {column}"
+    return column if given.upper() == TYPES[kind] else f"CAST({column} AS {TYPES[kind]}) AS {column}"

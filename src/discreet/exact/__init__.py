@@ -1,0 +1,1 @@
+"""Exact numbers and exact draws: what everything else stands on."""

@@ -1,0 +1,323 @@
+"""Exact draws: no float decides a probability, no tail is cut, no loop runs longer for a larger value.
+
+A number is drawn in two parts: a cell from a table of integer weights (`laws.OneSided`, exact), and uniform
+bits inside the cell, kept with the exact probability that the law asks for. That coin compares a 64-bit
+uniform with a float `exp` and, inside a guard band of 2^-40 around it (the float is good to 2^-48), with
+arbitrary precision. Cells are small against the scale, so nearly every try is kept, and the number of tries
+is independent of the value that is.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.exact.laws import OneSided, Shape
+from discreet.exact.randomness import is_replayed, random_integer, random_words
+from discreet.exact.rational import exp_bounds, exp_minus_bits, log_bounds
+
+GUARD = 2.0**-40
+_CHUNK = 2**15
+_TO_UNIT = 2.0**-64
+_WIDEST_MACHINE_CELL = 48  # cells of 2^48 with indices below 2^13 stay inside 64-bit integers
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_substitute: ContextVar[Any] = ContextVar("sampler put in by a test", default=None)
+
+
+def is_private() -> bool:
+    """False while `discreet.testing` has replaced the stream or a sampler."""
+    return _substitute.get() is None and not is_replayed()
+
+
+def _replaceable(sampler: _F) -> _F:
+    @functools.wraps(sampler)
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        substitute = _substitute.get()
+        if substitute is None:
+            return sampler(*args, **kwargs)
+        return substitute(sampler, *args, **kwargs)
+
+    return draw  # type: ignore[return-value]
+
+
+def below_exp(word: int, energy: Fraction, scale: Fraction = Fraction(1)) -> bool:
+    """Whether a uniform that starts with the 64 bits `word` lies below `scale·exp(-energy)`, reading on while
+    unsure.
+    """
+    bits = 64
+    while True:
+        lower, upper = exp_minus_bits(energy, bits)
+        if word + 1 <= scale * lower:
+            return True
+        if word >= scale * upper:
+            return False
+        word = word << 64 | random_integer(64)
+        bits += 64
+
+
+@_replaceable
+def bernoulli(probability: Fraction, size: int) -> NDArray[np.bool_]:
+    """`size` coins, each True with exactly this rational probability."""
+    if not 0 <= probability <= 1:
+        raise InvalidArgument("A probability must lie between 0 and 1.")
+    if probability == 1:
+        return np.ones(size, dtype=bool)
+    words = random_words(size)
+    scaled = probability * 2**64
+    prefix = math.floor(scaled)
+    heads: NDArray[np.bool_] = words < np.uint64(prefix)
+    for tied in np.flatnonzero(words == np.uint64(prefix)):
+        heads[tied] = _below_fraction(scaled - prefix)
+    return heads
+
+
+def _below_fraction(probability: Fraction) -> bool:
+    """Whether a fresh uniform lies below a rational, 64 bits at a time."""
+    while True:
+        scaled = probability * 2**64
+        word, prefix = random_integer(64), math.floor(scaled)
+        if word != prefix:
+            return word < prefix
+        probability = scaled - prefix
+
+
+@_replaceable
+def bernoulli_exp(energy: Fraction, size: int) -> NDArray[np.bool_]:
+    """`size` coins, each True with probability exactly exp(-energy), energy ≥ 0."""
+    return np.array([below_exp(int(word), energy) for word in random_words(size)], dtype=bool)
+
+
+@_replaceable
+def bernoulli_exp_each(losses: NDArray[Any], rate: Fraction) -> NDArray[np.bool_]:
+    """One coin for each loss ≥ 0, True with probability exactly exp(-rate·loss)."""
+    return _keep_with_exp(_energies(losses, rate), lambda i: rate * _exact(losses[i]))
+
+
+def _energies(losses: NDArray[Any], rate: Fraction) -> NDArray[np.float64]:
+    """rate·loss as floats, cut at 800, where exp is 0 in any float."""
+    if losses.dtype == object:
+        return np.array([float(min(max(rate * loss, 0), 800)) for loss in losses], dtype=np.float64)
+    if losses.dtype.kind not in "iu":
+        raise InvalidArgument("losses must be integers or Fractions: a float would decide a probability.")
+    steepest = float(min(rate, Fraction(10**300)))
+    with np.errstate(over="ignore"):
+        energies: NDArray[np.float64] = np.clip(losses.astype(np.float64) * steepest, 0.0, 800.0)
+    return energies
+
+
+def _keep_with_exp(energies: NDArray[np.float64], exact: Callable[[int], Fraction]) -> NDArray[np.bool_]:
+    """Coins with probability exp(-energy): floats decide outside the guard band, `exact(i)` inside it."""
+    words = random_words(len(energies))
+    with np.errstate(under="ignore"):
+        distance = np.exp(-energies) - words * _TO_UNIT
+    kept: NDArray[np.bool_] = distance > 0
+    for i in np.flatnonzero(np.abs(distance) < GUARD):
+        kept[i] = below_exp(int(words[i]), exact(int(i)))
+    return kept
+
+
+@functools.lru_cache(maxsize=256)
+def _one_sided(shape: Shape, halved: bool) -> OneSided:
+    return OneSided(shape, halved=halved)
+
+
+def _symmetric(shape: Shape, size: int) -> NDArray[Any]:
+    bits = shape.cell_bits()
+    cells = _one_sided(shape.in_cells(bits), bits == 0)
+    drawn: list[NDArray[Any]] = []
+    missing = size
+    while missing:
+        count = min(_CHUNK, missing + missing // 24 + (1 if bits else 0))
+        words = random_words(count)
+        negative = (words & np.uint64(1)).astype(bool)
+        values = cells.draw(words >> np.uint64(1))
+        if bits:
+            values, kept = _place_in_cell(shape, bits, values)
+            kept &= ~(negative & (values == 0))
+            values, negative = values[kept], negative[kept]
+        signed = np.where(negative, -values, values)[:missing]
+        drawn.append(signed)
+        missing -= len(signed)
+    return drawn[0] if len(drawn) == 1 else np.concatenate([np.empty(0, dtype=np.int64), *drawn])
+
+
+def _place_in_cell(shape: Shape, bits: int, cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """A uniform place in each cell, and whether the law keeps it."""
+    if bits > _WIDEST_MACHINE_CELL:
+        cells = cells.astype(object)
+        place: NDArray[Any] = np.array([random_integer(bits) for _ in cells] + [None], dtype=object)[:-1]
+    else:
+        place = (random_words(len(cells)) & np.uint64(2**bits - 1)).astype(np.int64)
+    start = cells * 2**bits
+    values = start + place
+    # in units of the cell, so that no scale is too large for a float
+    rate = float(1 / shape.in_cells(bits).parameter)
+    energies = (place / 2**bits).astype(np.float64) * rate
+    if shape.kind == "gaussian":
+        energies *= ((values + start) / 2**bits).astype(np.float64) / 2
+    kept = _keep_with_exp(energies, lambda i: shape.energy(int(values[i])) - shape.energy(int(start[i])))
+    return values, kept
+
+
+@_replaceable
+def discrete_laplace(scale: Fraction, size: int) -> NDArray[Any]:
+    """`size` integers with P[k] ∝ exp(-|k|/scale), exactly, for any rational scale.
+
+    Machine integers, or Python integers (dtype object) when the scale passes 2^52.
+    """
+    return _symmetric(Shape("laplace", scale), size)
+
+
+@_replaceable
+def discrete_gaussian(variance: Fraction, size: int) -> NDArray[Any]:
+    """`size` integers with P[k] ∝ exp(-k²/(2·variance)), exactly, for any rational variance."""
+    return _symmetric(Shape("gaussian", variance), size)
+
+
+@_replaceable
+def polya(parts: int, scale: Fraction, size: int) -> NDArray[np.int64]:
+    """A `parts`-th of a geometric variable: the sum of so many has mass ∝ exp(−k/scale).
+
+    Promise: every k has exactly its probability (1−a)^r·a^k·r(r+1)…(r+k−1)/k! with r = 1/parts and a = exp(−1/scale): a
+    uniform number is compared with cumulative sums, and read on where 64 bits do not decide.
+    """
+    below, upto = _polya_table(parts, scale)
+    words = random_words(size)
+    drawn = np.searchsorted(upto, words, side="left").astype(np.int64)  # sums that lie surely below the word
+    unsure = np.flatnonzero((drawn == len(below)) | (below[np.minimum(drawn, len(below) - 1)] <= words))
+    for place in unsure:
+        drawn[place] = _polya_slowly(parts, scale, int(words[place]))
+    return drawn
+
+
+def _polya_sums(parts: int, scale: Fraction, bits: int) -> Iterator[tuple[int, int]]:
+    """P[X ≤ 0], P[X ≤ 1], … enclosed in whole numbers of 2^-bits."""
+    low, high = exp_minus_bits(1 / scale, bits + 32)
+    one, rate = 1 << (bits + 32), Fraction(1, parts)
+    first = [exp_bounds(rate * end, bits // 3 + 20) for end in _log_of(one - high, one - low, one, bits)]
+    mass = [math.floor(first[0][0] * one), math.ceil(first[1][1] * one)]
+    total, k = list(mass), 0
+    while True:
+        yield max(0, total[0] >> 32), -(-total[1] >> 32)
+        step = Fraction(k * parts + 1, (k + 1) * parts)
+        mass = [math.floor(mass[0] * low * step) // one, math.ceil(mass[1] * high * step) // one + 1]
+        total, k = [total[0] + mass[0], total[1] + mass[1]], k + 1
+
+
+def _log_of(low: int, high: int, one: int, bits: int) -> tuple[Fraction, Fraction]:
+    return log_bounds(Fraction(low, one), bits // 3 + 20)[0], log_bounds(Fraction(high, one), bits // 3 + 20)[1]
+
+
+@functools.lru_cache(maxsize=32)
+def _polya_table(parts: int, scale: Fraction) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The cumulative sums in 64 bits, each rounded down and up, until one of them may be 1."""
+    below, upto = [], []
+    for low, high in _polya_sums(parts, scale, 160):
+        if -(-high >> 96) >= 2**64 - 1:
+            break
+        below.append(low >> 96)
+        upto.append(-(-high >> 96))
+    if not below:
+        below, upto = [0], [2**64 - 1]
+    return np.array(below, dtype=np.uint64), np.array(upto, dtype=np.uint64)
+
+
+def _polya_slowly(parts: int, scale: Fraction, word: int) -> int:
+    """The same for one uniform number, with as many bits as it takes."""
+    known = 64
+    while True:
+        word, known = word << 64 | random_integer(64), known + 64
+        for k, (low, high) in enumerate(_polya_sums(parts, scale, known + 96)):
+            if (word + 1) << 96 <= low:
+                return k
+            if word << 96 < high:
+                break  # undecided at this k: read on
+
+
+@_replaceable
+def uniform_below(bound: int, size: int) -> NDArray[Any]:
+    """`size` uniform integers 0 ≤ k < bound (Python integers when the bound passes 2^63)."""
+    return _uniform_below(bound, size)
+
+
+def _uniform_below(bound: int, size: int) -> NDArray[Any]:
+    if bound < 1:
+        raise InvalidArgument("A uniform draw needs a bound of at least 1.")
+    bits = (bound - 1).bit_length()
+    if bits > 63:
+        return np.array([_big_uniform_below(bound, bits) for _ in range(size)] + [None], dtype=object)[:-1]
+    drawn: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+    missing = size
+    while missing:
+        tried = (random_words(2 * missing) & np.uint64((1 << bits) - 1)).astype(np.int64)
+        kept = tried[tried < bound][:missing]
+        drawn.append(kept)
+        missing -= len(kept)
+    return np.concatenate(drawn)
+
+
+def _big_uniform_below(bound: int, bits: int) -> int:
+    while (tried := random_integer(bits)) >= bound:
+        pass
+    return tried
+
+
+@_replaceable
+def permutation(size: int) -> NDArray[np.int64]:
+    """A uniformly random order of 0 … size-1."""
+    while True:
+        order = np.argsort(keys := random_words(size), kind="stable")
+        if size < 2 or not (np.diff(keys[order]) == 0).any():  # equal keys would favor the order they came in
+            return order.astype(np.int64)
+
+
+def _exact(loss: Any) -> Fraction:
+    return loss if isinstance(loss, Fraction) else Fraction(int(loss))
+
+
+@_replaceable
+def exponential_choice(
+    losses: NDArray[Any], rate: Fraction, size: int = 1, widths: NDArray[Any] | None = None
+) -> NDArray[np.int64]:
+    """`size` indices with P[i] ∝ widths[i]·exp(-rate·losses[i]), exactly.
+
+    `losses` are integers or `Fraction`s of any size (dtype object), `widths` non-negative integers. Integer
+    weights just above the true ones propose an index, and an exact coin keeps it: no normalizing constant,
+    no float in the law.
+    """
+    losses = losses.astype(np.int64) if losses.dtype.kind == "i" else losses  # narrow differences would wrap
+    possible = losses if widths is None else losses[widths > 0]
+    least, most = _exact(possible.min()), _exact(losses.max())
+    losses = losses.astype(object) - least if most - least >= 2**63 else losses - possible.min()
+    wide = np.ones(len(losses)) if widths is None else widths.astype(np.float64)
+    with np.errstate(under="ignore"):
+        weights = wide * np.exp(-_energies(losses, rate))
+    shift = 61 - math.ceil(math.log2(float(weights.sum()) + len(weights) * 2.0**-60))
+    above = np.ceil(np.ldexp(weights * (1 + 2 * GUARD), shift)).astype(np.uint64) + np.uint64(1)
+    if widths is not None:
+        above[widths == 0] = 0
+    ends = np.cumsum(above)
+    chosen: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+    missing = size
+    while missing:
+        tried = np.searchsorted(ends, _uniform_below(int(ends[-1]), missing).astype(np.uint64), side="right")
+        words = random_words(len(tried))
+        distance = np.ldexp(weights[tried], shift) / above[tried] - words * _TO_UNIT
+        kept = distance > 0
+        for i in np.flatnonzero(np.abs(distance) < 4 * GUARD):
+            item = int(tried[i])
+            width = 1 if widths is None else int(widths[item])
+            scale = Fraction(width) * Fraction(2) ** shift / int(above[item])
+            kept[i] = below_exp(int(words[i]), rate * _exact(losses[item]), scale)
+        chosen.append(tried[kept])
+        missing -= int(kept.sum())
+    return np.concatenate(chosen)

@@ -1,0 +1,1 @@
+"""Finite mechanisms as exact tables: checked, repeated, and solved for the least error."""

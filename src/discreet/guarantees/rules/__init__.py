@@ -1,0 +1,1 @@
+"""The rules a ledger may add costs by."""

@@ -1,0 +1,331 @@
+"""Composition as addition: a rule turns each guarantee into a vector of costs, and the vectors add.
+
+A `Rule` is two functions, `coordinates(guarantee)` and `total(vector)`; the base class owns addition,
+repetition and refusal. Vectors are integers in units of 10^-18, costs rounded up and limits down; δ is
+always the first. A `Filter` has one cost beside δ and one box fixed at opening, so it holds however the
+questions are chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from discreet.errors import BudgetExhausted, IncompatibleGuarantee, InvalidArgument
+from discreet.exact.rational import LEDGER_UNIT, SMALLEST_EPSILON, check_count, exactly, round_down, round_up, sqrt_up
+from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
+from discreet.guarantees.rules.coordinates import (
+    as_fraction,
+    best_order,
+    conversion_cost,
+    largest_that,
+    stated_delta,
+    stated_epsilon,
+    stated_rho,
+)
+
+Vector = tuple[int, ...]
+SHOWN_AT = Fraction(1, 10**6)
+"""The δ at which a total is shown when the limit names none (a limit in ρ, μ or a Rényi order)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """How costs add up, and when a limit is reached. `adaptive`: may it guard an adaptive session?
+
+    `adds_stated`: of a release with δ it adds nothing but an ε and a δ that are stated, and no curve of its losses.
+    """
+
+    limit: Guarantee
+    name: ClassVar[str]
+    adaptive: ClassVar[bool] = True
+    adds_stated: ClassVar[bool] = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each coordinate counts, in symbols."""
+        raise NotImplementedError
+
+    def coordinates(self, guarantee: Guarantee) -> Vector:
+        """The cost of one release in ledger units, rounded up."""
+        raise NotImplementedError
+
+    def total(self, vector: Vector) -> Approx:
+        """The (ε,δ) that releases fixed in advance and costing `vector` together amount to, rounded up."""
+        raise NotImplementedError
+
+    def fits(self, vector: Vector) -> bool:
+        """Whether spending `vector` in all keeps the promise of `limit`."""
+        raise NotImplementedError
+
+    @property
+    def nothing(self) -> Vector:
+        """What a new ledger has spent."""
+        return (0,) * len(self.labels)
+
+    def charged(self, drawn: Guarantee, goal: Guarantee) -> Guarantee:
+        """What a release costs that was made to keep `goal`: that (ε,δ) where the rule adds nothing else, or its own.
+
+        Promise: whatever is returned, `drawn` keeps it, for the unit that `drawn` protects.
+        """
+        if not self.adds_stated or not isinstance(goal, Approx) or not exactly(goal.delta):
+            return drawn
+        kept = drawn.delta_at(epsilon=goal.epsilon) <= exactly(goal.delta)
+        if not kept:
+            raise IncompatibleGuarantee("The noise does not keep the (ε,δ) that is asked for. This is a bug: tell us.")
+        return replace(goal, protects=drawn.protects, trust=drawn.trust, neighbors=drawn.neighbors)
+
+    def spend(self, vector: Vector, guarantee: Guarantee, times: int = 1) -> Vector:
+        """What is spent after `times` more releases."""
+        return self.add(vector, self.coordinates(guarantee), times)
+
+    def add(self, vector: Vector, cost: Vector, times: int = 1) -> Vector:
+        """A total and a cost together. Addition and repetition happen here and nowhere else."""
+        count = check_count(times, "times")
+        return tuple(spent + count * more for spent, more in zip(vector, cost, strict=True))
+
+    def fixed(self) -> Self:
+        """The same rule with all that it derived from its limit written out: what a ledger records at opening."""
+        return self
+
+    def raised(self, limit: Guarantee) -> Self:
+        """The rule for a larger limit, its coordinates and conversions as they were.
+
+        Promise: whatever fitted still fits, so a session that raises its limit on the way is one under the larger.
+        """
+        if not _covers(limit, self.limit):
+            raise InvalidArgument(f"A limit can only grow: {limit} does not cover {self.limit}, or is of another kind.")
+        return replace(self.fixed(), limit=limit)
+
+    def admit(self, vector: Vector, guarantee: Guarantee, times: int = 1) -> Vector:
+        """What is spent after the releases; BudgetExhausted, and nothing spent, when they pass the limit."""
+        after = self.spend(vector, guarantee, times)
+        if not self.fits(after):
+            remaining = self.largest(vector, guarantee)
+            raise BudgetExhausted(self.refusal(guarantee, remaining), remaining=remaining)
+        return after
+
+    def largest(self, vector: Vector, like: Guarantee) -> Guarantee | None:
+        """The largest guarantee of the kind of `like` (same δ or order) that still fits, or None."""
+
+        def fits(units: int) -> bool:
+            return self.fits(self.spend(vector, _of_size(like, Fraction(units, LEDGER_UNIT))))
+
+        units = largest_that(fits, 10**6 * LEDGER_UNIT)
+        return _of_size(like, _readable(Fraction(units, LEDGER_UNIT))) if units else None
+
+    def refusal(self, guarantee: Guarantee, remaining: Guarantee | None) -> str:
+        """Why a release is refused, and what would still fit."""
+        left = f"The largest that still fits is {remaining}" if remaining else "Nothing of this kind still fits"
+        text = f"{guarantee} passes the limit of {self.limit} (rule {self.name!r}). Nothing was spent. {left}."
+        if str(guarantee) == str(remaining):
+            text += (
+                " The request is above by less than is shown: a vector pays for rounding to the lattice. "
+                "Calibrate for it with sensitivity=dp.Sensitivity(…, dimension=…)."
+            )
+        return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter(Rule):
+    """One cost beside δ, and one box: `Σ cost ≤ room` and `Σ δ_i ≤ δ − conversion`, both fixed at opening.
+
+    `conversion` is the part of the limit's δ that pays for reading the cost as an ε; by default `share`.
+    Promise: every adaptive sequence of releases that stays in the box satisfies `limit`.
+    Source: each release costs `cost` but for a bad part of mass δ_i; together these have mass at most Σδ_i.
+    """
+
+    conversion: Fraction | None = None
+    share: ClassVar[Fraction] = Fraction(1, 2)
+    symbol: ClassVar[str]
+    native: ClassVar[type[Guarantee]] = Approx
+    remedy: ClassVar[str] = 'Open the ledger with rule="best", or pass stated=dp.Approx(…) to release.'
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.limit, Approx | self.native):
+            raise InvalidArgument(f"The rule {self.name!r} cannot guard a limit of {self.limit}. Use another.")
+        if isinstance(self.limit, Approx) and self.share and not 0 < self.converted <= exactly(self.limit.delta):
+            raise InvalidArgument(f'The rule {self.name!r} needs a limit with δ above 0. Use rule="basic" for δ = 0.')
+
+    def fixed(self) -> Self:
+        return replace(self, conversion=self.converted)
+
+    def cost(self, guarantee: Guarantee) -> Fraction | None:
+        """The cost beside δ, rounded up, or None when this rule knows no finite one."""
+        raise NotImplementedError
+
+    def epsilon(self, spent: Fraction, delta: Fraction) -> Fraction:
+        """The ε of a total cost `spent` > 0 at a conversion δ, rounded up."""
+        raise NotImplementedError
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return "δ", self.symbol
+
+    @property
+    def converted(self) -> Fraction:
+        """The δ paid for the conversion to ε."""
+        if self.conversion is not None:
+            return self.conversion
+        return exactly(self.limit.delta) * self.share if isinstance(self.limit, Approx) else SHOWN_AT
+
+    @cached_property
+    def room(self) -> int:
+        """The largest total cost, in ledger units, that keeps the limit; below 0 when there is none."""
+        if not isinstance(self.limit, Approx):
+            return round_down(self.cost(self.limit) or Fraction(0))
+        epsilon, unit = exactly(self.limit.epsilon), Fraction(1, LEDGER_UNIT)
+        return largest_that(lambda k: self.epsilon(k * unit, self.converted) <= epsilon, 10**40)
+
+    @cached_property
+    def delta_room(self) -> int:
+        """The largest Σδ_i, in ledger units, that keeps the limit."""
+        return round_down(exactly(self.limit.delta) - self.converted) if isinstance(self.limit, Approx) else 0
+
+    def coordinates(self, guarantee: Guarantee) -> Vector:
+        cost = self.cost(guarantee)
+        if cost is None:
+            raise IncompatibleGuarantee(f"{guarantee} has no finite cost under rule {self.name!r}. {self.remedy}")
+        return round_up(stated_delta(guarantee)), round_up(cost)
+
+    def total(self, vector: Vector) -> Approx:
+        delta, spent = (Fraction(v, LEDGER_UNIT) for v in vector)
+        epsilon = self.epsilon(spent, self.converted) if spent else Fraction(0)
+        return Approx(epsilon=max(epsilon, SMALLEST_EPSILON), delta=self.converted + delta)
+
+    def fits(self, vector: Vector) -> bool:
+        return vector[0] <= self.delta_room and vector[1] <= self.room
+
+
+class Basic(Filter):
+    """Σε and Σδ. The whole limit can be spent on one release.
+
+    Promise: adaptive (ε_i,δ_i)-DP releases are (Σε_i, Σδ_i)-DP, also when the ε_i are chosen on the way.
+    Source: basic composition (Dwork et al. 2006); as a filter, Rogers et al. 2016.
+    """
+
+    name, symbol, share, adds_stated = "basic", "ε", Fraction(0), True
+
+    def cost(self, guarantee: Guarantee) -> Fraction | None:
+        return stated_epsilon(guarantee)
+
+    def epsilon(self, spent: Fraction, delta: Fraction) -> Fraction:
+        return spent
+
+
+class ZeroConcentratedRule(Filter):
+    """Σρ.
+
+    Promise: adaptive δ_i-approximate ρ_i-zCDP releases are Σδ_i-approximate Σρ_i-zCDP, a valid stopping rule.
+    Source: Bun-Steinke 2016; as a filter, Whitehouse et al. 2023, Theorem 1. ε is read at a fixed order.
+    """
+
+    name, symbol, native = "zcdp", "ρ", ZeroConcentrated
+
+    def cost(self, guarantee: Guarantee) -> Fraction | None:
+        return stated_rho(guarantee)
+
+    def epsilon(self, spent: Fraction, delta: Fraction) -> Fraction:
+        return as_fraction(ZeroConcentrated(rho=spent).epsilon_at(delta=delta))
+
+    @cached_property
+    def room(self) -> int:
+        if not isinstance(self.limit, Approx):
+            return super().room
+        order = best_order(self.limit.epsilon, self.converted)
+        return round_down((exactly(self.limit.epsilon) - conversion_cost(order, self.converted)) / order)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenyiRule(Filter):
+    """Σ of the Rényi divergences of one `order`, fixed at opening (by default the best for Gaussian noise).
+
+    Promise: adaptive releases with divergences r_i outside masses δ_i have divergence Σr_i outside Σδ_i.
+    Source: Mironov 2017; as a filter, Feldman-Zrnic 2021; ε by Canonne-Kamath-Steinke 2020, Proposition 12.
+    """
+
+    name, native = "renyi", Renyi
+    order: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.at <= 1 or (isinstance(self.limit, Renyi) and self.order not in (None, self.limit.order)):
+            raise InvalidArgument("order must be above 1, and that of the limit when the limit is Renyi.")
+
+    def fixed(self) -> Self:
+        return replace(super().fixed(), order=self.at)
+
+    @cached_property
+    def at(self) -> Fraction:
+        """The order at which divergences add."""
+        if self.order is not None or not isinstance(self.limit, Approx):
+            return exactly(getattr(self.limit, "order", self.order), "order")
+        return best_order(self.limit.epsilon, self.converted)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return "δ", f"Rényi {float(self.at):.6g}"
+
+    def cost(self, guarantee: Guarantee) -> Fraction | None:
+        if isinstance(guarantee, Renyi):
+            return exactly(guarantee.epsilon) if self.at <= exactly(guarantee.order) else None
+        divergence = guarantee.renyi(float(self.at))
+        return Fraction(divergence) if math.isfinite(divergence) else None
+
+    def epsilon(self, spent: Fraction, delta: Fraction) -> Fraction:
+        return max(Fraction(0), spent + conversion_cost(self.at, delta))
+
+    @cached_property
+    def room(self) -> int:
+        if not isinstance(self.limit, Approx):
+            return super().room
+        return round_down(exactly(self.limit.epsilon) - conversion_cost(self.at, self.converted))
+
+
+class GaussianRule(Filter):
+    """Σμ², for true Gaussian trade-offs only: items in ρ or Rényi have no μ.
+
+    Promise: adaptive μ_i-GDP releases with Σμ_i² ≤ μ² are μ-GDP, also when the μ_i are chosen on the way.
+    Source: Dong-Roth-Su 2022; as a filter, Smith-Thakurta 2022. (f-DP at large is no filter.)
+    """
+
+    name, symbol, native, share = "gaussian", "μ²", GaussianTradeoff, Fraction(1)
+    remedy = 'Only GaussianTradeoff adds here: open the ledger with rule="zcdp" or rule="best".'
+
+    def cost(self, guarantee: Guarantee) -> Fraction | None:
+        return exactly(guarantee.mu) ** 2 if isinstance(guarantee, GaussianTradeoff) else None
+
+    def epsilon(self, spent: Fraction, delta: Fraction) -> Fraction:
+        return as_fraction(GaussianTradeoff(mu=sqrt_up(spent)).epsilon_at(delta=delta))
+
+
+def _covers(limit: Guarantee, old: Guarantee) -> bool:
+    """Whether a limit promises no more than an old one of its kind did."""
+    if isinstance(limit, Approx) and isinstance(old, Approx):
+        names: tuple[str, ...] = ("epsilon", "delta")
+    elif type(limit) is not type(old) or getattr(limit, "order", None) != getattr(old, "order", None):
+        return False
+    else:
+        names = tuple(name for name in ("rho", "mu", "epsilon") if hasattr(old, name))
+    return all(exactly(getattr(limit, name)) >= exactly(getattr(old, name)) for name in names)
+
+
+def _of_size(like: Guarantee, size: Any) -> Guarantee:
+    # the same kind of promise at another size; a loss distribution has none and is offered as (ε,δ)
+    for field, kind in (("rho", ZeroConcentrated), ("mu", GaussianTradeoff), ("epsilon", Approx | Renyi)):
+        if isinstance(like, kind):
+            return replace(like, **{field: size})
+    if like.infinite:
+        return Approx(epsilon=size, delta=Fraction(like.infinite), protects=like.protects, trust=like.trust)
+    return Pure(epsilon=size, protects=like.protects, trust=like.trust)
+
+
+def _readable(size: Fraction) -> float:
+    # the largest float that, read back as the decimal it prints, means no more than `size`
+    value = float(size)
+    while exactly(value) > size:
+        value = math.nextafter(value, 0)
+    return value

@@ -1,0 +1,1 @@
+"""Answers to questions that are chosen after earlier answers."""

@@ -1,0 +1,1 @@
+"""Many counts at once: streams, trees, workloads and tables of marginals."""

@@ -1,0 +1,228 @@
+"""All prefix sums and ranges with pure ε: counts of a tree of ranges, Laplace noise, made to agree with each other."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count, check_positive, exactly
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.unit import Unit, row
+from discreet.mechanisms.counts.factorization import MOST_POINTS, check_counts, counts_of_points
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.protocol import for_rows, rows_in, rows_moved
+from discreet.queries.sensitivity import Sensitivity
+
+Floats = NDArray[np.float64]
+MOST_BRANCHES = 64
+
+
+def levels_of(points: int, branches: int) -> int:
+    """How many levels, the whole left out, until every point is a range of its own."""
+    levels = 1
+    while branches**levels < points:
+        levels += 1
+    return levels
+
+
+@lru_cache(maxsize=256)
+def _from_below(levels: int, branches: int) -> tuple[float, ...]:
+    """The variance of a range's count by all measurements inside it, in units of one measurement's; leaves first.
+
+    The whole, which is not measured, is the last: only its parts tell of it.
+    """
+    variances = [1.0]
+    for _ in range(levels - 1):
+        variances.append(1 / (1 + 1 / (branches * variances[-1])))
+    return (*variances, branches * variances[-1])
+
+
+@lru_cache(maxsize=8)
+def prefix_variances(points: int, branches: int) -> Floats:
+    """The variance of each prefix sum, in units of one measurement's, exactly.
+
+    Given the count t of a range, a prefix inside it is share·t plus a part of its own: t's parts, given t, have the
+    covariance v·(I − J/branches), v being the variance of a part from below.
+    """
+    return _variances(np.arange(points), levels_of(points, branches), branches)
+
+
+def _variances(place: NDArray[np.int64], levels: int, branches: int) -> Floats:
+    below = _from_below(levels, branches)
+    share, own = np.ones(len(place)), np.zeros(len(place))
+    for level in range(levels):
+        part = place % branches
+        total, squares = part + share, part + share**2
+        share, own = total / branches, own + below[level] * (squares - total**2 / branches)
+        place = place // branches
+    return share**2 * below[levels] + own
+
+
+@lru_cache(maxsize=256)
+def best_branches(points: int) -> int:
+    """The number of branches with the least mean squared error of prefix sums at a fixed ε."""
+
+    some = np.arange(points) if points <= 2**13 else np.arange(2**13) * 2654435761 % points  # spread over all
+
+    def cost(branches: int) -> float:
+        levels = levels_of(points, branches)
+        return levels**2 * float(_variances(some, levels, branches).mean())
+
+    return min(range(2, min(max(points, 2), MOST_BRANCHES) + 1), key=cost)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountTree:
+    """Counts the rows in ranges of 1, b, b², … points (b = `branches`), adds Laplace noise to each, reconciles them.
+
+    Promise: that of Laplace noise of this scale on whole counts: a row is in one range of each level, so the L1
+    sensitivity is the number of levels for an added or removed row, and twice that for a replaced one.
+    Error: each prefix sum is the least-squares one, unbiased, with the exact variance `deviation`²; all at once by the
+    moments of Laplace noise and a union bound. Source: [L3.CDF]; Hay-Rastogi-Miklau-Suciu 2010.
+    """
+
+    points: int
+    scale: Number
+    branches: int = 16
+
+    def __post_init__(self) -> None:
+        if check_count(self.points, "points") > MOST_POINTS:
+            raise InvalidArgument(f"points must be at most {MOST_POINTS}. Use a coarser grid.")
+        check_positive(self.scale, "scale")
+        if check_count(self.branches, "branches", at_least=2) > MOST_BRANCHES:
+            raise InvalidArgument(f"branches must be at most {MOST_BRANCHES}.")
+
+    @property
+    def levels(self) -> int:
+        """How many ranges a row is in."""
+        return levels_of(self.points, self.branches)
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+        """How many rows one unit can add, remove or replace."""
+        return rows_moved(unit, rows_per_person)
+
+    def measured(self, sensitivity: Any = None) -> Sensitivity:
+        """How far a unit with so many rows moves the counts of all ranges, in L1."""
+        bound = rows_in(sensitivity)
+        counts = 2 if bound.replaced else 1
+        dimension = sum(self.branches**level for level in range(1, self.levels + 1))
+        return Sensitivity(bound.exact * counts * self.levels, "L1", bound.unit, dimension, 1)
+
+    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        return for_rows(Laplace(scale=self.scale, step=1).guarantee(self.measured(sensitivity)))
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        points: int,
+        branches: int | None = None,
+        unit: Unit | None = None,
+        rows_per_person: int = 1,
+    ) -> Self:
+        """The least noise that keeps `guarantee` for this unit; by default in the tree with the least error."""
+        wide = best_branches(check_count(points, "points")) if branches is None else branches
+        bound = cls(points=points, scale=1, branches=wide).measured(rows_moved(unit or row(), rows_per_person))
+        noise = Laplace.for_guarantee(guarantee, sensitivity=bound, step=1)
+        return cls(points=points, scale=noise.scale, branches=wide)
+
+    @classmethod
+    def for_error(cls, amount: Any, *, points: int, confidence: Any = 0.95) -> Self:
+        """The most noise with which all prefix sums stay within `amount` with this confidence."""
+        most, wide = check_positive(amount, "amount"), best_branches(check_count(points, "points"))
+        once = cls(points=points, scale=1000, branches=wide).error(confidence)
+        return cls(points=points, scale=float(most) / float(once) * 1000 * (1 - 1e-6), branches=wide)
+
+    @property
+    def _variance(self) -> float:
+        """Of one measurement: that of the discrete law, just below 2·scale²."""
+        half = 1 / (2 * float(exactly(self.scale)))
+        return 0.0 if half > 300 else 1 / (2 * math.sinh(half) ** 2)
+
+    def deviation(self, last: Any, first: int = 0) -> Any:
+        """The standard deviation of the noise in counts number `first` (from 0) to `last` (exclusive), exactly."""
+        if not first:
+            variances = np.concatenate([[0.0], prefix_variances(self.points, self.branches)])
+            return np.sqrt(self._variance * variances[last])
+        below = _from_below(self.levels, self.branches)
+        share, own = self._within(self.levels, 0, first, last, below)
+        return math.sqrt(self._variance * (share**2 * below[-1] + own))
+
+    def _within(self, level: int, start: int, first: int, last: int, below: tuple[float, ...]) -> tuple[float, float]:
+        """The share of a range's count that [first, last) has on average, and the variance beside it."""
+        size = self.branches**level
+        if last <= start or first >= start + size:
+            return 0.0, 0.0
+        if first <= start and start + size <= last:
+            return 1.0, 0.0
+        inner = size // self.branches
+        parts = [self._within(level - 1, start + i * inner, first, last, below) for i in range(self.branches)]
+        shares = [share for share, _ in parts]
+        spread = sum(share**2 for share in shares) - sum(shares) ** 2 / self.branches
+        return sum(shares) / self.branches, sum(own for _, own in parts) + below[level - 1] * spread
+
+    def error(self, confidence: Any) -> Accuracy:
+        """By Chernoff: no measurement moves a sum by more than itself, so that ln E exp(λ·noise) is at most
+        (V/2)·λ²/(1 − scale²·λ²) for a sum of variance V, discrete noise included.
+        """
+        sure = check_confidence(confidence)
+        variance = float(prefix_variances(self.points, self.branches).max())
+        amount = self._tail(variance, 1, math.log(2 * self.points / (1 - sure)))
+        return Accuracy(amount=amount, confidence=sure, of="every value")
+
+    def within(self, last: int, first: int, confidence: Any) -> float:
+        """How far the counts number `first` to `last` (exclusive) may be off: by Chernoff as above. A difference of two
+        sums moves by no more than twice a measurement.
+        """
+        if not self._variance:
+            return 0.0
+        variance = (float(self.deviation(last, first)) ** 2) / self._variance
+        return self._tail(variance, 2 if first else 1, math.log(2 / (1 - check_confidence(confidence))))
+
+    def _tail(self, variance: float, weight: int, miss: float) -> float:
+        """What a sum passes with probability exp(−miss): its variance is that of so many measurements, none of which it
+        has more than `weight` times.
+        """
+        scale = float(exactly(self.scale))
+        rates = np.linspace(0, 1, 4001)[1:-1] / (weight * scale)
+        bounds = (variance * scale**2 * rates**2 / (1 - (weight * scale * rates) ** 2) + miss) / rates
+        return float(bounds.min())
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        check_counts(value, self.points)
+
+    def _draw(self, value: Any) -> Floats:
+        counts = counts_of_points(value, self.points)
+        padded = np.zeros(self.branches**self.levels, dtype=np.int64)
+        padded[: self.points] = counts
+        noisy: list[Floats] = []
+        while len(padded) > 1:
+            noise = samplers.discrete_laplace(exactly(self.scale), len(padded))
+            noisy.append((padded + noise).astype(np.float64))
+            padded = padded.reshape(-1, self.branches).sum(axis=1)
+        return np.cumsum(self._reconciled(noisy))[: self.points]
+
+    def _reconciled(self, noisy: list[Floats]) -> Floats:
+        """The least-squares counts of the points: averages from the leaves up, differences shared out back down."""
+        below = _from_below(self.levels, self.branches)
+        best = [noisy[0]]
+        for level in range(1, self.levels):
+            inner = best[-1].reshape(-1, self.branches).sum(axis=1)
+            own, under = 1.0, 1 / (self.branches * below[level - 1])
+            best.append((own * noisy[level] + under * inner) / (own + under))
+        final = best[-1]  # the whole is not measured: the parts of the top level stay as they are
+        for level in range(self.levels - 2, -1, -1):
+            parts = best[level].reshape(-1, self.branches)
+            final = (parts + ((final - parts.sum(axis=1)) / self.branches)[:, None]).reshape(-1)
+        return final

@@ -1,0 +1,211 @@
+"""Private multiplicative weights online: a stream of counting queries, most of them answered for free."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_count, exactly, significant
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Guarantee, Pure
+from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
+from discreet.guarantees.unit import Unit, row
+from discreet.mechanisms.counts.multiplicative_weights import (
+    FINE,
+    Weights,
+    check_workload,
+    one_count,
+    row_error,
+    two_sided,
+)
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.protocol import plain_sensitivity, tidy
+from discreet.mechanisms.selection.threshold import AboveThreshold
+from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.workload import Workload, check_size
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlineMultiplicativeWeights:
+    """Answers counting queries as they come, most of them for free: from a synthetic histogram while it is good enough.
+
+    Each question is tested: while the histogram's answer is not off by about `test.threshold` rows, that is the answer;
+    otherwise the count is measured, answered, and learned as far as noise cannot explain it (with `confidence`). After
+    `updates` of those it stops. The value to
+    release is a pair of the data and the questions: an iterable of numbers of queries of the workload, or of tables of
+    truth values over the domain; a generator is sent each answer and may ask accordingly. What is drawn is a dict: the
+    `answers`, in order, the places `measured`, the `histogram`, and whether it `stopped` before the questions did.
+
+    Promise: the composition of `updates` sparse-vector tests, each of any number of questions, and of as many noisy
+    counts: one charge, before the first question. What is asked may depend on what was answered.
+    Error: an answer that was not measured is off by at most threshold + the test's error, the others by the noise's.
+    With `size` rows in the domain it does not stop before the questions do if updates ≥
+    size²·ln|D|/(2·(threshold − test's error − 2·noise's error − ½)²).
+    Source: Hardt-Rothblum 2010, with the sparse vector of `AboveThreshold`; [L3.CQ].
+    """
+
+    workload: Workload
+    size: int
+    updates: int
+    test: AboveThreshold
+    noise: Laplace
+    confidence: Number = 0.95
+
+    def __post_init__(self) -> None:
+        check_workload(self.workload)
+        check_size(self.size)
+        check_count(self.updates, "updates")
+        check_confidence(self.confidence)
+        if not isinstance(self.test, AboveThreshold) or not isinstance(self.noise, Laplace):
+            raise InvalidArgument("test must be an AboveThreshold, and noise Laplace.")
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+        """How far one unit can move any one answer, in rows."""
+        return self.workload.sensitivity(unit, rows_per_person, "Linf")
+
+    def guarantee(self, sensitivity: Any = None) -> LossDistribution:
+        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
+        tested = self.test.guarantee(two_sided(bound))
+        return compose([tested, self.noise.guarantee(one_count(bound))] * self.updates)
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        workload: Workload,
+        size: int,
+        questions: int,
+        updates: int | None = None,
+        threshold: Number | None = None,
+        unit: Unit | None = None,
+        rows_per_person: int = 1,
+        confidence: Any = 0.95,
+    ) -> Self:
+        """Half of ε for the tests and half for the counts; unless given, the updates with the least error, and
+        the threshold at which they suffice for the questions. (A lower one is more accurate, and may stop early.)
+        """
+        check_workload(workload)
+        check_count(size, "size")
+        if type(guarantee) is not Pure:
+            raise InvalidArgument("OnlineMultiplicativeWeights is calibrated for Pure. Use Pure(epsilon=…).")
+        bound = workload.sensitivity(unit or row(), rows_per_person, "Linf")
+
+        def make(count: int) -> Any:
+            share = exactly(guarantee.epsilon) / (2 * count)
+            test = AboveThreshold.for_guarantee(Pure(epsilon=share), threshold=0, sensitivity=two_sided(bound))
+            noise = Laplace(scale=tidy(significant(bound.exact / share, up=True)), step=1)
+            started = cls(
+                workload=workload,
+                size=size,
+                updates=count,
+                test=test,
+                noise=noise,
+                confidence=tidy(exactly(confidence)),
+            )
+            lost, off = started._errors(confidence, questions)
+            bar = lost + 2 * off + 0.5 + size * math.sqrt(math.log(workload.domain.size) / (2 * count))
+            proved = tidy(significant(Fraction(bar), up=True, digits=6))
+            return replace(started, test=replace(test, threshold=proved if threshold is None else threshold))
+
+        counts = (
+            [round(2 ** (step / 2)) for step in range(21)] if updates is None else [check_count(updates, "updates")]
+        )
+        best: Self = min(map(make, counts), key=lambda m: float(m.error(confidence, questions=questions)))
+        return best
+
+    def _errors(self, confidence: Any, questions: int) -> tuple[float, float]:
+        """Those of the tests, over all questions and updates, and of the counts: all at once with this confidence."""
+        each = 1 - (1 - check_confidence(confidence)) / 2
+        first, second = (
+            Laplace(scale=scale, step=self.test.step).error(1 - (1 - each) / 2, values=count)
+            for scale, count in ((self.test.threshold_scale, self.updates), (self.test.answer_scale, questions))
+        )
+        return float(first) + float(second) + 1 / FINE, float(self.noise.error(each, values=self.updates))
+
+    def error(self, confidence: Any, *, questions: int | None = None) -> Accuracy:
+        """Of all answers that are given to so many questions, in rows."""
+        sure = check_confidence(confidence)
+        if questions is None:
+            return Accuracy(
+                amount=None, confidence=sure, of="every value", reason="the number of questions is not given"
+            )
+        lost, off = self._errors(sure, check_count(questions, "questions"))
+        amount = min(float(self.test.threshold) + lost, float(self.size))
+        return Accuracy(amount=max(amount, off), confidence=sure, of="every value")
+
+    def sizes(self, value: Any) -> dict[str, int]:
+        """How many questions there are, for `error`, when they are listed."""
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise InvalidArgument("Release a pair: the data, and the questions.")
+        return {"questions": max(len(value[1]), 1)} if hasattr(value[1], "__len__") else {}
+
+    def _draw(self, value: Any) -> dict[str, Any]:
+        data, questions = value
+        session, margin = _Session(self, data, questions), self._errors(self.confidence, 1)[1]
+        for _ in range(self.updates):
+            if self.test._draw(session.errors()) is None:
+                break
+            session.learn(self.noise._draw(session.true), margin)
+        stopped = len(session.measured) == self.updates and session.ask()
+        return {
+            "answers": session.answers,
+            "measured": session.measured,
+            "histogram": session.weights.histogram,
+            "stopped": stopped,
+        }
+
+
+class _Session:
+    """One run of questions: what was answered so far, and the question that is being tested."""
+
+    def __init__(self, mechanism: OnlineMultiplicativeWeights, data: Any, questions: Iterable[Any]) -> None:
+        self.workload, self.weights = mechanism.workload, Weights(mechanism.workload, mechanism.size)
+        self._truth = self.workload.domain.histogram(data)
+        self._questions, self._started = iter(questions), False
+        self.answers: list[float] = []
+        self.measured: list[int] = []
+        self.inside, self.true = np.zeros(self._truth.shape, np.bool_), 0
+
+    def ask(self) -> bool:
+        """Take the next question, telling a generator the last answer; False when there is none."""
+        try:
+            if self._started and hasattr(self._questions, "send"):
+                asked = self._questions.send(self.answers[-1])
+            else:
+                asked = next(self._questions)
+        except StopIteration:
+            return False
+        self._started = True
+        self.inside = self._cells(asked)
+        self.true = int(self._truth[self.inside].sum())
+        return True
+
+    def _cells(self, asked: Any) -> NDArray[np.bool_]:
+        if isinstance(asked, int | np.integer):
+            return self.workload.indicator(int(asked))
+        inside = np.asarray(asked)
+        if inside.dtype != np.bool_ or inside.shape != self._truth.shape:
+            raise InvalidArgument("A question is the number of a query, or a table of truth values over the domain.")
+        return inside
+
+    def errors(self) -> Iterator[Fraction]:
+        """The error of the histogram on each next question; going on means that it was small enough."""
+        while self.ask():
+            own = self.weights.answer(self.inside)
+            yield Fraction(int(row_error(self.true, own)), FINE)
+            self.answers.append(own)
+
+    def learn(self, count: int, margin: float) -> None:
+        """Answer the question that was tested by its noisy count, and learn it."""
+        self.measured.append(len(self.answers))
+        self.answers.append(count)
+        self.weights.update(self.inside, count, margin)

@@ -1,0 +1,1 @@
+"""Learning from examples: gradients, moments, and private minimizers."""

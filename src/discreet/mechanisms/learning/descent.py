@@ -1,0 +1,358 @@
+"""Noisy projected gradient descent: ONE mechanism, charged once, before its first step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import (
+    Number,
+    check_bound,
+    check_count,
+    check_positive,
+    check_probability,
+    exactly,
+    float_up,
+)
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.unit import Unit, row
+from discreet.mechanisms.learning.descent_noise import StepNoise, calibrated, taught
+from discreet.mechanisms.learning.excess_risk import Descended, drift_term
+from discreet.mechanisms.noise.gaussian import Gaussian
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.noise.lattice import from_lattice
+from discreet.mechanisms.protocol import TIGHT, is_pure, plain_sensitivity
+from discreet.queries.gradients import gradient_sensitivity
+from discreet.queries.sensitivity import Sensitivity
+from discreet.rows.convex import Region, region_of
+from discreet.rows.examples import one_product_at_a_time, row_norm, unit_of
+from discreet.rows.losses import Loss, Softmax
+
+Average = Literal["last half", "all", "last"]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descent:
+    """Minimizes the mean loss of `size` rows: `steps` times, the sum of clipped gradients with noise, then one step.
+
+    w ← Π(w − learning_rate·(Σ clipped gradients + noise)/size), from the member of `region` nearest to 0; with
+    `momentum`, heavy-ball. `size` is the public number of rows; where it is not public, `counting` is the noise with
+    which they are counted first (both: `size` is what that count gave). Without a `learning_rate` it is `rate(size)`,
+    and with "bound" the one of [L10.T2]. With `sampling` each step looks at a Poisson sample of the rows, every row
+    with its own coin. `dimension` counts all weights.
+
+    What is drawn is a dict: the `weights` (the average asked for), the `size` used, `objective`, how the mean loss fell
+    from step to step as far as the noisy gradients tell, and `gap`, which bounds the excess risk up to noise.
+
+    Promise: the composition of `steps` noisy sums, each of which one row moves by at most the clip, in whole units, and
+    of the count; all noise is fixed before the first. Under sampling, for one row added or removed, that of the
+    mixture.
+    Error: the excess of the mean loss over the least in the region, for at most `size` rows. When the clip binds it is
+    that of the clipped loss, whose slope is cut row by row, and which is convex again. None is known for several
+    classes with a clip that binds, for samples, the last weights, and regions without an end; with momentum, and in
+    most cases a better one, it is known once the weights are drawn: `gap_error`.
+    Source: [L10.ERM], [L10.PGD], [L10.T1], [L10.NPGD], [L10.T2], [L10.T3].
+    """
+
+    loss: Loss | Softmax
+    steps: int
+    noise: Gaussian | Laplace
+    clip: Number
+    dimension: int
+    learning_rate: Number | Literal["bound"] | None = None
+    size: Number | None = None
+    counting: Gaussian | Laplace | None = None
+    feature_norm: Number = 1
+    intercept: bool = True
+    region: Region | Number | Callable[[Any], Any] | None = None
+    average: Average = "last half"
+    momentum: Number = 0
+    sampling: Number | None = None
+    progress: Callable[[int, int], None] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_count(self.steps, "steps")
+        check_count(self.dimension, "dimension")
+        for name in ("clip", "feature_norm"):
+            check_bound(getattr(self, name), name)
+        if self.learning_rate is not None and self.learning_rate != "bound":
+            check_positive(self.learning_rate, "learning_rate")
+        if self.size is None and self.counting is None:
+            raise InvalidArgument(
+                "Give the public number of rows as size=, or the noise to count them with, counting=."
+            )
+        if self.size is not None:
+            check_positive(self.size, "size")
+        if not isinstance(self.noise, Gaussian | Laplace) or exactly(self.noise.step) != unit_of(self.clip):
+            raise InvalidArgument("noise must be Gaussian or Laplace, with step=unit_of(clip). Use for_guarantee.")
+        if self.average not in ("last half", "all", "last"):
+            raise InvalidArgument('average must be "last half", "all" or "last".')
+        if not 0 <= exactly(self.momentum, "momentum") < 1:
+            raise InvalidArgument("momentum must be at least 0 and below 1, such as 0.9.")
+        if self.sampling is not None:
+            check_probability(self.sampling, "sampling")
+        object.__setattr__(self, "region", region_of(self.region))
+
+    # --- what it promises -----------------------------------------------------------------------------------
+
+    def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
+        """How far one unit can move the sum of one step."""
+        return gradient_sensitivity(self.clip, self.dimension, unit, rows_per_person)
+
+    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
+        rate = None if self.sampling is None else exactly(self.sampling)
+        return StepNoise(bound, self.clip, self.steps, rate, self.size is None).guarantee(self.noise, self.counting)
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        clip: Number,
+        dimension: int,
+        steps: int,
+        unit: Unit | None = None,
+        rows_per_person: int = 1,
+        noise: Literal["gaussian", "laplace"] = "gaussian",
+        sampling: Number | None = None,
+        size: Number | None = None,
+        calibration: str = TIGHT,
+        **others: Any,
+    ) -> Self:
+        """The least noise for which all steps together keep `guarantee`; without `size` the rows are counted first.
+
+        `calibration="taught"` is for Laplace noise: "L10.NPGD" in the documents, C√(T·d·ln(1/δ))/ε for each coordinate;
+        `calibration="L10.T3"` is noise by the L2 norm, C√(T·ln(1/δ))/ε. Their constants are as printed: what they
+        promise is what `guarantee()` says.
+        """
+        bound = gradient_sensitivity(clip, dimension, unit, rows_per_person)
+        if noise not in ("gaussian", "laplace"):
+            raise InvalidArgument('noise must be "gaussian" or "laplace".')
+        counting = None
+        if calibration != TIGHT:
+            chosen: Gaussian | Laplace = taught(guarantee, bound, steps, calibration, noise, unit_of(clip))
+        else:
+            drawn = StepNoise(bound, clip, steps, None if sampling is None else exactly(sampling), size is None)
+            chosen = calibrated(guarantee, drawn, noise)
+            counting = drawn.counting(chosen, is_pure(guarantee))
+        return cls(
+            noise=chosen,
+            counting=counting,
+            size=size,
+            clip=clip,
+            dimension=dimension,
+            steps=steps,
+            sampling=sampling,
+            **others,
+        )
+
+    # --- how fast it goes -----------------------------------------------------------------------------------
+
+    def rate(self, size: float) -> float:
+        """The learning rate for so many rows.
+
+        By default the largest that keeps both the noise of every weight at about `NOISE` in the end and the descent
+        stable: min(NOISE·n(1−β)ρ/(2Cσ√T), 2/L), with ρ the largest norm of a row and L the curvature. The noise that
+        T steps leave in a weight is about ησ√T/(n(1−β)), whatever T is, since σ grows as √T.
+        """
+        if self.learning_rate == "bound":
+            return best_rate(replace(self, size=size, learning_rate=1))
+        if self.learning_rate is not None:
+            return float(exactly(self.learning_rate))
+        longest, deviation = float_up(row_norm(self.feature_norm, self.intercept)), self.noise.deviation
+        kept = 1 - float(exactly(self.momentum))
+        quiet = NOISE * size * kept * longest / (2 * float(exactly(self.clip)) * deviation * math.sqrt(self.steps))
+        return min(quiet, 2 / (self.loss.smoothness * longest**2))
+
+    # --- how good it is -------------------------------------------------------------------------------------
+
+    def error(self, confidence: Any) -> Accuracy:
+        sure = check_confidence(confidence)
+        if why := self._uncertified():
+            return Accuracy(amount=None, confidence=sure, of="excess risk", reason=why)
+        if self.counting is None:
+            return Accuracy(amount=self._descended().bound(1 - sure), confidence=sure, of="excess risk")
+        size, off = float(exactly(self.size or 0)), float(self.counting.error(1 - (1 - sure) / 10))
+        if off >= size:
+            return Accuracy(amount=None, confidence=sure, of="excess risk", reason="too few rows to be counted")
+        amount = self._descended(1 + off / size).bound(0.9 * (1 - sure)) * size / (size - off)
+        return Accuracy(amount=amount, confidence=sure, of="excess risk")
+
+    def gap_error(self, confidence: Any, gap: float) -> Accuracy:
+        """The better of `error` and of what the noisy gradients tell, once they are drawn; `gap` is among the drawn.
+
+        F(w̄) − F* is at most the mean of ⟨∇F(w_t), w_t − w*⟩ over the weights averaged, however they were come by. With
+        the noisy gradients it is at most `gap`, the largest over all w* of the region; their noise is independent of
+        w_t − w*, and of no more than the diameter.
+        """
+        sure = check_confidence(confidence)
+        if self._uncertified() not in ("", MOMENTUM_LATER):
+            return self.error(confidence)
+        before = self.error(1 - (1 - sure) / 2)
+        size, more = float(exactly(self.size or 1)), 1.0
+        miss = (1 - sure) / 2
+        if self.counting is not None:
+            off, miss = float(self.counting.error(1 - miss / 10)), miss * 0.9
+            more = size / (size - off) if off < size else math.inf
+        known = self._descended()
+        amount = (gap + drift_term(known.steps, known.stddev, known.diameter, miss, known.laplace)) * more
+        amount = amount if before.amount is None else min(amount, before.amount)
+        return Accuracy(amount=amount, confidence=sure, of="excess risk")
+
+    def _uncertified(self) -> str:
+        region: Any = self.region
+        if math.isinf(region.diameter(self.dimension)):
+            return "the weights are not kept in a bounded region"
+        if self.average == "last":
+            return "the last weights have no bound, an average has"
+        if self.size is None:
+            return "the number of rows is not known before it is counted"
+        if self.sampling is not None:
+            return "steps that look at samples have none"
+        if isinstance(self.loss, Softmax) and not self._unclipped():
+            return "the clip may bind, and clipped gradients of several classes are those of no convex loss"
+        return MOMENTUM_LATER if exactly(self.momentum) else ""
+
+    def _unclipped(self) -> bool:
+        return float(exactly(self.clip)) >= self.loss.lipschitz * float(row_norm(self.feature_norm, self.intercept))
+
+    def _descended(self, more: float = 1.0) -> Descended:
+        """What the certificate is made of, where there may be `more` times the rows that `size` says."""
+        region: Any = self.region
+        longest = float_up(row_norm(self.feature_norm, self.intercept))
+        whole, size = self.average == "all", float(exactly(self.size or 1))
+        return Descended(
+            steps=self.steps - self._first() if self.steps > 1 else 1,
+            rate=self.rate(size),
+            start=region.reach(self.dimension) if whole else region.diameter(self.dimension),
+            diameter=region.diameter(self.dimension),
+            slope=min(float_up(exactly(self.clip)), self.loss.lipschitz * longest) * more,
+            curvature=self.loss.smoothness * longest**2 * more,
+            stddev=self.noise.deviation / size,
+            dimension=self.dimension,
+            laplace=isinstance(self.noise, Laplace),
+        )
+
+    # --- what it does ---------------------------------------------------------------------------------------
+
+    def _first(self) -> int:
+        """The first of the weights that are averaged; the start itself never is."""
+        return max(1, {"all": 0, "last half": self.steps // 2, "last": self.steps}[self.average])
+
+    def _draw(self, value: Any) -> dict[str, Any]:
+        region: Any = self.region
+        shape = (self.loss.classes, value.dimension) if isinstance(self.loss, Softmax) else (value.dimension,)
+        if math.prod(shape) != self.dimension:
+            raise InvalidArgument(
+                f"The rows need {math.prod(shape)} weights, not {self.dimension}. Say so in dimension=."
+            )
+        rows = self._counted(value)
+        rate, momentum, first = self.rate(rows), float(exactly(self.momentum)), self._first()
+        start = weights = np.asarray(region.project(np.zeros(self.dimension)))
+        velocity = np.zeros(self.dimension)
+        path, slopes = [weights], []
+        seen: Any = repeat(value)
+        if self.sampling is not None:
+            share = exactly(self.sampling)
+            coins = (samplers.bernoulli(share, value.count) for _ in range(self.steps))
+            streamed = hasattr(value, "samples")  # what does not fit in memory is read for many steps at once
+            seen = value.samples(share, self.steps, rows) if streamed else map(value.sample, coins)
+        with one_product_at_a_time(value):
+            for step, part in zip(range(self.steps), seen, strict=False):
+                slopes.append(self._noisy_sum(part, weights.reshape(shape)) / (rows * self._share()))
+                velocity = _held(momentum * velocity + slopes[-1])
+                weights = _held(region.project(_held(weights - rate * velocity)))
+                path.append(weights)
+                if self.progress is not None:
+                    self.progress(step + 1, self.steps)
+        kept = np.mean(path[first:-1] or path[-1:], axis=0)
+        return {
+            "weights": kept.reshape(shape),
+            "size": rows,
+            "objective": _objective(path, slopes),
+            "gap": _gap(path[first:-1], slopes[first:], start, region.reach(self.dimension)),
+        }
+
+    def _noisy_sum(self, value: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        sums = value.sums(weights, self.loss, self.clip).reshape(-1)
+        return from_lattice(sums + self.noise._noise(sums.size), unit_of(self.clip))
+
+    def _counted(self, value: Any) -> float:
+        """How many rows there are: a public number or a noisy one, never the true one."""
+        if self.size is not None:
+            return float(exactly(self.size))
+        counting: Any = self.counting
+        return max(float(counting._draw(value.count)), 1.0)
+
+    def _share(self) -> float:
+        return 1.0 if self.sampling is None else float(exactly(self.sampling))
+
+
+def _held(numbers: Any) -> Floats:
+    """Public numbers kept far from infinity, whatever rates were asked for."""
+    return np.clip(np.nan_to_num(np.asarray(numbers, dtype=np.float64)), -(2.0**400), 2.0**400)
+
+
+def _objective(path: list[Floats], slopes: list[Floats]) -> Floats:
+    """How the mean loss changed after each step but the last, by the trapezoids of the noisy gradients on the way."""
+    ends = zip(path, path[1:], slopes, slopes[1:], strict=False)
+    return np.cumsum([0.0, *(float((there - here) @ (one + two)) / 2 for here, there, one, two in ends)])
+
+
+def _gap(path: list[Floats], slopes: list[Floats], start: Floats, reach: float) -> float:
+    """The mean of ⟨noisy gradient, w_t − w⟩, at its largest over all w within `reach` of the start."""
+    if not path or math.isinf(reach):
+        return math.inf
+    own = float(np.mean([slope @ (weights - start) for weights, slope in zip(path, slopes, strict=True)]))
+    return own + reach * float(np.linalg.norm(np.mean(slopes, axis=0)))
+
+
+MOMENTUM_LATER = "descent with momentum has none before it is run"
+NOISE = 1.5
+"""How much noise a weight may end with, for rows of norm 1: accuracy is flat from 1 to 2 on what we measured."""
+
+
+def best_rate(m: Descent) -> float:
+    """The rate with the least expected excess risk by the slope alone: η* = D/√(k(G² + d·s²)) [L10.T2]."""
+    known = m._descended()
+    return known.start / math.sqrt(known.steps * (known.slope**2 + known.dimension * known.stddev**2))
+
+
+def enough_steps(mu: float, *, size: float, dimension: int, replaced: bool = False, most: int = 1000) -> int:
+    """Steps after which more hardly lower the bound of [L10.T2]: T ≥ n²μ²/(4d) under replacement, n²μ²/d else."""
+    return max(1, min(most, math.ceil((size * mu) ** 2 / ((4 if replaced else 1) * dimension))))
+
+
+def plain_descent(
+    gradient: Callable[[Floats], Any],
+    *,
+    dimension: int,
+    steps: int,
+    learning_rate: float,
+    region: Any = None,
+    average: Average = "all",
+) -> NDArray[np.float64]:
+    """Projected gradient descent without noise, as taught [L10.PGD]: not private, for public data and for tests.
+
+    Error: with η = R/(G√T) the average of all iterates is within RG/√T of the best [L10.T1].
+    """
+    place = region_of(region)
+    weights, kept = place.project(np.zeros(dimension)), np.zeros(dimension)
+    first = {"all": 0, "last half": steps // 2, "last": steps - 1}[average]
+    for step in range(steps):
+        weights = place.project(weights - learning_rate * np.asarray(gradient(weights)))
+        if step >= first:
+            kept = kept + weights
+    return kept / (steps - first)

@@ -1,0 +1,268 @@
+"""Noisy second moments: one release from which regressions, principal components and means all follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_bound, check_count, check_positive, exactly, significant, sqrt_up
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.conversions import largest_mu
+from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated
+from discreet.guarantees.privacy_loss.compose import LossDistribution
+from discreet.guarantees.privacy_loss.derived_pairs import ConcentratedPair, near_gaussian
+from discreet.guarantees.unit import Unit, row
+from discreet.mechanisms.noise.gaussian import Gaussian
+from discreet.mechanisms.noise.lattice import from_lattice, step_for
+from discreet.mechanisms.protocol import is_pure, least_noise, meets, plain_sensitivity, tidy
+from discreet.queries.sensitivity import Sensitivity
+from discreet.rows.rounding import Block, Floats, RoundedRows, unit_of
+
+PARTS = ("square", "product", "sum", "target", "count")
+"""What may be released: Σ x xᵀ, Σ x·y, Σ x, Σ y and the number of rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """Releases moments of rows x of norm ≤ `feature_norm` with targets |y| ≤ `target_bound`, each with its own noise.
+
+    `square` is the standard deviation of the noise on the diagonal of Σ x xᵀ, and that over √2 off the diagonal: the
+    matrix is symmetric. `product`, `sum`, `target` and `count` are those of Σ x·y, Σ x, Σ y and the number of
+    rows; a part that is None is not released. What is drawn is a dict with an array, or a number, for each part.
+
+    Promise: counted in deviations of its own noise, one row's part of the answer has the squared length
+    ‖x‖⁴/square² + ‖x‖²y²/product² + ‖x‖²/sum² + y²/target² + 1/count², since Σ_i d_ii²/s² + Σ_{i<j} d_ij²/(s²/2) is
+    ‖D‖²/s² in the Frobenius norm and ‖x xᵀ‖ = ‖x‖². Noise of several deviations is that of one deviation on scaled
+    coordinates: the answer has the curve of a Gaussian mechanism at that distance, with the slack of the coarsest
+    lattice. A replaced row moves it by the distance of two such points, squared at most
+    `2·max K(p,p) − 2·min K(p,q)` for the kernel K of the moments, or by one of them when it is left out for a cell that
+    is no number; k rows by k times as much.
+    Error: the two-sided tail of each part's noise. Source: [T.6.2]; Dwork et al. 2014 (Analyze Gauss), with the half of
+    their variance off the diagonal that the Frobenius norm allows.
+    """
+
+    features: int
+    feature_norm: Number = 1
+    target_bound: Number | None = None
+    square: Number | None = None
+    product: Number | None = None
+    sum: Number | None = None
+    target: Number | None = None
+    count: Number | None = None
+
+    def __post_init__(self) -> None:
+        check_count(self.features, "features")
+        check_bound(self.feature_norm, "feature_norm")
+        if self.target_bound is not None:
+            check_bound(self.target_bound, "target_bound")
+        elif self.product is not None or self.target is not None:
+            raise InvalidArgument("Moments with the target need target_bound, the largest that a target may be.")
+        if not self._released:
+            raise InvalidArgument(f"Give the deviation of at least one of {', '.join(PARTS[:4])}.")
+        for part in PARTS:
+            if getattr(self, part) is not None:
+                check_positive(getattr(self, part), part)
+
+    @property
+    def _released(self) -> tuple[str, ...]:
+        chosen = tuple(part for part in PARTS if getattr(self, part) is not None)
+        return () if chosen == ("count",) else chosen
+
+    def _deviation(self, part: str) -> Fraction:
+        return exactly(getattr(self, part))
+
+    def _grain(self, part: str) -> Fraction:
+        """What the exact part is a whole number of."""
+        row = unit_of(self.feature_norm)
+        goal = Fraction(1) if self.target_bound is None else unit_of(self.target_bound)
+        return {"square": row * row, "product": row * goal, "sum": row, "target": goal, "count": Fraction(1)}[part]
+
+    def _step(self, part: str) -> Fraction:
+        return min(self._grain(part), step_for(self._deviation(part)))
+
+    def _coordinates(self, part: str) -> int:
+        d = self.features
+        return {"square": d * (d + 1) // 2, "product": d, "sum": d, "target": 1, "count": 1}[part]
+
+    # --- what it promises -----------------------------------------------------------------------------------
+
+    def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
+        """How far one unit can move all parts together, counted in deviations of their noise."""
+        a, p, s, t, c = (
+            Fraction(0) if getattr(self, part) is None else 1 / self._deviation(part) ** 2 for part in PARTS
+        )
+        x, y = exactly(self.feature_norm) ** 2, exactly(self.target_bound or 0) ** 2
+        own = a * x * x + p * x * y + s * x + t * y
+        squared = own + c
+        if unit is not None and unit.neighbors == "replace":  # by another row, or by one that is left out
+            squared = max(squared, 2 * (own - min(_lowest(a, s + p * u, x) + t * u for u in (-y, y))))
+        rows = check_count(rows_per_person, "rows_per_person")
+        return Sensitivity(
+            rows * sqrt_up(squared), "L2", unit=unit, dimension=sum(map(self._coordinates, self._released))
+        )
+
+    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
+        coarsest = min((self._deviation(part) / self._step(part)) ** 2 for part in self._released)
+        coordinates = sum(map(self._coordinates, self._released))
+        return within_deviations(bound.exact**2, coarsest / (1 if self.square is None else 2), coordinates, bound.unit)
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        features: int,
+        shares: Mapping[str, Number],
+        feature_norm: Number = 1,
+        target_bound: Number | None = None,
+        unit: Unit | None = None,
+        rows_per_person: int = 1,
+    ) -> Self:
+        """The least noise that keeps `guarantee`, when the parts have these shares of what one added row may move."""
+        if not shares or not set(shares) <= set(PARTS):
+            raise InvalidArgument(f"shares must name some of {', '.join(PARTS)}.")
+        x, y = check_bound(feature_norm, "feature_norm"), exactly(1 if target_bound is None else target_bound)
+        reach = {"square": x * x, "product": x * y, "sum": x, "target": y, "count": Fraction(1)}
+        whole = sum((check_positive(share, part) for part, share in shares.items()), Fraction(0))
+        widths = {part: reach[part] * sqrt_up(whole / exactly(share)) for part, share in shares.items()}
+
+        def make(scale: Fraction) -> Any:
+            noise = {part: tidy(significant(scale * width, up=True)) for part, width in widths.items()}
+            return cls(features=features, feature_norm=feature_norm, target_bound=target_bound, **noise)
+
+        found: Self = calibrated(make, guarantee, unit, rows_per_person)
+        return found
+
+    # --- how good it is -------------------------------------------------------------------------------------
+
+    def error(self, confidence: Any) -> tuple[Accuracy, ...]:
+        """The error of every entry of each part released, in the order of `PARTS`; all at once."""
+        sure = check_confidence(confidence)
+        every = sum(map(self._coordinates, self._released))
+        found = []
+        for part in self._released:
+            noise = Gaussian(stddev=tidy(self._deviation(part)), step=self._step(part))
+            many = self._coordinates(part)
+            amount = noise.error(1 - (1 - sure) * many / every, values=many).amount
+            found.append(Accuracy(amount=amount, confidence=sure, of="every value"))
+        return tuple(found)
+
+    # --- what it does ---------------------------------------------------------------------------------------
+
+    def _draw(self, value: RoundedRows) -> dict[str, Any]:
+        if value.columns != self.features or value.norm != exactly(self.feature_norm) or value.bound != self._bound:
+            raise InvalidArgument(
+                "The rows are not rounded for the bounds of these moments. Round them with the same norm and bound."
+            )
+        exact = dict(zip(self._released, exact_moments(value, self._released), strict=True))
+        return {part: self._noisy(part, exact[part]) for part in self._released}
+
+    @property
+    def _bound(self) -> Fraction | None:
+        return None if self.target_bound is None else exactly(self.target_bound)
+
+    def _noisy(self, part: str, exact: NDArray[Any]) -> Any:
+        if part != "square":
+            noisy = noisy_units(exact, self._grain(part), self._step(part), self._deviation(part) ** 2)
+            return float(noisy) if not noisy.ndim else noisy
+        d, symmetric = self.features, np.zeros((self.features, self.features))
+        over, on = np.triu_indices(d, 1), np.diag_indices(d)
+        for places, halves in ((on, 1), (over, 2)):
+            variance = self._deviation(part) ** 2 / halves
+            symmetric[places] = noisy_units(exact[places], self._grain(part), self._step(part), variance)
+        symmetric.T[over] = symmetric[over]
+        return symmetric
+
+
+def exact_moments(rows: RoundedRows, parts: Iterable[str]) -> list[NDArray[Any]]:
+    """The exact parts, each in whole numbers of its own unit."""
+
+    def of_block(block: Block) -> list[Floats]:
+        whole, goal = block
+        known = np.nan_to_num(goal)
+        work: dict[str, Callable[[], Any]] = {
+            "square": lambda: whole.T @ whole,
+            "product": lambda: known @ whole,
+            "sum": lambda: whole.sum(0),
+            "target": lambda: known.sum(),
+            "count": lambda: np.isfinite(goal).sum(),
+        }
+        return [work[part]() for part in parts]
+
+    return rows.exact_sums(of_block)
+
+
+# --- Gaussian noise of several deviations ---------------------------------------------------------------------
+
+
+class Deviating(Protocol):
+    """A mechanism whose sensitivity is counted in deviations of its noise."""
+
+    def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
+        """How far one unit can move the answer, in deviations."""
+
+    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+        """What that promises."""
+
+
+D = TypeVar("D", bound=Deviating)
+
+
+def within_deviations(squared: Fraction, variance: Fraction, moved: int, unit: Unit | None) -> LossDistribution:
+    """What discrete Gaussian noise promises when `moved` coordinates move by `squared`, counted in squared deviations.
+
+    Promise: every coordinate's variance is at least `variance` in squared steps of its own lattice. Then its mass at
+    each point is the continuous cell's within the factor that `near_gaussian` states for that variance, so that the
+    slack of all of them is at most `moved` times it; the continuous laws' distance is the root of `squared`.
+    """
+    near = near_gaussian(math.ceil(squared * variance), variance, moved)
+    pair = near if near.slack < 1e-4 else ConcentratedPair(squared / 2)
+    return LossDistribution(factors=((pair, 1),), protects=unit)
+
+
+def noisy_units(exact: NDArray[Any], grain: Fraction, step: Fraction, variance: Fraction) -> Floats:
+    """Whole numbers of `grain` with noise in whole steps, added as integers; steps divide the grain."""
+    flat = np.asarray(exact, dtype=object).reshape(-1) * int(grain / step)
+    noise = samplers.discrete_gaussian(variance / step**2, flat.size).astype(object)
+    return from_lattice(flat + noise, step).astype(np.float64).reshape(np.shape(exact))
+
+
+def calibrated(make: Callable[[Fraction], D], guarantee: Guarantee, unit: Unit | None, rows_per_person: int) -> D:
+    """The mechanism of the family `make(scale)` with the least noise that keeps `guarantee`."""
+    if is_pure(guarantee):
+        raise InvalidArgument("Gaussian noise cannot keep a pure guarantee. Give a delta, such as 1e-6.")
+
+    def keeps(m: D) -> bool:
+        return meets(m.guarantee(m.sensitivity(unit, rows_per_person)), guarantee)
+
+    start = make(Fraction(1)).sensitivity(unit, rows_per_person).exact / Fraction(_allowed_move(guarantee))
+    for more in (0, Fraction(1, 10**9), Fraction(1, 10**7), Fraction(1, 10**5)):
+        if keeps(made := make(start * (1 + more))):
+            return made
+    return least_noise(make, keeps, significant(start, up=True))
+
+
+def _allowed_move(guarantee: Guarantee) -> float:
+    """The move, in deviations of continuous noise, that the guarantee allows."""
+    if isinstance(guarantee, ZeroConcentrated):
+        return math.sqrt(2 * exactly(guarantee.rho))
+    if not isinstance(guarantee, Approx):
+        raise InvalidArgument("Moments are calibrated for Approx and ZeroConcentrated. Ask for one of them.")
+    return largest_mu(float(exactly(guarantee.epsilon)), float(exactly(guarantee.delta)))
+
+
+def _lowest(square: Fraction, slope: Fraction, reach: Fraction) -> Fraction:
+    """The least value of square·t² + slope·t for |t| ≤ reach."""
+    if abs(slope) >= 2 * square * reach:
+        return square * reach**2 - abs(slope) * reach
+    return -(slope**2) / (4 * square)

@@ -1,0 +1,1 @@
+"""Noise on the integers, added to exact sums."""

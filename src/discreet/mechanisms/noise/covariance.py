@@ -1,0 +1,144 @@
+"""Gaussian noise with a chosen covariance: correlated where answers are, smaller where they move less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_positive, sqrt_up
+from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.guarantee import Guarantee
+from discreet.mechanisms.noise.gaussian import Gaussian
+from discreet.mechanisms.noise.lattice import as_numbers
+from discreet.mechanisms.protocol import TIGHT
+from discreet.queries.sensitivity import Sensitivity
+
+_SLACK = Fraction(1, 2**40)
+_LARGEST = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrelatedGaussian:
+    """Adds stddev·Z with Z ~ N(0, M): the answer is whitened exactly, noised on the lattice, and colored again.
+
+    M = L·Lᵗ with L the float Cholesky factor; the whitening L⁻¹ is done in rationals, so no float is noised.
+
+    Promise: with sup ‖M^{-1/2}(Q(d)−Q(d'))‖₂ ≤ Δ, that of `Gaussian(stddev=…)` on the whitened answer, whose
+    sensitivity is Δ up to the certified rounding of L.
+    Error: of coordinate i, that of stddev·√M_ii. Source: [T.6.2].
+    """
+
+    stddev: Number
+    covariance: Sequence[Sequence[Number]]
+
+    def __post_init__(self) -> None:
+        check_positive(self.stddev, "stddev")
+        rows = np.asarray(self.covariance, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or not 1 <= len(rows) <= _LARGEST:
+            raise InvalidArgument(f"covariance must be a square matrix of at most {_LARGEST} rows.")
+        if not np.isfinite(rows).all() or (rows != rows.T).any():
+            raise InvalidArgument("covariance must be finite and symmetric.")
+        object.__setattr__(self, "covariance", tuple(tuple(row) for row in rows.tolist()))
+        self._factor  # noqa: B018 (refuses a matrix that is not positive definite)
+
+    @cached_property
+    def _factor(self) -> list[list[Fraction]]:
+        """L, with (1+2^-40)·L·Lᵗ ⪰ M checked in rationals."""
+        rows = np.array(self.covariance)
+        try:
+            lower = np.linalg.cholesky(rows)
+        except np.linalg.LinAlgError:
+            raise InvalidArgument("covariance must be positive definite.") from None
+        factor = [[Fraction(float(x)) for x in row] for row in lower]
+        size = len(rows)
+        gap = [
+            [
+                (1 + _SLACK) * sum(factor[i][k] * factor[j][k] for k in range(min(i, j) + 1))
+                - Fraction(float(rows[i, j]))
+                for j in range(size)
+            ]
+            for i in range(size)
+        ]
+        if not _positive_definite(gap):
+            raise InvalidArgument("covariance is too close to singular to be whitened safely. Regularize it.")
+        return factor
+
+    @property
+    def _noise(self) -> Gaussian:
+        return Gaussian(stddev=self.stddev)
+
+    def _whitened(self, sensitivity: Any) -> Sensitivity:
+        if isinstance(sensitivity, Sensitivity):
+            raise InvalidArgument(
+                "CorrelatedGaussian needs a plain number, the bound on ‖M^{-1/2}(Q(d)−Q(d'))‖₂: no other norm gives it."
+            )
+        return Sensitivity(check_positive(sensitivity, "sensitivity") * sqrt_up(1 + _SLACK), "L2", None, self._size)
+
+    @property
+    def _size(self) -> int:
+        return len(self.covariance)
+
+    def sizes(self, value: Any) -> dict[str, int]:
+        """Nothing that `error` needs; a typed error when the answer is not as long as the covariance."""
+        if int(np.size(value)) != self._size:
+            raise InvalidArgument(f"The covariance is for {self._size} coordinates. Give an answer of as many.")
+        return {}
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
+        """`sensitivity` bounds ‖M^{-1/2}(Q(d)−Q(d'))‖₂ over neighbors."""
+        return self._noise.guarantee(self._whitened(sensitivity))
+
+    @classmethod
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, covariance: Any, sensitivity: Any, calibration: str = TIGHT
+    ) -> Self:
+        """The least multiple of N(0, M) that keeps `guarantee`; taught: (Δ/ε)√(2 ln(2/δ)) [T.6.2]."""
+        shape = cls(stddev=1, covariance=covariance)
+        bound = shape._whitened(sensitivity)
+        noise = Gaussian.for_guarantee(guarantee, sensitivity=bound, calibration=calibration)
+        return cls(stddev=noise.stddev, covariance=shape.covariance)
+
+    @classmethod
+    def for_error(cls, amount: Any, *, covariance: Any, confidence: Any = 0.95) -> Self:
+        """The most noise for which every coordinate is within `amount` at once with this confidence."""
+        shape = cls(stddev=1, covariance=covariance)
+        widest = sqrt_up(max(Fraction(row[i]) for i, row in enumerate(shape.covariance)))
+        part = check_positive(amount, "amount") / (widest * (1 + Fraction(1, 10**6)))
+        noise = Gaussian.for_error(part, confidence=confidence, values=len(shape.covariance))
+        return cls(stddev=noise.stddev, covariance=shape.covariance)
+
+    def error(self, confidence: Any) -> Accuracy:
+        """Every coordinate at once, from the widest of them: Šidák's inequality lets them be counted as independent."""
+        widest = float(sqrt_up(max(Fraction(row[i]) for i, row in enumerate(self.covariance))))
+        values = len(self.covariance)
+        noise = float(self._noise.error(confidence, values=values))
+        return Accuracy(amount=noise * widest * (1 + 1e-6), confidence=float(confidence), of="every value")
+
+    def _draw(self, value: Any) -> NDArray[np.float64]:
+        flat = as_numbers(value).reshape(-1)
+        exact = [Fraction(0) if x != x else Fraction(min(max(x, -(2.0**960)), 2.0**960)) for x in flat.tolist()]
+        white: list[Fraction] = []
+        for row, x in zip(self._factor, exact, strict=True):  # forward substitution: L·white = value
+            white.append((x - sum(a * b for a, b in zip(row, white, strict=False))) / row[len(white)])
+        noisy = self._noise._draw(np.array([*white, None], dtype=object)[:-1])
+        return np.asarray(np.array([[float(x) for x in row] for row in self._factor]) @ noisy)
+
+
+def _positive_definite(matrix: list[list[Fraction]]) -> bool:
+    """Exact elimination: all pivots above 0."""
+    rows = [list(row) for row in matrix]
+    for i, row in enumerate(rows):
+        if row[i] <= 0:
+            return False
+        for below in rows[i + 1 :]:
+            ratio = below[i] / row[i]
+            for j in range(i, len(rows)):
+                below[j] -= ratio * row[j]
+    return True

@@ -1,0 +1,109 @@
+"""Gaussian noise, calibrated on the discrete law that is drawn; the covariance M of the thesis beside it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import Number, check_count, exactly, significant, sqrt_up
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated
+from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
+from discreet.guarantees.privacy_loss.derived_pairs import ConcentratedPair, near_gaussian
+from discreet.guarantees.privacy_loss.pairs import GaussianPair
+from discreet.mechanisms.noise.additive import AdditiveNoise
+from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, is_pure, plain_sensitivity
+from discreet.queries.sensitivity import Norm, Sensitivity
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Gaussian(AdditiveNoise):
+    """Adds to every coordinate a whole number k of steps with probability ∝ exp(-(k·step)²/(2·stddev²)).
+
+    Promise: Δ²/(2·stddev²)-zCDP for L2 sensitivity Δ in lattice steps, exactly; and the exact δ(ε) of the
+    discrete law when one coordinate moves, or the sensitivity is stated in L1 [decision 0003]. When several move, the
+    curve of the continuous law with a certified slack, or the zCDP one where the lattice is too coarse for
+    that.
+    Error: the two-sided tail of the discrete law.
+    Source: [T.6.2]; the continuous curve is Balle-Wang 2018, zCDP on a lattice Canonne-Kamath-Steinke 2020.
+
+    >>> round(Gaussian.for_guarantee(Approx(epsilon=1, delta=1e-6), sensitivity=1).stddev, 3)
+    4.225
+    """
+
+    stddev: Number
+    size_field: ClassVar[str] = "stddev"
+    norm: ClassVar[Norm] = "L2"
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise, but for the lattice."""
+        return float(self._size)
+
+    @property
+    def _variance(self) -> Fraction:
+        return (self._size / self._step) ** 2
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
+        bound = plain_sensitivity(sensitivity)
+        return LossDistribution(factors=self._factors(bound), protects=bound.unit)
+
+    def _factors(self, bound: Sensitivity) -> Factors:
+        if bound.norm == "L1" or bound.dimension == 1:
+            return ((GaussianPair(bound.to("L1").in_steps(self._step), self._variance), 1),)
+        squared = bound.squared_in_steps(self._step)
+        if squared <= 3:  # only whole coordinates can move, each by one step
+            return ((GaussianPair(1, self._variance), squared),)
+        near = near_gaussian(squared, self._variance, min(bound.dimension, squared))
+        if near.slack < 1e-4:
+            return ((near, 1),)
+        return ((ConcentratedPair(Fraction(squared) / (2 * self._variance)), 1),)
+
+    @classmethod
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, sensitivity: Any, step: Number | None = None, calibration: str = TIGHT
+    ) -> Self:
+        """The least noise that keeps `guarantee`; `calibration="taught"` uses (Δ/ε)√(2 ln(2/δ)), proved for ε ≤ 1
+        [T.6.2].
+        """
+        check_calibration(calibration)
+        bound = plain_sensitivity(sensitivity)
+        if is_pure(guarantee):
+            raise InvalidArgument(
+                "Gaussian noise cannot keep a pure guarantee. Give a delta, such as 1e-6, or use Laplace."
+            )
+        if calibration == TAUGHT:
+            return cls._make(significant(taught_deviation(guarantee, bound.to("L2").exact), up=True), step)
+        if isinstance(guarantee, ZeroConcentrated):
+            start = sqrt_up(bound.to("L2").exact ** 2 / (2 * exactly(guarantee.rho)))
+        else:
+            start = bound.to("L2").exact / max(Fraction(1, 1000), exactly(getattr(guarantee, "epsilon", 1)))
+        return cls._least(guarantee, bound, step, significant(start, up=True))
+
+    def error(self, confidence: Any, *, values: int = 1) -> Accuracy:
+        sure = check_confidence(confidence)
+        miss = -math.expm1(math.log(sure) / check_count(values, "values"))
+        pair = GaussianPair(1, self._variance)
+        low, high = -1, max(1, math.ceil(40 * math.sqrt(self._variance)))
+        while high - low > 1:  # the smallest k with P[|X| > k] ≤ miss
+            middle = (low + high) // 2
+            low, high = (low, middle) if 2 * pair.mass_above(middle) * (1 + 1e-9) <= miss else (middle, high)
+        return self._accuracy(high, sure, values)
+
+    def _noise(self, size: int) -> NDArray[Any]:
+        return samplers.discrete_gaussian(self._variance, size)
+
+
+def taught_deviation(guarantee: Guarantee, sensitivity: Fraction) -> Fraction:
+    """(Δ/ε)√(2 ln(2/δ)), the thesis's Gaussian noise, proved for ε ≤ 1 only [T.6.2]."""
+    if not isinstance(guarantee, Approx) or exactly(guarantee.epsilon) > 1:
+        raise InvalidArgument(
+            "The documents' Gaussian formula is proved for Approx with ε ≤ 1 only. Use calibration='tight'."
+        )
+    return sensitivity / exactly(guarantee.epsilon) * exactly(math.sqrt(2 * math.log(2 / float(guarantee.delta))))

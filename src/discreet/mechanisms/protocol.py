@@ -1,0 +1,147 @@
+"""What every mechanism offers, and the search for the least noise that keeps a promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Protocol, TypeGuard, TypeVar, runtime_checkable
+
+from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
+from discreet.exact.rational import SMALLEST_EPSILON, Number, exactly, significant
+from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Renyi, ZeroConcentrated
+from discreet.guarantees.rules.coordinates import stated_rho
+from discreet.guarantees.unit import Unit, row
+from discreet.queries.query import largest_change
+from discreet.queries.sensitivity import Sensitivity
+
+M = TypeVar("M")
+TIGHT, TAUGHT = "tight", "taught"
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A frozen value whose fields are the noise really drawn, never ε."""
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
+        """What releasing an answer of this sensitivity promises."""
+
+    def error(self, confidence: Any) -> Accuracy | tuple[Accuracy, ...]:
+        """How wrong an answer may be; one accuracy for each part of an answer in several parts."""
+
+    def _draw(self, value: Any) -> Any: ...
+
+
+def check_heard(mechanism: Any, heard: int) -> None:
+    """A typed error for fewer records than the mechanism's promise counts on.
+
+    A mechanism whose promise depends on how many take part says so: `at_least` records are needed, and `heard(value)`
+    is how many of those in hand can be read. That number is public, as such a promise is for a replaced record; where
+    records are added or removed no promise depends on it, and nothing compares it with a declared one.
+    """
+    needed = getattr(mechanism, "at_least", 0)
+    if heard < needed:
+        raise NotAllowed(f"{heard} of {needed} reports can be read: nothing is released. Collect more.")
+
+
+def tidy(value: Fraction) -> Number:
+    """The same number in its plainest exact form: an int, a float that prints as it, or the fraction."""
+    if value.denominator == 1:
+        return int(value)
+    try:
+        return float(value) if exactly(float(value)) == value else value
+    except OverflowError:
+        return value
+
+
+def check_calibration(calibration: Any) -> None:
+    """A typed error unless the calibration is 'tight' or 'taught'."""
+    if calibration not in (TIGHT, TAUGHT):
+        raise InvalidArgument("calibration must be 'tight' (the least noise) or 'taught' (the documents' formula).")
+
+
+def plain_sensitivity(sensitivity: Any, norm: str = "L1", dimension: int = 1) -> Sensitivity:
+    """A sensitivity as given, or a plain number read as a bound in `norm` for the ledger's own unit."""
+    if isinstance(sensitivity, Sensitivity):
+        return sensitivity
+    if sensitivity is None:
+        raise InvalidArgument("A sensitivity is needed: how far one unit can move the answer, such as sensitivity=1.")
+    return Sensitivity(sensitivity, norm=norm, dimension=dimension)  # type: ignore[arg-type]
+
+
+def rows_moved(unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+    """How many rows one unit can add, remove or replace."""
+    return Sensitivity(largest_change(unit, rows_per_person, added=1, replaced=1), "L1", unit, grain=1)
+
+
+def rows_in(sensitivity: Any) -> Sensitivity:
+    """The rows of one unit: one added or removed row by default, and so many of them for a plain number."""
+    return rows_moved(row()) if sensitivity is None else plain_sensitivity(sensitivity)
+
+
+def for_rows(guarantee: Guarantee) -> Guarantee:
+    """The guarantee, said to be for added or removed rows when no unit was named."""
+    return guarantee if guarantee.protects is not None else replace(guarantee, neighbors="add_or_remove")
+
+
+def is_pure(guarantee: Guarantee) -> TypeGuard[Approx]:
+    """Whether ε alone is asked for, without a δ."""
+    return isinstance(guarantee, Approx) and not exactly(guarantee.delta)
+
+
+def meets(drawn: Guarantee, asked: Guarantee) -> bool:
+    """Whether what is drawn keeps what was asked for."""
+    match asked:
+        case Approx():
+            return drawn.delta_at(epsilon=asked.epsilon) <= exactly(asked.delta)
+        case ZeroConcentrated():
+            rho = stated_rho(drawn)
+            return not drawn.infinite and rho is not None and rho <= exactly(asked.rho)
+        case Renyi():
+            return not drawn.infinite and drawn.renyi(float(asked.order)) <= exactly(asked.epsilon)
+        case GaussianTradeoff():
+            raise IncompatibleGuarantee(
+                "Noise on a lattice is close to a Gaussian trade-off but not one. "
+                "Ask for ZeroConcentrated(rho=mu**2/2) or for Approx(epsilon=…, delta=…)."
+            )
+    raise InvalidArgument(f"A mechanism cannot be calibrated for {type(asked).__name__}. Ask for Pure or Approx.")
+
+
+def stated_at(guarantee: Guarantee, delta: Fraction) -> Approx | None:
+    """(ε,δ) that a guarantee keeps at this δ, for ledgers that add up nothing else; None where there is no such ε.
+
+    ε and δ are each rounded up on grids of their own: ε is raised until the guarantee surely keeps both.
+    """
+    least = guarantee.epsilon_at(delta=delta)
+    if not math.isfinite(least):
+        return None
+    for tries in range(40):
+        epsilon = significant(exactly(least) * (1 + Fraction(2**tries - 1, 10**7)), up=True)
+        stated = Approx(epsilon=max(epsilon, SMALLEST_EPSILON), delta=delta)
+        if meets(guarantee, stated):
+            return replace(stated, protects=guarantee.protects, trust=guarantee.trust, neighbors=guarantee.neighbors)
+    return None
+
+
+def least_noise(make: Callable[[Fraction], M], keeps: Callable[[M], bool], start: Fraction) -> M:
+    """The mechanism with the smallest scale that keeps the promise, to 1 part in 10^9; `start` is a first
+    guess.
+
+    The scale handed out was itself checked: bisection chooses it, the exact law decides.
+    """
+    low = high = start
+    while not keeps(make(high)):
+        low, high = high, high * 2
+        if high > start * 2**200:
+            raise InvalidArgument("No amount of this noise keeps the promise asked for. Ask for a weaker one.")
+    while low == high or keeps(make(low)):
+        low, high = low / 2, low
+        if low < Fraction(1, 2**1000):
+            return make(high)
+    while high - low > high / 10**9:
+        middle = Fraction(float((low + high) / 2))
+        low, high = (low, middle) if keeps(make(middle)) else (middle, high)
+    rounded = significant(high, up=True, digits=10)
+    return make(rounded) if keeps(make(rounded)) else make(high)

@@ -1,0 +1,1 @@
+"""Quantiles and cumulative counts of one column."""

@@ -1,0 +1,264 @@
+"""How many rows lie up to each point of a public grid: the CDF, its ranges, and very many quantiles read off it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_count, exactly
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.unit import Unit
+from discreet.mechanisms.counts.count_tree import CountTree
+from discreet.mechanisms.counts.factorization import MOST_POINTS, PrefixSums
+from discreet.mechanisms.protocol import is_pure
+from discreet.mechanisms.quantiles.quantile import lattice_of
+from discreet.mechanisms.quantiles.quantiles import Quantiles, checked_quantiles
+from discreet.queries.ranks import places_of
+from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.space import Grid, Integers, Interval
+from discreet.rows import none_of
+
+Floats = NDArray[np.float64]
+BINS = 2**16
+Space = Grid | Integers | Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class CumulativeCounts:
+    """Counts the rows up to each point of the space, all at once, through `sums`.
+
+    A space with more points than `sums` has is counted in bins of neighboring points, equally many in each.
+
+    Promise: that of `sums` on exact counts of the bins. Error: of every cumulative count at once. Source: [L3.CDF].
+    """
+
+    space: Space
+    sums: PrefixSums | CountTree
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.space, Grid | Integers | Interval) or not isinstance(self.sums, PrefixSums | CountTree):
+            raise InvalidArgument("A space of numbers is needed, and PrefixSums or CountTree for its counts.")
+
+    @cached_property
+    def points(self) -> Grid | Integers:
+        """The points that rows are brought to."""
+        return lattice_of(self.space)
+
+    @property
+    def width(self) -> int:
+        """How many points are counted as one."""
+        return -(-len(self.points) // self.sums.points)
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+        """How many rows one unit can add, remove or replace."""
+        return self.sums.sensitivity(unit, rows_per_person)
+
+    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+        return self.sums.guarantee(sensitivity)
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        space: Space,
+        unit: Unit | None = None,
+        rows_per_person: int = 1,
+        bins: int = BINS,
+    ) -> Self:
+        """The method with the least mean squared error that keeps `guarantee`: a tree of counts where no δ is allowed,
+        else most often the factorization.
+        """
+        points = min(check_count(bins, "bins"), MOST_POINTS, len(lattice_of(space)))
+        kinds: list[type[PrefixSums | CountTree]] = [CountTree] if is_pure(guarantee) else [PrefixSums, CountTree]
+        known = (
+            kind.for_guarantee(guarantee, points=points, unit=unit, rows_per_person=rows_per_person) for kind in kinds
+        )
+        return cls(space=space, sums=min(known, key=mean_deviation))
+
+    def error(self, confidence: Any) -> Accuracy:
+        return self.sums.error(confidence)
+
+    def read(self, values: Any) -> Cumulative:
+        """What was drawn, to be asked for ranges and quantiles."""
+        return Cumulative(self, np.asarray(values, dtype=np.float64))
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        places_of(self.points, none_of(value))
+
+    def _draw(self, value: Any) -> Floats:
+        bins = places_of(self.points, value) // self.width
+        return self.sums._draw(np.bincount(bins, minlength=self.sums.points))
+
+
+def mean_deviation(sums: PrefixSums | CountTree) -> float:
+    """The root mean square over all prefix sums of their standard deviations."""
+    return float(np.sqrt(np.mean(sums.deviation(np.arange(1, sums.points + 1)) ** 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class Cumulative:
+    """Released cumulative counts. All that is read off them is post-processing, and costs nothing."""
+
+    mechanism: CumulativeCounts
+    values: Floats = field(repr=False)
+
+    @cached_property
+    def monotone(self) -> Floats:
+        """The nearest counts that never fall and are never negative; the largest error is no larger."""
+        from scipy.optimize import isotonic_regression
+
+        return np.maximum(isotonic_regression(self.values).x, 0.0)
+
+    def _bin(self, value: Any) -> int:
+        return int(self.mechanism.points.positions(np.array([value]))[0]) // self.mechanism.width
+
+    def up_to(self, value: Any) -> float:
+        """How many rows are at most `value`."""
+        return float(self.monotone[self._bin(value)])
+
+    def fraction(self, value: Any) -> float:
+        """Which share of the rows is at most `value`: the CDF, between 0 and 1."""
+        return min(1.0, self.up_to(value) / max(float(self.monotone[-1]), 1.0))
+
+    def between(self, low: Any, high: Any) -> tuple[float, float]:
+        """How many rows lie from `low` to `high`, ends included, and the exact standard deviation of that answer.
+
+        Ranges that adjoin add up. The answer is unbiased, so it may be negative.
+        """
+        first, last = self._bin(low), self._bin(high) + 1
+        if last <= first:
+            raise InvalidArgument("low must be at most high.")
+        start = float(self.values[first - 1]) if first else 0.0
+        deviation = float(self.mechanism.sums.deviation(last, first))
+        return float(self.values[last - 1]) - start, deviation
+
+    def quantiles(self, quantiles: Sequence[Number]) -> NDArray[Any]:
+        """The first bin up to which so large a share of the rows lies, by its middle point."""
+        shares = np.array([float(exactly(q)) for q in checked_quantiles(quantiles)])
+        bins = np.searchsorted(self.monotone, shares * self.monotone[-1], "left")
+        points, width = self.mechanism.points, self.mechanism.width
+        places = np.minimum(bins * width + width // 2, len(points) - 1)
+        return points._at(places) if isinstance(points, Grid) else places + points.points()[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantilesFromCounts:
+    """Reads quantiles off noisy cumulative counts: the noise is the same however many there are.
+
+    Promise: that of the counts.
+    Error: when no count is off by more than λ, a quantile q is off by (1+q)·λ ranks at most; no bound is known where
+    several points are counted as one. Source: [L3.CDF].
+    """
+
+    counts: CumulativeCounts
+    quantiles: tuple[Number, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quantiles", checked_quantiles(self.quantiles))
+
+    def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
+        """How many rows one unit can add, remove or replace."""
+        return self.counts.sensitivity(unit, rows_per_person)
+
+    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+        return self.counts.guarantee(sensitivity)
+
+    @classmethod
+    def for_guarantee(
+        cls,
+        guarantee: Guarantee,
+        *,
+        space: Space,
+        quantiles: Sequence[Number],
+        unit: Unit | None = None,
+        rows_per_person: int = 1,
+        bins: int = BINS,
+    ) -> Self:
+        """The counts with the least error that keep `guarantee`."""
+        counts = CumulativeCounts.for_guarantee(
+            guarantee, space=space, unit=unit, rows_per_person=rows_per_person, bins=bins
+        )
+        return cls(counts=counts, quantiles=tuple(quantiles))
+
+    def error(self, confidence: Any) -> Accuracy:
+        sure = check_confidence(confidence)
+        if self.counts.width > 1:
+            why = f"{self.counts.width} neighboring points are counted as one"
+            return Accuracy(amount=None, confidence=sure, of="rank", reason=why)
+        amount = float(self.counts.error(confidence)) * (1 + float(exactly(self.quantiles[-1])))
+        return Accuracy(amount=amount, confidence=sure, of="rank")
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        self.counts.check(value)
+
+    def _draw(self, value: Any) -> NDArray[Any]:
+        return self.counts.read(self.counts._draw(value)).quantiles(self.quantiles)
+
+
+Least = Literal["mean", "largest"]
+
+
+def predicted_error(mechanism: Quantiles | QuantilesFromCounts, least: Least = "mean") -> float:
+    """About how many ranks the quantiles will be off, on average or the worst of them, before any data is seen.
+
+    Not a bound. A choice is off by Laplace noise of scale 1/rate where rows lie evenly, and passes it on as the
+    recursion does; a count is off by normal noise.
+    """
+    if least not in ("mean", "largest"):
+        raise InvalidArgument("least must be 'mean' or 'largest'.")
+    many = 2.0 ** (-1 / len(mechanism.quantiles))  # the median of the largest of so many
+    if isinstance(mechanism, QuantilesFromCounts):
+        from scipy.special import ndtri
+
+        spread = mean_deviation(mechanism.counts.sums)
+        return spread * (math.sqrt(2 / math.pi) if least == "mean" else float(ndtri((1 + many) / 2)))
+    passed: dict[int, dict[int, float]] = {-1: {}, len(mechanism.quantiles): {}}
+    for choice in (choice for level in mechanism.levels for choice in level):
+        p, left, right = float(choice.part), passed[choice.left], passed[choice.right]
+        sums = {i: (1 - p) * left.get(i, 0.0) + p * right.get(i, 0.0) for i in left.keys() | right.keys()}
+        passed[choice.index] = sums | {choice.index: 1.0}
+    scales = [math.sqrt(sum(x * x for x in one.values())) / float(exactly(mechanism.rate)) for one in passed.values()]
+    spread = sum(scales) / len(mechanism.quantiles)
+    return spread * (1 if least == "mean" else -math.log1p(-many))
+
+
+def best_quantiles(
+    guarantee: Guarantee,
+    *,
+    space: Space,
+    quantiles: Sequence[Number],
+    unit: Unit | None = None,
+    rows_per_person: int = 1,
+    least: Least = "mean",
+    rows: int | None = None,
+) -> Quantiles | QuantilesFromCounts:
+    """The method with the least predicted error, on average or of the worst quantile: a recursion for few quantiles,
+    cumulative counts for very many. Decided before any data is seen.
+
+    `rows` is a public guess of how many there are, from which counts choose their bins; a wrong one costs accuracy.
+
+    >>> from discreet import Approx
+    >>> few = best_quantiles(Approx(epsilon=1, delta=1e-6), space=Integers(0, 1000), quantiles=[0.25, 0.5, 0.75])
+    >>> type(few).__name__
+    'Quantiles'
+    """
+    asked: dict[str, Any] = {"space": space, "quantiles": quantiles, "unit": unit, "rows_per_person": rows_per_person}
+    chosen: Quantiles | QuantilesFromCounts = Quantiles.for_guarantee(guarantee, **asked)
+    counted = QuantilesFromCounts.for_guarantee(guarantee, **asked, bins=bins_for(rows))
+    return min((chosen, counted), key=lambda mechanism: predicted_error(mechanism, least))
+
+
+def bins_for(rows: int | None) -> int:
+    """Bins so small that few of about `rows` rows share one, and no smaller: the noise grows with their logarithm."""
+    return BINS if rows is None else min(2**20, max(2**10, 1 << (4 * check_count(rows, "rows") - 1).bit_length()))

@@ -1,0 +1,1 @@
+"""What one device sends, and what is estimated from all reports."""

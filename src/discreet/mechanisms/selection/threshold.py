@@ -1,0 +1,284 @@
+"""Answers that appear only above a bar: keys that enough people hold, and the first of many questions to
+pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from discreet.errors import InvalidArgument
+from discreet.exact import samplers
+from discreet.exact.rational import (
+    Number,
+    check_count,
+    check_positive,
+    exactly,
+    exp_bounds,
+    float_up,
+    significant,
+)
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
+from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
+from discreet.guarantees.privacy_loss.pairs import LaplacePair
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.noise.lattice import as_numbers, check_step, step_for, to_lattice
+from discreet.mechanisms.protocol import plain_sensitivity, tidy
+from discreet.rows import key_of
+
+SMALLEST_DELTA = Fraction(1, 10**280)
+"""A smaller δ, or its parts, would be no double that can be rounded up: no threshold is known to keep it."""
+_FARTHEST = Fraction(2000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeySelection:
+    """Adds whole-number Laplace noise to each key's count of people and shows the keys that reach `threshold`,
+    with noisy counts.
+
+    Each person must have been bounded to `keys_per_person` keys, one count each, before.
+
+    Promise: add or remove a person: a key that person alone holds appears with probability P[1+noise ≥
+    threshold], the mass AT the threshold included; for all their keys together that is δ. On the other keys
+    the loss is at most keys_per_person/scale.
+    Error: of a shown count, the noise's; keys held by few may not appear at all. Source: THREATS,
+    "Undeclared keys"; [L1].
+    """
+
+    scale: Number
+    threshold: int
+    keys_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive(self.scale, "scale")
+        check_count(self.keys_per_person, "keys_per_person")
+        check_count(self.threshold, "threshold", at_least=2)
+
+    def _alone_bound(self) -> Fraction:
+        """P[1 + noise ≥ threshold], rounded up: q^(threshold−1)/(1+q)."""
+        rate = 1 / exactly(self.scale)
+        alone = min(rate * (self.threshold - 1), _FARTHEST)  # where it is below all doubles
+        return exp_bounds(-alone)[1] / (1 + (exp_bounds(-rate)[0] if rate < _FARTHEST else 0))
+
+    @property
+    def delta(self) -> float:
+        """The probability that any key held by one person alone appears, rounded up."""
+        kept = math.log1p(-float_up(self._alone_bound()))
+        return -math.expm1(self.keys_per_person * kept) * (1 + 1e-12)
+
+    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+        if sensitivity is not None and plain_sensitivity(sensitivity).exact != self.keys_per_person:
+            raise InvalidArgument(
+                "The sensitivity of key selection is keys_per_person, a field of the mechanism. Leave sensitivity= out."
+            )
+        noise = LaplacePair(self.keys_per_person, exactly(self.scale))
+        leak = ResponsePair(Fraction(0), Fraction(self.delta))
+        return LossDistribution(factors=((noise, 1), (leak, 1)), neighbors="add_or_remove")
+
+    @classmethod
+    def for_guarantee(cls, guarantee: Guarantee, *, keys_per_person: int = 1) -> Self:
+        """The lowest threshold at scale keys_per_person/ε that keeps (ε,δ)."""
+        if not isinstance(guarantee, Approx) or not exactly(guarantee.delta):
+            raise InvalidArgument("Showing undeclared keys needs a delta, such as Approx(epsilon=1, delta=1e-8).")
+        keys, delta = check_count(keys_per_person, "keys_per_person"), exactly(guarantee.delta)
+        if delta < SMALLEST_DELTA:
+            raise InvalidArgument("Showing undeclared keys needs a delta of at least 1e-280. Give a larger one.")
+        scale = significant(keys / exactly(guarantee.epsilon), up=True)
+
+        def keeps(threshold: int) -> bool:
+            return cls(scale=tidy(scale), threshold=threshold, keys_per_person=keys).delta <= delta
+
+        low, high = 1, 2
+        while not keeps(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if keeps(middle) else (middle, high)
+        return cls(scale=tidy(scale), threshold=high, keys_per_person=keys)
+
+    @classmethod
+    def for_error(cls, amount: Any, *, delta: Any, keys_per_person: int = 1, confidence: Any = 0.95) -> Self:
+        """The most noise whose shown counts stay within `amount`, with the threshold that keeps δ."""
+        noise = Laplace.for_error(amount, confidence=confidence, step=1)
+        epsilon = significant(check_count(keys_per_person, "keys_per_person") / exactly(noise.scale), up=True)
+        return cls.for_guarantee(Approx(epsilon=epsilon, delta=delta), keys_per_person=keys_per_person)
+
+    def error(self, confidence: Any) -> Accuracy:
+        return Laplace(scale=self.scale, step=1).error(confidence)
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        if not isinstance(value, Mapping):
+            raise InvalidArgument("Give how many people hold each key, as a mapping: {'flu': 12}.")
+
+    def _draw(self, value: Mapping[Any, int]) -> dict[Any, int]:
+        """What is shown of a key is the one value for all that are equal to it, never that of who came first."""
+        self.check(value)
+        totals: dict[Any, int] = {}
+        for key, count in value.items():
+            if (known := key_of(key)) is not None and isinstance(count, int | np.integer):
+                # not their sum: keys that only a class of somebody's own tells apart would count one person twice
+                totals[known] = max(totals.get(known, 0), int(count))
+        return self._shown(totals)
+
+    def _shown(self, value: Mapping[Any, int]) -> dict[Any, int]:
+        # a key that is no value is nobody's; what is shown is sorted by key, so its order says nothing
+        keys = [key for key, count in value.items() if key == key and isinstance(count, int | np.integer)]
+        noise = samplers.discrete_laplace(exactly(self.scale), len(keys))
+        noisy = ((key, int(value[key]) + int(k)) for key, k in zip(keys, noise, strict=True))
+        shown = [(key, count) for key, count in noisy if count >= self.threshold]
+        return dict(sorted(shown, key=lambda item: _order(item[0])))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectedGroups:
+    """Shows the groups that enough people are in, and answers every question of `answers` in those.
+
+    Promise: the composition of the selection and of the answers. Groups that are not selected are answered by nobody:
+    what is drawn depends on the data through the selection only.
+    Error: of the answers, in a group that is shown.
+    """
+
+    selection: KeySelection
+    answers: Any
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
+        return compose([self.selection.guarantee(), self.answers.guarantee(sensitivity)])
+
+    @classmethod
+    def for_guarantee(cls, guarantee: Guarantee, *, answers: Any, sensitivity: Any, keys_per_person: int = 1) -> Self:
+        """The selection that, beside these answers, keeps (ε,δ): it gets what they leave of ε, and all of δ."""
+        used = answers.guarantee(sensitivity).largest_loss
+        if not isinstance(guarantee, Approx) or used is None or used >= exactly(guarantee.epsilon):
+            raise InvalidArgument("The answers alone pass this guarantee, or are not pure. Give them a smaller ε.")
+        left = Approx(epsilon=exactly(guarantee.epsilon) - used, delta=guarantee.delta)
+        return cls(selection=KeySelection.for_guarantee(left, keys_per_person=keys_per_person), answers=answers)
+
+    def error(self, confidence: Any) -> Any:
+        return self.answers.error(confidence)
+
+    def _draw(self, value: tuple[Mapping[Any, int], Mapping[Any, Any]]) -> tuple[list[Any], list[Any]]:
+        people, parts = value
+        keys = list(self.selection._shown(people))  # of an engine, which writes equal keys alike
+        columns = list(zip(*(parts[key] for key in keys), strict=True)) or [()] * len(self.answers.mechanisms)
+        return keys, list(self.answers._draw([_whole(column) for column in columns]))
+
+
+def _whole(column: Any) -> Any:
+    """Whole numbers as an array; values to choose from as they are."""
+    if all(isinstance(one, int | np.integer) for one in column):
+        largest = max((abs(int(one)) for one in column), default=0)
+        return np.array(column, dtype=np.int64 if largest < 2**62 else object)
+    return column
+
+
+def _order(key: Any) -> tuple[str, Any, str]:
+    """A total order of keys of any kind: numbers by size, everything else by how it is written."""
+    number = key if isinstance(key, int | float) else 0
+    return ("" if isinstance(key, int | float) else type(key).__name__, number, str(key))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AboveThreshold:
+    """The index of the first answer whose noisy value reaches the noisy threshold, or None.
+
+    Promise: ε-DP with ε = Δ/threshold_scale + 2Δ/answer_scale (Δ/answer_scale for monotone answers),
+    however many questions come before, for ONE index. In zCDP it costs ε²/2.
+    Error: with confidence, every answer passed over is below threshold + amount and the one named above
+    threshold − amount.
+    Source: Dwork-Roth 2014, the sparse vector; noise as in [L6.T7].
+    """
+
+    threshold: Number
+    threshold_scale: Number
+    answer_scale: Number
+    step: Number | None = None
+
+    def __post_init__(self) -> None:
+        exactly(self.threshold, "threshold")
+        smaller = min(
+            check_positive(self.threshold_scale, "threshold_scale"),
+            check_positive(self.answer_scale, "answer_scale"),
+        )
+        object.__setattr__(self, "step", step_for(smaller) if self.step is None else check_step(self.step))
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
+        bound = plain_sensitivity(sensitivity, "Linf")
+        moved = bound.to("Linf").in_steps(exactly(self.step)) * exactly(self.step)
+        factor = 1 if bound.monotone else 2
+        epsilon = moved / exactly(self.threshold_scale) + factor * moved / exactly(self.answer_scale)
+        return Pure(epsilon=epsilon, protects=bound.unit)
+
+    @classmethod
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, threshold: Number, sensitivity: Any, step: Number | None = None
+    ) -> Self:
+        """A third of ε for the threshold and two thirds for the answers, half of which monotone answers do not
+        need.
+        """
+        if type(guarantee) is not Pure:
+            raise InvalidArgument("AboveThreshold is calibrated for Pure. Use Pure(epsilon=…).")
+        bound = plain_sensitivity(sensitivity, "Linf")
+        epsilon = exactly(guarantee.epsilon)
+        share = Fraction(1, 2) if bound.monotone else Fraction(1, 3)
+        fixed = step_for(bound.exact / epsilon) if step is None else check_step(step)
+        moved = bound.to("Linf").in_steps(fixed) * fixed
+        first = significant(moved / (epsilon * share), up=True)
+        second = significant((1 if bound.monotone else 2) * moved / (epsilon * (1 - share)), up=True)
+        return cls(threshold=threshold, threshold_scale=tidy(first), answer_scale=tidy(second), step=fixed)
+
+    @classmethod
+    def for_error(
+        cls,
+        amount: Any,
+        *,
+        threshold: Number,
+        questions: int,
+        confidence: Any = 0.95,
+        step: Number | None = None,
+    ) -> Self:
+        """The most noise for which `questions` answers are told apart within `amount` of the threshold."""
+        sure = 1 - (1 - check_confidence(confidence)) / 2
+        part = check_positive(amount, "amount") / 2
+        first = Laplace.for_error(part, confidence=sure, step=step)
+        second = Laplace.for_error(part, confidence=sure, step=step, values=questions)
+        return cls(threshold=threshold, threshold_scale=first.scale, answer_scale=second.scale, step=step)
+
+    def sizes(self, value: Any) -> dict[str, int]:
+        """How many questions there are, for `error`."""
+        return {"questions": max(len(value), 1)} if hasattr(value, "__len__") else {}
+
+    def error(self, confidence: Any, *, questions: int = 1) -> Accuracy:
+        sure = check_confidence(confidence)
+        each = 1 - (1 - sure) / 2
+        first = Laplace(scale=self.threshold_scale, step=self.step).error(each)
+        second = Laplace(scale=self.answer_scale, step=self.step).error(
+            each, values=check_count(questions, "questions")
+        )
+        return Accuracy(amount=float(first) + float(second), confidence=sure, of="threshold")
+
+    def _draw(self, value: Iterable[Any]) -> int | None:
+        bar = self._bar()
+        for index, answer in enumerate(value):
+            if self._reaches(bar, answer):
+                return index
+        return None
+
+    def _bar(self) -> int:
+        """The noisy threshold, in steps: one for all answers up to the first that reaches it."""
+        step = exactly(self.step)
+        bar = int(to_lattice(as_numbers(exactly(self.threshold)).reshape(-1), step)[0])
+        return bar + int(samplers.discrete_laplace(exactly(self.threshold_scale) / step, 1)[0])
+
+    def _reaches(self, bar: int, answer: Any) -> bool:
+        """Whether a noisy answer reaches the bar."""
+        step = exactly(self.step)
+        place = int(to_lattice(as_numbers(answer).reshape(-1), step)[0])
+        return place + int(samplers.discrete_laplace(exactly(self.answer_scale) / step, 1)[0]) >= bar

@@ -1,0 +1,117 @@
+"""Rows on many machines: each sums its own, or draws its part of a sample, and only that comes back.
+
+How rows are spread is no matter of this file: `summed` and `gathered` run a function where the rows are.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.exact.randomness import Keystream, random_integer, replaying
+from discreet.exact.rational import Number
+from discreet.rows.arrow import Batch
+from discreet.rows.losses import Loss, Softmax
+from discreet.rows.stream import Stream
+
+Whole = list[NDArray[Any]]
+"""Arrays of whole numbers, of any size."""
+Work = Callable[[Iterator[Batch], int], Whole]
+"""From the batches of a partition, and its number, to sums over its rows."""
+
+
+class Summed(Protocol):
+    """Exact sums of what `work` gives, over all partitions; `alike` asks that all machines compute exp alike."""
+
+    def __call__(self, work: Work, *, alike: bool = False) -> Whole: ...
+
+
+class Gathered(Protocol):
+    """All that `work` gives, of all partitions."""
+
+    def __call__(self, work: Callable[[Iterator[Batch], int], Iterable[bytes]]) -> list[bytes]: ...
+
+
+class SpreadStream(Stream):
+    """A `Stream` whose rows stay where they are; of the samples that may be held, the rows come here.
+
+    Promise: as of `Stream`. The coins of a partition come from a key drawn here and from its number: whoever does the
+    work a second time, because a machine was slow or failed, has the same coins, so that none of this is a choice.
+    """
+
+    def __init__(self, summed: Summed, gathered: Gathered, *, thin: tuple[Fraction, int] | None = None, **kept: Any):
+        super().__init__(list, **kept)
+        self._summed, self._gathered, self._thin = summed, gathered, thin
+
+    @property
+    def count(self) -> int:
+        """The true number of rows: private, as the sums are."""
+        self._tell("counting the rows")
+        return int(self._summed(_number_of_rows)[0].item())
+
+    def sums(self, weights: NDArray[np.float64], loss: Loss | Softmax, clip: Number) -> NDArray[Any]:
+        """Σ clipped gradients in one pass: the promise of `Examples.sums`."""
+        columns, kept, thin = self.columns, self._kept, self._thin
+
+        def work(batches: Iterator[Batch], place: int) -> Whole:
+            stream = Stream(lambda: batches, columns=columns, **kept)
+            with _coins_of(thin, place):
+                return [(stream if thin is None else stream._thinned(thin[0])).sums(weights, loss, clip)]
+
+        return self._summed(work, alike=True)[0]
+
+    def _collected(self, rate: Fraction, steps: int) -> deque[list[Batch]]:
+        columns, kept, key = self.columns, self._kept, random_integer(256)
+
+        def work(batches: Iterator[Batch], place: int) -> Iterable[bytes]:
+            with _coins_of((rate, key), place):
+                return [_packed(Stream(lambda: batches, columns=columns, **kept)._collected(rate, steps), columns)]
+
+        held: deque[list[Batch]] = deque([] for _ in range(steps))
+        for blob in self._gathered(work):
+            for pieces, piece in zip(held, _unpacked(blob, steps, columns), strict=True):
+                pieces.append(piece)
+        return held
+
+    def _thinned(self, rate: Fraction) -> Stream:
+        given: dict[str, Any] = {"columns": self.columns, "held_rows": self.held_rows, **self._kept}
+        return SpreadStream(self._summed, self._gathered, thin=(rate, random_integer(256)), **given)
+
+
+def _number_of_rows(batches: Iterator[Batch], place: int) -> Whole:
+    return [np.array(sum(len(goal) for _, goal in batches), dtype=object)]
+
+
+@contextmanager
+def _coins_of(thin: tuple[Fraction, int] | None, place: int) -> Iterator[None]:
+    """The stream of a partition: its number is the high half of the counter, which 2^64 blocks do not pass."""
+    if thin is None:
+        yield
+        return
+    with replaying(Keystream(thin[1].to_bytes(32, "big"), place.to_bytes(8, "big") + bytes(8))):
+        yield
+
+
+def _packed(held: Iterable[list[Batch]], columns: int) -> bytes:
+    """The samples of all steps: how many rows each has, the rows, and their targets."""
+    pieces = list(held)
+    sizes = [sum(len(goal) for _, goal in one) for one in pieces]
+    rows = [np.zeros((0, columns)), *(np.asarray(rows, np.float64) for one in pieces for rows, _ in one)]
+    goals = [np.zeros(0), *(goal for one in pieces for _, goal in one)]
+    return np.array(sizes, np.int64).tobytes() + np.concatenate(rows).tobytes() + np.concatenate(goals).tobytes()
+
+
+def _unpacked(blob: bytes, steps: int, columns: int) -> list[Batch]:
+    sizes = np.frombuffer(blob, np.int64, steps)
+    count, ends = int(sizes.sum()), np.cumsum(sizes)[:-1]
+    rows = np.frombuffer(blob, np.float64, count * columns, 8 * steps).reshape(count, columns)
+    goals = np.frombuffer(blob, np.float64, count, 8 * (steps + count * columns))
+    # copies, so that a sample that was used does not stay in memory with the others
+    pairs = zip(np.split(rows, ends), np.split(goals, ends), strict=True)
+    return [(some.copy(), goal.copy()) for some, goal in pairs]

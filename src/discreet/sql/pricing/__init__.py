@@ -1,0 +1,1 @@
+"""How far one person moves an answer, and the noise that hides it."""

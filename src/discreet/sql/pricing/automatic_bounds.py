@@ -1,0 +1,291 @@
+"""Bounds that are found privately before a question is answered: ranges, frequencies, groups per person ("auto").
+
+Each is a release of its own, charged before it is drawn and kept: asked again of the same data at the same ε it costs
+nothing. What is found from it is computed from noisy counts alone; where too few people have values to find anything,
+a public default of the same shape takes its place.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.engines.engine import Engine
+from discreet.exact.randomness import random_integer
+from discreet.exact.rational import significant
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.unit import Unit
+from discreet.mechanisms.combine import Composed
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.queries.sensitivity import Sensitivity
+from discreet.sql.expressions import Origin
+from discreet.sql.pricing.relation import DEFAULTS, Few, Names, Relation, parts_of
+from discreet.sql.question import Bounds, Measure, Question
+from discreet.sql.running.compile import Statement
+from discreet.sql.running.rows import rows_of
+from discreet.sql.schema import AUTO, Column, Found, Schema
+
+SHARE, MOST_SHARE = Fraction(1, 10), Fraction(1, 2)
+"""Every bound that is found takes this part of a question's ε; all of them together at most so much."""
+OCTAVES = {"integer": (0, 40), "number": (-16, 40)}
+"""Numbers are sorted by size: those under 2^first are 0, then one bin for each doubling, on either side of 0; the last
+one holds all that are larger."""
+YEARS = range(1900, 2101)
+SURE = 0.999
+MOST_GROUPS = 100
+IMAGINED_GROUPS = 100
+"""Groups whose number is not declared are weighed as if there were so many."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One release: what is found, of what, what is read for it, with which noise, and what is made of the numbers; and
+    the question it is found for, where it is of no use to another one.
+    """
+
+    what: str
+    of: Relation
+    read: Callable[[Engine], Any]
+    mechanism: Any
+    sensitivity: Any
+    value: Callable[[Any], Any]
+    question: Question | None = None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is charged for it."""
+        return self.mechanism.guarantee(self.sensitivity)  # type: ignore[no-any-return]
+
+
+def share_of(count: int) -> Fraction:
+    """The part of ε that each of so many findings takes."""
+    return min(SHARE, MOST_SHARE / max(count, 1))
+
+
+def columns_to_find(question: Question) -> list[tuple[str, Origin]]:
+    """The columns whose range or frequency the question needs, and has not."""
+    ranges = {("between", origin) for field in question.bounded for origin in field.found}
+    joined = {("frequency", part.found) for part in parts_of(question.relation) if isinstance(part, Few) and part.found}
+    return sorted(ranges | joined)
+
+
+def found_in(schema: Schema, name: str, origin: Origin, value: Any) -> Schema:
+    """The schema with a bound of a column that was found."""
+    table = schema.tables[origin[0]]
+    column = table.columns[origin[1]]
+    known = replace(column, between=Found(value)) if name == "between" else replace(column, frequency=value)
+    columns = {**table.columns, column.name: known}
+    return replace(schema, tables={**schema.tables, table.name: replace(table, columns=columns)})
+
+
+def widest(schema: Schema, wanted: list[tuple[str, Origin]]) -> Schema:
+    """The schema with the widest bounds that could be found: what is answered with them is with all others."""
+    for name, origin in wanted:
+        column = schema.tables[origin[0]].columns[origin[1]]
+        bins = _bins(column) if name == "between" else range(0)
+        schema = found_in(schema, name, origin, _ends(column, [bins[0], bins[-1]]) if bins else 1)
+    return schema
+
+
+def column_finding(schema: Schema, name: str, origin: Origin, epsilon: Fraction) -> Finding:
+    """How a bound of a column is found."""
+    return (_range if name == "between" else _frequency)(schema, origin, epsilon)
+
+
+# --- ranges -------------------------------------------------------------------------------------------------
+
+
+def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> Finding:
+    """The range of a column, from how many people have a value in each bin: one value, chosen at random, of each."""
+    column = schema.tables[origin[0]].columns[origin[1]]
+    relation = Names(schema).scan(schema.tables[origin[0]])
+    bins = _bins(column)
+    bound = Sensitivity(_of_one(schema.unit), "L1", schema.unit, len(bins), grain=1)
+    noise = _whole(bound, epsilon)
+    least = float(noise.error(SURE, values=len(bins)))
+
+    def read(engine: Engine) -> Any:
+        found = dict(engine.rows(_binned(relation, column, engine)))
+        return np.array([found.get(bin, 0) for bin in bins], dtype=np.int64)
+
+    def value(noisy: Any) -> tuple[Any, Any]:
+        seen = [bin for bin, count in zip(bins, np.asarray(noisy).tolist(), strict=True) if count > least]
+        return _ends(column, seen)
+
+    return Finding(f"the range of {'.'.join(origin)}", relation, read, noise, bound, value)
+
+
+def _bins(column: Column) -> range:
+    if column.type in ("date", "timestamp"):
+        return YEARS
+    first, last = OCTAVES[column.type]
+    return range(first - last, last - first + 1)
+
+
+def _binned(relation: Relation, column: Column, engine: Engine) -> str:
+    """How many people (or rows) have a value in each bin."""
+    field = next(field for field in relation.fields if field.name == column.name)
+    dialect = engine.dialect
+    name = dialect.quoted(field.id)
+    if column.type in ("date", "timestamp"):
+        bin = dialect.year_bin(name, YEARS[0], YEARS[-1])
+    else:
+        bin = dialect.octave_bin(name, *OCTAVES[column.type])
+    whose = "" if relation.person is None else f", {dialect.quoted(relation.person.id)} AS person"
+    rows = f"SELECT {bin} AS bin{whose} FROM ({rows_of(relation, engine)}) AS one"
+    rows = f"SELECT * FROM ({rows}) AS one WHERE bin IS NOT NULL"
+    if relation.person is not None:
+        rows = dialect.one_of_each(f"{rows} AND person IS NOT NULL", "person", "bin")
+    return f"SELECT bin, count(*) FROM ({rows}) AS one GROUP BY bin"
+
+
+def _ends(column: Column, seen: list[int]) -> tuple[Any, Any]:
+    """From the first bin to the last one that enough people have values in."""
+    if not seen:
+        return DEFAULTS[column.type]
+    low, high = min(seen), max(seen)
+    if column.type == "date":
+        return datetime.date(low, 1, 1), datetime.date(high, 12, 31)
+    if column.type == "timestamp":
+        return datetime.datetime(low, 1, 1), datetime.datetime(high + 1, 1, 1)
+    ends = _edge(column, low, outer=low < 0), _edge(column, high, outer=high > 0)
+    return ends if ends[0] < ends[1] else DEFAULTS[column.type]
+
+
+def _edge(column: Column, bin: int, *, outer: bool) -> int | float:
+    """The end of a bin that is farther from 0, or the nearer one."""
+    if bin == 0:
+        return 0
+    power = OCTAVES[column.type][0] + abs(bin) - (0 if outer else 1)
+    return int(math.copysign(2.0**power, bin)) if power >= 0 else math.copysign(2.0**power, bin)
+
+
+# --- frequencies --------------------------------------------------------------------------------------------
+
+
+def _frequency(schema: Schema, origin: Origin, epsilon: Fraction) -> Finding:
+    """How many rows share a value, at most: one row more or less changes that by one."""
+    bound = Sensitivity(1, "L1", schema.unit, grain=1)
+    noise = _whole(bound, epsilon)
+    margin = float(noise.error(0.95))
+
+    def read(engine: Engine) -> Any:
+        key = engine.dialect.quoted(origin[1])
+        counts = f"SELECT count(*) AS n FROM {engine.relations[origin[0]]} WHERE {key} IS NOT NULL GROUP BY {key}"
+        return np.array([engine.rows(f"SELECT coalesce(max(n), 0) FROM ({counts}) AS one")[0][0]], dtype=np.int64)
+
+    def value(noisy: Any) -> int:
+        return max(1, int(np.asarray(noisy)[0]) + math.ceil(margin))
+
+    relation = Names(schema).scan(schema.tables[origin[0]])
+    return Finding(f"how many rows share one {'.'.join(origin)}", relation, read, noise, bound, value)
+
+
+# --- groups per person --------------------------------------------------------------------------------------
+
+
+def wants_groups(question: Question) -> bool:
+    """Whether the number of groups that one person may be in is to be found for this question."""
+    private = [table for table in question.relation.tables() if not table.public]
+    return bool(question.keys) and any(table.groups_per_person == AUTO for table in private)
+
+
+def groups_finding(
+    question: Question,
+    unit: Unit,
+    bounds: Bounds,
+    cells: int | None,
+    epsilon: Fraction,
+    noise_of: Callable[[Bounds], Any],
+) -> Finding:
+    """How many groups of one person to use: from how many people have so many groups, and how many rows there are.
+
+    With few groups a part of the rows is lost, with many the noise grows: the sum of both, measure by measure and
+    relative to a group of average size, is least for the number that is found. `noise_of` prices a bound.
+    """
+    most = min(bounds.groups, MOST_GROUPS)
+    people = Sensitivity(_of_one(unit), "L1", unit, most, grain=1)
+    rows = Sensitivity(_of_one(unit) * bounds.rows, "L1", unit, grain=1)
+    noise = Composed(mechanisms=(_whole(people, epsilon / 2), _whole(rows, epsilon / 2)))
+    least = float(noise.mechanisms[0].error(0.95, values=most))
+
+    def read(engine: Engine) -> Any:
+        plain = replace(question, measures=(Measure("count"),), aggregates=(), outputs=())
+        statement = _Spread(plain, engine, bounds, random_integer(62))
+        found = {groups: (count, total) for groups, count, total in engine.rows(statement.spread(most))}
+        counts = np.array([found.get(groups, (0, 0))[0] for groups in range(1, most + 1)], dtype=np.int64)
+        return counts, np.array([sum(int(total) for _, total in found.values())], dtype=np.int64)
+
+    def value(noisy: Any) -> int:
+        counts, (total,) = (np.asarray(part, dtype=np.float64) for part in noisy)
+        seen = np.where(counts > least, counts, 0.0)  # noise alone would look like many people with many groups
+        return _best(question, bounds, seen, total, cells or IMAGINED_GROUPS, noise_of)
+
+    what = f"groups_per_person (of {bounds.rows} rows at most {most}) in {question.same}"
+    return Finding(what, question.relation, read, noise, [people, rows], value, question)
+
+
+class _Spread(Statement):
+    """Over how many groups people spread."""
+
+    def spread(self, most: int) -> str:
+        """How many people have so many groups, and how many rows they have, each at most as many as one may have."""
+        assert self.bounds is not None
+        total = self.dialect.exact_sum("n", 1)  # all of them together are the rows
+        self.steps += [
+            ("pairs", self._grouped(["count(*) AS n"], self.rows, ["person", *self.keys])),
+            (
+                "people",
+                f"SELECT least(count(*), {most}) AS groups, least({total}, {self.bounds.rows}) AS n FROM pairs "
+                "GROUP BY person",
+            ),
+        ]
+        return self._query(f"SELECT groups, count(*), {total} FROM people GROUP BY groups")
+
+
+def _best(
+    question: Question, bounds: Bounds, counts: Any, total: float, cells: int, noise_of: Callable[[Bounds], Any]
+) -> int:
+    """The number of groups with the least sum of what is lost and of the noise."""
+    groups = np.arange(1, len(counts) + 1)
+    pairs = max(float(counts @ groups), 1.0)
+    size = max(total, pairs) / cells
+
+    def cost(most: int) -> float:
+        lost = float(counts @ np.maximum(groups - most, 0)) / pairs
+        parts = noise_of(replace(bounds, groups=most)).parts
+        return sum(
+            lost + float(part.error(0.5)) / (size * _typical(measure))
+            for measure, part in zip(question.measures, parts, strict=True)
+        )
+
+    return min(candidates(len(counts)), key=cost)
+
+
+def candidates(most: int) -> list[int]:
+    """The numbers that are weighed: all small ones, then about six for each doubling."""
+    found = {min(most, round(2 ** (step / 6))) for step in range(6 * most.bit_length() + 1)}
+    return sorted(found)
+
+
+def _typical(measure: Measure) -> float:
+    """What a row adds to a measure, if values lie evenly in their range."""
+    return measure.reach**measure.power / (1 + measure.power) if measure.kind == "sum" else 1.0
+
+
+# --- noise --------------------------------------------------------------------------------------------------
+
+
+def _of_one(unit: Unit) -> int:
+    """A unit is in one bin; replaced, it leaves one for another."""
+    return 1 if unit.neighbors == "add_or_remove" else 2
+
+
+def _whole(bound: Sensitivity, epsilon: Fraction) -> Laplace:
+    return Laplace(scale=significant(bound.exact / epsilon, up=True), step=1)

@@ -1,0 +1,117 @@
+"""What one unit may have in an answer: the bounds declared for a person, or how often a single row is repeated.
+
+Where people are protected, bounds are declared and enforced after the last join. Where rows are, a join repeats them:
+elastic sensitivity [T.R7.2] with frequencies that are known for public tables, and enforced for private ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from discreet.engines.dialect import ROWS_OF_ONE
+from discreet.errors import InvalidArgument, NotAllowed
+from discreet.sql.expressions import Field
+from discreet.sql.pricing.relation import (
+    MOST_JOINED,
+    Both,
+    Few,
+    Join,
+    Relation,
+    Scan,
+    most_with,
+    parts_of,
+    rows_joined,
+    rows_of_person,
+)
+from discreet.sql.question import Bounds, Question
+from discreet.sql.schema import BOUNDS, checked_bound
+
+Frequency = Callable[[Relation, tuple[Field, ...]], int]
+"""How many rows of a public relation share the values of these fields, at most."""
+
+
+def bounds_of(question: Question, cells: int, frequency: Frequency, asked: Mapping[str, int]) -> Bounds | None:
+    """The bounds of one person, which a question may lower; or of one row that joins repeat. None for a row that is
+    there once.
+    """
+    relation = question.relation
+    if relation.person is None:
+        if asked:
+            raise InvalidArgument("Single rows are protected: bounds= has no meaning here. Leave it out.")
+        return _repeated(question, frequency)
+    if (joined := rows_joined(relation)) > MOST_JOINED:
+        raise NotAllowed(
+            f"The rows that one person may have would be joined to {joined:,}, over {MOST_JOINED:,}. Join fewer of "
+            "a person's tables, or group each by the person first."
+        )
+    most = rows_of_person(relation)
+    rows = min(most, asked.get("rows_per_person", most))
+    if not question.keys:
+        return Bounds(rows, 1, rows)
+    private = [table for table in relation.tables() if not table.public]
+    declared = [t.groups_per_person for t in private if isinstance(t.groups_per_person, int)]
+    in_group = [t.rows_per_group for t in private if t.rows_per_group is not None]
+    groups = min([rows, *declared, cells, asked.get("groups_per_person", rows)])
+    return Bounds(rows, groups, min([rows, *in_group, asked.get("rows_per_group", rows)]))
+
+
+def checked_bounds(given: Mapping[str, int] | None) -> dict[str, int]:
+    """The bounds of one question: public numbers, as the policy calls them."""
+    if not isinstance(given, Mapping | None):
+        raise InvalidArgument('bounds names what to lower, such as {"rows_per_person": 3}.')
+    for name in given or ():
+        if name not in BOUNDS:
+            raise InvalidArgument(f"bounds has no {name}. Known: {', '.join(BOUNDS)}.")
+    return {name: checked_bound(value, f"{name} of bounds") for name, value in (given or {}).items()}
+
+
+def _repeated(question: Question, frequency: Frequency) -> Bounds | None:
+    most = max(stability(question.relation, frequency).values())
+    if most == 1:
+        return None
+    if most > ROWS_OF_ONE:
+        raise NotAllowed(f"One row could be in {most:,} joined rows. Declare lower frequencies, or join fewer tables.")
+    swapped = any(isinstance(one, Few) for one in parts_of(question.relation))
+    if any(key.domain is None for key in question.keys):
+        raise NotAllowed(
+            "A join repeats rows, so one row could bring a group to light. Declare the keys (choices or between)."
+        )
+    if swapped and any(measure.kind == "quantile" for measure in question.measures):
+        raise NotAllowed("Quantiles of joined rows are not answered where rows are protected. Protect people.")
+    return Bounds(most, most if question.keys else 1, most, swapped=swapped)
+
+
+def stability(relation: Relation, frequency: Frequency) -> Counter[str]:
+    """For each private table: how many rows of the relation come or go, at most, with one row of that table.
+
+    Promise: on a join, rows of the left that come or go meet at most as many rows of the right as share a key there,
+    and the other way round, as both sides keep within their frequencies before and after.
+    """
+    match relation:
+        case Scan(table=table):
+            return Counter() if table.public else Counter({table.name: 1})
+        case Few(source=source):
+            # a row that comes in can put another one out
+            return _times(stability(source, frequency), 2)
+        case Both(left=left, right=right):
+            return stability(left, frequency) + stability(right, frequency)
+        case Join(left=left, right=right, pairs=pairs):
+            keys = tuple(zip(*pairs, strict=True))
+            return _met(left, right, keys[1], frequency) + _met(right, left, keys[0], frequency)
+    return sum((stability(source, frequency) for source in relation.sources), Counter())
+
+
+def _met(side: Relation, other: Relation, keys: tuple[Field, ...], frequency: Frequency) -> Counter[str]:
+    """How many joined rows change with the rows of one side, each of which meets so many rows of the other."""
+    if side.public:
+        return Counter()
+    if other.public:
+        return _times(stability(side, frequency), max(1, frequency(other, keys)))
+    most = most_with(other, keys[0])
+    assert most is not None  # rows that are protected are joined within enforced frequencies only
+    return _times(stability(side, frequency), most)
+
+
+def _times(counts: Counter[str], factor: int) -> Counter[str]:
+    return Counter({name: count * factor for name, count in counts.items()})

@@ -1,0 +1,204 @@
+"""The noise of a statement: Laplace or Gaussian, whichever gives the smaller error by public facts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import InvalidArgument
+from discreet.exact.rational import check_delta, check_epsilon, check_positive, exactly, significant, sqrt_up
+from discreet.guarantees.conversions import largest_mu
+from discreet.guarantees.guarantee import Approx, Pure, ZeroConcentrated
+from discreet.guarantees.privacy_loss.compose import compose
+from discreet.guarantees.unit import Unit
+from discreet.mechanisms.combine import Composed, PerGroup
+from discreet.mechanisms.noise.gaussian import Gaussian
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.protocol import meets, tidy
+from discreet.mechanisms.quantiles.quantile_interval import QuantileInterval
+from discreet.mechanisms.selection.threshold import KeySelection, SelectedGroups
+from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.space import Grid
+from discreet.sql.pricing.price import LARGE, Noise, Price, contribution
+from discreet.sql.question import Bounds, Measure, Question
+
+
+def priced(
+    question: Question,
+    unit: Unit,
+    bounds: Bounds | None,
+    cells: int,
+    *,
+    epsilon: Any,
+    delta: Any = 0,
+    weights: Mapping[str, Any] | None = None,
+) -> Price:
+    """The least noise, Laplace or Gaussian, that keeps (ε,δ) for the whole statement.
+
+    Where keys are not declared, choosing the groups costs as much as one more aggregate, and a half of δ or all of it.
+    """
+    total, slack = check_epsilon(epsilon), check_delta(delta)
+    offers = Offers(question, unit, bounds, cells, shares_of(question, weights))
+    if all(key.domain is not None for key in question.keys):
+        return replace(offers.best(total, slack), epsilon=total)
+    if not slack:
+        raise InvalidArgument(
+            "Groups whose keys are not declared need a delta: give delta=1e-8, or delta_per_question in the policy."
+        )
+    left = total * Fraction(len(question.aggregates), len(question.aggregates) + 1)
+    offer = offers.best(left, slack / 2)
+    groups = 1 if bounds is None else bounds.groups
+    goal = _added_or_removed(total - left, slack - offer.delta, unit)
+    chosen = KeySelection.for_guarantee(goal, keys_per_person=groups)
+    mechanism = SelectedGroups(selection=chosen, answers=offer.mechanism)
+    guarantee = compose([chosen.guarantee().stated_for(unit), offer.guarantee])
+    return replace(offer, mechanism=mechanism, guarantee=guarantee, delta=slack, epsilon=total)
+
+
+def _added_or_removed(epsilon: Fraction, delta: Fraction, unit: Unit) -> Approx:
+    """What must hold for one added or removed unit: a replaced one is both, one after the other."""
+    if unit.neighbors == "add_or_remove":
+        return Approx(epsilon=epsilon, delta=delta)
+    half = epsilon / 2
+    return Approx(epsilon=half, delta=delta / (1 + exactly(math.exp(half)) * (1 + Fraction(1, 10**9))))
+
+
+def shares_of(question: Question, weights: Mapping[str, Any] | None) -> tuple[Fraction, ...]:
+    """The part of ε that goes to each measure: equal parts for the aggregates, divided among their measures."""
+    if not isinstance(weights, Mapping | None) or not all(isinstance(name, str) for name in weights or ()):
+        raise InvalidArgument('weights names columns of the answer, such as {"visits": 2}.')
+    given = {name.lower(): _weight(weight, name) for name, weight in (weights or {}).items()}
+    named = {output.name.lower(): output for output in question.outputs}
+    for name in given:
+        if name not in named:
+            raise InvalidArgument(f"weights names {name}, which is no column of the answer. Known: {', '.join(named)}.")
+    total = [Fraction(0)] * len(question.measures)
+    for aggregate in question.aggregates:
+        using = [o.name.lower() for o in question.outputs if any(f == aggregate.field for f in o.expr.fields())]
+        weight = max((given.get(name, Fraction(1)) for name in using), default=Fraction(1))
+        for part in aggregate.parts:
+            total[part] += weight * aggregate.weight / len(aggregate.parts)
+    whole = sum(total, Fraction(0))
+    return tuple(share / whole for share in total)
+
+
+def _weight(weight: Any, name: str) -> Fraction:
+    exact = check_positive(weight, f"the weight of {name}")
+    if not 1 / HEAVIEST <= exact <= HEAVIEST:
+        raise InvalidArgument(f"The weight of {name} must be between 1e-6 and 1e6: it is relative to the others'.")
+    return exact
+
+
+HEAVIEST = Fraction(10**6)
+"""A column with more weight would leave the others nothing but noise."""
+
+
+@dataclass(frozen=True)
+class Offers:
+    """Prices of one statement: what is asked, of whom, within which bounds, in how many groups, in which shares."""
+
+    question: Question
+    unit: Unit
+    bounds: Bounds | None
+    cells: int
+    shares: tuple[Fraction, ...]
+
+    @property
+    def added(self) -> list[int]:
+        """The measures that noise is added to; the others are chosen."""
+        return [n for n, measure in enumerate(self.question.measures) if measure.kind != "quantile"]
+
+    def best(self, total: Fraction, slack: Fraction) -> Price:
+        """The better of the two kinds of noise."""
+        offers = [self.laplace(total)]
+        if not slack or total > LARGE:
+            return offers[0]
+        if self.added and (gaussian := self._fitting(total, slack)) is not None:
+            offers.append(gaussian)
+        if len(self.added) < len(self.question.measures) and self.bounds is not None and self.bounds.groups > 1:
+            # choices in several groups compose to less than the sum of their ε
+            goal = Approx(epsilon=total, delta=slack)
+            makes = [self.laplace, lambda more: self.gaussian(more, slack)][: len(offers)]
+            stretched = (_stretched(make, total, goal, self.bounds.groups) for make in makes)
+            offers += [offer for offer in stretched if offer is not None]
+        return min(offers, key=_expected_error)
+
+    def laplace(self, total: Fraction) -> Price:
+        """Laplace noise for everything that is added to."""
+        parts: list[Any] = []
+        sensitivities: list[Sensitivity] = []
+        for measure, share in zip(self.question.measures, self.shares, strict=True):
+            moved = contribution(measure, self.bounds, self.unit)
+            if measure.kind == "quantile":
+                part, sensitivity = self._quantile(measure, moved.groups, total * share)
+            else:
+                part = Laplace(scale=tidy(significant(moved.l1 / (total * share), up=True)), step=1)
+                sensitivity = Sensitivity(moved.l1, "L1", self.unit, self.cells, grain=1)
+            parts.append(part)
+            sensitivities.append(sensitivity)
+        return self._price(parts, sensitivities, "Laplace", Fraction(0))
+
+    def _quantile(self, measure: Measure, groups: int, epsilon: Fraction) -> tuple[Any, Sensitivity]:
+        """A quantile in each group, its interval so wide that those of all quantiles of a row hold together."""
+        rows = 1 if self.bounds is None else self.bounds.per_group
+        chooser = QuantileInterval.for_guarantee(
+            Pure(epsilon=epsilon / groups),
+            space=Grid(measure.lowest, measure.highest, 1, missing=None),
+            quantile=measure.quantile,
+            unit=self.unit,
+            rows_per_person=rows,
+            confidence=1 - 0.05 / (len(self.question.measures) - len(self.added)),
+        )
+        return PerGroup(mechanism=chooser, groups=groups), chooser.sensitivity(self.unit, rows)
+
+    def _fitting(self, total: Fraction, slack: Fraction) -> Price | None:
+        """Gaussian noise that keeps (ε,δ)."""
+        for attempt in range(40):
+            lowered = 1 - 1e-9 * 4**attempt if attempt < 12 else 0.5 ** (attempt - 11)
+            offer = self.gaussian(total, slack, lowered)
+            if meets(offer.guarantee, Approx(epsilon=total, delta=slack)):
+                return offer
+        return None
+
+    def gaussian(self, total: Fraction, slack: Fraction, lowered: float = 1.0) -> Price:
+        """Gaussian noise for everything that is added to; a chosen value has none, and keeps its part of ε."""
+        plain = self.laplace(total)
+        whole = sum((self.shares[n] for n in self.added), Fraction(0))
+        mu = largest_mu(float(total * whole), float(slack)) * lowered
+        parts, sensitivities = list(plain.parts), list(plain.sensitivities)
+        for n in self.added:
+            reach = sqrt_up(Fraction(contribution(self.question.measures[n], self.bounds, self.unit).squared))
+            deviation = significant(reach / exactly(mu * math.sqrt(self.shares[n] / whole)), up=True)
+            sensitivities[n] = Sensitivity(reach, "L2", self.unit, self.cells)
+            parts[n] = Gaussian(stddev=tidy(deviation))
+        return self._price(parts, sensitivities, "Gaussian", slack)
+
+    def _price(self, parts: list[Any], sensitivities: list[Sensitivity], noise: Noise, delta: Fraction) -> Price:
+        mechanism = Composed(mechanisms=tuple(parts))
+        guarantee = mechanism.guarantee(sensitivities)
+        return Price(mechanism, mechanism.mechanisms, tuple(sensitivities), guarantee, noise, self.shares, delta)
+
+
+def _stretched(make: Callable[[Fraction], Price], total: Fraction, goal: Approx, most: int) -> Price | None:
+    """The offer with the largest sum of ε, up to so many times the goal's, that still keeps the goal: by its ρ, which
+    is quick to add up.
+    """
+    best: Price | None = None
+    low, high = 0.0, math.log2(most)
+    for _ in range(8):
+        middle = (low + high) / 2
+        offer = make(total * exactly(2**middle))
+        rho = getattr(offer.guarantee, "rho", None)
+        if rho is not None and ZeroConcentrated(rho=rho()).delta_at(epsilon=goal.epsilon) <= float(goal.delta):
+            best, low = replace(offer, delta=exactly(goal.delta)), middle
+        else:
+            high = middle
+    return best
+
+
+def _expected_error(price: Price) -> float:
+    """The geometric mean of the errors of all parts: one number to compare two offers by."""
+    return sum(math.log(max(float(part.error(0.95)), 1e-300)) for part in price.parts)

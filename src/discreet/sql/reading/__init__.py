@@ -1,0 +1,1 @@
+"""From SQL text to a question over declared tables."""

@@ -1,0 +1,200 @@
+"""Aggregates: which measures of the rows each is made of, on which grid, and of what range."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from sqlglot import exp
+
+from discreet.exact.rational import power_of_two_below
+from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, has_number, present
+from discreet.sql.question import Aggregate, AggregateKind, Measure
+from discreet.sql.reading.parse import Text, given
+from discreet.sql.reading.ranges import range_of
+from discreet.sql.reading.scope import Scope
+from discreet.sql.schema import NARROWEST, Schema, Type
+
+_FINENESS = {1: 2**30, 2: 2**18}
+"""Values are rounded to so many steps of their range, or of one where they are whole; their squares to fewer, for the
+sums of many to stay inside 64 bits."""
+GRID = 2**16
+"""A quantile of values that are not whole is one of so many points of their range."""
+_NUMBER = 'Cast it to DOUBLE; or, for a column of a CSV or JSON file, declare it: type = "number".'
+EXTREMES = {"min": Fraction(1, 1000), "max": Fraction(999, 1000)}
+"""MIN and MAX are answered as these quantiles: the true ones belong to single people."""
+_INSTEAD = {"approxdistinct": "Write COUNT(DISTINCT x), which has noise in any case."}
+_INSTEAD |= dict.fromkeys(("countif", "logicaland", "logicalor"), "Write COUNT(*) FILTER (WHERE …).")
+_INSTEAD |= dict.fromkeys(("mode", "approxtopk"), "Write COUNT(*) with GROUP BY, and ORDER BY it with a LIMIT.")
+_INSTEAD |= dict.fromkeys(
+    ("anyvalue", "first", "last", "argmax", "argmin", "arrayagg", "groupconcat"),
+    "It would show values of single people: write MEDIAN(x), or COUNT(*) with GROUP BY.",
+)
+"""What to write for aggregates that are not answered."""
+
+Parts = tuple[AggregateKind, tuple[int, ...], bool, Type]
+"""The kind of an aggregate, its measures, whether it is of a sample, and its type."""
+
+
+class Aggregates:
+    """The aggregates of one SELECT, as they are met; `bounded` are the fields whose ranges matter."""
+
+    def __init__(self, sql: Text, schema: Schema, scope: Scope) -> None:
+        self.sql, self.schema, self.scope = sql, schema, scope
+        self.measures: list[Measure] = []
+        self.taken: list[Aggregate] = []
+        self.bounded: set[Field] = set()
+
+    def field(self, node: Any) -> Field:
+        """The column of an aggregate, its measures taken once however often it is written."""
+        where, inner = None, node
+        if isinstance(node, exp.Filter):
+            where, inner = self.scope.translate(node.expression.this), node.this
+            if where.type != "boolean":
+                self.sql.unknown(node, "FILTER takes a condition that is true or false, such as age >= 18.")
+        kind, parts, sample, type_ = self._parts(inner, where)
+        field = Field(f"a{len(self.taken)}", shown(node), type_)
+        for known in self.taken:
+            if (known.kind, known.parts, known.sample) == (kind, parts, sample):
+                return known.field
+        self.taken.append(Aggregate(field.name, kind, parts, field, sample))
+        return field
+
+    def _parts(self, node: exp.Expression, where: Expr | None) -> Parts:
+        if given(node, "this", "expression", "quantile", "big_int"):
+            self._unknown_aggregate(node)
+        match node:
+            case exp.Count():
+                return "count", (self._counted(node, where),), True, "integer"
+            case exp.Sum():
+                value, within = self._value(node, node.this)
+                return "sum", (self._summed(value, where, within, centered=False),), True, "number"
+            case exp.Avg():
+                value, within = self._value(node, node.this)
+                return "mean", self._moments(value, where, within, 1), True, "number"
+            case exp.Variance() | exp.VariancePop() | exp.Stddev() | exp.StddevPop() | exp.StddevSamp():
+                value, within = self._value(node, node.this)
+                kind: AggregateKind = "variance" if isinstance(node, exp.Variance | exp.VariancePop) else "stddev"
+                sample = not isinstance(node, exp.VariancePop | exp.StddevPop)
+                return kind, self._moments(value, where, within, 2), sample, "number"
+            case exp.Median():
+                return self._quantile(node, node.this, Fraction(1, 2), where)
+            case exp.Quantile():
+                return self._quantile(node, node.this, self._share(node, node.args["quantile"]), where)
+            case exp.PercentileCont() | exp.PercentileDisc() if node.expression is not None:
+                return self._quantile(node, node.this, self._share(node, node.expression), where)
+            case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc() as inner):
+                if len(node.expression.expressions) != 1:
+                    self._unknown_aggregate(node)
+                [ordered] = node.expression.expressions
+                share = self._share(node, inner.this)
+                return self._quantile(node, ordered.this, 1 - share if ordered.args.get("desc") else share, where)
+            case exp.Min():
+                return self._quantile(node, node.this, EXTREMES["min"], where)
+            case exp.Max():
+                return self._quantile(node, node.this, EXTREMES["max"], where)
+        self._unknown_aggregate(node)
+
+    def _unknown_aggregate(self, node: exp.Expression) -> NoReturn:
+        self.sql.refuse(
+            node,
+            f"{self.sql.name(node)} is not among the aggregates that are answered, or not in this form.",
+            _INSTEAD.get(node.key, "Use COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX."),
+        )
+
+    def _take(self, measure: Measure) -> int:
+        if measure not in self.measures:
+            self.measures.append(measure)
+        return self.measures.index(measure)
+
+    def _counted(self, node: exp.Count, where: Expr | None) -> int:
+        if isinstance(node.this, exp.Star) and not any(node.this.args.values()):
+            return self._take(Measure("count", where=where))
+        if node.this is None or isinstance(node.this, exp.Star):
+            self.sql.refuse(node, "COUNT takes * or one value.", "Write COUNT(*).")
+        if isinstance(node.this, exp.Distinct):
+            if len(node.this.expressions) != 1 or node.this.args.get("on"):
+                self.sql.refuse(node, "COUNT(DISTINCT …) takes one value.", "Write COUNT(DISTINCT city).")
+            value = self.scope.translate(node.this.expressions[0])
+            if isinstance(value, Ref) and value.field == self.scope.relation.person:
+                return self._take(Measure("people", where=where))
+            if isinstance(value, Ref) and self.schema.leads(value.field.origin) == "person":
+                # the same person, or nobody where a LEFT JOIN met none
+                return self._take(Measure("people", where=_both(where, present(value))))
+            return self._take(Measure("distinct", value, _both(where, present(value))))
+        value = self.scope.translate(node.this)
+        return self._take(Measure("count", where=_both(where, present(value))))
+
+    def _value(self, node: exp.Expression, of: exp.Expression) -> tuple[Expr, Range]:
+        if isinstance(of, exp.Distinct):
+            self.sql.refuse(node, "DISTINCT is answered in COUNT only.", "Write SUM(x), or COUNT(DISTINCT x).")
+        value = self.scope.translate(of)
+        if value.type not in ("integer", "number", "boolean"):
+            self.sql.unknown(node, f"{shown(of)} is not a number. {_NUMBER}")
+        return value, self._within(node, value)
+
+    def _within(self, node: exp.Expression, value: Expr) -> Range:
+        self.bounded |= set(value.fields())
+        within = range_of(value)
+        if within is None or not all(map(math.isfinite, within)) or max(map(abs, within)) > 1e15:
+            self.sql.refuse(
+                node,
+                "The range of this value is not declared, so one person could move the answer without limit.",
+                "Declare between = [low, high] for its columns in the policy, or write LEAST(GREATEST(x, low), high).",
+            )
+        if 0 < within[1] - within[0] < NARROWEST:
+            self.sql.refuse(node, f"The range of this value is narrower than {NARROWEST}.", "Multiply it first.")
+        return within if within[0] < within[1] else (within[0] - 1, within[1] + 1)
+
+    def _summed(self, value: Expr, where: Expr | None, within: Range, *, centered: bool, power: int = 1) -> int:
+        low, high = (Fraction(end) for end in within)
+        whole = value.type in ("integer", "boolean")
+        center = (low + high) / 2 if centered else Fraction(0)
+        fine, common = (_step(low, high, from_, whole, 1) for from_ in (center, Fraction(0)))
+        # a mean has the steps of a sum, unless its range is much narrower: the engine then adds them up once
+        fine = common if common <= 4 * fine else fine
+        center = math.floor(center / fine) * fine
+        step = fine if power == 1 else _step(low, high, center, whole, power)
+        ends = math.floor((low - center) / step), math.ceil((high - center) / step)
+        return self._take(Measure("sum", value, _both(where, has_number(value)), center, step, *ends, power))
+
+    def _moments(self, value: Expr, where: Expr | None, within: Range, most: int) -> tuple[int, ...]:
+        count = self._take(Measure("count", where=_both(where, has_number(value))))
+        sums = [self._summed(value, where, within, centered=True, power=power) for power in range(1, most + 1)]
+        return (count, *sums)
+
+    def _share(self, node: exp.Expression, of: exp.Expression) -> Fraction:
+        value = self.scope.translate(of)
+        if not isinstance(value, Const) or not isinstance(value.value, int | float) or not 0 < value.value < 1:
+            self.sql.refuse(node, "A quantile takes one number between 0 and 1.", "Write QUANTILE_CONT(age, 0.9).")
+        return Fraction(str(value.value))
+
+    def _quantile(self, node: exp.Expression, of: exp.Expression, share: Fraction, where: Expr | None) -> Parts:
+        value, within = self._value(node, of)
+        low, high = (Fraction(end) for end in within)
+        whole = value.type in ("integer", "boolean") and high - low < 2**31
+        if whole:
+            low, high, step = Fraction(math.ceil(low)), Fraction(math.floor(high)), Fraction(1)
+        else:
+            step = power_of_two_below((high - low) / (GRID // 2))
+        last = max(1, math.floor((high - low) / step))
+        measure = Measure("quantile", value, _both(where, has_number(value)), low, step, 0, last, quantile=share)
+        return "quantile", (self._take(measure),), True, value.type
+
+
+def _step(low: Fraction, high: Fraction, center: Fraction, whole: bool, power: int) -> Fraction:
+    """What values are rounded to before they, or their squares, are added."""
+    step = power_of_two_below(max(abs(low - center), abs(high - center)) / _FINENESS[power])
+    return max(step, Fraction(1)) if whole else step
+
+
+def shown(node: exp.Expression) -> str:
+    """How a column of the answer is called that has no name."""
+    return node.sql(dialect="duckdb").lower()
+
+
+def _both(first: Expr | None, second: Expr | None) -> Expr | None:
+    if first is None or second is None:
+        return first if second is None else second
+    return call("and", first, second)

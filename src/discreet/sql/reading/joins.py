@@ -1,0 +1,170 @@
+"""JOIN, and tables listed with commas: what makes them one relation, and whose its rows are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.sql.expressions import Call, Expr, Field, Ref, call, fits
+from discreet.sql.pricing.relation import Few, Join, Pairs, Relation, most_with
+from discreet.sql.reading.parse import Text, given
+from discreet.sql.reading.scope import Scope
+from discreet.sql.schema import AUTO, Schema
+
+
+class Joins:
+    """Reads joins against a schema."""
+
+    def __init__(self, sql: Text, schema: Schema) -> None:
+        self.sql, self.schema = sql, schema
+
+    def linked(self, left: Scope, right: Scope, node: exp.Join, where: exp.Where | None) -> bool:
+        """Whether a table can be joined next: of those listed with commas, one that WHERE links to the others."""
+        return not _is_listed(node) or bool(self._links(left, right, where))
+
+    def _links(self, left: Scope, right: Scope, where: exp.Where | None) -> list[exp.EQ]:
+        """The conditions of WHERE that make a column of one side equal to one of the other."""
+        equal = [c for c in ([] if where is None else _sure(where.this)) if isinstance(c, exp.EQ)]
+        return [
+            c
+            for c in equal
+            if (left.has(c.this) and right.has(c.expression)) or (right.has(c.this) and left.has(c.expression))
+        ]
+
+    def joined(self, left: Scope, node: exp.Join, right: Scope, where: exp.Where | None) -> Scope:
+        """What a query sees after one more join."""
+        side, kind = (str(node.args.get(name) or "").upper() for name in ("side", "kind"))
+        beside = given(node, "this", "on", "using", "side", "kind")
+        if beside or side not in ("", "LEFT") or kind not in ("", "INNER") + (("OUTER",) if side else ()):
+            self.sql.refuse(
+                node,
+                f"This kind of join is not answered ({(side + ' ' + kind).strip() or 'join'}).",
+                "Use JOIN or LEFT JOIN, with ON or USING.",
+            )
+        if set(left.names) & set(right.names):
+            self.sql.unknown(node, "Two tables have the same name here. Give one of them another name with AS.")
+        both = Scope(self.sql, left.relation, {**left.names, **right.names})
+        conditions = [self._same(left, right, name) for name in node.args.get("using") or []]
+        written = self._links(left, right, where) if _is_listed(node) else [node.args.get("on")]
+        conditions += [both.condition(condition) for condition in written if condition is not None]
+        if not conditions:
+            self.sql.refuse(node, "A join without a condition is not answered.", "Say what must be equal, with ON.")
+        condition = conditions[0] if len(conditions) == 1 else call("and", *conditions)
+        relation = self._meeting(left.relation, right.relation, condition, side == "LEFT", node)
+        if not node.args.get("using"):
+            return Scope(self.sql, relation, both.names)
+        # the joined columns are one column from here on: that of the left side
+        shared = {name.name.lower() for name in node.args["using"]}
+        kept = {alias: {n: f for n, f in fields.items() if n not in shared} for alias, fields in right.names.items()}
+        return Scope(self.sql, relation, {**left.names, **kept})
+
+    def _same(self, left: Scope, right: Scope, name: Any) -> Expr:
+        column = exp.column(name.name)
+        pair = Ref(left.lookup(column)), Ref(right.lookup(column))
+        if not fits("eq", pair):
+            self.sql.unknown(name, f"{name.name} has another type on either side. Cast one in a query in FROM.")
+        return call("eq", *pair)
+
+    def _meeting(self, left: Relation, right: Relation, condition: Expr, outer: bool, node: exp.Join) -> Join:
+        """Two relations joined; refused when a row could be of two people, or of nobody."""
+        pairs = tuple(pair for pair in _equalities(condition) if _joins(left, right, pair))
+        pairs = tuple((a, b) if a in left.fields else (b, a) for a, b in pairs)
+        if self.schema.unit.column is None:
+            pairs = tuple((a, b) for a, b in pairs if a.type == b.type)  # a cast would make different keys the same
+        if not pairs:
+            self.sql.refuse(
+                node,
+                "A join needs an equality between columns of the two sides, of one type.",
+                "Write ON a.city = b.city.",
+            )
+        if left.public and not right.public and outer:
+            self.sql.refuse(node, "A LEFT JOIN that keeps public rows is not answered.", "Put the private table first.")
+        kind: Any = "left" if outer else "inner"
+        if left.public or right.public:
+            return Join(left, right, condition, kind, left.person or right.person, pairs)
+        if left.person is None or right.person is None:
+            if outer:
+                self.sql.refuse(node, "Private tables are joined by JOIN where rows are protected.", "Write JOIN.")
+            first, second = self._frequent(pairs, node)
+            return Join(_few(left, first), _few(right, second), condition, kind, None, ((first, second),))
+        people = left.person, right.person
+        if left.person.type != right.person.type:
+            self.sql.refuse(
+                node,
+                "The person has another type on either side, and as one type two people could be the same.",
+                "Give both tables the same type.",
+            )
+        if people not in pairs:
+            if not any(self._lead(*pair) for pair in pairs):
+                self.sql.refuse(
+                    node,
+                    "Two private tables are joined on the person, or on a key that leads to one (through in the "
+                    "policy), so that every row is of one.",
+                    f"Add AND a.{left.person.name or 'person'} = b.{right.person.name or 'person'} to ON.",
+                )
+            condition = call("and", condition, call("eq", *map(Ref, people)))  # of a key with two owners, too
+        return Join(left, right, condition, kind, left.person, pairs)
+
+    def _lead(self, first: Field, second: Field) -> bool:
+        """Whether two columns are keys of the same person."""
+        known = self.schema.leads(first.origin)
+        return known is not None and known == self.schema.leads(second.origin)
+
+    def _frequent(self, pairs: Pairs, node: exp.Join) -> tuple[Field, Field]:
+        """The keys of a join between rows that are protected one by one: those with declared frequencies."""
+        known = [(a, b) for a, b in pairs if a.frequency is not None and b.frequency is not None]
+        if not known:
+            self.sql.refuse(
+                node,
+                "With rows protected one by one, a joined row could repeat without limit.",
+                'Declare how many rows share a key, frequency = 10 or "auto" for both columns in the policy, '
+                "or protect people.",
+            )
+        return min(known, key=lambda pair: tuple(map(_most, pair)))
+
+
+def _sure(node: exp.Expr) -> list[exp.Expr]:
+    """The conditions that hold wherever this one does: all parts of an AND, what every branch of an OR has."""
+    node = node.unnest()
+    if isinstance(node, exp.And):
+        return [*_sure(node.this), *_sure(node.expression)]
+    if isinstance(node, exp.Or):
+        others = _sure(node.expression)
+        return [condition for condition in _sure(node.this) if condition in others]
+    return [node]
+
+
+def _is_listed(node: exp.Join) -> bool:
+    """Whether a table is listed with a comma: its condition is in WHERE."""
+    return not any(node.args.get(name) for name in ("on", "using", "side", "kind", "method"))
+
+
+def _most(key: Field) -> int:
+    """How many rows may share a key; one, as long as that is to be found."""
+    return 1 if key.frequency in (AUTO, None) else int(key.frequency)
+
+
+def _few(side: Relation, key: Field) -> Relation:
+    """A side of a join, with no more rows for each key than may be; a join of such sides has their product."""
+    return (
+        side
+        if most_with(side, key) is not None
+        else Few(side, key, _most(key), key.origin if key.frequency == AUTO else None)
+    )
+
+
+def _equalities(condition: Expr) -> list[tuple[Field, Field]]:
+    """The pairs of fields that a condition makes equal."""
+    match condition:
+        case Call(op="eq", args=(Ref(field=first), Ref(field=second))):
+            return [(first, second)]
+        case Call(op="and", args=args):
+            return [pair for arg in args for pair in _equalities(arg)]
+    return []
+
+
+def _joins(left: Relation, right: Relation, pair: tuple[Field, Field]) -> bool:
+    sides = [{field.id for field in side.fields} for side in (left, right)]
+    first, second = pair[0].id, pair[1].id
+    return (first in sides[0] and second in sides[1]) or (first in sides[1] and second in sides[0])

@@ -1,0 +1,281 @@
+"""From text to a syntax tree: one query, and nothing else."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from discreet.errors import NotAllowed, QueryError
+
+LONGEST = 100_000
+sqlglot_logger = logging.getLogger("sqlglot")
+_OTHER_NAMES: dict[str, type[exp.AggFunc]] = {
+    "mean": exp.Avg,
+    "favg": exp.Avg,
+    "fsum": exp.Sum,
+    "sumkahan": exp.Sum,
+    "kahan_sum": exp.Sum,
+}
+"""Names that the engine has for aggregates, and sqlglot has not."""
+_MOST_OPEN_JOINS = 8
+"""The parser tries each join without a condition in two ways: thirty of them would take it days."""
+_BESIDE = 100
+"""So many characters before and after what is underlined are shown."""
+_SPOKEN: dict[type[exp.Expression], str] = {
+    exp.Distinct: "SELECT DISTINCT",
+    exp.Group: "GROUP BY ALL",
+    exp.Tuple: "GROUP BY ()",
+    exp.Placeholder: "?",
+}
+"""How parts of a question are written that sqlglot gives no place, where it is not by their name."""
+
+
+class Text:
+    """A question as it was written, to point at its parts."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def tokens(self) -> list[Any]:
+        """The words of the question, without comments."""
+        return sqlglot.tokenize(self.text, read="duckdb")
+
+    def refuse(self, node: Any, what: str, instead: str) -> NoReturn:
+        """It can be read, but not be answered privately."""
+        raise NotAllowed(f"{what} {instead}{self.pointed(node)}")
+
+    def unknown(self, node: Any, what: str) -> NoReturn:
+        """It cannot be read."""
+        raise QueryError(f"{what}{self.pointed(node)}")
+
+    def pointed(self, node: Any) -> str:
+        """The line that holds a part of the question, with the part underlined; empty where its place is not known."""
+        place = None if node is None else self.place(node)
+        return "" if place is None else self.underlined(*place)
+
+    def place(self, node: exp.Expression) -> tuple[int, int] | None:
+        """The first and the last character of a part of the question, its name and parentheses included."""
+        span = span_of(node)
+        written = self._written(node) if span is None or isinstance(node, exp.Distinct) else None
+        if span is None:
+            return written
+        start, end = span if written is None else (min(span[0], written[0]), span[1])
+        before = [token for token in self.tokens if token.end < start]
+        if isinstance(node, exp.Query | exp.Exists):
+            start = max((token.start for token in before if token.token_type.name == "SELECT"), default=start)
+        nameless = (
+            bool(before) and before[-1].text == "(" and isinstance(node, exp.AggFunc) and "start" not in node.meta
+        )
+        while before and before[-1].token_type.name == "L_PAREN":
+            before.pop()
+        if before and (nameless or _plain(before[-1].text) == node.key):
+            start = before[-1].start
+        still_open = 0
+        for token in self.tokens:
+            if start <= token.start and (token.end <= end or still_open > 0):
+                still_open += {"L_PAREN": 1, "R_PAREN": -1}.get(token.token_type.name, 0)
+                end = max(end, token.end)
+        return start, end
+
+    def numbered(self, node: exp.Expression, clause: str, columns: int) -> int | None:
+        """The column, counted from 0, that a number in GROUP BY or ORDER BY names; None where it is no number."""
+        if not isinstance(node, exp.Literal) or node.is_string:
+            return None
+        number = int(node.this) if node.this.isdecimal() and len(node.this) < 10 else 0
+        if not 1 <= number <= columns:
+            what = f"{clause} {node.this} names no column of its SELECT. Write a number from 1 to {columns}."
+            self.unknown(node, what)
+        return number - 1
+
+    def name(self, node: exp.Expression) -> str:
+        """What a part of the question is called, as it is written there."""
+        start, _ = self.place(node) or (len(self.text), 0)
+        first = [token.text for token in self.tokens if token.start >= start][:2]
+        return (first[0] if first[1:] == ["("] else node.key).upper()
+
+    def _written(self, node: exp.Expression) -> tuple[int, int] | None:
+        """Where a part without a place of its own is written, by its words."""
+        for sql in (_SPOKEN.get(type(node), node.key), f"${node.name}", node.name):
+            wanted = _plain(sql)
+            for number, first in enumerate(self.tokens):
+                found = ""
+                for token in self.tokens[number : number + 4]:
+                    found += _plain(token.text) if token.token_type.name != "STRING" else "'"
+                    if found == wanted:
+                        return first.start, token.end
+        return None
+
+    def underlined(self, start: int, end: int) -> str:
+        """The line of a place in the question, and a line that underlines it."""
+        begin = self.text.rfind("\n", 0, start) + 1
+        stop = self.text.find("\n", start)
+        stop = stop if stop >= 0 else len(self.text)
+        begin, stop = max(begin, start - _BESIDE), min(stop, max(end, start) + 1 + _BESIDE)
+        line = self.text[begin:stop].replace("\t", " ")
+        width = max(1, min(end - start + 1, len(line) - (start - begin)))
+        return f"\n  {line}\n  {' ' * (start - begin)}{'^' * width}"
+
+
+def span_of(node: exp.Expression) -> tuple[int, int] | None:
+    """The first and the last character of those of a node's parts that sqlglot gives a place."""
+    places = [part.meta for part in node.walk() if "start" in part.meta]
+    return (min(p["start"] for p in places), max(p["end"] for p in places)) if places else None
+
+
+def given(node: exp.Expression, *read: str) -> list[str]:
+    """What is written in a node beside the arguments that are read."""
+    return [name for name, value in node.args.items() if value and name not in read]
+
+
+def unnamed(item: exp.Expression) -> exp.Expression:
+    """An item of a SELECT list without its AS."""
+    return item.this if isinstance(item, exp.Alias) else item
+
+
+def _plain(sql: str) -> str:
+    """Words without case and space: GROUPING SETS is groupingsets."""
+    return sql.lower().replace(" ", "").replace("_", "")
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """A query that is written here, and a condition that is not: it is read by itself, and its tree put in."""
+
+    before: str
+    condition: str
+    after: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both together, for people."""
+        ended = "\n" if self.after and "--" in self.condition else ""  # a comment ends with its line
+        return f"{self.before} WHERE {self.condition}{ended}{self.after}"
+
+
+def parsed(source: Any) -> tuple[Text, exp.Query]:
+    """The one query of a text."""
+    if not isinstance(source, Conditioned):
+        return _query(source)
+    condition = _condition(source.condition)
+    sql, query = Text(source.text), _query(source.before + source.after)[1]
+    moved = len(source.before) + len(" WHERE ")
+    for node in condition.walk():
+        if "start" in node.meta:
+            node.meta.update(start=node.meta["start"] + moved, end=node.meta["end"] + moved)
+    query.set("where", exp.Where(this=condition))
+    return sql, query
+
+
+def _condition(text: Any) -> exp.Condition:
+    """The one condition of a text: all of it, and nothing that would belong to the query around it."""
+    said = "where must be one condition and nothing else, such as city = 'Acre' AND age >= 18"
+    sql = _checked(text) if isinstance(text, str) else Text("")
+    dialect = sqlglot.Dialect.get_or_raise("duckdb")
+    found = _read(sql, f"{said}. This does not parse: ", lambda: dialect.parser().parse_into(exp.Condition, sql.tokens))
+    if not found:
+        raise QueryError(f"{said}. To ask of all rows, leave it out.")
+    if len(found) != 1 or not isinstance(found[0], exp.Condition) or any(token.text == ";" for token in sql.tokens):
+        raise QueryError(f"{said}.{sql.underlined(sql.tokens[0].start, sql.tokens[-1].end)}")
+    return found[0]
+
+
+def _checked(text: str) -> Text:
+    """A text that is not too long, and can be written down."""
+    if len(text) > LONGEST:
+        raise QueryError(f"A question has at most {LONGEST:,} characters. Ask for less at once.")
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise QueryError("A question holds text that is no Unicode. Write it again.")
+    return Text(text)
+
+
+def _read(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
+    """What the parser makes of a text; its errors in our words."""
+    sqlglot_logger.disabled = True  # it would log the question
+    try:
+        many = _open_joins(sql) > _MOST_OPEN_JOINS
+        found = [] if many else [statement for statement in parse() if statement is not None]
+        error = "Too many joins have neither ON nor USING. Say by which columns, with USING (…)." if many else ""
+    except (SqlglotError, RecursionError) as problem:
+        error = said + _first_error(problem, sql)
+    finally:
+        sqlglot_logger.disabled = False
+    if error:
+        raise QueryError(error)
+    return found
+
+
+def _query(text: Any) -> tuple[Text, exp.Query]:
+    if not isinstance(text, str) or not text.strip():
+        raise QueryError("A question is a text in SQL, such as SELECT COUNT(*) FROM visits.")
+    sql = _checked(text)
+    statements = _read(sql, "This does not parse as SQL: ", lambda: sqlglot.parse(text, read="duckdb"))
+    if len(statements) != 1:
+        raise QueryError(
+            f"One question at a time: here are {len(statements)} statements. Ask them one by one.{_second(sql)}"
+        )
+    [statement] = statements
+    if isinstance(statement, exp.Select | exp.SetOperation):
+        return sql, _renamed(statement)
+    if isinstance(statement, exp.Subquery):
+        sql.refuse(statement, "A query in parentheses is not answered.", "Write it without them.")
+    if isinstance(statement, exp.Alias | exp.Column | exp.Condition):
+        raise QueryError(f"This is not a query. Begin with SELECT or WITH.{sql.pointed(statement)}")
+    what = f"{sql.tokens[0].text.upper()} is not a question. Only SELECT is answered."
+    raise NotAllowed(what + sql.underlined(sql.tokens[0].start, sql.tokens[-1].end))
+
+
+def _open_joins(sql: Text) -> int:
+    """Joins that no ON or USING of their own follows."""
+    found, depth = 0, 0
+    waiting: dict[int, int] = {}
+    for token in sql.tokens:
+        match token.token_type.name:
+            case "L_PAREN":
+                depth += 1
+            case "R_PAREN":
+                found += waiting.pop(depth, 0)
+                depth -= 1
+            case "ON" | "USING":
+                waiting[depth] = 0
+            case "JOIN" | "STRAIGHT_JOIN":
+                found += waiting.get(depth, 0)
+                waiting[depth] = 1
+    return found + sum(waiting.values())
+
+
+def _renamed(statement: exp.Query) -> exp.Query:
+    for node in list(statement.find_all(exp.Anonymous)):
+        known = _OTHER_NAMES.get(node.name.lower())
+        if known is not None and len(node.expressions) == 1:
+            same = known(this=node.expressions[0])
+            same.meta.update(node.meta)
+            node.replace(same)
+    return statement
+
+
+def _second(sql: Text) -> str:
+    """The second of several statements, underlined."""
+    end = next((number for number, token in enumerate(sql.tokens) if token.text == ";"), len(sql.tokens))
+    rest = sql.tokens[end + 1 :]
+    return sql.underlined(rest[0].start, rest[-1].end) if rest else ""
+
+
+def _first_error(error: Exception, sql: Text) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply."
+    first = (getattr(error, "errors", None) or [{}])[0]
+    said, line, column = first.get("description") or "", first.get("line"), first.get("col")
+    said = "unexpected text" if not said or "<" in said else said
+    if not line:
+        return f"{said.rstrip('.')}."
+    end = sum(map(len, sql.text.split("\n")[: line - 1])) + line - 1 + column - 1
+    start = end - max(0, len(first.get("highlight") or "") - 1)
+    return f"{said.rstrip('.')} at line {line}, column {column}.{sql.underlined(start, end)}"

@@ -1,0 +1,227 @@
+"""The SELECT list, GROUP BY, HAVING, ORDER BY and LIMIT: what is shown of keys and aggregates, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.errors import QueryError
+from discreet.sql.expressions import Expr, Field, conjuncts
+from discreet.sql.identity import identity_of
+from discreet.sql.pricing.relation import Filter
+from discreet.sql.question import Key, Ordering, Output, Question
+from discreet.sql.reading.aggregates import Aggregates, shown
+from discreet.sql.reading.domains import domain_of, restricted, typed
+from discreet.sql.reading.parse import Text, given, parsed, span_of, unnamed
+from discreet.sql.reading.scope import Scope
+from discreet.sql.reading.sources import Sources
+from discreet.sql.reading.translate import Translator
+from discreet.sql.schema import Schema
+
+MOST_NODES = 10_000
+"""So many parts of other columns may be put in the places of their names: each that uses another twice doubles it."""
+_CLAUSES = {"expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset"}
+
+
+def understood(source: Any, schema: Schema) -> Question:
+    """The question in a text, or what is wrong with it."""
+    sql, query = parsed(source)
+    if not isinstance(query, exp.Select):
+        sql.refuse(query, f"{query.key.upper()} of whole queries is not answered.", "Ask them one by one.")
+    try:
+        question = replace(_Reader(sql, schema, query).question(), source=source)
+        return replace(question, meaning=identity_of(question, schema))
+    except RecursionError:
+        raise QueryError("This question is nested too deeply. Ask for less at once.") from None
+
+
+def check_only_rows(question: Question) -> None:
+    """That a question only says of which rows it asks: anything else would be left out in silence."""
+    chosen = question.having is not None or question.order or question.limit is not None or question.offset
+    if question.keys or chosen:
+        raise QueryError(
+            "This takes what stands after FROM: tables, joins and WHERE. Leave out GROUP BY, HAVING, ORDER BY, LIMIT."
+        )
+
+
+class _Reader:
+    """Reads one SELECT."""
+
+    def __init__(self, sql: Text, schema: Schema, query: exp.Select) -> None:
+        self.sql, self.schema, self.query = sql, schema, query
+        self._put_in = 0
+        self._check_clauses()
+        self.scope: Scope = Sources(sql, schema).scope(query, {})
+        if self.scope.relation.public:
+            sql.refuse(query, "This asks of public tables only.", "Read them directly: no noise is needed.")
+        self.aggregates = Aggregates(sql, schema, self.scope)
+        self.keys, self.key_nodes = self._keys()
+        self.key_fields = tuple(
+            Field(f"k{n}", key.name, key.expr.type, choices=key.domain) for n, key in enumerate(self.keys)
+        )
+
+    def _check_clauses(self) -> None:
+        for name in given(self.query, *_CLAUSES):
+            value = self.query.args[name]
+            node = value if isinstance(value, exp.Expression) else self.query
+            self.sql.refuse(node, f"{name.strip('_').upper()} is not answered.", "Leave it out.")
+        group = self.query.args.get("group")
+        for name in [] if group is None else given(group, "expressions"):
+            self.sql.refuse(group, f"GROUP BY {name.upper()} is not answered.", "List the columns.")
+
+    def question(self) -> Question:
+        """Everything that was asked."""
+        outputs = tuple(self._output(item) for item in self.query.expressions)
+        names = [output.name.lower() for output in outputs]
+        if len(set(names)) != len(names):
+            self.sql.unknown(self.query, "Two columns of the answer have the same name. Name them apart with AS.")
+        if any(f"{name}_error" in names for name in names):
+            self.sql.unknown(self.query, "A column ends in _error like the error of another. Name it apart with AS.")
+        having = self.query.args.get("having")
+        order = self.query.args.get("order")
+        question = Question(
+            text=self.sql.text,
+            same=self.query.sql(dialect="duckdb", comments=False),
+            relation=self.scope.relation,
+            keys=self.keys,
+            key_fields=self.key_fields,
+            measures=(),
+            aggregates=(),
+            outputs=outputs,
+            having=None if having is None else self._condition(having.this),
+            order=() if order is None else tuple(self._ordering(item, outputs) for item in order.expressions),
+            limit=self._whole("limit"),
+            offset=self._whole("offset") or 0,
+        )
+        if not self.aggregates.measures:
+            self.sql.refuse(
+                self.query, "This asks for rows of single people.", "Aggregate them: COUNT(*), AVG(age), MEDIAN(cost)."
+            )
+        return replace(
+            question,
+            measures=tuple(self.aggregates.measures),
+            aggregates=tuple(self.aggregates.taken),
+            bounded=frozenset(self.aggregates.bounded),
+        )
+
+    # --- keys ---------------------------------------------------------------------------------------------
+
+    def _keys(self) -> tuple[tuple[Key, ...], list[exp.Expression]]:
+        group = self.query.args.get("group")
+        keys, nodes = [], []
+        for item in [] if group is None else group.expressions:
+            node, name = self._grouped(item)
+            if list(node.find_all(exp.AggFunc)):
+                self.sql.refuse(item, "An aggregate cannot be grouped by.", "Group by columns.")
+            expr = self.scope.translate(node)
+            if expr.type == "other":
+                self.sql.unknown(
+                    item,
+                    "Groups are made by numbers, text, dates and conditions, and this is none. Cast it to one.",
+                )
+            if node not in nodes:
+                keys.append(Key(name or node.sql(), expr, self._domain(expr)))
+                self.aggregates.bounded |= set(expr.fields()) if keys[-1].domain is not None else set()
+                nodes.append(node)
+        return tuple(keys), nodes
+
+    def _domain(self, key: Expr) -> tuple[Any, ...] | None:
+        """The values of a key that are declared, and that WHERE leaves."""
+        found, relation = domain_of(key), self.scope.relation
+        if found is None:
+            return None
+        domain = typed(found, key.type)
+        return restricted(key, domain, conjuncts(relation.condition)) if isinstance(relation, Filter) else domain
+
+    def _grouped(self, item: exp.Expression) -> tuple[exp.Expression, str]:
+        """What a GROUP BY item stands for: itself, an alias of the SELECT list, or its number."""
+        if (place := self.sql.numbered(item, "GROUP BY", len(self.query.expressions))) is not None:
+            chosen = self.query.expressions[place]
+            return unnamed(chosen), chosen.alias_or_name
+        if isinstance(item, exp.Column) and not item.table and not self.scope.knows(item.name):
+            for chosen in self.query.expressions:
+                if isinstance(chosen, exp.Alias) and chosen.alias.lower() == item.name.lower():
+                    return unnamed(chosen), chosen.alias
+        return item, item.name if isinstance(item, exp.Column) else ""
+
+    # --- what is shown ------------------------------------------------------------------------------------
+
+    def _output(self, item: exp.Expression) -> Output:
+        if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+            self.sql.refuse(item, "SELECT * shows rows of single people.", "Ask for aggregates, such as COUNT(*).")
+        node = unnamed(item)
+        expr = self._noisy(node)
+        name = item.alias or (self.scope.lookup(node).name if isinstance(node, exp.Column) else shown(node))
+        return Output(name, expr)
+
+    def _ordering(self, item: exp.Ordered, outputs: tuple[Output, ...]) -> Ordering:
+        node, expr = item.this, None
+        if (place := self.sql.numbered(node, "ORDER BY", len(outputs))) is not None:
+            expr = outputs[place].expr
+        elif isinstance(node, exp.Column) and not node.table:
+            expr = next((output.expr for output in outputs if output.name.lower() == node.name.lower()), None)
+        expr = self._noisy(node) if expr is None else expr
+        if not list(expr.fields()):
+            self.sql.refuse(node, "ORDER BY takes a column of the answer.", "Write its name or its number.")
+        return Ordering(expr, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+
+    def _whole(self, name: str) -> int | None:
+        clause = self.query.args.get(name)
+        if clause is None:
+            return None
+        value = clause.expression
+        plain = isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdecimal()
+        if given(clause, "expression") or not plain or len(value.this) > 18:
+            self.sql.refuse(clause, f"{name.upper()} takes a whole number.", f"Write {name.upper()} 10.")
+        return int(value.this)
+
+    def _condition(self, node: exp.Expression) -> Expr:
+        found = self._noisy(node)
+        if found.type != "boolean":
+            self.sql.unknown(node, "HAVING takes a condition that is true or false, such as COUNT(*) > 100.")
+        return found
+
+    def _noisy(self, node: exp.Expression) -> Expr:
+        """An expression over keys and aggregates: arithmetic on noisy values is free."""
+        aliases = {
+            item.alias.lower(): item.this
+            for item in self.query.expressions
+            if isinstance(item, exp.Alias) and item.find(exp.AggFunc)
+        }
+
+        def put(part: Any) -> Any:
+            for number, key in enumerate(self.key_nodes):
+                if part == key:
+                    return _stands_for(part, f"k{number}")
+            named = part.name.lower() if isinstance(part, exp.Column) and not part.table else ""
+            if named in aliases and aliases[named] is not node and not self.scope.knows(named):
+                self._put_in += sum(1 for _ in aliases[named].walk())
+                if self._put_in > MOST_NODES:
+                    self.sql.unknown(node, "Columns that use other columns make this too long. Write it shorter.")
+                return aliases[named].copy().transform(put, copy=False)
+            if isinstance(part, exp.Filter | exp.AggFunc | exp.WithinGroup):
+                return _stands_for(part, self.aggregates.field(part).id)
+            return part
+
+        placed = node.copy().transform(put, copy=False)
+        return Translator(self.sql, self._noisy_field)(placed)
+
+    def _noisy_field(self, node: exp.Column) -> Field:
+        if node.table == "noisy":
+            fields = {field.id: field for field in (*self.key_fields, *(a.field for a in self.aggregates.taken))}
+            if node.name in fields:
+                return fields[node.name]
+        if self.schema.leads(self.scope.lookup(node).origin) == "person":
+            column = node.sql(dialect="duckdb", comments=False)
+            self.sql.refuse(node, f"{node.name} tells people apart.", f"Count them: COUNT(DISTINCT {column}).")
+        self.sql.refuse(node, f"{node.name} is a value of single people.", "Aggregate it, or put it into GROUP BY.")
+
+
+def _stands_for(part: Any, field: str) -> exp.Column:
+    """A noisy field in the place of what it answers."""
+    column, span = exp.column(field, table="noisy"), span_of(part)
+    if span is not None:
+        column.meta.update(start=span[0], end=span[1])
+    return column

@@ -1,0 +1,308 @@
+"""From the syntax tree's scalar expressions to ours. What is not translated here is refused: this is the allow-list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Const, Expr, Field, Ref, call, fits
+from discreet.sql.reading.literals import MONTHS, SECONDS, dated, folded, later, moment_of
+from discreet.sql.reading.parse import Text
+from discreet.sql.schema import Type
+
+Lookup = Callable[[exp.Column], Field]
+"""What field of the relation a name stands for."""
+
+_BINARY: dict[type[exp.Expression], str] = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.IntDiv: "integer_divide",
+    exp.Mod: "modulo",
+    exp.Pow: "power",
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.GT: "gt",
+    exp.GTE: "ge",
+    exp.And: "and",
+    exp.Or: "or",
+    exp.NullSafeEQ: "same",
+    exp.Nullif: "nullif",
+    exp.DPipe: "joined",
+}
+_UNARY: dict[type[exp.Expression], str] = {
+    exp.Not: "not",
+    exp.Neg: "negate",
+    exp.Abs: "abs",
+    exp.Sign: "sign",
+    exp.Sqrt: "sqrt",
+    exp.Ln: "ln",
+    exp.Exp: "exp",
+    exp.Floor: "floor",
+    exp.Ceil: "ceil",
+    exp.Lower: "lower",
+    exp.Upper: "upper",
+    exp.Length: "length",
+}
+_LISTS: dict[type[exp.Expression], str] = {
+    exp.Coalesce: "coalesce",
+    exp.Least: "least",
+    exp.Greatest: "greatest",
+    exp.Concat: "concat",
+}
+_PART_NODES: dict[type[exp.Expression], str] = {
+    exp.Year: "year",
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.Week: "week",
+    exp.Day: "day",
+    exp.DayOfWeek: "dayofweek",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+}
+_TYPES: dict[Any, tuple[Type, str]] = {
+    exp.DataType.Type.INT: ("integer", "INTEGER"),
+    exp.DataType.Type.BIGINT: ("integer", "BIGINT"),
+    exp.DataType.Type.DOUBLE: ("number", "DOUBLE"),
+    exp.DataType.Type.VARCHAR: ("text", "VARCHAR"),
+    exp.DataType.Type.TEXT: ("text", "VARCHAR"),
+    exp.DataType.Type.BOOLEAN: ("boolean", "BOOLEAN"),
+    exp.DataType.Type.DATE: ("date", "DATE"),
+    exp.DataType.Type.TIMESTAMP: ("timestamp", "TIMESTAMP"),
+    exp.DataType.Type.TIMESTAMPNTZ: ("timestamp", "TIMESTAMP"),
+}
+"""The types a value may be cast to, and how they are written."""
+_WORDS = {"dow": "dayofweek", "weekday": "dayofweek"}
+_READ: dict[type[exp.Expression], set[str]] = {
+    exp.Between: {"low", "high"},
+    exp.Case: {"ifs", "default"},
+    exp.If: {"true", "false"},
+    exp.Round: {"decimals"},
+    exp.Substring: {"start", "length"},
+    exp.TimestampTrunc: {"unit"},
+    exp.DateTrunc: {"unit"},
+    exp.DateDiff: {"unit", "date_part_boundary"},
+    exp.Like: {"negate"},
+    exp.ILike: {"negate"},
+    exp.Least: {"ignore_nulls"},
+    exp.Greatest: {"ignore_nulls"},
+    exp.In: {"query", "unnest", "field"},
+    exp.Interval: {"unit"},
+    exp.Cast: {"to"},
+    exp.TryCast: {"to"},
+    exp.Literal: {"is_string"},
+    exp.Column: {"table"},
+}
+"""The arguments of a node that are read below, beside this, expression and expressions. Others are never dropped."""
+_HARMLESS = {"safe", "coalesce", "typed", "big_int", "requires_string", "returns_list_for_maps"}
+"""Arguments that sqlglot sets by itself, and that change nothing here."""
+
+
+class Translator:
+    """Translates expressions of one relation, refusing what is not listed."""
+
+    def __init__(self, sql: Text, lookup: Lookup) -> None:
+        self.sql, self.lookup = sql, lookup
+
+    def __call__(self, node: exp.Expression) -> Expr:
+        kind = type(node)
+        self._check_all_is_read(node)
+        if kind is exp.Paren:
+            return self(node.this)
+        if kind is exp.Column:
+            return Ref(self.lookup(node))  # type: ignore[arg-type]
+        if kind in (exp.Literal, exp.Boolean, exp.Null):
+            return self._constant(node)
+        if kind in (exp.Add, exp.Sub) and isinstance(node.expression, exp.Interval):
+            return self._moved(node, node.this, node.expression)
+        if kind is exp.Add and isinstance(node.this, exp.Interval):
+            return self._moved(node, node.expression, node.this)
+        if kind in _BINARY:
+            return self._checked(node, _BINARY[kind], node.this, node.expression)
+        if kind in _UNARY:
+            return self._checked(node, _UNARY[kind], node.this)
+        if kind in _LISTS:
+            parts = [node.this, *node.expressions] if node.args.get("this") is not None else list(node.expressions)
+            return self._checked(node, _LISTS[kind], *parts)
+        if kind in _PART_NODES:
+            return self._part(node, _PART_NODES[kind], node.this)
+        special = getattr(self, f"_{kind.__name__.lower()}", self.refuse)
+        return special(node)  # type: ignore[no-any-return]
+
+    def _check_all_is_read(self, node: exp.Expression) -> None:
+        given = {name for name, value in node.args.items() if value not in (None, False, [])}
+        if given - _READ.get(type(node), set()) - _HARMLESS - {"this", "expression", "expressions"}:
+            self.refuse(node)
+
+    def refuse(self, node: exp.Expression) -> Any:
+        """Say that this is not answered, and what to write instead."""
+        name = node.name if isinstance(node, exp.Anonymous) else node.key
+        if isinstance(node, exp.AggFunc):
+            self.sql.refuse(node, f"{name.upper()} is not answered here.", "Aggregate in the SELECT list only.")
+        if isinstance(node, exp.Subquery | exp.Query | exp.Exists):
+            self.sql.refuse(node, "A query inside an expression is not answered.", "Write it in FROM, or as a JOIN.")
+        if isinstance(node, exp.Window):
+            self.sql.refuse(node, "Window functions are not answered.", "Aggregate with GROUP BY instead.")
+        self.sql.refuse(
+            node, f"{name.upper()} is not among the functions that may see the data.", "Use CASE and arithmetic."
+        )
+
+    def _checked(self, node: exp.Expression, op: str, *parts: exp.Expression, detail: str = "") -> Expr:
+        args = tuple(self(part) for part in parts)
+        rule = OPERATIONS[op]
+        if len(args) < rule.least or (rule.most is not None and len(args) > rule.most):
+            self.sql.unknown(node, f"{op.upper()} has the wrong number of arguments. Write as many as it takes.")
+        args = dated(args)
+        if not fits(op, args):
+            shown = ", ".join(arg.type for arg in args)
+            self.sql.unknown(node, f"{op.upper().replace('_', ' ')} has no meaning for {shown}. Cast one of them.")
+        return folded(op, args) or call(op, *args, detail=detail)
+
+    def _constant(self, node: exp.Expression) -> Const:
+        if isinstance(node, exp.Null):
+            return Const(None, "other")
+        if isinstance(node, exp.Boolean):
+            return Const(bool(node.this), "boolean")
+        if node.args.get("is_string"):
+            return Const(node.this, "text")
+        text = str(node.this)
+        if len(text) > 40 or float(text) in (float("inf"), float("-inf")):
+            self.sql.unknown(node, "This number is too large. Write it with fewer digits.")
+        return Const(int(text), "integer") if text.isdecimal() else Const(float(text), "number")
+
+    def _moved(self, node: exp.Expression, of: exp.Expression, interval: exp.Interval) -> Expr:
+        """A date that is written out, plus or minus an interval that is: a timestamp, as the engine has it."""
+        self._check_all_is_read(interval)
+        this, many, unit = self(of), interval.this, interval.args.get("unit")
+        name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
+        written = isinstance(many, exp.Literal) and many.this.removeprefix("-").isdecimal() and len(many.this) < 10
+        if not isinstance(this, Const) or this.type not in ("date", "timestamp") or not written:
+            return self.refuse(interval)  # type: ignore[no-any-return]
+        if name not in MONTHS and name not in SECONDS:
+            return self.refuse(interval)  # type: ignore[no-any-return]
+        amount = -int(many.this) if isinstance(node, exp.Sub) else int(many.this)
+        try:
+            return Const(later(this.value, amount, name), "timestamp")
+        except (ValueError, OverflowError):
+            self.sql.unknown(node, "This is no date of the years 1 to 9999. Write a nearer one.")
+
+    def _between(self, node: exp.Between) -> Expr:
+        low = self._checked(node, "ge", node.this, node.args["low"])
+        return call("and", low, self._checked(node, "le", node.this, node.args["high"]))
+
+    def _in(self, node: exp.In) -> Expr:
+        if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
+            self.sql.refuse(node, "IN with a query is not answered.", "List the values, or JOIN a public table.")
+        return self._checked(node, "in", node.this, *node.expressions)
+
+    def _is(self, node: exp.Is) -> Expr:
+        this = self(node.this)
+        if isinstance(node.expression, exp.Null):
+            return call("is_null", this)
+        if isinstance(node.expression, exp.Boolean):
+            return call("same", this, self._constant(node.expression))
+        return self.refuse(node)  # type: ignore[no-any-return]
+
+    def _like(self, node: exp.Like, op: str = "like") -> Expr:
+        if not isinstance(node.expression, exp.Literal):
+            self.sql.refuse(node, "LIKE takes a pattern that is written out.", "Write LIKE 'A%'.")
+        found = self._checked(node, op, node.this, node.expression)
+        return call("not", found) if node.args.get("negate") else found
+
+    def _ilike(self, node: exp.ILike) -> Expr:
+        return self._like(node, "ilike")  # type: ignore[arg-type]
+
+    def _case(self, node: exp.Case) -> Expr:
+        tested = None if node.args.get("this") is None else self(node.this)
+        args: list[Expr] = []
+        for branch in node.args["ifs"]:
+            condition = self(branch.this)
+            args += [condition if tested is None else call("eq", tested, condition), self(branch.args["true"])]
+        default = node.args.get("default")
+        args.append(Const(None, "other") if default is None else self(default))
+        return self._cases(node, tuple(args))
+
+    def _cases(self, node: exp.Expression, args: tuple[Expr, ...]) -> Expr:
+        if not fits("case", args):
+            self.sql.unknown(node, "CASE takes conditions, and results of one type. Cast some of them.")
+        return call("case", *args)
+
+    def _if(self, node: exp.If) -> Expr:
+        default = node.args.get("false")
+        no = Const(None, "other") if default is None else self(default)
+        return self._cases(node, (self(node.this), self(node.args["true"]), no))
+
+    def _round(self, node: exp.Round) -> Expr:
+        digits = node.args.get("decimals")
+        if digits is not None and not isinstance(self(digits), Const):
+            self.sql.refuse(node, "ROUND takes a number of digits that is written out.", "Write ROUND(x, 2).")
+        return self._checked(node, "round", *(part for part in (node.this, digits) if part is not None))
+
+    def _trim(self, node: exp.Trim) -> Expr:
+        return self.refuse(node) if node.expression else self._checked(node, "trim", node.this)
+
+    def _substring(self, node: exp.Substring) -> Expr:
+        parts = (node.this, node.args.get("start"), node.args.get("length"))
+        return self._checked(node, "substring", *(part for part in parts if part is not None))
+
+    def _extract(self, node: exp.Extract) -> Expr:
+        return self._part(node, node.this.name.lower(), node.expression)
+
+    def _part(self, node: exp.Expression, name: str, of: exp.Expression) -> Expr:
+        name = _WORDS.get(name, name)
+        if name not in PARTS:
+            self.sql.refuse(node, f"{name.upper()} is not a part that may be asked for.", f"Use {', '.join(PARTS)}.")
+        return self._checked(node, "part", self._date_in(of), detail=name)
+
+    def _date_in(self, of: exp.Expression) -> exp.Expression:
+        # sqlglot wraps the arguments of its date functions; the wrapping says nothing of its own
+        wrapped = isinstance(of, exp.TsOrDsToDate | exp.TsOrDsToTimestamp)
+        return of.this if wrapped else of
+
+    def _timestamptrunc(self, node: exp.TimestampTrunc) -> Expr:
+        unit = node.args["unit"].name.lower()
+        if unit not in UNITS:
+            self.sql.refuse(node, f"{unit.upper()} is not a unit that may be asked for.", f"Use {', '.join(UNITS)}.")
+        return self._checked(node, "truncate", self._date_in(node.this), detail=unit)
+
+    _datetrunc = _timestamptrunc
+
+    def _datediff(self, node: exp.DateDiff) -> Expr:
+        unit = node.args.get("unit")
+        if unit is not None and unit.name.lower() != "day":
+            self.sql.refuse(node, "Only differences in days are answered.", "Write DATE_DIFF('day', a, b).")
+        return self._checked(node, "days_between", self._date_in(node.expression), self._date_in(node.this))
+
+    def _cast(self, node: exp.Cast) -> Expr:
+        known = _TYPES.get(node.to.this)
+        if known is None or node.to.expressions:
+            self.sql.refuse(node, f"A cast to {node.to.sql()} is not answered.", "Cast to INTEGER, DOUBLE or DATE.")
+        kind, shown = known
+        this = self(node.this)
+        if isinstance(this, Const) and kind in ("date", "timestamp") and isinstance(this.value, str):
+            moment = moment_of(this.value)
+            if moment is None:
+                self.sql.unknown(node, "This is not a date. Write it as DATE '2020-01-31'.")
+            return Const(moment.date() if kind == "date" else moment, kind)
+        return call("cast", this, detail=shown, kind=kind)
+
+    _trycast = _cast
+
+    def _anonymous(self, node: exp.Anonymous) -> Expr:
+        name, parts = node.name.lower(), node.expressions
+        if name in ("date_part", "datepart") and len(parts) == 2 and isinstance(parts[0], exp.Literal):
+            return self._part(node, str(parts[0].this).lower(), parts[1])
+        return self.refuse(node)  # type: ignore[no-any-return]
+
+    def _date(self, node: exp.Date) -> Expr:
+        return (
+            self.refuse(node)
+            if node.expressions
+            else self._cast(exp.Cast(this=node.this, to=exp.DataType.build("date")))
+        )

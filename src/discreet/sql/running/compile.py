@@ -1,0 +1,273 @@
+"""From a plan to the engine's SQL: exact aggregates of each group, once what one person can contribute is bounded.
+
+A person's surplus groups are dropped at random; in a group with too many rows of one person their sum is scaled down
+as if a random choice of them had its expected value, so no row needs a rank. All of it depends on that person's rows
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from discreet.engines.dialect import ALL_ROWS, ROWS_OF_ONE, Dialect
+from discreet.engines.engine import Engine
+from discreet.sql.expressions import Expr, has_number
+from discreet.sql.question import Bounds, Measure, Question
+from discreet.sql.running.rows import rows_of, safe
+
+
+class Statement:
+    """The statements that compute the measures of a question."""
+
+    def __init__(self, question: Question, engine: Engine, bounds: Bounds | None, seed: int) -> None:
+        self.question, self.bounds, self.seed = question, bounds, seed
+        self.dialect = engine.dialect
+        self.keys = [f"k{n}" for n in range(len(question.keys))]
+        self.steps: list[tuple[str, str]] = [("source", rows_of(question.relation, engine))]
+        self.flags = _Named("w")
+        self.numbers = _Named("x")
+        self.values_of = _Named("v")
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Each row with its person, its keys, and what it adds to each measure; only rows of declared groups."""
+        question, person = self.question, self.question.relation.person
+        keys = zip(self.keys, question.keys, strict=True)
+        columns = [
+            f"{self.dialect.group_key(safe(key.expr, self.dialect), key.expr.type)} AS {name}" for name, key in keys
+        ]
+        if person is not None:
+            columns.append(f"{self.dialect.quoted(person.id)} AS person")
+        values = [self._value(measure) for measure in question.measures]
+        # where all that is asked of a row is that it has a value, the value says so itself
+        self.plain = {m.where: v for m, v in zip(question.measures, values, strict=True) if _is_plain(m)}
+        self.parts = [(self._flag(m), v) for m, v in zip(question.measures, values, strict=True)]
+        columns += [*self.flags.columns(), *self.numbers.columns()]
+        self.steps.append(("prepared", f"SELECT {', '.join(columns) or '1 AS one'} FROM source"))
+        named = zip(self.keys, question.keys, strict=True)
+        conditions = [_member(name, key.domain, self.dialect) for name, key in named if key.domain]
+        if person is not None:
+            conditions.append("person IS NOT NULL")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        whose = [*self.keys, *(["person"] if person is not None else []), *self.flags.names.values()]
+        columns = [*whose, *self.values_of.columns()]
+        self.steps.append(("declared", f"SELECT {', '.join(columns) or '1 AS one'} FROM prepared{where}"))
+        self.columns = [*whose, *self.values_of.names.values()]
+        self.rows = "declared"
+
+    def _flag(self, measure: Measure) -> str:
+        """The column that says which rows count, by being true or not NULL; empty when all do."""
+        if measure.where is None:
+            return ""
+        return self.plain.get(measure.where) or self.flags.name(f"coalesce({safe(measure.where, self.dialect)}, FALSE)")
+
+    def _value(self, measure: Measure) -> str:
+        if measure.value is None:
+            return ""
+        value = safe(measure.value, self.dialect)
+        if measure.kind == "distinct":
+            return self.values_of.name(self.numbers.name(self.dialect.canonical(value, measure.value.type)))
+        shift = _shift(measure)
+        center = measure.center - shift * measure.step
+        number = self.numbers.name(self.dialect.distance(value, center, measure.value.type))
+        ends = measure.lowest + shift, measure.highest + shift
+        return self.values_of.name(self.dialect.clamped_steps(number, measure.step, *ends))
+
+    def _query(self, last: str) -> str:
+        return f"WITH {self.dialect.steps(self.steps)} {last}"
+
+    def _grouped(self, columns: Iterable[str], source: str, keys: list[str]) -> str:
+        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        return f"SELECT {', '.join([*keys, *columns])} FROM {source}{group}"
+
+    # --- sums and counts ----------------------------------------------------------------------------------
+
+    def additive(self) -> str:
+        """One row for each group, one column for each measure that is a sum."""
+        if self.bounds is not None:
+            self._bound_rows()
+        pairs, totals, shown = _Named("p"), _Named("t"), list(self.keys)
+        for number, measure in enumerate(self.question.measures):
+            if measure.kind in ("count", "sum", "people"):
+                total = totals.name(self._total(measure, *self.parts[number], pairs))
+                if shift := _shift(measure):
+                    rows = totals.name(self._total(Measure("count"), *self.parts[number], pairs))
+                    total = self.dialect.moved_sum(total, rows, -shift)
+                shown.append(f"{total} AS m{number}")
+        kept = self.rows
+        if self.bounds is not None:
+            self.steps.append(("pairs", self._grouped(pairs.columns(), self.rows, ["person", *self.keys])))
+            kept = self._bounded_groups("pairs", ["person", *self.keys, *pairs.names.values()])
+        self.steps.append(("totals", self._grouped(totals.columns(), kept, self.keys)))
+        return self._query(f"SELECT {', '.join(shown)} FROM totals")
+
+    def _total(self, measure: Measure, flag: str, value: str, pairs: _Named) -> str:
+        """What the rows of a group add up to; or all its pairs with a person, each with at most the rows one may have.
+
+        Promise: a pair adds its rows, or `per_group` if they are more, times a value between the lowest and the
+        highest; as both are whole, rounding a scaled sum towards 0 keeps it there, and so does moving it afterwards.
+        """
+        if self.bounds is None:
+            return f"coalesce({self._summed(value, measure, flag)}, 0)" if measure.kind == "sum" else _count(flag)
+        count, most = pairs.name(_count(flag)), self.bounds.per_group
+        if measure.kind == "people":
+            return f"count(*) FILTER (WHERE {count} > 0)"
+        if measure.kind == "count":
+            return f"coalesce({self.dialect.exact_sum(f'least({count}, {most})', most)}, 0)"
+        summed = pairs.name(self._summed(value, measure, flag))
+        scaled = self.dialect.scaled(summed, most, count, _largest(measure))
+        fitting = f"CASE WHEN {count} > {most} THEN {scaled} ELSE {summed} END"
+        return f"coalesce({self.dialect.exact_sum(fitting, most * _largest(measure))}, 0)"
+
+    def _summed(self, value: str, measure: Measure, flag: str) -> str:
+        added = value if measure.power == 1 else self.dialect.square(value)
+        rows = ALL_ROWS if self.bounds is None else ROWS_OF_ONE
+        return self.dialect.exact_sum(added, _largest(measure), _where(flag), rows=rows)
+
+    # --- bounds -------------------------------------------------------------------------------------------
+
+    def _bound_rows(self) -> None:
+        """Keep so many rows of one person, chosen at random; no pass is made where the bounds on groups see to it."""
+        assert self.bounds is not None
+        most = self.bounds.rows
+        if not self.keys or self.bounds.groups * self.bounds.per_group <= most:
+            return
+        rank, columns = "row_number() OVER (PARTITION BY person ORDER BY draw)", ", ".join(self.columns)
+        self.steps += [
+            ("many_rows", f"SELECT person FROM declared GROUP BY person HAVING count(*) > {most}"),
+            ("drawn", self.dialect.drawn(self.dialect.among("declared", "many_rows"), self.columns, self.seed)),
+            ("ranked_rows", f"SELECT *, {rank} AS place FROM drawn"),
+            (
+                "bounded",
+                f"SELECT {columns} FROM {self.dialect.apart('declared', 'many_rows')} UNION ALL "
+                f"SELECT {columns} FROM ranked_rows WHERE place <= {most}",
+            ),
+        ]
+        self.rows = "bounded"
+
+    def _bounded_groups(self, pairs: str, columns: list[str]) -> str:
+        """Pairs of person and group, at most so many of one person, chosen at random."""
+        assert self.bounds is not None
+        most = self.bounds.groups
+        if not self.keys or (self.rows == "bounded" and most >= self.bounds.rows):
+            return pairs
+        rank, shown = self.dialect.random_rank("person", self.keys, self.seed), ", ".join(columns)
+        if self.dialect.ranks_all:
+            self.steps += [
+                ("ranked_groups", f"SELECT *, {rank} AS place FROM {pairs}"),
+                ("kept", f"SELECT {shown} FROM ranked_groups WHERE place <= {most}"),
+            ]
+            return "kept"
+        self.steps += [
+            ("many_groups", f"SELECT person FROM {pairs} GROUP BY person HAVING count(*) > {most}"),
+            ("ranked_groups", f"SELECT *, {rank} AS place FROM {self.dialect.among(pairs, 'many_groups')}"),
+            (
+                "kept",
+                f"SELECT {shown} FROM {self.dialect.apart(pairs, 'many_groups')} UNION ALL "
+                f"SELECT {shown} FROM ranked_groups WHERE place <= {most}",
+            ),
+        ]
+        return "kept"
+
+    # --- values -------------------------------------------------------------------------------------------
+
+    def values(self, number: int) -> str:
+        """For a quantile, or a count of different values: the values of each group, with how often they are there."""
+        measure, (flag, value) = self.question.measures[number], self.parts[number]
+        where = f" WHERE {flag}{' IS NOT NULL' if flag.startswith('v') else ''}" if flag else ""
+        if self.bounds is None:
+            self.steps.append(("few", f"SELECT {', '.join([*self.keys, f'{value} AS value'])} FROM declared{where}"))
+        else:
+            self._few_values(measure, value, where)
+        if measure.kind == "distinct":
+            return self._query(self._grouped([f"count(DISTINCT value) AS m{number}"], "few", self.keys))
+        return self._query(self._grouped([f"count(*) AS m{number}"], "few", [*self.keys, "value"]))
+
+    def _few_values(self, measure: Measure, value: str, where: str) -> None:
+        """The values, at most so many of one person in one group; the same ones count once where they are distinct."""
+        assert self.bounds is not None
+        self._bound_rows()
+        whose = ["person", *self.keys]
+        source = f"{self.rows} AS one"
+        if self.keys:
+            self.steps.append(("pairs", f"SELECT DISTINCT {', '.join(whose)} FROM {self.rows}"))
+            source = self.dialect.paired(self.rows, self._bounded_groups("pairs", whose), whose)
+        unique = "DISTINCT " if measure.kind == "distinct" else ""
+        shown = ", ".join([*(f"one.{name} AS {name}" for name in whose), f"one.{value} AS value"])
+        rank = f"row_number() OVER (PARTITION BY {', '.join(whose)} ORDER BY draw)"
+        self.steps += [
+            ("seen", f"SELECT {unique}{shown} FROM {source}{where}"),
+            ("drawn_values", self.dialect.drawn("seen", [*whose, "value"], self.seed)),
+            ("ranked", f"SELECT *, {rank} AS place FROM drawn_values"),
+            ("few", f"SELECT * FROM ranked WHERE place <= {self.bounds.per_group}"),
+        ]
+
+
+class _Named:
+    """Expressions by name, each computed once however often it is used."""
+
+    def __init__(self, letter: str) -> None:
+        self.letter = letter
+        self.names: dict[str, str] = {}
+
+    def name(self, text: str) -> str:
+        return self.names.setdefault(text, f"{self.letter}{len(self.names)}")
+
+    def columns(self) -> list[str]:
+        return [f"{text} AS {name}" for text, name in self.names.items()]
+
+
+def _has_value(measure: Measure) -> Expr | None:
+    """The condition that a row has a value that can be added or ranked."""
+    if measure.value is None or measure.kind not in ("sum", "quantile"):
+        return None
+    return has_number(measure.value)
+
+
+def _is_plain(measure: Measure) -> bool:
+    """Whether all rows count that have a value."""
+    return measure.where is not None and measure.where == _has_value(measure)
+
+
+def _shift(measure: Measure) -> int:
+    """How many steps a sum is moved by for every row once it is taken, so that SUM and AVG add the same whole numbers.
+
+    Only where the rows that count are those whose value is not NULL: no row is moved that adds nothing.
+    """
+    shift = measure.center / measure.step
+    movable = measure.kind == "sum" and measure.power == 1 and _is_plain(measure)
+    return int(shift) if movable and shift.denominator == 1 and abs(shift) < _FARTHEST else 0
+
+
+_FARTHEST = 2**40
+"""Whole numbers of steps are exact as DOUBLE up to 2^53; a center farther away is taken off before rounding."""
+
+
+def _largest(measure: Measure) -> int:
+    """How far from 0 what one row adds may be."""
+    shift = _shift(measure)
+    farthest = max(abs(measure.lowest + shift), abs(measure.highest + shift))
+    return int(farthest**measure.power)
+
+
+def _where(flag: str) -> str:
+    """The rows that a sum is restricted to; values that are NULL add nothing anyway."""
+    return flag if flag.startswith("w") else ""
+
+
+def _count(flag: str) -> str:
+    where = _where(flag)
+    return f"count({flag})" if flag.startswith("v") else f"count(*) FILTER (WHERE {where})" if where else "count(*)"
+
+
+def _member(name: str, domain: tuple[Any, ...], dialect: Dialect) -> str:
+    """Whether a key has a declared value."""
+    known = [value for value in domain if value is not None]
+    null = f"{name} IS NULL" if len(known) < len(domain) else ""
+    whole = all(type(value) is int for value in known) and len(known) > 2
+    if whole and len(known) == max(known) - min(known) + 1:
+        inside = f"{name} BETWEEN {min(known)} AND {max(known)}"
+    else:
+        inside = f"{name} IN ({', '.join(map(dialect.literal, known))})" if known else ""
+    return f"({' OR '.join(part for part in (inside, null) if part)})"

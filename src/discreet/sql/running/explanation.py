@@ -1,0 +1,164 @@
+"""A plan in words, and as data: what a question would cost and how wrong it may be, from public facts alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import BudgetExhausted
+from discreet.guarantees.unit import Unit
+from discreet.ledger import Ledger
+from discreet.sql.expressions import Ref
+from discreet.sql.plan import Plan
+from discreet.sql.question import Output
+from discreet.sql.running.intervals import Columns
+from discreet.sql.running.notes import counted
+
+IMAGINED = (1_000, 100_000)
+"""Where an error depends on the size of a group, it is told for groups of so many rows."""
+_CAVEAT = """\
+Rows beyond these bounds are left out at random, and values outside their declared range are moved to its
+ends: errors are about what is left. Nothing was spent."""
+
+
+class Explanation(str):
+    """A plan in words; `data` has the same for other programs."""
+
+    data: dict[str, Any]
+
+
+def explained(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> Explanation:
+    """A plan in words: whom it protects, bounds, noise, cost, the error to expect, and how ε is shared."""
+    data = explained_data(plan, ledger=ledger, confidence=confidence)
+    told = {"protects": data["protects"]}
+    if repeated := data["one_row"]:
+        told["one row"] = f"in at most {repeated:,} joined rows"
+    elif bounds := data["one_person"]:
+        within = f", {counted(bounds['groups'], 'group')}, {counted(bounds['rows_in_group'], 'row')} in a group"
+        told["one person"] = f"at most {counted(bounds['rows'], 'row')}{within if data['keys'] else ''}"
+    number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
+    told["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
+    told |= {"noise": data["noise"], "cost": data["guarantee"]}
+    if first := data.get("found_first"):
+        told["found first"] = f"{', '.join(first)}, for ε = {float(plan.before):.4g} of it"
+        told[""] = "(until then, errors are told for public defaults)"
+    if "fits" in data:
+        told["then"] = f"{data['remaining'] or 'nothing'} would remain" if data["fits"] else "does NOT fit the ledger"
+    columns = [[c["name"], c["is"], _expected(c)] for c in data["columns"]]
+    measures = [
+        [m["name"], f"{100 * m['share']:.3g}%", _round(m["moved_by"]), f"± {_round(m['error'])} {m['of']}"]
+        for m in data["measures"]
+    ]
+    expected = _grid(["column", "is", f"expected error ({100 * confidence:.6g}%)"], columns)
+    shared = _grid(["noisy number", "share of ε", "one unit moves it by", "noise"], measures)
+    told_as = Explanation("\n\n".join([data["question"], lines(told), expected, shared, _CAVEAT]))
+    told_as.data = data
+    return told_as
+
+
+def explained_data(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> dict[str, Any]:
+    """The same for other programs."""
+    question, price, bounds = plan.question, plan.price, plan.bounds
+    facts: dict[str, Any] = {
+        "question": question.line,
+        "protects": protected(price.guarantee.protects or Unit()),
+        "one_row": bounds.rows if bounds is not None and question.relation.person is None else None,
+        "one_person": bounds and {"rows": bounds.rows, "groups": bounds.groups, "rows_in_group": bounds.per_group},
+        "groups": None if plan.cells is None else plan.cells.count,
+        "keys": [key.name for key in question.keys],
+        "noise": price.noise,
+        "guarantee": str(plan.cost),
+        "columns": [_column(plan, output, confidence) for output in question.outputs],
+        "measures": _measures(plan, confidence),
+    }
+    if plan.first:
+        facts["found_first"] = [finding.what.partition(" (of ")[0] for finding in plan.first]
+    if ledger is None:
+        return facts
+    try:
+        left = ledger.after(*(finding.guarantee for finding in plan.first), price.guarantee)
+    except BudgetExhausted:
+        return facts | {"fits": False, "remaining": None, "limit": str(ledger.rule.limit)}
+    return facts | {"fits": True, "remaining": left and str(left), "limit": str(ledger.rule.limit)}
+
+
+def _measures(plan: Plan, confidence: float) -> list[dict[str, Any]]:
+    """Every number that noise is added to; the last one chooses the groups, where keys are not declared."""
+    listed = [_measure(plan, number, confidence) for number in range(len(plan.question.measures))]
+    if (chosen := plan.price.selection) is None:
+        return listed
+    used, whole = chosen.guarantee().largest_loss, plan.price.guarantee.largest_loss
+    taken = float(used / whole) if used and whole else 0.0
+    choice = {"name": "people, to choose groups", "share": taken, "moved_by": float(chosen.keys_per_person)}
+    choice |= {"error": chosen.error(confidence).amount, "of": f"people; {chosen.threshold:,} are enough"}
+    return [*(told | {"share": told["share"] * (1 - taken)} for told in listed), choice]
+
+
+def _measure(plan: Plan, number: int, confidence: float) -> dict[str, Any]:
+    """A number that noise is added to, in the unit of its column."""
+    measure, accuracy = plan.question.measures[number], plan.price.parts[number].error(confidence)
+    used = next(aggregate.name for aggregate in plan.question.aggregates if number in aggregate.parts)
+    what = {"count": "rows", "distinct": "values"}.get(measure.kind, measure.kind)
+    unit = float(measure.step) ** measure.power if measure.kind == "sum" else 1.0
+    return {
+        "name": f"{what}{' of squares' if measure.power == 2 else ''} for {used}",
+        "share": float(plan.price.shares[number]),
+        "moved_by": float(plan.price.sensitivities[number].amount) * unit,
+        "error": accuracy.amount * unit,
+        "of": "ranks" if accuracy.of == "rank" else "",
+    }
+
+
+def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
+    """A column and its error: known in advance, or told for groups of imagined sizes."""
+    if not plan.question.is_noisy(output):
+        return {"name": output.name, "is": "a key", "error": 0.0, "of": ""}
+    used = [aggregate for aggregate in plan.question.aggregates if aggregate.field in set(output.expr.fields())]
+    told = {"name": output.name, "is": " and ".join(aggregate.name for aggregate in used)}
+    if isinstance(output.expr, Ref) and used[0].kind in ("count", "sum", "quantile"):
+        known = _measure(plan, used[0].parts[0], confidence)
+        return told | {"error": known["error"], "of": known["of"]}
+    sizes = {rows: _imagined(plan, output, rows, confidence) for rows in IMAGINED}
+    return told | {"error": None, "of": "", "error_by_rows": sizes}
+
+
+def _imagined(plan: Plan, output: Output, rows: int, confidence: float) -> float | None:
+    """The error in a group of so many rows whose values lie evenly in their range."""
+    question, numbers = plan.question, []
+    for measure in question.measures:
+        each = measure.reach**2 / 3 if measure.power == 2 else (measure.lowest + measure.highest) / 2
+        drawn = measure.kind == "quantile"  # the interval of which depends on the data
+        numbers.append(np.full(3 if drawn else 1, np.nan if drawn else rows * (each if measure.kind == "sum" else 1)))
+    keys = [tuple((key.domain or (None,))[0] for key in question.keys)]
+    band = Columns(question, plan.price, numbers, keys).band(output.expr, confidence)
+    half = math.inf if band is None else float(band[1][0] - band[0][0]) / 2
+    return half if math.isfinite(half) else None
+
+
+def _expected(column: dict[str, Any]) -> str:
+    if column["error"] is not None:
+        return f"± {_round(column['error'])} {column['of']}".rstrip() if column["error"] else "none"
+    sizes = [f"± {_round(e)} for {rows:,} rows" for rows, e in column["error_by_rows"].items() if e is not None]
+    return f"depends on the data: {', '.join(sizes) or 'no bound is known'}"
+
+
+def _round(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _grid(head: list[str], rows: list[list[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lined = (head, ["-" * width for width in widths], *rows)
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in lined)
+
+
+def protected(unit: Unit) -> str:
+    who = "one row" if unit.column is None else f"one person (all rows of one {unit.column})"
+    return who if unit.neighbors == "add_or_remove" else f"{who}, replaced by another"
+
+
+def lines(told: dict[str, str]) -> str:
+    width = max(map(len, told))
+    return "\n".join(f"{name:<{width}}  {words}" for name, words in told.items())

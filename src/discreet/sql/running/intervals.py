@@ -1,0 +1,227 @@
+"""From noisy measures to the columns of an answer, each with the interval that holds the truth.
+
+An interval of a column that uses several measures gives each of them its part of the doubt, so that all hold at once
+with the confidence asked for. What cannot be followed has no interval, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.sql.expressions import Call, Const, Expr, Ref
+from discreet.sql.pricing.price import Price
+from discreet.sql.question import Aggregate, Measure, Question
+
+Floats = NDArray[np.float64]
+Band = tuple[Floats, Floats]
+
+
+class Columns:
+    """The noisy measures of all cells, and what is made of them."""
+
+    def __init__(self, question: Question, price: Price, noisy: Sequence[Any], keys: Sequence[tuple[Any, ...]]) -> None:
+        self.question, self.price, self.keys = question, price, list(keys)
+        self.noisy: list[Floats] = [
+            np.asarray(values, dtype=np.float64).reshape((-1, 3) if measure.kind == "quantile" else (-1,))
+            for measure, values in zip(question.measures, noisy, strict=True)
+        ]
+        self._by_field = {aggregate.field.id: aggregate for aggregate in question.aggregates}
+
+    # --- values -------------------------------------------------------------------------------------------
+
+    def value(self, aggregate: Aggregate) -> Floats:
+        """The best guess: exact measures would give the exact aggregate."""
+        measures = [self.question.measures[part] for part in aggregate.parts]
+        numbers = [self.noisy[part] for part in aggregate.parts]
+        return _combined(aggregate, measures, numbers)
+
+    # --- intervals ----------------------------------------------------------------------------------------
+
+    def band(self, expr: Expr, confidence: float) -> Band | None:
+        """Where the truth lies with this confidence, cell by cell; None where it cannot be said."""
+        used = [self._by_field[field.id] for field in expr.fields() if field.id in self._by_field]
+        parts = {part for aggregate in used for part in aggregate.parts}
+        each = 1 - (1 - confidence) / max(1, len(parts))
+        with np.errstate(all="ignore"):  # an end that is no number is no error, and is said to be none
+            return self._band(expr, each)
+
+    def _band(self, expr: Expr, each: float) -> Band | None:
+        match expr:
+            case Const(value=bool() | int() | float() as value):
+                return self._constant(float(value))
+            case Ref(field=field) if field.id in self._by_field:
+                return self._aggregate_band(self._by_field[field.id], each)
+            case Ref(field=field) if field.type in ("integer", "number"):
+                place = [f.id for f in self.question.key_fields].index(field.id)
+                values = np.array([np.nan if key[place] is None else float(key[place]) for key in self.keys])
+                return values, values
+            case Call(op=op, args=args) if op in _BANDS:
+                bands = [self._band(arg, each) for arg in args]
+                known = [band for band in bands if band is not None]
+                return _BANDS[op](*known) if len(known) == len(bands) else None
+        return None
+
+    def _constant(self, value: float) -> Band:
+        filled = np.full(len(self.keys), value)
+        return filled, filled
+
+    def _aggregate_band(self, aggregate: Aggregate, each: float) -> Band | None:
+        measures = [self.question.measures[part] for part in aggregate.parts]
+        bands = [self._measure_band(part, each) for part in aggregate.parts]
+        if any(band is None for band in bands):
+            return None
+        band = _band_of(aggregate, measures, [band for band in bands if band is not None])
+        return _rounded_out(band, float(measures[-1].center), whole=aggregate.kind in ("count", "sum", "quantile"))
+
+    def _measure_band(self, part: int, each: float) -> Band | None:
+        measure = self.question.measures[part]
+        if measure.kind == "quantile":
+            return self._drawn_band(part, each)
+        error = self.price.parts[part].error(each)
+        if error.amount is None:
+            return None
+        noisy = self.noisy[part]
+        least = -np.inf if measure.kind == "sum" and measure.power == 1 else 0.0
+        return np.maximum(noisy - error.amount, least), np.maximum(noisy + error.amount, least)
+
+    def _drawn_band(self, part: int, each: float) -> Band | None:
+        """The interval that was drawn with a quantile, which holds with the confidence it was drawn for and no more."""
+        if each > self.price.parts[part].mechanism.confidence:
+            return None
+        return self.noisy[part][:, 0], self.noisy[part][:, 2]
+
+
+def _ends(measure: Measure) -> tuple[float, float]:
+    """The declared range of a measure's values."""
+    center, step = float(measure.center), float(measure.step)
+    return center + step * measure.lowest, center + step * measure.highest
+
+
+def _combined(aggregate: Aggregate, measures: list[Measure], numbers: list[Floats]) -> Floats:
+    match aggregate.kind:
+        case "count":
+            return numbers[0]
+        case "sum":
+            return numbers[0] * float(measures[0].step)
+        case "quantile":
+            return float(measures[0].center) + numbers[0][:, 1] * float(measures[0].step)
+    count = np.maximum(numbers[0], 1.0)
+    moved = numbers[1] * float(measures[1].step) / count
+    if aggregate.kind == "mean":
+        return np.clip(moved + float(measures[1].center), *_ends(measures[1]))
+    squares = numbers[2] * float(measures[2].step) ** 2 / count
+    spread = np.maximum(squares - moved**2, 0.0)
+    if aggregate.sample:
+        spread = spread * count / np.maximum(count - 1, 1.0)
+    low, high = _ends(measures[1])
+    spread = np.minimum(spread, (high - low) ** 2 / 2)
+    return np.sqrt(spread) if aggregate.kind == "stddev" else spread
+
+
+def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -> Band:
+    match aggregate.kind:
+        case "count":
+            return bands[0]
+        case "sum":
+            return _scaled(bands[0], float(measures[0].step))
+        case "quantile":
+            steps, center = _scaled(bands[0], float(measures[0].step)), float(measures[0].center)
+            whole = measures[0].value is not None and measures[0].value.type != "number"
+            off = 0.0 if whole else float(measures[0].step) / 2  # a value is within half a step of its point
+            return steps[0] + center - off, steps[1] + center + off
+    count = (np.maximum(bands[0][0], 1.0), np.maximum(bands[0][1], 1.0))
+    low, high = _ends(measures[1])
+    center = float(measures[1].center)
+    moved = _clipped(_over(_scaled(bands[1], float(measures[1].step)), count), low - center, high - center)
+    if aggregate.kind == "mean":
+        return moved[0] + center, moved[1] + center
+    reach = max(center - low, high - center)
+    squares = _clipped(_over(_scaled(bands[2], float(measures[2].step) ** 2), count), 0.0, reach**2)
+    square = _squared(moved)
+    spread = (np.maximum(squares[0] - square[1], 0.0), np.maximum(squares[1] - square[0], 0.0))
+    if aggregate.sample:
+        # n/(n−1) falls with n; for fewer than two rows there is no variance, and any answer will do
+        ratios = [n / np.maximum(n - 1, 1.0) for n in count]
+        spread = (spread[0] * ratios[1], spread[1] * np.maximum(ratios[0], 1.0))
+        spread = (spread[0], np.where(count[0] < 2, (high - low) ** 2 / 2, spread[1]))
+    spread = (spread[0], np.minimum(spread[1], (high - low) ** 2 / 2))
+    return (np.sqrt(spread[0]), np.sqrt(spread[1])) if aggregate.kind == "stddev" else spread
+
+
+def _rounded_out(band: Band, center: float, *, whole: bool) -> Band:
+    """The band with what floats leave out of its ends and of the value itself: of whole numbers of steps, which are
+    powers of two, nothing up to 2^53 of them.
+    """
+    size = np.maximum(np.maximum(np.abs(band[0]), np.abs(band[1])), abs(center))
+    off = np.where((size < _EXACT) & whole, 0.0, _ROUNDINGS * np.spacing(size))
+    return band[0] - off, band[1] + off
+
+
+_EXACT = 2.0**53
+_ROUNDINGS = 4
+"""A mean is rounded when its sum is divided and when its center is added, and so is each end of its band."""
+
+
+def _scaled(band: Band, factor: float) -> Band:
+    return band[0] * factor, band[1] * factor
+
+
+def _over(band: Band, count: Band) -> Band:
+    """A quotient by a number that is above 0."""
+    corners = [end / n for end in band for n in count]
+    return np.minimum.reduce(corners), np.maximum.reduce(corners)
+
+
+def _clipped(band: Band, low: float, high: float) -> Band:
+    return np.clip(band[0], low, high), np.clip(band[1], low, high)
+
+
+def _squared(band: Band) -> Band:
+    ends = band[0] ** 2, band[1] ** 2
+    inside = (band[0] <= 0) & (band[1] >= 0)
+    return np.where(inside, 0.0, np.minimum(*ends)), np.maximum(*ends)
+
+
+def _product(first: Band, second: Band) -> Band:
+    corners = [a * b for a in first for b in second]
+    return np.minimum.reduce(corners), np.maximum.reduce(corners)
+
+
+def _quotient(first: Band, second: Band) -> Band:
+    around_zero = (second[0] <= 0) & (second[1] >= 0)
+    with np.errstate(all="ignore"):
+        corners = [a / b for a in first for b in second]
+    low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
+    return np.where(around_zero, -np.inf, low), np.where(around_zero, np.inf, high)
+
+
+def _magnitude(band: Band) -> Band:
+    ends = np.abs(band[0]), np.abs(band[1])
+    inside = (band[0] <= 0) & (band[1] >= 0)
+    return np.where(inside, 0.0, np.minimum(*ends)), np.maximum(*ends)
+
+
+def _rounded(band: Band, digits: Band | None = None) -> Band:
+    unit = 1.0 if digits is None else 10.0 ** -digits[0]
+    return band[0] - unit / 2, band[1] + unit / 2
+
+
+_BANDS: dict[str, Any] = {
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "subtract": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "multiply": _product,
+    "divide": _quotient,
+    "negate": lambda a: (-a[1], -a[0]),
+    "abs": _magnitude,
+    "round": _rounded,
+    "cast": lambda a: a,
+    "coalesce": lambda *bands: bands[0],
+    "nullif": lambda a, b: a,
+    "least": lambda *bands: (np.minimum.reduce([b[0] for b in bands]), np.minimum.reduce([b[1] for b in bands])),
+    "greatest": lambda *bands: (np.maximum.reduce([b[0] for b in bands]), np.maximum.reduce([b[1] for b in bands])),
+    "sqrt": lambda a: (np.sqrt(np.maximum(a[0], 0.0)), np.sqrt(np.maximum(a[1], 0.0))),
+}

@@ -1,0 +1,118 @@
+"""The exact measures of every declared group, as the engine computes them: what the door hands to the mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from discreet.engines.engine import Engine
+from discreet.errors import NotAllowed
+from discreet.exact.randomness import random_integer
+from discreet.sql.question import Bounds, Measure, Question
+from discreet.sql.running.compile import Statement
+from discreet.sql.running.groups import Cells
+
+
+def measured(question: Question, engine: Engine, bounds: Bounds | None, cells: Cells) -> list[Any]:
+    """For each measure the whole numbers of all cells; for a quantile the values in each cell."""
+    seed = random_integer(62)
+
+    def statement() -> Statement:
+        return Statement(question, engine, bounds, seed)
+
+    found: list[Any] = [None] * len(question.measures)
+    width = len(question.keys)
+    additive = [n for n, m in enumerate(question.measures) if m.kind in ("count", "sum", "people")]
+    if additive:
+        rows = engine.rows(statement().additive())
+        cells.learn(row[:width] for row in rows)
+        rows = [row for row in rows if cells.has(row[:width])]
+        places = [cells.place(row[:width]) for row in rows]
+        assert len(set(places)) == len(places)  # keys are printed so that each is one value here, too
+        for column, number in enumerate(additive):
+            vector = np.zeros(cells.count, dtype=object)
+            vector[places] = [row[width + column] for row in rows]
+            found[number] = _narrow(vector)
+    for number, measure in enumerate(question.measures):
+        if measure.kind not in ("distinct", "quantile"):
+            continue
+        rows = [row for row in engine.rows(statement().values(number)) if cells.has(row[:width])]
+        places = [cells.place(row[:width]) for row in rows]
+        size = cells.count
+        if measure.kind == "distinct":
+            vector = np.zeros(size, dtype=np.int64)
+            vector[places] = [row[width] for row in rows]
+            found[number] = vector
+        else:
+            found[number] = _values(rows, places, size, width)
+    return found
+
+
+def discovered(question: Question, engine: Engine, bounds: Bounds | None) -> tuple[dict[Any, int], dict[Any, Any]]:
+    """For keys that are not declared: how many people are in each group there is, and the measures of each.
+
+    Promise: nothing of this leaves but through a selection of groups.
+    """
+    asked = replace(question, measures=(*question.measures, Measure("people")))
+    cells = _Found()
+    *measures, people = measured(asked, engine, bounds, cells)
+    keys = list(cells.found)
+    parts = {key: tuple(values[place] for values in measures) for place, key in enumerate(keys)}
+    return {key: int(people[place]) for place, key in enumerate(keys)}, parts
+
+
+def check_computable(question: Question, engine: Engine, bounds: Bounds | None) -> None:
+    """Refuse now what this engine has no words for, or cannot compute for these types, whatever the rows: it is tried
+    on none, so that a refusal says nothing of them, and nothing was charged yet.
+    """
+    blank = engine.blank()
+    statements = []
+    if any(measure.kind in ("count", "sum", "people") for measure in question.measures):
+        statements.append(Statement(question, blank, bounds, 0).additive())
+    for number, measure in enumerate(question.measures):
+        if measure.kind in ("distinct", "quantile"):
+            statements.append(Statement(question, blank, bounds, 0).values(number))
+    if not all(blank.computes(statement) for statement in statements):
+        raise NotAllowed(
+            "The engine cannot compute this for columns of these types, whatever is in them. Nothing was spent. "
+            "Cast what a function takes to the type it needs, or ask in a simpler way."
+        )
+
+
+class _Found(Cells):
+    """Groups as they are found by the first statement, which counts people; others find no new ones."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[Any, ...], int] = {}
+        self.count = 0
+
+    def learn(self, keys: Iterable[tuple[Any, ...]]) -> None:
+        self.found = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        self.count = len(self.found)
+
+    def has(self, key: tuple[Any, ...]) -> bool:
+        return key in self.found
+
+    def place(self, key: tuple[Any, ...]) -> int:
+        return self.found[key]
+
+
+def _narrow(vector: Any) -> Any:
+    """Whole numbers as machine integers where all of them fit."""
+    try:
+        narrow = vector.astype(np.int64)
+    except OverflowError:
+        return vector
+    return narrow if narrow.size == 0 or (narrow.min() > -(2**62) and narrow.max() < 2**62) else vector
+
+
+def _values(rows: list[tuple[Any, ...]], places: list[int], size: int, width: int) -> list[Any]:
+    values: list[list[int]] = [[] for _ in range(size)]
+    counts: list[list[int]] = [[] for _ in range(size)]
+    for place, row in zip(places, rows, strict=True):
+        values[place].append(row[width])
+        counts[place].append(row[width + 1])
+    return [np.repeat(np.array(v, dtype=np.int64), c) for v, c in zip(values, counts, strict=True)]

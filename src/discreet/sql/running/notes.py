@@ -1,0 +1,79 @@
+"""What is asked of an answer's errors, and what is said with every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.errors import InvalidArgument, NotAllowed
+from discreet.sql.expressions import Ref
+from discreet.sql.plan import Plan
+from discreet.sql.pricing.price import Price
+from discreet.sql.question import Question
+from discreet.sql.reading.aggregates import EXTREMES
+
+
+def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:
+    """The measures that must be accurate, and how accurate in steps of each."""
+    if not isinstance(within, Mapping) or not within:
+        raise InvalidArgument('within names columns and their errors, such as {"visits": 50}.')
+    outputs = {output.name.lower(): output for output in question.outputs}
+    goals: list[tuple[int, Any]] = []
+    for name, amount in within.items():
+        output = outputs.get(str(name).lower())
+        if output is None:
+            raise InvalidArgument(
+                f"within names {name}, which is no column of the answer. Known: "
+                f"{', '.join(output.name for output in question.outputs)}."
+            )
+        aggregate = next((a for a in question.aggregates if output.expr == Ref(a.field)), None)
+        if aggregate is None or aggregate.kind not in ("count", "sum", "quantile"):
+            raise NotAllowed(
+                f"The error of {name} depends on the data, so no ε promises it in advance. "
+                "Ask within= for counts, sums, and quantiles in ranks."
+            )
+        if not isinstance(amount, int | float) or not 0 < amount < 1e300:
+            raise InvalidArgument(f"within of {name} must be an error above 0.")
+        goals.append((aggregate.parts[0], amount))
+    return goals
+
+
+def error_of(question: Question, price: Price, part: int, confidence: Any) -> float:
+    """How wrong a measure may be, in the unit of its column; of a quantile, in ranks."""
+    amount, measure = float(price.parts[part].error(confidence)), question.measures[part]
+    return amount if measure.kind == "quantile" else amount * float(measure.step)
+
+
+def notes_on(plan: Plan) -> tuple[str, ...]:
+    """What the errors do not cover: said always, and never because it happened."""
+    notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
+    if plan.bounds is not None and plan.question.relation.person is None:
+        notes.append(f"One row takes part in at most {counted(plan.bounds.rows, 'joined row')}.")
+    elif plan.bounds is not None:
+        at_most = counted(plan.bounds.rows, "row")
+        if plan.question.keys:
+            at_most += f" and {counted(plan.bounds.groups, 'group')}"
+        notes.append(f"The answer uses at most {at_most} of one person; what lies beyond is not in the ±.")
+    if any(measure.kind == "sum" for measure in plan.question.measures):
+        notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
+    if (chosen := plan.price.selection) is not None:
+        open_keys = ", ".join(key.name for key in plan.question.keys if key.domain is None)
+        fewer = "lower groups_per_person, " if chosen.keys_per_person > 1 else ""
+        notes.append(
+            f"Groups with fewer than about {chosen.threshold:,} people are not shown. To see more, declare choices for "
+            f"{open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
+        )
+    extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
+    if extremes:
+        notes.append("MIN and MAX are answered as the quantiles 0.001 and 0.999.")
+    return tuple(notes)
+
+
+def written(found: Any) -> str:
+    """A bound that was found, for people."""
+    return " to ".join(map(str, found)) if isinstance(found, tuple) else str(found)
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something, in dialect."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

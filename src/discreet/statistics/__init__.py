@@ -1,1 +1,0 @@
-"""Distributions of one column: many quantiles with intervals, and cumulative counts."""

@@ -1,0 +1,1 @@
+"""One table, asked by methods."""

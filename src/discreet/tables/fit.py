@@ -1,0 +1,246 @@
+"""Models from the tables of a policy: rows are read as in SQL, no more of one person than may be, for one fit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.datasets.database import Database
+from discreet.engines.spark.frames import Partitions
+from discreet.errors import InvalidArgument
+from discreet.exact.rational import exactly
+from discreet.extras import need
+from discreet.rows import cells, column, doubles, number_of, place_of
+from discreet.rows.arrays import on_host
+from discreet.sql.plan import Plan
+from discreet.sql.reading.ranges import day_of
+from discreet.sql.running.rows import rows_of
+from discreet.sql.schema import Column
+from discreet.tables.columns import EPOCH, cells_of, columns_of, rows_of_one, statement_of
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column as a model sees it: a number, within public ends where they are known, or one column for each choice."""
+
+    name: str
+    kind: str
+    between: tuple[float, float] | None = None
+    choices: tuple[Any, ...] | None = None
+
+    @property
+    def listed(self) -> bool:
+        """Whether cells are read one by one; days are numbers, as some are beyond any calendar."""
+        return self.choices is not None and self.kind not in ("date", "timestamp")
+
+    @property
+    def names(self) -> list[str]:
+        return [self.name] if self.choices is None else [f"{self.name}={choice}" for choice in self.choices]
+
+    def columns(self, values: Any) -> NDArray[np.float64]:
+        """Rows × the columns made of this one; a value that is no number, or no choice, counts as missing."""
+        if self.choices is None:
+            return doubles(values)[:, None]
+        known = self.choices if self.listed else [number_of_day(choice) for choice in self.choices]
+        place = {choice: number for number, choice in enumerate(known)}
+        found = np.array([place_of(cell, place) for cell in cells(values)], dtype=np.int64).reshape(-1, 1)
+        return np.asarray(found == np.arange(len(self.choices)), dtype=np.float64)
+
+    def ranges(self, share: float) -> list[tuple[float, float]]:
+        """What `feature_ranges` must be, so that every feature, of one column or more, has the same weight."""
+        if self.choices is not None:
+            return [(-share, share)] * len(self.choices)
+        low, high = self.between or (-1.0, 1.0)
+        middle, half = (low + high) / 2, (high - low) / 2 * share
+        return [(middle - half, middle + half)]
+
+
+def check_estimator(estimator: Any, target: Any) -> None:
+    """That this is a private estimator, with a target where it needs one: said before anything is read."""
+    wanted = ("epsilon", "delta", "rows_per_person", "ledger", "fit", "set_params")
+    if isinstance(estimator, type) or not all(hasattr(estimator, name) for name in wanted):
+        raise InvalidArgument("The first argument must be a private estimator, such as dp.learn.LogisticRegression(…).")
+    given = inspect.signature(estimator.fit).parameters.get("y")
+    if target is None and given is not None and given.default is inspect.Parameter.empty:
+        raise InvalidArgument(f'{type(estimator).__name__} learns from a target: say its column, target="cost".')
+    if target is not None and not isinstance(target, str):
+        raise InvalidArgument('target must be the name of a column, such as target="cost".')
+
+
+def fitted(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> Any:
+    """Fit the estimator to the rows that the plan is about: one release, under the database's ledger.
+
+    Promise: for a person with at most the declared rows, which are enforced as in SQL; for a row that joins repeat, as
+    often as they may.
+    """
+    chosen = _prepared(estimator, database, plan, features, target)
+    if hasattr(estimator, "guarantee"):  # refused before any row is read, where the ledger has not enough left
+        database.ledger.after(estimator._stated(estimator.guarantee(n_features=_width(chosen))))
+    kinds = {one.name: "listed" if one.listed else one.kind for one in chosen}
+    if target is not None and target not in kinds:
+        # whole numbers and text one by one: a missing one must not change how the others are read
+        kinds[target] = "number" if _known(plan)[target] == "number" else "listed"
+    by_steps = getattr(estimator, "solver", "descent") == "descent"
+    if hasattr(database.engine, "frame") and hasattr(estimator, "fit_batches") and by_steps:
+        done = estimator.fit_batches(_partitions(database, plan, chosen, target, kinds))
+    else:
+        found = columns_of(database, plan, list(kinds), kinds)
+        labels = [] if target is None else [column(found[target])]
+        done = estimator.fit(_table(chosen, found), *labels)
+    done.feature_names_in_ = np.array([name for one in chosen for name in one.names], dtype=object)
+    return done
+
+
+def _table(features: list[Feature], found: Mapping[str, Any]) -> NDArray[np.float64]:
+    return np.hstack([one.columns(found[one.name]) for one in features])
+
+
+def _partitions(
+    database: Database, plan: Plan, features: list[Feature], target: str | None, kinds: dict[str, str]
+) -> Partitions:
+    """The rows where Spark has them: its executors make features of them, and only exact sums come back."""
+    text, ids = statement_of(database, plan, list(kinds))
+    cells = partial(_cells, features=features, target=target, kinds=kinds, ids=ids)
+    engine: Any = database.engine
+    names = [name for one in features for name in one.names]
+    return Partitions(engine.frame(text), _width(features), names, cells, getattr(engine, "timeout", None))
+
+
+def _cells(
+    batch: Any, targets: Any, *, features: list[Feature], target: str | None, kinds: dict[str, str], ids: dict[str, str]
+) -> Any:
+    """The rows of a record batch as a model sees them, and their targets."""
+    place = batch.schema.names.index
+    found = {name: cells_of(batch.column(place(ids[name])), kind) for name, kind in kinds.items()}
+    goals = np.zeros(batch.num_rows) if target is None else on_host(targets(column(found[target])))
+    return _table(features, found), goals
+
+
+def explained_fit(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> str:
+    """What a fit would do, cost and promise; nothing is spent and the estimator stays as it is."""
+    mine = need("sklearn.base", "learn", "fit").clone(estimator)
+    chosen = _prepared(mine, database, plan, features, target)
+    width = _width(chosen)
+    cost = mine.guarantee(n_features=width).epsilon_at(delta=float(exactly(mine.delta)))
+    lines = [
+        f"{type(mine).__name__} of {', '.join(one.name for one in chosen)} in {width} columns",
+        f"rows of one {'person' if plan.question.relation.person is not None else 'row'}: at most {rows_of_one(plan)}",
+        f"costs ε = {cost:.4g}, δ = {float(exactly(mine.delta)):.4g}",
+    ]
+    told = hasattr(mine, "error") and "n_features" in inspect.signature(mine.error).parameters
+    return "\n".join([*lines, f"excess risk: {mine.error(n_features=width)}"] if told else lines)
+
+
+def _prepared(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> list[Feature]:
+    """The features, once the estimator knows the ledger, the ranges and how many rows a unit has."""
+    if estimator.ledger is not None and estimator.ledger is not database.ledger:
+        raise InvalidArgument("The estimator has a ledger of its own. Leave it out: the table's ledger is charged.")
+    chosen = _features(plan, features)
+    if target is not None and target not in _known(plan):
+        raise InvalidArgument(f"There is no column {target}. Known: {', '.join(_known(plan))}.")
+    if target is not None and _known(plan)[target] not in ("integer", "number", "boolean", "text"):
+        raise InvalidArgument(f"{target} is neither a number, text nor a condition: it cannot be the target.")
+    inner = "estimator__" if hasattr(estimator, "estimator") else ""  # a search tunes the estimator inside it
+    ranges = _ranges(chosen, getattr(estimator, "estimator", estimator))
+    settings = {"ledger": database.ledger, "rows_per_person": rows_of_one(plan)}
+    estimator.set_params(**settings, **({} if ranges is None else {f"{inner}feature_ranges": ranges}))
+    return chosen
+
+
+def compared(database: Database, plan: Plan) -> dict[str, NDArray[Any]]:
+    """The columns that can be compared, of the rows that the plan is about, for a study: each cell read by itself."""
+    kinds = {name: kind for name, kind in _known(plan).items() if kind != "other"}
+    found = columns_of(database, plan, list(kinds), kinds)
+    return {name: _comparable(found[name], kind) for name, kind in kinds.items()}
+
+
+def independent_rows(database: Database, plan: Plan) -> int:
+    """How many rows there are, or people who have one."""
+    relation = plan.question.relation
+    counted = "*" if relation.person is None else f"DISTINCT {database.engine.dialect.quoted(relation.person.id)}"
+    text = f"SELECT COUNT({counted}) AS n FROM ({rows_of(relation, database.engine)}) AS one"
+    return int(database.engine.table(text).column("n")[0].as_py())
+
+
+def _comparable(values: Any, kind: str) -> NDArray[Any]:
+    if kind == "boolean":
+        return np.array([value is True for value in values], dtype=np.bool_)
+    return column(values) if kind == "text" else doubles(values)
+
+
+def _width(features: list[Feature]) -> int:
+    return sum(len(one.names) for one in features)
+
+
+def _known(plan: Plan) -> dict[str, str]:
+    return {field.name: field.type for field in plan.question.relation.fields}
+
+
+def _features(plan: Plan, given: Any) -> list[Feature]:
+    listed = isinstance(given, Sequence | Mapping) and not isinstance(given, str) and len(given) > 0
+    if not listed or not all(isinstance(name, str) for name in given):
+        raise InvalidArgument(
+            'features must be a list of columns, such as ["age", "cost"], or a dict with their ranges.'
+        )
+    declared = {c.name: c for table in plan.question.relation.tables() for c in table.columns.values()}
+    said = dict(given) if isinstance(given, Mapping) else {name: _declared(declared.get(name)) for name in given}
+    known = _known(plan)
+    for name in said:
+        if name not in known:
+            raise InvalidArgument(f"There is no column {name}. Known: {', '.join(known)}.")
+    return [_feature(name, known[name], what) for name, what in said.items()]
+
+
+def _declared(column: Column | None) -> Any:
+    """The range or the choices of a column in the policy, where it has them."""
+    if column is None:
+        return None
+    if column.choices is not None:
+        return list(column.choices)
+    return column.between if isinstance(column.between, tuple) else None
+
+
+def _feature(name: str, kind: str, what: Any) -> Feature:
+    if kind == "other":
+        raise InvalidArgument(f"{name} is neither a number, text, a day nor a condition. Leave it out, or cast it.")
+    if isinstance(what, list):
+        return Feature(name, kind, choices=tuple(what))
+    if kind not in ("integer", "number", "boolean", "date", "timestamp"):
+        raise InvalidArgument(f'{name} is text: list its choices, features={{"{name}": ["a", "b"], …}}.')
+    if what is None:
+        if kind in ("date", "timestamp"):
+            raise InvalidArgument(f'{name} needs a range of two dates: features={{"{name}": (first, last), …}}.')
+        return Feature(name, kind, between=(-1.0, 1.0) if kind == "boolean" else None)
+    if not isinstance(what, tuple) or len(what) != 2:
+        raise InvalidArgument(f"{name} needs a pair of ends in parentheses, (0, 120), or choices in brackets.")
+    low, high = (number_of_day(end) for end in what)
+    if not low < high:
+        raise InvalidArgument(f"The range of {name} must be two numbers, or dates, the smaller one first.")
+    return Feature(name, kind, between=(low, high))
+
+
+def _ranges(features: list[Feature], estimator: Any) -> list[tuple[float, float]] | None:
+    """Ranges for the estimator, when it takes them, has none of its own, and all features have theirs."""
+    if getattr(estimator, "feature_ranges", ...) is not None:
+        return None
+    open_ended = [one.name for one in features if one.between is None and one.choices is None]
+    if len(open_ended) == len(features):
+        return None  # all as they are: rows are clipped by their norm alone
+    if open_ended:
+        raise InvalidArgument(f"{', '.join(open_ended)} needs a range, as the other features have one. Add it.")
+    share = (len(features) / _width(features)) ** 0.5
+    return [pair for one in features for pair in one.ranges(share)]
+
+
+def number_of_day(value: Any) -> float:
+    """A cell or an end of a range as a number: dates are days since 1970."""
+    day = day_of(value)
+    if hasattr(day, "toordinal"):
+        return float((day - EPOCH).days)
+    return number_of(value)

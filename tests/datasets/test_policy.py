@@ -1,0 +1,425 @@
+"""A policy says exactly what its owner meant: every word of it is used, or refused with what to write instead."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import discreet as dp
+from discreet.datasets.connect import connect
+from discreet.datasets.policy import Policy, ledger_of, load
+from discreet.errors import InvalidArgument
+from discreet.sql.schema import Column, Table
+
+CANARY = "canary-7c1e"
+PEOPLE = 400
+VISITS = pa.table(
+    {
+        "patient_id": [row % PEOPLE for row in range(3 * PEOPLE)],
+        "age": [20 + row % PEOPLE % 60 for row in range(3 * PEOPLE)],
+        "cost": [float(row % 100) for row in range(3 * PEOPLE)],
+        "city": [("Haifa", "Ljubljana", CANARY)[row % 3] for row in range(3 * PEOPLE)],
+        "day": [datetime.date(2024, 1, 1 + row % 28) for row in range(3 * PEOPLE)],
+        "seen": [datetime.datetime(2024, 1, 1 + row % 28, 12) for row in range(3 * PEOPLE)],
+        "smokes": [row % 2 == 0 for row in range(3 * PEOPLE)],
+    }
+)
+CITIES = pa.table({"city": ["Haifa", "Ljubljana"], "country": ["Israel", "Slovenia"]})
+CLINIC = """
+[ledger]
+path = "clinic.ledger"
+epsilon = 10.0
+delta = 1e-5
+delta_per_question = 1e-8
+
+[unit]
+person = "patient_id"
+
+[tables.visits]
+source = "visits.parquet"
+rows_per_person = 20
+groups_per_person = 5
+[tables.visits.columns.cost]
+between = [0, 5000]
+[tables.visits.columns.city]
+choices = ["Haifa", "Ljubljana"]
+
+[tables.cities]
+source = "cities.csv"
+public = true
+
+[engine]
+kind = "duckdb"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with data and a policy."""
+    pyarrow.parquet.write_table(VISITS, tmp_path / "visits.parquet")
+    pyarrow.csv.write_csv(CITIES, tmp_path / "cities.csv")
+    (tmp_path / "clinic.toml").write_text(CLINIC, "utf-8")
+    return tmp_path
+
+
+def complaint(folder: Path, old: str, new: str) -> str:
+    """What is said of the policy with one part of it changed."""
+    assert old in CLINIC
+    (folder / "clinic.toml").write_text(CLINIC.replace(old, new), "utf-8")
+    with pytest.raises(InvalidArgument) as error:
+        connect(folder / "clinic.toml")
+    assert CANARY not in str(error.value)
+    assert not (folder / "clinic.ledger").exists(), "a policy that is refused makes no ledger"
+    return str(error.value)
+
+
+# --- what is read ---------------------------------------------------------------------------------------
+
+
+def test_the_policy_of_the_tour(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    policy = load(folder / "clinic.toml")
+    assert policy.unit == dp.person("patient_id")
+    assert policy.limit == dp.Approx(epsilon=10.0, delta=1e-5)
+    assert (policy.ledger, policy.delta_per_question) == (str(folder / "clinic.ledger"), 1e-8)
+    visits, cities = policy.tables["visits"], policy.tables["cities"]
+    assert (visits.source, cities.source) == (str(folder / "visits.parquet"), str(folder / "cities.csv"))
+    assert (visits.rows_per_person, visits.groups_per_person, visits.public) == (20, 5, False)
+    assert cities.public
+
+    schema = connect(folder / "clinic.toml").schema
+    columns = schema.tables["visits"].columns
+    assert {name: column.type for name, column in columns.items()} == {
+        "patient_id": "integer",
+        "age": "integer",
+        "cost": "number",
+        "city": "text",
+        "day": "date",
+        "seen": "timestamp",
+        "smokes": "boolean",
+    }
+    assert columns["cost"].between == (0, 5000)
+    assert columns["city"].choices == ("Haifa", "Ljubljana")
+    assert columns["age"].between is None
+    assert schema.tables["visits"].person == "patient_id"
+    assert schema.tables["cities"].person is None
+    assert (folder / "clinic.ledger").exists()
+
+
+def test_connect_answers_and_remembers(folder: Path) -> None:
+    clinic = dp.connect(folder / "clinic.toml")
+    question = "SELECT city, COUNT(*) AS visits FROM visits JOIN cities USING (city) GROUP BY city"
+    answer = clinic.sql(question, epsilon=1)
+    assert answer.table.column_names == ["city", "visits", "visits_error"]
+    again = dp.connect(str(folder / "clinic.toml")).sql(question, epsilon=1)
+    assert again.replayed
+    assert again.table == answer.table
+    with pytest.raises(dp.BudgetExhausted):
+        clinic.sql(question, epsilon=9.5)
+
+
+def test_declared_values_take_the_type_of_their_column(folder: Path) -> None:
+    words = """
+[tables.visits.columns.day]
+between = ["2024-01-01", 2024-12-31]
+choices = ["2024-01-01", 2024-01-02]
+[tables.visits.columns.seen]
+between = [2024-01-01, 2024-12-31T12:00:00]
+[tables.visits.columns.smokes]
+choices = [true, false]
+[tables.visits.columns.age]
+choices = [20, 21]
+"""
+    (folder / "clinic.toml").write_text(CLINIC + words, "utf-8")
+    columns = connect(folder / "clinic.toml").schema.tables["visits"].columns
+    assert columns["day"].between == (datetime.date(2024, 1, 1), datetime.date(2024, 12, 31))
+    assert columns["day"].choices == (datetime.date(2024, 1, 1), datetime.date(2024, 1, 2))
+    assert columns["seen"].between == (datetime.datetime(2024, 1, 1), datetime.datetime(2024, 12, 31, 12))
+    assert columns["smokes"].choices == (True, False)
+    assert columns["age"].choices == (20, 21)
+
+
+@pytest.mark.parametrize(
+    ("lines", "limit", "per_question"),
+    [
+        ("epsilon = 2", dp.Pure(epsilon=2), 0),
+        ("epsilon = 2\ndelta = 0.0", dp.Pure(epsilon=2), 0),
+        ("epsilon = 2\ndelta = 1e-5", dp.Approx(epsilon=2, delta=1e-5), 1e-8),
+        ("epsilon = 2\ndelta = 1e-5\ndelta_per_question = 0", dp.Approx(epsilon=2, delta=1e-5), 0),
+    ],
+)
+def test_the_limit_and_what_one_question_may_use_of_delta(
+    lines: str, limit: dp.Guarantee, per_question: float, folder: Path
+) -> None:
+    words = CLINIC.replace("epsilon = 10.0\ndelta = 1e-5\ndelta_per_question = 1e-8", lines)
+    (folder / "clinic.toml").write_text(words, "utf-8")
+    policy = load(folder / "clinic.toml")
+    assert type(policy.limit) is type(limit)
+    assert policy.limit == limit
+    assert float(policy.delta_per_question) == per_question
+    connect(policy)
+
+
+def test_the_rule_of_the_ledger(folder: Path) -> None:
+    (folder / "clinic.toml").write_text(CLINIC.replace("epsilon = 10.0", 'epsilon = 10.0\nrule = "basic"'), "utf-8")
+    assert connect(folder / "clinic.toml").ledger.rule.name == "basic"
+
+
+def test_rows_may_be_protected_one_by_one(folder: Path) -> None:
+    words = CLINIC.replace('person = "patient_id"', 'row = true\nneighbors = "replace"')
+    words = words.replace("rows_per_person = 20\ngroups_per_person = 5\n", "")
+    (folder / "clinic.toml").write_text(words, "utf-8")
+    clinic = connect(folder / "clinic.toml")
+    assert clinic.schema.unit == dp.row(neighbors="replace")
+    assert clinic.schema.tables["visits"].person is None
+
+
+def test_a_table_may_name_the_person_by_another_column(folder: Path) -> None:
+    renamed = VISITS.rename_columns(["customer", *VISITS.column_names[1:]])
+    pyarrow.parquet.write_table(renamed, folder / "other.parquet")
+    other = '[tables.other]\nsource = "other.parquet"\nperson = "customer"\nrows_per_person = 3\nversion = 7\n'
+    (folder / "clinic.toml").write_text(CLINIC + other, "utf-8")
+    clinic = connect(folder / "clinic.toml")
+    assert clinic.schema.tables["other"].person == "customer"
+    assert clinic.schema.tables["other"].version == "7"
+    people = clinic.sql("SELECT COUNT(DISTINCT customer) AS people FROM other", epsilon=5)
+    assert abs(people.table["people"][0].as_py() - PEOPLE) < 100
+    joined = "SELECT COUNT(*) AS n FROM visits JOIN other ON visits.patient_id = other.customer"
+    assert clinic.plan(joined, epsilon=1).price.shares == (1,)
+
+
+def test_a_folder_of_files_is_a_table(folder: Path) -> None:
+    (folder / "parts").mkdir()
+    for part in range(2):
+        pyarrow.parquet.write_table(VISITS.slice(part * 600, 600), folder / "parts" / f"{part}.parquet")
+    (folder / "clinic.toml").write_text(CLINIC.replace("visits.parquet", "parts"), "utf-8")
+    clinic = connect(folder / "clinic.toml")
+    found = clinic.sql("SELECT COUNT(*) AS n FROM visits", epsilon=5).table["n"][0].as_py()
+    assert abs(found - 1200) < 150
+
+
+def test_an_analyst_has_an_account_of_their_own(folder: Path) -> None:
+    owner = connect(folder / "clinic.toml")
+    with pytest.raises(InvalidArgument, match="no account"):
+        connect(folder / "clinic.toml", analyst="ana")
+    owner.ledger.for_analyst("ana", limit=dp.Approx(epsilon=1, delta=1e-6))
+    ana = connect(folder / "clinic.toml", analyst="ana")
+    ana.sql("SELECT COUNT(*) FROM visits", epsilon=0.8)
+    with pytest.raises(dp.BudgetExhausted):
+        ana.sql("SELECT COUNT(*) FROM visits WHERE age > 30", epsilon=0.8)
+    assert [entry.analyst for entry in owner.ledger.entries()][-1] == "ana"
+
+
+# --- as Python objects ----------------------------------------------------------------------------------
+
+
+def test_the_same_words_as_a_mapping_with_data_in_memory() -> None:
+    words = {
+        "ledger": {"path": ":memory:", "epsilon": 10},
+        "unit": {"person": "patient_id"},
+        "tables": {
+            "visits": {"source": VISITS, "rows_per_person": 3, "columns": {"cost": {"between": (0, 100)}}},
+            "cities": {"source": CITIES, "public": True},
+        },
+    }
+    clinic = dp.connect(words)
+    total = clinic.sql("SELECT SUM(cost) AS cost FROM visits", epsilon=5).table["cost"][0].as_py()
+    assert abs(total - sum(VISITS["cost"].to_pylist())) < 3000
+    assert CANARY not in repr(load(words))
+
+
+def test_the_same_policy_as_objects(folder: Path) -> None:
+    visits = Table(
+        name="visits",
+        source=folder / "visits.parquet",
+        columns={"cost": Column(name="cost", type="number", between=(0, 5000))},
+        rows_per_person=3,
+    )
+    policy = Policy(unit=dp.person("patient_id"), limit=dp.Pure(epsilon=3), tables={"visits": visits})
+    clinic = connect(policy)
+    assert clinic.schema.tables["visits"].columns["cost"].between == (0, 5000)
+    assert clinic.ledger.limit == dp.Pure(epsilon=3)
+    assert len(clinic.sql("SELECT AVG(cost) FROM visits", epsilon=1).table) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"unit": "patient_id"}, "takes unit="),
+        ({"limit": 3}, "limit="),
+        ({"tables": {}}, "no tables"),
+        ({"tables": {"x": Table(name="y", columns={})}}, "is listed as x"),
+        ({"tables": {"y": Table(name="y", columns={}, public=True, through="x.id")}}, "y is public"),
+        ({"tables": {n: Table(name=n, columns={}) for n in "yY"}}, "same name"),
+    ],
+)
+def test_bad_objects_are_refused(change: dict[str, object], said: str) -> None:
+    terms = {"unit": dp.row(), "limit": dp.Pure(epsilon=1), "tables": {"y": Table(name="y", columns={})}}
+    with pytest.raises(InvalidArgument, match=said):
+        Policy(**(terms | change))
+
+
+@pytest.mark.parametrize("policy", [None, 3, b"clinic.toml", {}, {"ledger": 3}, {1: {}}])
+def test_what_is_no_policy_is_refused(policy: object) -> None:
+    with pytest.raises(InvalidArgument):
+        connect(policy)
+
+
+def test_a_repr_holds_no_password(folder: Path) -> None:
+    (folder / "clinic.toml").write_text(
+        CLINIC.replace("clinic.ledger", "postgresql://bob:hunter2@host/clinic"), "utf-8"
+    )
+    policy = load(folder / "clinic.toml")
+    assert policy.ledger == ledger_of(folder / "clinic.toml") == "postgresql://bob:hunter2@host/clinic"
+    assert "hunter2" not in repr(policy)
+
+
+# --- the identity of an answer --------------------------------------------------------------------------
+
+
+def changed_text(folder: Path, old: str, new: str) -> str:
+    assert old in CLINIC
+    (folder / "clinic.toml").write_text(CLINIC.replace(old, new), "utf-8")
+    return load(folder / "clinic.toml").public_text()
+
+
+def test_the_public_text_changes_with_what_changes_an_answer(folder: Path) -> None:
+    texts = {
+        load(folder / "clinic.toml").public_text(),
+        changed_text(folder, "rows_per_person = 20", "rows_per_person = 21"),
+        changed_text(folder, "groups_per_person = 5", "groups_per_person = 6"),
+        changed_text(folder, "[0, 5000]", "[0, 5001]"),
+        changed_text(folder, '["Haifa", "Ljubljana"]', '["Ljubljana", "Haifa"]'),
+        changed_text(folder, 'person = "patient_id"', 'person = "patient_id"\nneighbors = "replace"'),
+    }
+    assert len(texts) == 6
+
+
+def test_the_public_text_is_the_same_when_only_the_budget_or_a_path_changes(folder: Path) -> None:
+    text = load(folder / "clinic.toml").public_text()
+    assert changed_text(folder, "epsilon = 10.0", "epsilon = 20.0") == text
+    assert changed_text(folder, "clinic.ledger", "other.ledger") == text
+    assert changed_text(folder, "[0, 5000]", "[\n  0, 5000,\n]") == text
+    assert CANARY not in text
+
+
+# --- what is refused ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "rows_per_person = 20",
+            "rows_per_persn = 20",
+            "[tables.visits] has no key rows_per_persn. Did you mean rows_",
+        ),
+        ("[unit]", "[units]", "A policy has no key units. Did you mean unit?"),
+        ("epsilon = 10.0", "epsilonn = 10.0", "Did you mean epsilon?"),
+        ("between = [0, 5000]", "betwen = [0, 5000]", "columns.cost] has no key betwen. Did you mean between?"),
+        ("public = true", "xyz = true", "Known: source, public"),
+        ('kind = "duckdb"', 'kind = "duckdb"\nurl = "x"', "[engine] has no key url"),
+        ('kind = "duckdb"', 'kind = "postgres"', "[engine] needs the url of the database"),
+        ('kind = "duckdb"', 'kind = "postgres"\nurl = "x"', "[engine] needs the url of the database"),
+        ('kind = "duckdb"', 'kind = "postgres"\nurl = 3', "[engine] needs the url of the database"),
+        ('kind = "duckdb"', 'kind = "postgres"\nuri = "postgresql://h/d"', "no key uri. Did you mean url?"),
+        ('kind = "duckdb"', 'kind = "postgres"\nurl = "postgresql://h/d"\ntimeout = 0', "timeout of [engine] must be"),
+        ('kind = "duckdb"', 'kind = "spark"\nurl = "sc://h"', "[engine] has no key url"),
+        ('kind = "duckdb"', 'kind = "spark"\nmaster = 3', "master of [engine] must be a text"),
+        ('kind = "duckdb"', 'kind = "spark"\nconfig = {cores = "3"}', "must be settings of Spark"),
+        ('kind = "duckdb"', 'kind = "spark"\nconfig = {"spark.cores" = 3}', "must be settings of Spark"),
+        ('kind = "duckdb"', 'kind = "oracle"', "The engine oracle is not known"),
+        ('kind = "duckdb"', "kind = 3", "The engine 3 is not known"),
+        ("epsilon = 10.0\n", "", "[ledger] has no epsilon"),
+        ('path = "clinic.ledger"\n', "", "[ledger] has no path"),
+        ('path = "clinic.ledger"', "path = 3", "path of [ledger] must be a text"),
+        ('path = "clinic.ledger"', 'path = ":memory:"', "would forget what was spent"),
+        ("epsilon = 10.0", "epsilon = -1", "epsilon must be between"),
+        ("epsilon = 10.0", "epsilon = nan", "epsilon must be finite"),
+        ("epsilon = 10.0", 'epsilon = "10"', "epsilon must be a number"),
+        ("delta = 1e-5", "delta = 1.5", "delta must be at least 0 and below 1"),
+        ("delta_per_question = 1e-8", "delta_per_question = 1e-4", "above the ledger's delta"),
+        ("delta = 1e-5\n", "", "above the ledger's delta"),
+        ("epsilon = 10.0", 'epsilon = 10.0\nrule = "none"', "rule must be one of"),
+        ('person = "patient_id"', "", "[unit] must say who is protected"),
+        ('person = "patient_id"', "row = false", "[unit] must say who is protected"),
+        ('person = "patient_id"', 'row = "yes"', "[unit] must say who is protected"),
+        ('person = "patient_id"', 'person = "patient_id"\nrow = true', "[unit] must say who is protected"),
+        ('person = "patient_id"', "person = 3", "person of [unit] must be a text"),
+        ('person = "patient_id"', 'person = "patient_id"\nneighbors = "all"', "neighbors must be"),
+        ('person = "patient_id"', "row = true", "rows_per_person of visits has no meaning"),
+        ('person = "patient_id"', 'person = "doctor"', "visits has no column doctor. Say which key leads to"),
+        ('person = "patient_id"', 'person = "patientid"', "visits has no column patientid. Did you mean patient_id?"),
+        ("[unit]\n", "[unit.person]\n", "person of [unit] must be a text"),
+        ("rows_per_person = 20\n", "", "Say how many rows of visits one person may have"),
+        ("rows_per_person = 20", "rows_per_person = 0", "rows_per_person of visits must be a whole number"),
+        ("rows_per_person = 20", "rows_per_person = 2.5", "rows_per_person of visits must be a whole number"),
+        ("rows_per_person = 20", 'rows_per_person = "20"', "rows_per_person of visits must be a number"),
+        ("groups_per_person = 5", 'groups_per_person = "all"', "groups_per_person of visits must be a number"),
+        ("groups_per_person = 5", 'through = "other.id"', "a table with the person's column needs none"),
+        ("groups_per_person = 5", 'person = "id"', "visits has no column id."),
+        ('source = "visits.parquet"\n', "", "[tables.visits] names no source"),
+        ('source = "visits.parquet"', "source = 3", "[tables.visits] names no source"),
+        ("visits.parquet", "visit.parquet", "The source of visits is not there"),
+        ("visits.parquet", "clinic.toml", "not a Parquet, CSV or JSON file"),
+        ("public = true", "public = 1", "public of [tables.cities] must be true or false"),
+        ("public = true", "public = true\nrows_per_person = 3", "cities is public"),
+        ("public = true\n", "", "Say how many rows of cities one person may have"),
+        ("public = true\n", "rows_per_person = 3\n", "or that it is public if nobody is in it."),
+        ("[0, 5000]", "[5000, 0]", "between of cost must be a lower and a higher value"),
+        ("[0, 5000]", "[0]", "between of cost must be two numbers or two dates"),
+        ("[0, 5000]", "5000", "between of cost must be two numbers or two dates"),
+        ("[0, 5000]", "[0, inf]", "between of cost must be two numbers"),
+        ("[0, 5000]", "[true, false]", "between of cost must be two numbers"),
+        ("[0, 5000]", '["low", "high"]', "between of cost must be two dates"),
+        ("[0, 5000]", '"all"', "between of cost must be two numbers or two dates"),
+        ("[0, 5000]", "[0, 5000]\nfrequency = 0", "frequency of cost must be a whole number"),
+        ("[0, 5000]", "[2024-01-01, 2024-12-31]", "between of cost must be two numbers"),
+        ("choices = ", "between = [0, 1]\nchoices = ", "city is text and has no range"),
+        ("columns.cost]", "columns.costs]", "visits has no column costs. Did you mean cost?"),
+        ('["Haifa", "Ljubljana"]', "[]", "choices of city must be a list of different values"),
+        ('["Haifa", "Ljubljana"]', '"Haifa"', "choices of city must be a list of different values"),
+        ('["Haifa", "Ljubljana"]', '["Haifa", "Haifa"]', "choices of city must be a list of different values"),
+        ('["Haifa", "Ljubljana"]', '[["Haifa"]]', "choices of city must be a list of different values"),
+        ('["Haifa", "Ljubljana"]', "[1, 2]", "choices of city must be of the column's type: text"),
+        ("columns.city]", "columns.age]", "choices of age must be of the column's type: integer"),
+        ("columns.city]", "columns.day]", "choices of day must be of the column's type: date"),
+        ("[tables.visits.columns.cost]", "[tables.visits.columns]\ncost = 3\n[tables.x]", "must be a section"),
+    ],
+)
+def test_a_bad_policy_is_refused_with_what_to_write_instead(old: str, new: str, said: str, folder: Path) -> None:
+    assert said in complaint(folder, old, new)
+
+
+@pytest.mark.parametrize(("text", "said"), [(None, "cannot be read: No such file"), ("[ledger\n", "is not TOML")])
+def test_a_file_that_is_no_policy(text: str | None, said: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "clinic.toml").write_text(text, "utf-8")
+    with pytest.raises(InvalidArgument, match=said):
+        load(tmp_path / "clinic.toml")
+
+
+def test_a_ledger_with_other_terms_is_refused(folder: Path) -> None:
+    connect(folder / "clinic.toml")
+    (folder / "clinic.toml").write_text(CLINIC.replace("epsilon = 10.0", "epsilon = 20.0"), "utf-8")
+    with pytest.raises(InvalidArgument, match="has a limit of ε = 10"):
+        connect(folder / "clinic.toml")
+
+
+def test_people_are_told_apart_by_what_is_exact(tmp_path: Path) -> None:
+    """Decimals of many digits are read as floating-point numbers, where two of them may be one."""
+    from decimal import Decimal
+
+    ids = pa.array([Decimal(10**20), Decimal(10**20 + 1)], pa.decimal128(38, 0))
+    words = {
+        "ledger": {"path": str(tmp_path / "a.ledger"), "epsilon": 1},
+        "unit": {"person": "pid"},
+        "tables": {"t": {"source": pa.table({"pid": ids}), "rows_per_person": 1}},
+    }
+    with pytest.raises(InvalidArgument, match="pid tells people apart in t"):
+        connect(words)

@@ -1,0 +1,158 @@
+"""What is wrong with a question about a table, in Python or in SQL, said before anything is spent."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import discreet as dp
+from discreet.datasets.database import Database
+from discreet.datasets.policy import load
+from discreet.engines.configuration import Place
+from discreet.engines.duckdb.dialect import literal
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.errors import DiscreetError, InvalidArgument, NotAllowed, QueryError
+from discreet.queries.counts import Count
+from discreet.sql.schema import Column, Schema, Table, checked_range
+from discreet.tables.distributions import Points
+
+Asked = Callable[[], Any]
+LIMIT = dp.Approx(epsilon=10, delta=1e-4)
+DAY = datetime.date(2025, 1, 31)
+VISITS = pa.table({"id": [1, 2], "age": [30, 40], "city": ["Bled", "Koper"], "day": [DAY, DAY], "ids": ["1", "2"]})
+SOURCES = {"visits": VISITS, "rooms": pa.table({"id": ["1"], "size": [1]})}
+
+
+def refused(asked: Asked, said: str, kind: type[DiscreetError] = InvalidArgument) -> None:
+    with pytest.raises(kind, match=re.escape(said)):
+        asked()
+
+
+def ledger(unit: dp.Unit) -> dp.Ledger:
+    return dp.Ledger.open(":memory:", protects=unit, limit=LIMIT)
+
+
+def schema(unit: dp.Unit, choices: dict[str, Any]) -> Schema:
+    types = {"id": "integer", "age": "integer", "city": "text", "day": "date", "ids": "text"}
+    columns = {name: Column(name=name, type=kind, choices=choices.get(name)) for name, kind in types.items()}
+    other = {name: Column(name=name, type="text" if name == "id" else "integer") for name in ("id", "size")}
+    person = {"person": "id", "rows_per_person": 1} if unit.column else {}
+    tables = (
+        Table(name="visits", columns=columns, **person),
+        Table(name="rooms", columns=other, public=True),
+    )
+    return Schema(unit=unit, tables={table.name: table for table in tables})
+
+
+def database(unit: dp.Unit = dp.person("id"), **choices: Any) -> Database:  # noqa: B008 - it is a frozen value
+    known = schema(unit, choices)
+    engine = DuckDB(SOURCES)
+    return Database(known, engine, ledger(unit))
+
+
+@pytest.fixture
+def visits() -> Any:
+    return dp.table(VISITS, ledger=ledger(dp.person("id")), rows_per_person=1)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda t: t.quantiles("age", [], between=(0, 120), epsilon=1), "Ask for a list of at least one quantile"),
+        (lambda t: t.synthesize({"age": "all"}, epsilon=1, delta=1e-6), "age needs a pair of ends, such as (0, 120)"),
+        (lambda t: t.density("city", between=(0, 1), epsilon=1), "city is text and has no range"),
+        (lambda t: t.density("day", between=("2025-01-01", "2025-12-31"), bandwidth=9, epsilon=1), "must be two dates"),
+        (lambda t: t.median("weight", between=(0, 120), epsilon=1), "There is no column weight"),
+        (lambda t: t.quantiles("weight", [0.5], between=(0, 120), epsilon=1), "There is no column weight"),
+        (lambda t: t.count("cities", epsilon=1), 'of must be "rows" or "people"'),
+    ],
+)
+def test_a_table_that_cannot_be_asked(visits: Any, ask: Callable[[Any], Any], said: str) -> None:
+    refused(lambda: ask(visits), said)
+
+
+def test_a_grid_of_dates_has_whole_days() -> None:
+    refused(lambda: Points(DAY, DAY + datetime.timedelta(9), 0.5), "step must be a whole number of days")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            lambda: dp.release([1], dp.Laplace(scale=1), query=Count(), ledger=ledger(dp.person("id"))),
+            "protects a person: say",
+        ),
+        (lambda: DuckDB({"visits": 3}), "must be a path, an Arrow table"),
+        (lambda: Place(kind="duckdb", url="postgresql://host/db"), '[engine] has no key url for kind = "duckdb"'),
+        (lambda: literal(b"bytes"), "A bytes cannot be written into a question"),
+        (lambda: checked_range(3, "number", "age"), "between of age must be two values"),
+        (lambda: checked_range((1, 2), "date", "day"), "between of day must be two dates"),
+        (lambda: checked_range(("soon", "late"), "date", "day"), "between of day must be two dates"),
+    ],
+)
+def test_a_source_or_a_range_that_cannot_be(asked: Asked, said: str) -> None:
+    refused(asked, said)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "kind"),
+    [
+        ("SELECT FROM WHERE", "This does not parse as SQL", QueryError),
+        ("SELECT COUNT(*) FROM visits" + " JOIN rooms" * 9, "Too many joins have neither ON nor USING", QueryError),
+        ("SELECT COUNT(*) FROM visits; SELECT 2", "One question at a time: here are 2 statements", QueryError),
+        ("(SELECT COUNT(*) FROM visits)", "A query in parentheses is not answered", NotAllowed),
+        ("SELECT COUNT(*) FROM visits WHERE DATE_DIFF('month', day, day) > 1", "Only differences in days", NotAllowed),
+        ("1 + 1", "This is not a query. Begin with SELECT or WITH", QueryError),
+        ("DROP TABLE visits", "DROP is not a question. Only SELECT is answered", NotAllowed),
+        ("SELECT COUNT(*) FROM visits JOIN rooms USING (id)", "id has another type on either side", QueryError),
+        ("SELECT COUNT(*) FROM (SELECT a.* FROM visits AS v) AS x", "There is no table a here. Known: v", QueryError),
+        ("SELECT COUNT(*) FROM visits WHERE SUBSTRING(city) = 'a'", "has the wrong number of arguments", QueryError),
+        ("SELECT age, city, COUNT(*) FROM visits GROUP BY age, city", "groups. Group by fewer", NotAllowed),
+    ],
+)
+def test_a_question_that_is_not_answered(text: str, said: str, kind: type[DiscreetError]) -> None:
+    many = {"age": tuple(range(2000)), "city": tuple(map(str, range(2000)))}
+    refused(lambda: database(**many).sql(text, epsilon=1), said, kind)
+
+
+def test_bounds_of_a_person_mean_nothing_for_single_rows() -> None:
+    asked = "SELECT COUNT(*) FROM visits"
+    refused(
+        lambda: database(dp.row()).sql(asked, epsilon=1, bounds={"rows_per_person": 1}), "Single rows are protected"
+    )
+
+
+def test_an_accuracy_that_no_budget_reaches() -> None:
+    asked = "SELECT MEDIAN(LEAST(GREATEST(age, 0), 120)) AS age FROM visits"
+    refused(lambda: database().sql(asked, within={"age": 1e-9}), "No ε up to 1e5 makes the answer as accurate")
+
+
+def test_a_ledger_for_another_unit() -> None:
+    known = schema(dp.person("id"), {})
+    engine = DuckDB(SOURCES)
+    refused(lambda: Database(known, engine, ledger(dp.row())), "but the policy says person('id'). Open it for")
+
+
+def test_a_policy_that_cannot_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "clinic.toml"
+    file.write_text("[ledger\n", "utf-8")
+    refused(lambda: load(file), "is not TOML")
+    file.write_text("a = " + "[" * 5000, "utf-8")
+    refused(lambda: load(file), "is nested too deeply")
+    file.write_bytes(b"\xff")
+    refused(lambda: load(file), "is not text in UTF-8")
+
+
+def test_a_session_of_spark_is_for_spark(tmp_path: Path) -> None:
+    words = {
+        "ledger": {"path": str(tmp_path / "x.ledger"), "epsilon": 1, "delta": 1e-6},
+        "unit": {"row": True},
+        "tables": {"visits": {"source": VISITS}},
+    }
+    refused(lambda: dp.connect(words, spark=object()), "spark= is for a policy whose [engine]")
