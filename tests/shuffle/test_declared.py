@@ -15,6 +15,7 @@ import pytest
 
 import discreet as dp
 from discreet import door, testing
+from discreet.mechanisms import protocol as mechanism_protocol
 from discreet.mechanisms.combine import PerGroup
 from discreet.mechanisms.reports import shuffled
 from discreet.mechanisms.reports.bit_response import SubsetSelection, UnaryResponse

@@ -212,9 +212,7 @@ def test_candidates_are_dense_below_and_reach_the_end():
     assert automatic_bounds.candidates(7) == [1, 2, 3, 4, 5, 6, 7]
     assert automatic_bounds.candidates(100)[-1] == 100
     tried = automatic_bounds.candidates(100)
-    assert all(b / a <= 2 for a, b in zip(tried, tried[1:], strict=False))
-        b / a <= 2 for a, b in zip(automatic_bounds.candidates(100), automatic_bounds.candidates(100)[1:], strict=False)
-    )
+    assert all(b / a <= 2 for a, b in pairwise(tried))
 
 
 # --- what it costs --------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import discreet as dp
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import NotAllowed, QueryError
 
-FIXTURES = Path(__file__).parent.parent / "fixtures" / "sql"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "sql"
 REFUSED = [json.loads(line) for line in (FIXTURES / "refusals.jsonl").read_text().splitlines()]
 """The text, the error, words of its message, and the part that is underlined ("" where its place is not known)."""
 TOO_MUCH = {
