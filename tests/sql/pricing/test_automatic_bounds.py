@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
