@@ -14,30 +14,46 @@
     ├── SealedValue            something tried to look at a true value
     └── MissingExtra           an optional package is needed (also an ImportError)
 
-A message says what is wrong and how to mend it, and never holds a private value.
+Every error has a stable `code` such as "budget-exhausted". Programs and tests compare the code; a message is for people:
+it says what is wrong and what to write instead, and never holds a private value. `error_codes.py` explains each code.
 """
 
 from __future__ import annotations
 
 
 class DiscreetError(Exception):
-    """The root of all errors raised here."""
+    """The root of all errors raised here. `code` names what went wrong and stays the same between versions."""
+
+    code: str = "error"
+
+    def __init__(self, message: str = "", *, code: str | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
 
 
 class InvalidArgument(DiscreetError, ValueError):
     """A parameter is outside its domain. Raised before any data is read."""
 
+    code = "invalid-argument"
+
 
 class QueryError(InvalidArgument):
     """A question that cannot be read: it is no query, or speaks of a table or column that is not there."""
+
+    code = "sql-unreadable"
 
 
 class NotAllowed(DiscreetError):
     """A question that can be read, but not be answered privately. The message says what to write instead."""
 
+    code = "not-allowed"
+
 
 class IncompatibleGuarantee(DiscreetError):
     """Two guarantees speak of different units, relations or trust and cannot be added."""
+
+    code = "incompatible-guarantee"
 
 
 class BudgetExhausted(DiscreetError):
@@ -46,34 +62,50 @@ class BudgetExhausted(DiscreetError):
     `remaining` is the largest guarantee of the same kind that would still fit, or None when nothing does.
     """
 
-    def __init__(self, message: str, *, remaining: object | None = None) -> None:
-        super().__init__(message)
+    code = "budget-exhausted"
+
+    def __init__(self, message: str, *, remaining: object | None = None, code: str | None = None) -> None:
+        super().__init__(message, code=code)
         self.remaining = remaining
 
 
 class LedgerDamaged(DiscreetError):
     """The record of what was spent cannot be trusted, so nothing is released. The message says how to go on."""
 
+    code = "ledger-damaged"
+
 
 class LedgerUnavailable(DiscreetError):
     """The ledger's database is busy, out of reach or full. Nothing was handed out."""
+
+    code = "ledger-unavailable"
 
 
 class EngineFailed(DiscreetError):
     """The engine could not answer. Its own words are not passed on: they may quote values."""
 
+    code = "engine-failed"
+
 
 class ServiceUnavailable(DiscreetError):
     """A shuffler or an analyzer does not answer, or fails. Ask again: nothing is counted or charged twice."""
+
+    code = "service-unavailable"
 
 
 class EntropyUnavailable(DiscreetError):
     """The operating system could not give random bytes. Nothing is drawn without them."""
 
+    code = "entropy-unavailable"
+
 
 class SealedValue(DiscreetError):
     """A sealed true value was printed, compared, pickled or converted."""
 
+    code = "sealed-value"
+
 
 class MissingExtra(DiscreetError, ImportError):
     """An optional dependency is missing; the message holds the exact pip line."""
+
+    code = "missing-extra"

@@ -1,0 +1,57 @@
+"""What every error code means: what was written, why it is refused, and what to write instead.
+
+`docs/reference/errors.md` is made of this table: `python docs/make_errors.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Explained(NamedTuple):
+    """One row of docs/reference/errors.md."""
+
+    written: str
+    why: str
+    instead: str
+
+
+# --- any argument -----------------------------------------------------------------------------------------
+
+ARGUMENTS = {
+    "wrong-type": Explained(
+        'a value of another type, such as `epsilon="1"` or a list where one number is expected',
+        "The parameter has one meaning only for the types it names.",
+        "the type that the message names",
+    ),
+    "not-a-number": Explained(
+        "text, NaN, infinity or a truth value where a number is expected",
+        "Promises are computed exactly; such a value has no exact number.",
+        "a finite number, such as `0.5` or `Fraction(1, 2)`",
+    ),
+    "not-whole": Explained("`k=1.5`", "This parameter counts something.", "a whole number, such as `k=2`"),
+    "out-of-range": Explained(
+        "`epsilon=-1`, `confidence=1.5`", "The value lies outside the range of the parameter.", "a value in the range"
+    ),
+    "ends-out-of-order": Explained(
+        "`between=(120, 0)`", "A range is its smaller end, then its larger end.", "`between=(0, 120)`"
+    ),
+    "not-an-option": Explained(
+        'a word that the parameter does not know, such as `of="persons"`',
+        "Only the listed words have a meaning here.",
+        "one of the words in the message",
+    ),
+    "wrong-shape": Explained(
+        "an array of another shape", "Shapes are declared, never read from the data.", "an array of the declared shape"
+    ),
+    "empty": Explained("an empty list of columns, choices or queries", "There is nothing to answer.", "at least one"),
+    "duplicates": Explained("the same name or choice twice", "Each one must be told apart.", "each one once"),
+    "too-large": Explained(
+        "more cells, queries, steps or digits than can be computed",
+        "The limit keeps memory and time bounded before anything is charged.",
+        "a smaller question; the message names the limit",
+    ),
+    "unknown-column": Explained("a column that the table does not have", "No such column is declared.", "a known one"),
+}
+
+CODES: dict[str, Explained] = {**ARGUMENTS}
