@@ -14,7 +14,7 @@
     ├── SealedValue            something tried to look at a true value
     └── MissingExtra           an optional package is needed (also an ImportError)
 
-Every error has a stable `code` such as "budget-exhausted". Programs and tests compare the code; a message is for people:
+Every error has a stable `code` such as "budget-exhausted". Programs and tests compare it; the message is for people:
 it says what is wrong and what to write instead, and never holds a private value. `error_codes.py` explains each code.
 """
 
