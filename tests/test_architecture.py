@@ -11,7 +11,8 @@ import importlib.util
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
@@ -49,7 +50,14 @@ def name_of(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
-every_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
+SOURCES = {name_of(path): path.read_text("utf-8") for path in MODULES}
+LOOKED_AT = (ast.Attribute, ast.Call, ast.Constant, ast.Import, ast.ImportFrom)
+
+
+@cache
+def nodes_of(source: str) -> list[ast.AST]:
+    """The nodes that the checkers look at; a module is parsed and walked once for all of them."""
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, LOOKED_AT)]
 
 
 # --- file size ------------------------------------------------------------------------------------------
@@ -59,9 +67,8 @@ def too_long(source: str) -> bool:
     return len(source.splitlines()) > HARD_LIMIT
 
 
-@every_module
-def test_files_stay_short(path: Path) -> None:
-    assert not too_long(path.read_text("utf-8")), f"{name_of(path)} is over {HARD_LIMIT} lines: split it"
+def test_files_stay_short() -> None:
+    assert [name for name, source in SOURCES.items() if too_long(source)] == [], f"over {HARD_LIMIT} lines: split it"
 
 
 def test_a_long_file_is_caught() -> None:
@@ -75,7 +82,7 @@ def test_a_long_file_is_caught() -> None:
 def mentions(source: str, attribute: str) -> list[int]:
     """Lines that call or pass on `something.attribute`, by dot, by `getattr` or by `methodcaller`."""
     lines = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         match node:
             case ast.Attribute(attr=name, ctx=ast.Load()) if name == attribute:
                 lines.append(node.lineno)
@@ -94,22 +101,32 @@ def may_draw(module: str) -> bool:
     return module == "door.py" or module.startswith("mechanisms/")
 
 
-@every_module
-def test_only_the_door_charges(path: Path) -> None:
-    if not may_charge(name_of(path)):
-        assert mentions(path.read_text("utf-8"), "charge") == []
+def found_in(sources: Mapping[str, str], check: Callable[[str], list[int]]) -> list[str]:
+    """Each place that a check objects to, as `file:line`."""
+    return [f"{name}:{line}" for name, source in sources.items() for line in check(source)]
 
 
-@every_module
-def test_only_the_door_keeps_answers(path: Path) -> None:
-    if not may_charge(name_of(path)) and not name_of(path).startswith("ledger/"):
-        assert mentions(path.read_text("utf-8"), "keep") == []
+def test_only_the_door_charges() -> None:
+    others = {name: source for name, source in SOURCES.items() if not may_charge(name)}
+    assert found_in(others, lambda source: mentions(source, "charge")) == []
 
 
-@every_module
-def test_only_the_door_and_the_mechanisms_draw(path: Path) -> None:
-    if not may_draw(name_of(path)):
-        assert mentions(path.read_text("utf-8"), "_draw") == []
+def test_only_the_door_keeps_answers() -> None:
+    others = {
+        name: source for name, source in SOURCES.items() if not may_charge(name) and not name.startswith("ledger/")
+    }
+    assert found_in(others, lambda source: mentions(source, "keep")) == []
+
+
+def test_only_the_door_and_the_mechanisms_draw() -> None:
+    others = {name: source for name, source in SOURCES.items() if not may_draw(name)}
+    assert found_in(others, lambda source: mentions(source, "_draw")) == []
+
+
+def test_the_walk_sees_every_module_and_names_the_place() -> None:
+    assert {"door.py", "exact/randomness.py", "ledger/ledger.py"} <= SOURCES.keys()
+    assert found_in(SOURCES, lambda source: mentions(source, "charge"))[0].startswith("door.py:")
+    assert found_in({"a.py": "\nledger.charge()"}, lambda source: mentions(source, "charge")) == ["a.py:2"]
 
 
 @pytest.mark.parametrize(
@@ -158,9 +175,9 @@ def dotted_name(node: ast.AST, aliases: dict[str, str]) -> str:
             return ""
 
 
-def imported_names(tree: ast.AST) -> Iterator[tuple[str, str, int]]:
+def imported_names(source: str) -> Iterator[tuple[str, str, int]]:
     """Each import as (local name, what it stands for, line)."""
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         match node:
             case ast.Import(names=names):
                 for alias in names:
@@ -174,11 +191,10 @@ def imported_names(tree: ast.AST) -> Iterator[tuple[str, str, int]]:
 
 def entropy_uses(source: str) -> list[int]:
     """Lines that reach for randomness in any way this checker knows."""
-    tree = ast.parse(source)
-    imports = list(imported_names(tree))
+    imports = list(imported_names(source))
     aliases = {local: dotted for local, dotted, _ in imports if local}
     lines = {line for _, dotted, line in imports if is_entropy(dotted)}
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         match node:
             case ast.Attribute(attr=attribute) if attribute in ENTROPY_METHODS or is_entropy(
                 dotted_name(node, aliases)
@@ -192,10 +208,9 @@ def entropy_uses(source: str) -> list[int]:
     return sorted(lines)
 
 
-@every_module
-def test_only_randomness_reads_entropy(path: Path) -> None:
-    if name_of(path) != "exact/randomness.py":
-        assert entropy_uses(path.read_text("utf-8")) == []
+def test_only_randomness_reads_entropy() -> None:
+    others = {name: source for name, source in SOURCES.items() if name != "exact/randomness.py"}
+    assert found_in(others, entropy_uses) == []
 
 
 @pytest.mark.parametrize(
