@@ -15,7 +15,7 @@
     └── MissingExtra           an optional package is needed (also an ImportError)
 
 Every error has a stable `code` such as "budget-exhausted". Programs and tests compare it; the message is for people:
-it says what is wrong and what to write instead, and never holds a private value. `error_codes.py` explains each code.
+it says what is wrong and what to write instead, and never holds a private value. `error_codes/` explains each code.
 """
 
 from __future__ import annotations

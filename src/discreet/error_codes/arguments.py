@@ -1,26 +1,12 @@
-"""What every error code means: what was written, why it is refused, and what to write instead.
-
-`docs/reference/errors.md` is made of this table: `python docs/make_errors.py`.
-"""
+"""Codes that fit any argument of any call."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Explained(NamedTuple):
-    """One row of docs/reference/errors.md."""
-
-    written: str
-    why: str
-    instead: str
-
-
-# --- any argument -----------------------------------------------------------------------------------------
+from discreet.error_codes.row import Explained
 
 ARGUMENTS = {
     "wrong-type": Explained(
-        'a value of another type, such as `epsilon="1"` or a list where one number is expected',
+        'a value of another type, such as `protects="person"` or a single value where a list is expected',
         "The parameter has one meaning only for the types it names.",
         "the type that the message names",
     ),
@@ -53,5 +39,3 @@ ARGUMENTS = {
     ),
     "unknown-column": Explained("a column that the table does not have", "No such column is declared.", "a known one"),
 }
-
-CODES: dict[str, Explained] = {**ARGUMENTS}

@@ -1,0 +1,18 @@
+"""What every error code means: what was written, why it is refused, and what to write instead.
+
+One file per section. `docs/reference/errors.md` is made of these tables: `python docs/make_errors.py`.
+"""
+
+from __future__ import annotations
+
+from discreet.error_codes.arguments import ARGUMENTS
+from discreet.error_codes.classes import CLASSES
+from discreet.error_codes.row import Explained
+
+SECTIONS: dict[str, dict[str, Explained]] = {
+    "Any argument": ARGUMENTS,
+    "One code per class": CLASSES,
+}
+"""The headings of the page, each with its codes. A code stands in one section only."""
+
+CODES: dict[str, Explained] = {code: row for section in SECTIONS.values() for code, row in section.items()}
