@@ -1,7 +1,7 @@
-"""Draws docs/images/architecture.svg and the rooms of docs/architecture.md: `python docs/make_architecture.py`.
+"""Draws docs/images/architecture.svg and the table of packages in docs/architecture.md.
 
-The floors are those that import-linter holds, and a room's sentence is the first of its own docstring, so that neither
-can say what is not so. `tests/test_architecture.py` fails when they are not the tree's any more.
+Run `python docs/make_architecture.py`. The floors are those that import-linter checks, and the description of a package
+is the first sentence of its docstring. `tests/test_architecture.py` fails when the page does not match the code.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 PAGE = ROOT / "docs" / "architecture.md"
 FLOORS = [
-    "the ways in",
-    "what it looks like",
-    "the founding documents, run again",
-    "what a data owner opens",
-    "larger answers",
+    "command line",
+    "demonstrations",
+    "published results, reproduced",
+    "entry points for data owners",
+    "larger kinds of answers",
     "kinds of answers",
     "the door",
-    "what leaves",
-    "what lasts, where data lives",
-    "how it is answered",
+    "results",
+    "storage and computation",
+    "how a question is answered",
     "what is asked",
     "what is promised",
-    "how data comes in",
+    "how data is read",
     "exact numbers",
-    "the ground",
+    "shared basics",
 ]
 NOUNS = {
     "guarantees": "Unit, Guarantee",
@@ -40,24 +40,24 @@ NOUNS = {
     "releases": "Release",
 }
 STEPS = [
-    ("a file, a table, a DataFrame", "named by the policy: who is protected, what is known"),
-    ("a question", "parsed, resolved and bounded from declarations alone"),
-    ("query.sensitivity(unit)", "how far one unit can move the exact answer"),
-    ("mechanism.guarantee(sensitivity)", "what the noise really drawn promises"),
+    ("a file, a table, a DataFrame", "named in the policy: who is protected, what is public"),
+    ("a question", "parsed, resolved and bounded, from declarations only"),
+    ("query.sensitivity(unit)", "how much one unit can change the exact answer"),
+    ("mechanism.guarantee(sensitivity)", "what the drawn noise guarantees"),
     ("ledger.charge(guarantee)", "durable, before the first random bit; or refused"),
     ("mechanism draws", "exact integers from the engine, exact noise on a lattice"),
-    ("ledger keeps", "a retry gets the same answer, for nothing"),
+    ("ledger keeps", "a retry gets the same answer for free"),
     ("Release", "value, guarantee, accuracy, receipt"),
 ]
 INK, PALE, WALL, DOOR = "#1d2b3a", "#5d6b7a", "#e9eef4", "#fbe3c0"
 
 
 def floors() -> list[list[str]]:
-    """The rooms of each floor, the highest first, that are there."""
+    """The packages of each floor that exist, the highest floor first."""
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(one["layers"] for one in known if one["id"] == "floors")
-    told = [re.findall(r"\((\w+)\)", layer) for layer in layers]
-    return [[name for name in rooms if _files(name)] for rooms in told]
+    named = [re.findall(r"\((\w+)\)", layer) for layer in layers]
+    return [[name for name in rooms if _files(name)] for rooms in named]
 
 
 def _files(room: str) -> list[Path]:
@@ -68,34 +68,43 @@ def _files(room: str) -> list[Path]:
 
 
 def purpose(room: str) -> str:
-    """The first sentence of a room's docstring."""
+    """The first sentence of a package's docstring."""
     files = _files(room)
-    home = next((one for one in files if one.name == "__init__.py" and one.parent.name == room), files[0])
+    name = Path(room).name
+    home = next((one for one in files if one.name == "__init__.py" and one.parent.name == name), files[0])
     said = ast.get_docstring(ast.parse(home.read_text())) or ""
     return " ".join(said.split("\n\n")[0].split())
 
 
 def rooms() -> str:
-    """The table of docs/architecture.md."""
-    lines = ["| floor | room | what it is for | files |", "|---|---|---|---|"]
+    """The table of docs/architecture.md: a row for each package, and one for each of its subpackages."""
+    lines = ["| floor | package | what it is for | files |", "|---|---|---|---|"]
     for number, (floor, names) in enumerate(zip(FLOORS, floors(), strict=True)):
         for place, name in enumerate(names):
-            told = f"{len(FLOORS) - 1 - number} · {floor}" if place == 0 else ""
+            shown = f"{len(FLOORS) - 1 - number} · {floor}" if place == 0 else ""
             folder = name + "/" if (ROOT / "src" / "discreet" / name).is_dir() else name + ".py"
-            lines.append(f"| {told} | `{folder}` | {purpose(name)} | {len(_files(name))} |")
+            lines.append(f"| {shown} | `{folder}` | {purpose(name)} | {len(_files(name))} |")
+            for inner in _subpackages(name):
+                lines.append(
+                    f"| | `{name}/{inner}/` | {purpose(f'{name}/{inner}')} | {len(_files(f'{name}/{inner}'))} |"
+                )
     return "\n".join(lines)
 
 
+def _subpackages(room: str) -> list[str]:
+    return sorted(one.parent.name for one in (ROOT / "src" / "discreet" / room).glob("*/__init__.py"))
+
+
 def page() -> str:
-    """The page with its table as the tree is now."""
+    """The page with the table for the current code."""
     start, end = "<!-- rooms -->\n", "\n<!-- end of rooms -->"
     before, rest = PAGE.read_text().split(start)
     return before + start + rooms() + end + rest.split(end)[1]
 
 
 def picture() -> str:
-    """The floors on the left, the way of one question on the right."""
-    parts = [_text(24, 34, "The house: a floor imports only the floors below it", 17, weight="bold")]
+    """The floors on the left, the path of one question on the right."""
+    parts = [_text(24, 34, "Floors: each imports only from the floors below it", 17, weight="bold")]
     for number, (floor, names) in enumerate(zip(FLOORS, floors(), strict=True)):
         top = 52 + 52 * number
         colour = DOOR if names == ["door"] else WALL
@@ -106,12 +115,12 @@ def picture() -> str:
         if owned:
             parts.append(_text(712, top + 18, owned, 12, PALE, anchor="end"))
     parts.append(_text(770, 34, "One question: from a file to a release", 17, weight="bold"))
-    for number, (name, told) in enumerate(STEPS):
+    for number, (name, text) in enumerate(STEPS):
         top = 52 + 72 * number
         colour = DOOR if 2 <= number <= 6 else WALL
         parts.append(f'<rect x="770" y="{top}" width="400" height="52" rx="6" fill="{colour}"/>')
         parts.append(_text(784, top + 22, name, 15, weight="bold"))
-        parts.append(_text(784, top + 42, told, 12.5, PALE))
+        parts.append(_text(784, top + 42, text, 12.5, PALE))
         if number:
             parts.append(
                 f'<path d="M970 {top - 19} v15 m-5 -6 l5 6 l5 -6" stroke="{PALE}" fill="none" stroke-width="2"/>'
@@ -119,7 +128,7 @@ def picture() -> str:
     body, height = "\n".join(parts), 68 + 52 * len(FLOORS)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1194 {height}" role="img" '
-        'aria-label="Floors of the package, and the way of one question through the door" '
+        'aria-label="Floors of the package, and the path of one question to its release" '
         f'font-family="system-ui, sans-serif">\n<rect width="1194" height="{height}" fill="white"/>\n{body}\n</svg>\n'
     )
 

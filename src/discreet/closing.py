@@ -1,4 +1,4 @@
-"""Errors as they leave: what went wrong and on which line, and no way back to the rows that were being read.
+"""Errors that hold no data: they keep their message and line numbers, and lead to no row.
 
 An exception keeps every frame it passed, with the local variables in it, and the exception that was being handled when
 it was raised, even after `from None`. Whoever logs or pickles it would keep rows. So public calls that take data are

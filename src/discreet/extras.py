@@ -1,6 +1,6 @@
-"""Optional packages, imported when they are needed: a missing one is one line with the exact remedy.
+"""Optional packages, imported when needed; if one is missing, the error says what to install.
 
-Of matplotlib also a figure of its own, and the way it is written.
+For matplotlib, also how a figure is created and saved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The look that all pictures of demos and experiments share."""
+"""The style that all plots of demos and experiments share."""
 
 from __future__ import annotations
 

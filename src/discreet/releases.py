@@ -1,4 +1,4 @@
-"""What leaves, and how it is shown to a person."""
+"""What a call returns, and how it is shown to a person."""
 
 from __future__ import annotations
 

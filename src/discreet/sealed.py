@@ -1,4 +1,4 @@
-"""True values in transit: they do not print, compare, convert or pickle."""
+"""True values on their way to the noise: they cannot be printed, compared, converted or pickled."""
 
 from __future__ import annotations
 

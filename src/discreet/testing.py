@@ -1,4 +1,4 @@
-"""Noise under control, for tests only: frozen, absent, or replaced by its exact law.
+"""Controlled noise, for tests only: frozen, absent, or replaced by its exact distribution.
 
 Everything released inside one of these blocks is marked `not_private`.
 

@@ -1,4 +1,4 @@
-"""Analysis that cannot fool itself: answers to adaptive questions that hold on the population."""
+"""Adaptive analysis: answers that hold on the population, even if a question depends on earlier answers."""
 
 from discreet.adaptive import game
 from discreet.adaptive.answers import Answer

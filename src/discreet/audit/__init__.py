@@ -1,4 +1,4 @@
-"""Attack what was built: lower confidence bounds on ε and δ from outputs alone, with their power stated."""
+"""Audits: attack a mechanism and report lower confidence bounds on ε and δ, with the power of the attack."""
 
 from discreet.audit.auditor import Audit, audit
 from discreet.audit.bounds import Finding, delta_lower_bound, lower_bound

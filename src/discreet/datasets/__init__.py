@@ -1,1 +1,1 @@
-"""What a data owner opens: a policy, and the database that analysts ask."""
+"""What a data owner opens: a policy, and the database that analysts query."""

@@ -1,4 +1,4 @@
-"""What it looks like: made-up people, real questions, private answers, and a ledger going down.
+"""Demonstrations: synthetic people, real questions, private answers, and the ledger that pays for them.
 
-`run` is the front door: the main demo, and a story for each capability, told by the module of its name.
+`run` is the main demo. Each other module shows the capability it is named after.
 """

@@ -1,1 +1,1 @@
-"""Where data lives and exact aggregates are made: each engine owns its words for the same few things."""
+"""Where data lives: each engine computes exact aggregates in its own SQL dialect."""

@@ -1,1 +1,1 @@
-"""Exact numbers and exact draws: what everything else stands on."""
+"""Exact numbers and exact random draws, on which everything else is built."""

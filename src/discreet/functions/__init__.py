@@ -1,1 +1,1 @@
-"""Answers that are functions: densities, regression curves, and rows that are curves."""
+"""Answers that are functions: densities, regression curves, and data whose rows are curves."""

@@ -1,1 +1,1 @@
-"""The promise as data: units, guarantees, composition, accuracy, and the exact check of finite mechanisms."""
+"""The promise as data: units, guarantees, composition, accuracy, and exact checks of finite mechanisms."""

@@ -1,4 +1,4 @@
-"""Private learning: estimators with the interface of scikit-learn, each fit one release under the ledger."""
+"""Private learning: estimators with the interface of scikit-learn, where each fit is one release."""
 
 from discreet.learn.checks import expected_failed_checks
 from discreet.learn.classification import LinearSVC, LogisticRegression

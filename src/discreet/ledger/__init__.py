@@ -1,4 +1,4 @@
-"""What is spent and what remains."""
+"""The ledger: what is spent, what remains, and the durable record of both."""
 
 from discreet.ledger.entry import Entry
 from discreet.ledger.ledger import Ledger

@@ -1,4 +1,4 @@
-"""Reports that need no trusted collector: each is randomized on the device that sends it."""
+"""Local privacy: each report is randomized on the device that sends it, so no collector has to be trusted."""
 
 from discreet.local.estimates import Counted, Measured
 from discreet.local.numbers import MeanSurvey, mean

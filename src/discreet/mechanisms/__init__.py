@@ -1,1 +1,1 @@
-"""How questions are answered: each mechanism is a frozen value whose fields are the noise really drawn."""
+"""How questions are answered: each mechanism is a frozen value whose fields are the noise that is drawn."""

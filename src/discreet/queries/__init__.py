@@ -1,4 +1,4 @@
-"""What is asked: metric spaces, queries over them, and how far one unit can move an answer."""
+"""What is asked: metric spaces, queries over them, and how much one unit can change an answer."""
 
 from discreet.queries.counts import Count, CountingQuery, Histogram
 from discreet.queries.domain import Domain

@@ -1,1 +1,1 @@
-"""The founding documents' tables and small experiments, run again: taught and tight side by side."""
+"""Tables and experiments of the founding documents, reproduced: taught formulas next to tight ones."""

@@ -1,7 +1,7 @@
-"""The one entrance for data: every record is read by itself, and only a declaration or a container's own type decides.
+"""Where data comes in: each record is read by itself, with a declared type or the type of its container.
 
-A column has one dimension and a row its declared width. What does not fit is that record's problem: it counts as
-missing there, and changes nothing about another record, a type, a shape or an error.
+A column has one dimension, and a row has its declared width. A value that does not fit counts as missing. It does not
+change another record, a type, a shape or an error.
 """
 
 from discreet.rows.cells import key_of, number_of, parts_of, place_of, text_of, whole_of

@@ -1,4 +1,4 @@
-"""The shuffle model: everyone's messages travel in one random order, so that little noise of each hides them all."""
+"""The shuffle model: messages arrive in random order, so a little noise from each client hides everyone."""
 
 from discreet.shuffle.bit_sums import BitSum, TwoMessageBitSum, bit_sum
 from discreet.shuffle.fakes import Fakes

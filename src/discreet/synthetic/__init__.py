@@ -1,4 +1,4 @@
-"""Tables of made-up people: measure, choose what is most wrong, measure it, fit a model, draw rows from it."""
+"""Synthetic tables: measure the data, improve what the model gets most wrong, and draw rows from the model."""
 
 from discreet.synthetic.declared import Declared
 from discreet.synthetic.sample import MadeUp

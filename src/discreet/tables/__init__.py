@@ -1,1 +1,1 @@
-"""One table, asked by methods."""
+"""One table, queried by methods."""

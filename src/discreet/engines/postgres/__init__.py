@@ -1,1 +1,1 @@
-"""PostgreSQL."""
+"""PostgreSQL 13 or later."""

@@ -1,1 +1,1 @@
-"""Finite mechanisms as exact tables: checked, repeated, and solved for the least error."""
+"""Finite mechanisms as exact tables: verify them, repeat them, and find the least possible error."""

@@ -1,1 +1,1 @@
-"""Privacy loss: the worst pair of neighbors of a mechanism, its convolutions, and what sampling and shuffling add."""
+"""Privacy loss: the worst pair of neighbors, convolutions, and amplification by sampling and shuffling."""

@@ -1,1 +1,1 @@
-"""The rules a ledger may add costs by."""
+"""The rules by which a ledger adds up costs."""

@@ -1,1 +1,1 @@
-"""Answers to questions that are chosen after earlier answers."""
+"""Answers to questions that depend on earlier answers."""

@@ -1,1 +1,1 @@
-"""What one device sends, and what is estimated from all reports."""
+"""Reports of single devices, and what is estimated from all of them."""

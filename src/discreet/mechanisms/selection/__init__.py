@@ -1,1 +1,1 @@
-"""Choosing one of many: the best, the first above a threshold, the keys that enough people hold."""
+"""Selection: the best candidate, the first answer above a threshold, the keys that enough people have."""

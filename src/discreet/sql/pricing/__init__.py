@@ -1,1 +1,1 @@
-"""How far one person moves an answer, and the noise that hides it."""
+"""How much one person can change an answer, and the noise that hides it."""

@@ -1,1 +1,1 @@
-"""From a plan to an answer: the engine's statement, its exact numbers, intervals and what is shown."""
+"""From a plan to an answer: the engine's statement, exact numbers, noise, intervals and output."""
