@@ -1,0 +1,116 @@
+"""The one search by bisection: where a condition begins or ceases to hold, on the side where it surely does.
+
+A calibration asks for the least noise that keeps a promise, or for the largest cost that fits a limit. The answer must
+keep the promise itself, not only lie near one that does. So a search has an `inside` end, where the condition holds,
+and an `outside` end, where it does not, and returns the inside one: a least value is rounded up, a largest one down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+N = TypeVar("N", int, float, Fraction)
+Floats = NDArray[np.float64]
+
+
+def halfway(low: N, high: N) -> N:
+    """The middle of two numbers: rounded down for integers, and to a double for rationals, so that digits stay few."""
+    if isinstance(low, Fraction):
+        return Fraction(float((low + high) / 2))
+    return (low + high) // 2 if isinstance(low, int) else (low + high) / 2
+
+
+def geometric(low: N, high: N) -> N:
+    """The square root of the product of two positive numbers, as a double: for ends of different magnitude."""
+    root = math.sqrt(low * high)
+    return Fraction(root) if isinstance(low, Fraction) else type(low)(root)
+
+
+def bisect(
+    holds: Callable[[N], bool],
+    inside: N,
+    outside: N,
+    *,
+    relative: float = 0.0,
+    absolute: float = 0.0,
+    middle: Callable[[N, N], N] = halfway,
+) -> N:
+    """The last number from `inside` toward `outside` for which `holds` is true, to the larger of two tolerances.
+
+    It is the least such number when `inside` is the larger end, and else the largest one. The search ends when the two
+    ends differ by at most `absolute`, or by `relative` times the larger one, or when `middle` finds no number between.
+    With both tolerances 0 it is exact for integers, and goes to the last bit for floats.
+
+    Promise: the result is `inside` itself, which the caller knows to hold or accepts without a test, or a number for
+    which `holds` was true. Where `holds` changes more than once this stays so, and the result may not be the last one.
+
+    >>> bisect(lambda k: k * k <= 50, 0, 100)
+    7
+    >>> bisect(lambda x: x * x >= 2, 2.0, 1.0, absolute=0.01)
+    1.421875
+    """
+    while True:
+        low, high = min(inside, outside), max(inside, outside)
+        if (absolute or relative) and high - low <= max(absolute, relative * max(abs(low), abs(high))):
+            return inside
+        place = middle(low, high)
+        if not low < place < high:
+            return inside
+        inside, outside = (place, outside) if holds(place) else (inside, place)
+
+
+def bracket(
+    holds: Callable[[N], bool], start: N, *, least: N, most: N, factor: float | Fraction = 2, falling: bool = False
+) -> tuple[N, N] | None:
+    """Two numbers (inside, outside) for `bisect`, by multiplying or dividing `start` by `factor` again and again.
+
+    `holds` is expected to be true for all large numbers, or for all small ones when `falling`. Nothing below `least` or
+    above `most` is tried; these two are the last ones that are. Where `holds` is true up to the last of them, that one
+    is both inside and outside. None when `holds` is never true.
+
+    >>> bracket(lambda k: k * k > 50, 1, least=1, most=1000)
+    (8, 4)
+    """
+
+    def moved(place: N, up: bool) -> N:
+        if isinstance(place, int):
+            return min(most, int(place * factor)) if up else max(least, int(place // factor))
+        step = Fraction(factor) if isinstance(place, Fraction) else factor
+        return min(most, place * step) if up else max(least, place / step)
+
+    place, up = start, not falling
+    if holds(place):
+        while (further := moved(place, not up)) != place:
+            if not holds(further):
+                return place, further
+            place = further
+        return place, place
+    while (further := moved(place, up)) != place:
+        if holds(further):
+            return further, place
+        place = further
+    return None
+
+
+def bisect_each(holds: Callable[[Floats], NDArray[np.bool_]], inside: Floats, outside: Floats, rounds: int) -> Floats:
+    """`bisect` for every number of an array at once, in so many halvings; the same promise for each of them."""
+    for _ in range(rounds):
+        place = (inside + outside) / 2
+        kept = holds(place)
+        inside, outside = np.where(kept, place, inside), np.where(kept, outside, place)
+    return inside
+
+
+def least_place(cost: Callable[[float], float], low: float, high: float, rounds: int) -> float:
+    """Where a cost with one valley is least, by golden section."""
+    golden = (math.sqrt(5) - 1) / 2
+    for _ in range(rounds):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, right) if cost(left) < cost(right) else (left, high)
+    return (low + high) / 2
