@@ -148,6 +148,7 @@ ALL = {
 
 @pytest.mark.parametrize("way", QUICK)
 def test_all_intervals_hold_together(way: str) -> None:
+    """[L6.GAME] with [L6.T9], [L6.T10]: whoever asks, every answer is near the population's."""
     assert not fails(QUICK[way].held(200), 200)
 
 

@@ -98,6 +98,7 @@ def test_the_published_widths_are_those_that_were_published() -> None:
 
 
 def test_the_taught_width_is_the_lectures() -> None:
+    """[L6.T9]: α + 10ε, with the noise of [L6.C5] and the α of [L6.CL6]."""
     assert taught_width(10**6, 10**3, 0.05)[0] == pytest.approx(0.380, abs=1e-3)
     assert taught_width(10**6, 10**4, 0.05)[0] == pytest.approx(0.766, abs=1e-3)
     made = AdaptiveMeans.taught(size=10**6, queries=10**3)
@@ -119,7 +120,7 @@ def missed(law: Any, noise: Any, size: int, chance: float, width: float) -> floa
 @pytest.mark.parametrize("scale", [0.5, 1, 3])
 @pytest.mark.parametrize("miss", [0.05, 0.2, 0.5])
 def test_no_population_beats_the_theorem_on_a_small_sample(size: int, scale: float, miss: float) -> None:
-    """One question, whole-number Laplace noise: the exact probability of a miss, over a grid of populations."""
+    """[L6.T9], sharpened. One question, whole-number Laplace noise: the exact probability of a miss."""
     q, noise = math.exp(-1 / scale), np.arange(-300, 301)
     law = (1 - q) / (1 + q) * q ** np.abs(noise)
     guarantee = dp.Laplace(scale=scale, step=1).guarantee(dp.Sensitivity(1, grain=1, unit=dp.row(neighbors="replace")))
@@ -128,6 +129,26 @@ def test_no_population_beats_the_theorem_on_a_small_sample(size: int, scale: flo
     width = width_on_population(guarantee, min(1.0, worst), miss)
     for chance in np.linspace(0, 1, 201):
         assert missed(law, noise, size, chance, width) <= miss + 1e-9
+
+
+def test_a_private_choice_of_a_question_does_not_describe_its_sample() -> None:
+    """[L6.T10], [L6.T11]: |q(S) − q(P)| ≤ 10ε for a question q chosen privately, and nearly 1 for "is in the sample".
+
+    The question is a set of the values, each kept or not by randomized response; a replaced row changes two of them.
+    """
+    size, values, epsilon = 20_000, 10**6, 0.08
+    assert size >= math.log(1 / 1e-9) / epsilon**2
+    rng = np.random.default_rng(11)
+    sample = rng.integers(0, values, size)
+    seen = np.zeros(values, dtype=bool)
+    seen[sample] = True
+    truth = math.exp(epsilon / 2) / (1 + math.exp(epsilon / 2))
+    chosen = np.where(rng.random(values) < truth, seen, ~seen)
+    # the gap is tanh(ε/4) up to six standard errors of a mean of `size` coins
+    gap = float(chosen[sample].mean() - chosen.mean())
+    assert abs(gap - math.tanh(epsilon / 4)) < 6 / math.sqrt(4 * size)
+    assert abs(gap) <= 10 * epsilon
+    assert float(seen[sample].mean() - seen.mean()) > 10 * epsilon
 
 
 @settings(deadline=None, max_examples=60)

@@ -268,7 +268,7 @@ def test_the_taught_gaussian_is_refused_where_it_is_not_proved():
 
 
 def test_the_table_of_the_thesis():
-    """T.7: b = 14589, 1112, 245 for a diameter of 2996, by the taught formula."""
+    """[T.7]: b = 14589, 1112, 245 for a diameter of 2996, by the taught formula."""
     for epsilon, delta, scale in ((0.1, 0.1, 14589), (2, 0.5, 1112), (11, 0.7, 245)):
         asked = dp.Approx(epsilon=epsilon, delta=delta)
         found = dp.Laplace.for_guarantee(asked, sensitivity=2996, calibration="taught")

@@ -206,6 +206,7 @@ LAPLACE, GAUSSIAN = dp.Laplace(scale=2, step=1), dp.Gaussian(stddev=2, step=1)
 
 @pytest.mark.parametrize("unit", [ROW, REPLACED])
 def test_laplace_counts(unit):
+    """[T.3.6], output perturbation: noise on the answer, over all tables and neighbors."""
     check_laplace_count(unit)
 
 
@@ -325,10 +326,12 @@ def check_argmax():
 
 @pytest.mark.parametrize("kind", [dp.Exponential(rate=1), dp.PermuteAndFlip(rate=1)])
 def test_choices_by_scores(kind):
+    """[L3.EM]: ε-DP for scores that move either way, by the exact law."""
     assert check_scores(kind) > 0.5
 
 
 def test_argmax_by_scores_with_ties():
+    """[L6.T7]: ε-DP when only the index leaves, by the exact law."""
     assert check_argmax() > 0.3
 
 
@@ -388,6 +391,7 @@ def check_quantile(quantile=Fraction(1, 2), unit=ROW, rate=2, most=3):
 @pytest.mark.parametrize("unit", [ROW, REPLACED])
 @pytest.mark.parametrize("quantile", [Fraction(1, 2), 0.25, 0.9])
 def test_quantiles(quantile, unit):
+    """[L3.MED-DUP] for any quantile, ties included: the promise over all tables and neighbors."""
     assert check_quantile(quantile, unit) > 0.2
 
 
@@ -515,7 +519,7 @@ def test_mutant_same_draw_for_bar_and_answer(monkeypatch):
 @pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("promise", [(1, 0), (0.1, 0.4), (2, 0.05)])
 def test_randomized_response_iff_enough_lies(size, promise):
-    """T.4.10: (ε,δ)-DP exactly when p ≥ (1−δ)/(m+e^ε)."""
+    """[T.4.10]: (ε,δ)-DP exactly when p ≥ (1−δ)/(m+e^ε)."""
     epsilon, delta = promise
     least = (1 - delta) / (size - 1 + math.exp(epsilon))
     for factor, keeps in ((1 + 1e-9, True), (1 - 1e-6, False)):
@@ -554,11 +558,13 @@ def check_each(promise=None):
 
 
 def test_each_record_alone():
+    """[T.3.6], sanitized rows; [T.4.7]: the columns of one record add."""
     assert check_each() > 0.99
     check_each(dp.Approx(epsilon=1, delta=0.1))
 
 
 def test_the_other_records_do_not_matter():
+    """[T.4.7]: rows that stay the same add nothing."""
     kind = dp.Each(mechanisms=(dp.RandomizedResponse(choices=["x", "y"], lie=0.3),), spaces=(RECORDS[1],))
     alone = check_pairs([(run(kind, ["x"]), run(kind, ["y"]))])
     assert check_pairs([(run(kind, ["x", "y", "y"]), run(kind, ["x", "x", "y"]))]) == pytest.approx(alone)

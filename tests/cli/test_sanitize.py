@@ -230,6 +230,7 @@ def worst_ratio(first: dict, second: dict) -> float:
 
 
 def test_one_record_keeps_epsilon_exactly() -> None:
+    """[T.3.6], [T.4.7], [T.4.9]: one record, numbers and choices, by the exact law."""
     epsilon = 1.25
     records = [(0, "a"), (0, "b"), (2, "b"), (2, "c"), (99, "a"), (None, None), (1, CANARY)]
     laws = [law_of([record], SMALL, epsilon, window=3) for record in records]
@@ -240,6 +241,7 @@ def test_one_record_keeps_epsilon_exactly() -> None:
 
 
 def test_choices_keep_epsilon_by_enumeration() -> None:
+    """[T.4.10]: one choice keeps ε, and nothing less."""
     laws = {city: law_of([(city,)], SMALL[1:], 1) for city in "abc"}
     verified = dp.verify(laws)
     assert verified.delta_at(epsilon=1) < 1e-50

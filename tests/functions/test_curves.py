@@ -118,6 +118,7 @@ def test_many_curves_add_exactly_in_any_order():
 @pytest.mark.parametrize("parts", [{"sum": 1}, {"sum": 1, "count": 3}])
 @pytest.mark.parametrize("unit", [dp.row(), REPLACED])
 def test_no_neighbors_are_further_apart_than_declared(parts, unit):
+    """[T.3.4]: rows that are curves, any one of them changed."""
     book = dp.Ledger.open(":memory:", protects=unit, limit=LIMIT)
     model = MeanCurve(points=POINTS, curve_norm=0.5, basis=5, ledger=book, n_samples=None if "count" in parts else 60)
     plan = model._plan(5)

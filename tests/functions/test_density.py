@@ -142,7 +142,10 @@ def test_noise_is_calibrated_on_the_exact_law(neighbors: Any, public: bool) -> N
 
 
 def test_any_finite_set_of_points_keeps_the_promise() -> None:
-    """[T.6.5], [T.6.10]: answers at points are Gaussian with covariance σ²K; the worst neighbors' δ is as said."""
+    """[T.4.2], [T.6.1], [T.6.5]: answers at points are Gaussian with covariance σ²K; the worst neighbors' δ is as said.
+
+    [T.6.9], [T.6.10]: the noise was chosen for the distance in the RKHS, and no points show a larger one.
+    """
     features = FourierFeatures.over([(0, 8)], [0.6])
     m = GaussianProcess.for_guarantee(GOAL, features=features, size=100, unit=dp.row(neighbors="replace"))
     points = np.linspace(0, 8, 7)
@@ -157,6 +160,7 @@ def test_any_finite_set_of_points_keeps_the_promise() -> None:
 
 
 def test_the_taught_constant_is_there_and_says_what_it_attains() -> None:
+    """[T.6.12]: the corrected constant keeps what it says, up to ε = 1; the tight noise is far smaller."""
     kept: dict[str, Any] = {"between": (-1, 7), "bandwidth": 0.485, "size": 200, "unit": dp.row(neighbors="replace")}
     goal = dp.Approx(epsilon=0.1, delta=0.1)
     taught = process_for(goal, calibration="taught", **kept)

@@ -121,7 +121,7 @@ def test_error_bars_of_means_cover(method: str) -> None:
 
 
 def test_the_taught_and_the_tight_laplace_scale() -> None:
-    """T.4.9: diam/(ε − ln(1−δ)) as taught, diam/(ε − 2 ln(1−δ)) is enough and no more."""
+    """[T.4.9]: diam/(ε − ln(1−δ)) as taught, diam/(ε − 2 ln(1−δ)) is enough and no more."""
     for epsilon, delta in ((2, 0.5), (0.5, 0.1)):
         taught, tight = (
             float(local.mean(between=(0, 2996), epsilon=epsilon, delta=delta, method=m).mechanism.scale)
@@ -181,6 +181,7 @@ COLUMNS: dict[str, Any] = {"city": ["Haifa", "Ljubljana", "Lipica"], "age": (0, 
 
 
 def test_columns_share_epsilon_and_add() -> None:
+    """[T.4.7]: the columns of one row add."""
     rows = local.rows(COLUMNS, epsilon=3)
     assert all(one.guarantee.epsilon_at(delta=0) == pytest.approx(1) for one in rows.columns.values())
     assert rows.guarantee.epsilon_at(delta=0) <= 3

@@ -106,6 +106,7 @@ def test_numbers_near_and_far_are_rounded_to_the_lattice() -> None:
 
 
 def test_records_of_several_columns_are_read_one_by_one() -> None:
+    """[T.4.7]: each record is read by itself."""
     each = dp.Each((dp.Laplace(scale=1), dp.Laplace(scale=1)), (dp.Interval(0, 1), dp.Integers(0, 9)))
     frame = pd.DataFrame({"a": [0.5, 1.0], "b": [3, 4]})
     with testing.no_noise():

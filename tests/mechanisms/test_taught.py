@@ -124,6 +124,45 @@ def test_a_covariance_shapes_the_noise_and_keeps_the_promise() -> None:
         assert abs(seen - covariance[i][j]) < 6 * spread
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+@pytest.mark.parametrize("scores", [(0, -1, -3, -6), (5, 5, 5), (0, *[-10] * 999)], ids=["steps", "ties", "many below"])
+def test_a_choice_is_seldom_far_from_the_best(epsilon: float, scores: tuple[int, ...]) -> None:
+    """[L3.EM-U]: P[q(r) < OPT − λ] ≤ |R|·exp(−ελ/(2Δ)), by the exact law, here with Δ = 2."""
+    law = dp.Exponential.for_guarantee(dp.Pure(epsilon=epsilon), sensitivity=2).probabilities(scores)
+    for far in (0.5, 1, 2.5, 5, 9.999):
+        bound = len(scores) * math.exp(-epsilon * far / 4)
+        missed = sum(p for p, score in zip(law, scores, strict=True) if score < max(scores) - far)
+        assert missed <= bound * (1 + 1e-12)
+    if len(scores) == 1000 and epsilon == 8:
+        assert missed > 0.99 * bound  # it cannot be smaller in general
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_the_median_on_a_grid_is_as_good_as_taught(epsilon: float) -> None:
+    """[L3.MED]: with probability 1 − β the chosen point scores at least −(4/ε)·ln(|grid|/β), for a score with Δ = 2."""
+    grid = dp.Grid(0, 1, Fraction(1, 1000))
+    query = dp.MedianScore(grid)
+    assert query.sensitivity(dp.row(neighbors="replace")).exact == 2
+    found = query([i / 1000 for i in range(0, 1001, 7)])  # 143 rows, the middle one on the grid
+    scores = [int(step) * found.unit for step in found.steps]
+    assert max(scores) == 0
+    law = dp.Exponential.for_guarantee(dp.Pure(epsilon=epsilon), sensitivity=2).probabilities(found)
+    for beta in (0.5, 0.05, 1e-6):
+        least = -4 / epsilon * math.log(len(scores) / beta)
+        assert sum(p for p, score in zip(law, scores, strict=True) if score < least) <= beta
+
+
+@pytest.mark.parametrize("beta", [0.05, 0.2, 0.5])
+def test_the_largest_noisy_score_is_near_the_best(beta: float) -> None:
+    """[L6.CL8]: with probability 1 − β the chosen of T scores lacks at most 2·scale·ln(T/β), by the exact law."""
+    choice = dp.NoisyArgmax(scale=1, step=1)
+    stated, taught = float(choice.error(1 - beta, values=2)), 2 * math.log(2 / beta)
+    assert stated <= taught + 2  # whole steps round the noise of each score up
+    gap = math.floor(stated) + 1  # the least that is more than the stated error
+    found = testing.exact_law(lambda: dp.release([gap, 0], choice, sensitivity=1).value, window=10)
+    assert float(found.law[1] + found.unresolved) <= beta
+
+
 @pytest.mark.parametrize(
     "covariance", [((1.0, 2.0), (2.0, 1.0)), ((1.0, 0.0),), ((1.0, 0.5), (0.4, 1.0)), ((float("nan"),),), ((0.0,),)]
 )

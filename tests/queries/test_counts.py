@@ -26,6 +26,7 @@ def test_count(relation: Any, per_person: int, neighbors: Any, largest: Any) -> 
 
 
 def test_counting_query_needs_a_public_size(neighbors: Any, largest: Any) -> None:
+    """[L3.CQ]: a replaced row moves an average by 1/n; an added one is refused."""
     query = CountingQuery(lambda rows: np.asarray(rows) >= 2, size=3)
     seen = largest(lambda rows: [query(rows)], neighbors((1, 2), 3, "replace", exchange=True), "L1")
     stated = query.sensitivity(row(neighbors="replace"))

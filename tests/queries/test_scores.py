@@ -42,6 +42,7 @@ def test_quantile_score_is_its_definition(quantile: Fraction) -> None:
 
 
 def test_median_score_is_its_definition() -> None:
+    """[L3.MED], [L3.MED-DUP]: both scores, as the lecture writes them."""
     query = MedianScore(Integers(0, 3))
     for rows in itertools.product((0, 1, 2, 3), repeat=3):
         scores = [-abs(sum(x >= c for x in rows) - sum(x <= c for x in rows)) for c in range(4)]
@@ -58,6 +59,7 @@ def test_median_score_is_its_definition() -> None:
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("per_person", [1, 2])
 def test_median_sensitivity(relation: Any, per_person: int, neighbors: Any, largest: Any) -> None:
+    """[L3.MED]: 2 under replacement, 1 when a row is added or removed."""
     query = MedianScore(Grid(0, 3, 1))
     assert isinstance(query, Query)
     pairs = neighbors(VALUES, 3, relation, per_person)
@@ -71,6 +73,7 @@ def test_median_sensitivity(relation: Any, per_person: int, neighbors: Any, larg
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("per_person", [1, 2])
 def test_quantile_sensitivity(quantile: Fraction, relation: Any, per_person: int, neighbors: Any, largest: Any) -> None:
+    """[L3.MED-DUP]: 1 under replacement, max(p, 1 − p) when a row is added or removed."""
     query = QuantileScore(Grid(0, 3, 1), quantile)
     pairs = neighbors((0, 1, 3, math.nan), 4, relation, per_person)
     seen = largest(lambda rows: exact(query(rows)), pairs, "Linf")
@@ -90,6 +93,7 @@ def test_extreme_quantile_attains_its_sensitivity() -> None:
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_popularity(relation: Any, neighbors: Any, largest: Any) -> None:
+    """[L3.POP]: sensitivity 1, attained in both relations."""
     query = Popularity(("a", "b"))
     assert isinstance(query, Query)
     likes = [(), ("a",), ("b",), ("a", "b"), ("a", "a"), ("undeclared",), "a", None]

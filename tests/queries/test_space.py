@@ -221,6 +221,7 @@ MIXED = [
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
 def test_metric_axioms(space: Any, data: st.DataObject) -> None:
+    """[T.3.1], [T.3.4]: numbers, categories, curves and their products are metric spaces."""
     assert isinstance(space, Space)
     a, b, c = (data.draw(points_of(space)) for _ in range(3))
     assert a in space

@@ -50,6 +50,7 @@ def counted_by_hand(workload: Workload, rows: list[Any]) -> list[int]:
 @each
 @pytest.mark.parametrize("rows", [[], ROWS, ROWS * 3 + OUTSIDE, OUTSIDE], ids=["empty", "plain", "mixed", "outside"])
 def test_answers_are_the_counts(workload: Workload, rows: list[Any]) -> None:
+    """[L3.CQ]: every counting query of a workload, row by row."""
     assert isinstance(workload, Query)
     found = workload.answers(rows)
     assert found.dtype == np.int64

@@ -40,6 +40,7 @@ def repeated() -> Experiment:
 
 
 def test_private_once_and_broken_twice(repeated: Experiment) -> None:
+    """[T.4.5]: private at (0.1, 0.4) once, and not twice."""
     once, twice = repeated.rows[:2]
     assert once["verdict"] == "private"
     assert once["delta"] <= 0.4
@@ -100,6 +101,7 @@ def test_the_remark_gives_everything_away() -> None:
 
 
 def test_nineteen_or_twenty() -> None:
+    """[L6.DIST]: k answers tell 19 from 20 only once ε is well above 1/√k."""
     rows = distinguishing.run(generate(1))[0].rows
     reach = 2 * hoeffding(distinguishing.TRIALS)
     seen = {(row["epsilon"], row["times"]): row for row in rows}
@@ -136,7 +138,7 @@ def medians() -> Experiment:
 
 
 def test_the_scores_of_zero(medians: Experiment) -> None:
-    """On [0, 1] in steps of 1/1000: gap n/4 at rate ε/4 by the lecture, n/4 at ε/2 when capped."""
+    """[L3.MED], [L3.MED-DUP], in steps of 1/1000: gap n/4 at rate ε/4 by the lecture, n/4 at ε/2 when capped."""
     for row in medians.rows:
         n = row["rows"]
         if row["candidates"].startswith("integers"):

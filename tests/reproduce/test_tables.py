@@ -63,6 +63,7 @@ def wrong_answers_fit(table: Experiment) -> list[bool]:
 
 
 def test_table_2_formulas(salaries: dict[str, Experiment]) -> None:
+    """[T.4.9]: taught and tight."""
     table = salaries["table-2"]
     assert [round(b) for b in table.column("scale_2996")] == [14589, 1112, 245] == table.column("scale_printed")
     for row, (epsilon, delta) in zip(table.rows, [(0.1, 0.1), (2, 0.5), (11, 0.7)], strict=True):
@@ -75,6 +76,7 @@ def test_table_2_formulas(salaries: dict[str, Experiment]) -> None:
 
 
 def test_table_4_formulas(salaries: dict[str, Experiment]) -> None:
+    """[T.5.3]: the least error, as printed."""
     table = salaries["table-4"]
     assert [float(f"{bound:.2g}") for bound in table.column("bound_2996")] == [640, 89, 0.0075]
     assert table.column("bound_printed") == [640, 89, 0.0075]
@@ -84,6 +86,7 @@ def test_table_4_formulas(salaries: dict[str, Experiment]) -> None:
 
 
 def test_table_5_formulas(states: dict[str, Experiment]) -> None:
+    """[T.4.10]: how often the true answer is given, as printed."""
     table = states["table-5"]
     assert [round(p, 2) for p in table.column("truth")] == [0.12, 0.57, 0.98] == table.column("truth_printed")
     for delta, row in zip((0.1, 0.5, 0.6), table.rows, strict=True):

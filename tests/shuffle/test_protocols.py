@@ -97,6 +97,7 @@ def fakes_client(choices: int, whole: int, part: Fraction) -> Callable[[int], La
 @pytest.mark.parametrize("clients", [2, 3, 4, 5, 6])
 @pytest.mark.parametrize("lie", [Fraction(1, 20), Fraction(1, 5), Fraction(2, 5)])
 def test_randomized_bits_equal_full_enumeration(clients: int, lie: Fraction) -> None:
+    """[L8.DEF], [L8.SUM]: what the shuffled messages show of one client, by enumeration."""
     for epsilon in EPSILONS:
         exact = worst_delta(response_client(2, lie), range(2), clients, epsilon)
         stated = RandomizedBitsPair(clients, lie).delta(epsilon)
@@ -107,6 +108,8 @@ def test_randomized_bits_equal_full_enumeration(clients: int, lie: Fraction) -> 
 @pytest.mark.parametrize("clients", [2, 3, 5, 6])
 @pytest.mark.parametrize("chance", [Fraction(1, 10), Fraction(1, 3), Fraction(1, 2)])
 def test_the_lectures_sum_equals_full_enumeration(clients: int, chance: Fraction) -> None:
+    """[L8.SUM]: two messages a client, every value of everyone and every coin."""
+
     def client(value: int) -> Law:
         return {(value, 0): 1 - chance, (value, 1): chance}
 
@@ -146,7 +149,7 @@ def test_the_blanket_is_never_below_enumeration(clients: int, choices: int, lie:
 @pytest.mark.parametrize(("clients", "choices"), [(3, 2), (4, 3)])
 @pytest.mark.parametrize("inverted", [False, True])
 def test_parallel_sums_are_never_above_their_guarantee(clients: int, choices: int, inverted: bool) -> None:
-    """The view is the vector of sums; two of them move by one, in opposite directions."""
+    """[L8.HIST1], [L8.HIST2]: the view is the vector of sums; two of them move by one, in opposite directions."""
     chance = Fraction(1, 3)
     poll = dp.shuffle.ParallelSums(
         clients=clients, minimum=clients, choices=range(choices), chance=chance, inverted=inverted
@@ -226,6 +229,7 @@ def test_histograms_keep_their_promise_and_less_noise_does_not(method: str) -> N
 
 
 def test_the_lectures_noise_is_the_lectures() -> None:
+    """[L8.SUM], [L8.HIST1]: p = 48 ln(2/δ)/(ε²n), and half of ε and δ for each of two sums."""
     goal = dp.Approx(epsilon=0.5, delta=DELTA)
     assert float(taught_chance(goal, 10**5)) == pytest.approx(0.027857, rel=1e-4)
     taught: Any = dp.shuffle.bit_sum(
@@ -292,6 +296,7 @@ def test_bit_sums_are_unbiased_and_cover(method: str) -> None:
 
 
 def test_an_inverted_histogram_reports_nothing_where_nobody_is() -> None:
+    """[L8.HIST2]: exactly 0 where nobody is, with probability 1."""
     poll = dp.shuffle.histogram(choices=range(6), clients=1000, epsilon=1, delta=DELTA, method="inverted")
     for _ in range(30):
         answer = poll.analyze(poll.encode_many(np.arange(1000) % 2)).value
@@ -486,6 +491,7 @@ def test_bad_arguments(bad: Callable[[], Any]) -> None:
 
 
 def test_a_simulation_of_every_model(tmp_path: Path) -> None:
+    """[L8.OBS1]: one process computes every model, and the central one needs the least noise."""
     for choices in (2, 4):
         done = simulate(clients=20_000, epsilon=1, choices=choices, runs=30)
         names = [one.name for one in done.models]

@@ -127,6 +127,7 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "window", "pairs", "bounds", "used"), CASES, ids=[c[0] + str(c[3]) for c in CASES])
 def test_the_charge_covers_what_is_learned(text, window, pairs, bounds, used):
+    """[T.R7.2]: the sensitivity derived from the question covers all neighbors."""
     assert check(text, window, pairs, **bounds) > used
 
 

@@ -49,10 +49,36 @@ def _mp(x):
 @pytest.mark.parametrize("laws", [SKEWED, response(Fraction(1, 5), 3), {0: {"x": 1}, 1: {"x": HALF, "y": HALF}}])
 @pytest.mark.parametrize("epsilon", ["0", "0.1", "0.4054651081081644", "0.7", "3", "50"])
 def test_delta_is_the_definition_over_all_events(laws, epsilon):
+    """[T.4.8]: the worst event in closed form is the worst of all 2^|outputs| events."""
     with mpmath.workdps(90):
         exact = verify(laws).exact_delta_at(Fraction(epsilon))
         truth = brute_force_delta({x: {y: Fraction(p) for y, p in law.items()} for x, law in laws.items()}, epsilon)
         assert 0 <= _mp(exact) - truth < mpmath.mpf("1e-50")
+
+
+@pytest.mark.parametrize("laws", [SKEWED, response(Fraction(1, 5), 3), repeat(response(Fraction(2, 5)), 5).laws()])
+@pytest.mark.parametrize("epsilon", ["0", "0.1", "0.4", "0.7", "1.5"])
+def test_a_tail_of_the_loss_bounds_delta(laws, epsilon):
+    """[L6.L3], [T.6.3]: δ(ε) ≤ P[loss > ε], where the loss of an output is ln(p/p')."""
+    ratio = exp_bounds(Fraction(epsilon))[0]
+    for p, q in itertools.combinations(laws.values(), 2):
+        tails = [sum(x for y, x in a.items() if x > ratio * b.get(y, 0)) for a, b in ((p, q), (q, p))]
+        assert verify([(p, q)]).exact_delta_at(Fraction(epsilon)) <= max(tails)
+
+
+def test_no_query_on_a_private_copy_tells_more():
+    """[T.4.3]: whatever is computed from a sanitized database is at least as private as the database."""
+    copy = product(response(Fraction(1, 5), 3), response(Fraction(1, 3), 3)).laws()
+    outputs = sorted({y for law in copy.values() for y in law})
+    queries = [sum, max, min, lambda y: y[0], lambda y: y[0] == y[1], lambda y: 0]
+    queries += [lambda y, event=event: y in event for event in itertools.combinations(outputs, 3)]
+    for query in queries:
+        answers = {x: {} for x in copy}
+        for x, law in copy.items():
+            for y, p in law.items():
+                answers[x][query(y)] = answers[x].get(query(y), 0) + p
+        for epsilon in (0, 0.5, 1, 2):
+            assert verify(answers).exact_delta_at(epsilon) <= verify(copy).exact_delta_at(epsilon)
 
 
 @pytest.mark.parametrize("laws", [SKEWED, response(Fraction(1, 5), 3)])
@@ -79,7 +105,7 @@ def test_epsilon_is_the_exact_inverse(laws, delta):
 
 
 def test_the_binary_response_is_private_once_and_not_twice():
-    """T.4.5: ε = 0.1, δ = 0.4, p = 0.286; twice 0.5098 > e^0.1 · 0.0817 + 0.4."""
+    """[T.4.5]: ε = 0.1, δ = 0.4, p = 0.286; twice 0.5098 > e^0.1 · 0.0817 + 0.4."""
     once = response(Fraction(286, 1000))
     assert verify(once).exact_delta_at(Fraction(1, 10)) <= Fraction(4, 10)
     twice = verify(product(once, once))
@@ -94,7 +120,7 @@ def test_the_binary_response_is_private_once_and_not_twice():
 @pytest.mark.parametrize("choices", [2, 3, 5])
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "0.4"), ("1", "0"), ("2", "0.1")])
 def test_randomized_response_is_private_exactly_from_its_threshold_on(choices, epsilon, delta):
-    """T.4.10, both ways: p = (1−δ)/(m+e^ε) and not a hair less."""
+    """[T.4.10], both ways: p = (1−δ)/(m+e^ε) and not a hair less."""
     epsilon, delta, m = Fraction(epsilon), Fraction(delta), choices - 1
     enough = (1 - delta) / (m + exp_bounds(epsilon)[0])
     if 1 - enough * m > enough:
@@ -170,7 +196,7 @@ def test_adaptive_composition_is_the_law_of_transcripts():
 
 
 def test_rows_are_checked_one_at_a_time():
-    """T.4.7: a sanitized database of two rows is exactly as private as its worse row."""
+    """[T.4.7]: a sanitized database of two rows is exactly as private as its worse row."""
     first, second = response(Fraction(1, 5), 3), response(Fraction(1, 3))
     rows = [verify(first), verify(second)]
     databases = {

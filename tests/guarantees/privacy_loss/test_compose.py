@@ -372,7 +372,7 @@ def test_replacement_doubles_distances():
 @pytest.mark.parametrize("distance", [1, 2, 3, 8])
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(10)])
 def test_discrete_laplace_by_the_formula_of_the_thesis(distance, scale):
-    """T.4.9: with q = e^{-1/t} and m = ⌊(Δ−εt)/2⌋, δ = 1 − (q^{m+1} + e^ε q^{Δ−m})/(1+q)."""
+    """[T.4.9], discrete: with q = e^{-1/t} and m = ⌊(Δ−εt)/2⌋, δ = 1 − (q^{m+1} + e^ε q^{Δ−m})/(1+q)."""
     pair = LaplacePair(distance, scale)
     with mpmath.workdps(50):
         t = mpmath.mpf(scale.numerator) / scale.denominator
@@ -384,6 +384,19 @@ def test_discrete_laplace_by_the_formula_of_the_thesis(distance, scale):
             found = mpmath.mpf(pair.delta(float(epsilon)))
             assert exact <= found <= exact * (1 + 1e-9) + 1e-10
     assert pair.delta(float(distance / scale) * (1 + 1e-15)) == 0
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.9])
+def test_finite_events_suffice(epsilon):
+    """[T.4.1]: finite sets of whole numbers and their complements generate all events, and their worst is δ(ε)."""
+    scale, distance, found = 3, 3, []
+    for reach in (2, 5, 20, 80, 200):
+        k = np.arange(-reach, reach + 1)
+        law, other = (math.tanh(1 / (2 * scale)) * np.exp(-np.abs(k - move) / scale) for move in (0, distance))
+        found.append(float(np.maximum(0, law - math.exp(epsilon) * other).sum()))
+    exact = LaplacePair(distance, Fraction(scale)).delta(epsilon)
+    assert found == sorted(found)
+    assert exact * (1 - 1e-9) <= found[-1] <= exact * (1 + 1e-12)
 
 
 def discrete_gaussian_delta(variance, distance, epsilon):

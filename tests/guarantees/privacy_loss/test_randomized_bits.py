@@ -59,6 +59,7 @@ def check_all_ones(clients: int, bits: float) -> None:
 @pytest.mark.parametrize("clients", [2, 3, 5, 20, 200])
 @pytest.mark.parametrize("bits", [0.02, 0.3, 1.0, 1.6, 6, 20])
 def test_delta_covers_every_number_of_ones_and_little_more(clients: int, bits: float) -> None:
+    """[L8.SUM] with one message a client: the worst number of ones among the others."""
     check_all_ones(clients, bits)
 
 

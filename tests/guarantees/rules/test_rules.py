@@ -97,7 +97,7 @@ def test_admission_stops_within_the_limit_and_names_what_still_fits(rule, guaran
 
 @pytest.mark.parametrize("rule", [r for r in EVERY_RULE if isinstance(r.limit, Approx) and r.limit.delta], ids=str)
 def test_totals_are_never_below_the_exact_composition(rule):
-    """Up to 12 randomized responses, by enumeration of their exact laws."""
+    """[L6.T2] and every other rule. Up to 12 randomized responses, by enumeration of their exact laws."""
     each = Pure(epsilon=0.1)
     try:
         one = rule.coordinates(each)
@@ -112,7 +112,7 @@ def test_totals_are_never_below_the_exact_composition(rule):
 
 @pytest.mark.parametrize("times", [1, 4, 12])
 def test_totals_with_own_delta_are_never_below_the_exact_composition(times):
-    """(ε,δ) releases as bad as they may be: a leak with probability δ, and else randomized response."""
+    """[L6.T1] and others. The worst (ε,δ) releases: a leak with probability δ, and else randomized response."""
     each, leak = Approx(epsilon=0.2, delta=1e-3), Fraction(1, 1000)
     quiet = response("0.2")
     laws = {x: {y: (1 - leak) * p for y, p in quiet[x].items()} | {f"it is {x}": leak} for x in quiet}
@@ -126,7 +126,7 @@ def test_totals_with_own_delta_are_never_below_the_exact_composition(times):
 
 
 def test_heterogeneous_responses_against_enumeration():
-    """L10.HC and the adaptive filter on unequal ε_i."""
+    """[L10.HC] and the adaptive filter on unequal ε_i."""
     epsilons = ["0.05", "0.1", "0.15", "0.2", "0.3", "0.1"]
     exact = verify(product(*map(response, epsilons)))
     for rule in (rule_for(Approx(epsilon=5, delta=1e-3), name) for name in ("heterogeneous", "advanced", "best")):
@@ -199,7 +199,7 @@ def test_advanced_totals_are_never_below_ninety_digits(name):
 
 
 def test_the_taught_theorems_give_the_taught_numbers():
-    """L6.T1 and L6.T2, as printed."""
+    """[L6.T1] and [L6.T2], as printed."""
     limit = Approx(epsilon=10, delta=1e-6)
     pure = AdvancedTaught(limit=limit, each=Pure(epsilon=0.01))
     total = pure.total(pure.spend(pure.nothing, Pure(epsilon=0.01), times=1000))

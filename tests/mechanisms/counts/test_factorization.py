@@ -345,6 +345,7 @@ def test_bad_fields_are_refused(points, size):
 @pytest.mark.parametrize("promise", [dp.Pure(epsilon=1), dp.Approx(epsilon=1, delta=1e-6)])
 @pytest.mark.parametrize("rows", [[], [3], [3, 90], [7] * 400, list(range(100)) * 5])
 def test_cumulative_counts_are_monotone_and_ranges_agree(promise, rows):
+    """[L3.CDF]: all thresholds together, from one release."""
     made = dp.CumulativeCounts.for_guarantee(promise, space=dp.Integers(0, 99))
     found = made.read(made._draw(np.array(rows, dtype=np.int64)))
     assert np.all(np.diff(found.monotone) >= 0)

@@ -159,7 +159,10 @@ def test_calibration(promise: dp.Guarantee) -> None:
 
 
 def test_it_learns_and_says_how_well() -> None:
-    """40 runs: `within` may fail in 5% of them (more than 11 failures have probability below 1e-6)."""
+    """[L3.CQ], every query of the class at once.
+
+    40 runs: `within` may fail in 5% of them (more than 11 failures have probability below 1e-6).
+    """
     truth = WAVES.answers(PEOPLE)
     m = MultiplicativeWeights.for_guarantee(dp.ZeroConcentrated(rho=0.02), workload=WAVES, size=20_000, rounds=10)
     uniform = np.abs(truth - WAVES.answers(histogram=np.full(64, 20_000 / 64))).max()

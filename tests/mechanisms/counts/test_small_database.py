@@ -172,7 +172,7 @@ def test_mutants(exact: Any, monkeypatch: pytest.MonkeyPatch, owner: Any, name: 
 
 @pytest.mark.parametrize("workload", [FIVE, PAIRS], ids=["paths", "list"])
 def test_some_database_is_as_good_as_is_said_and_most_draws_are(workload: Workload) -> None:
-    """All tables of `size` rows: the best error is within its bound, and the law keeps the confidence."""
+    """[L3.CQ], all tables of `size` rows: the best error is within its bound, and the law keeps the confidence."""
     values: list[Any] = list(range(5)) if workload is FIVE else [(0, 0), (0, 1), (1, 0), (1, 1)]
     made = SmallDatabase(workload=workload, size=4, rows=2, rate=3)
     amount = Fraction(float(made.error(0.9)))
@@ -187,7 +187,7 @@ def test_some_database_is_as_good_as_is_said_and_most_draws_are(workload: Worklo
 
 
 def test_a_cdf_of_a_thousand_values() -> None:
-    """|D| = 1024, m = 128, n = 10^4, as in the research notes: drawn exactly, and within the error promised."""
+    """[L3.CDF] with |D| = 1024, m = 128, n = 10^4: drawn exactly, and within the error promised."""
     workload = Workload.prefixes(Domain({"x": 1024}))
     rows = np.clip(np.random.default_rng(1).normal(500, 100, 10_000), 0, 1023).astype(np.int64)
     made = SmallDatabase.for_guarantee(dp.Pure(epsilon=1), workload=workload, size=10_000, rows=128)
@@ -210,6 +210,7 @@ def test_a_cdf_of_a_thousand_values() -> None:
 
 
 def test_rows_are_chosen_for_the_least_error_and_taught_ones_as_taught() -> None:
+    """[L3.CQ]: taught, m = ⌈2·ln(2|C|)/α²⌉ rows and n ≥ (4/(αε))·ln(|D|^m/β)."""
     workload = Workload.prefixes(Domain({"x": 100}))
     made = SmallDatabase.for_guarantee(dp.Pure(epsilon=1), workload=workload, size=5000)
     assert made.rate == 0.5

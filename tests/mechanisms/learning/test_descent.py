@@ -226,7 +226,7 @@ REGIONS: list[Any] = [WithinRadius(2), Box(-1, 1), Simplex(1), Affine([[1.0, 1.0
 
 @pytest.mark.parametrize("region", [*REGIONS, Projection(clipped, radius=2)], ids=lambda r: type(r).__name__)
 def test_projections_are_the_nearest_members(region: Any) -> None:
-    """p is nearest to x when it is a member and (x − p)·(m − p) ≤ 0 for every member m."""
+    """[L10.ERM]: p is nearest to x when it is a member and (x − p)·(m − p) ≤ 0 for every member m."""
     rng = np.random.default_rng(0)
     members = [region.project(rng.standard_normal(3) * 3) for _ in range(60)]
     for point in rng.standard_normal((40, 3)) * 3:

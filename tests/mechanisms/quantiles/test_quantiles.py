@@ -301,7 +301,7 @@ def test_the_bound_is_held_where_it_is_nearly_met():
 
 
 def test_three_quarters_zeros():
-    """The median of 3n/4 zeros and n/4 ones is 0, as integers and as doubles; the quantiles beside it are right too."""
+    """[L3.MED-DUP]: the median of 3n/4 zeros and n/4 ones is 0, as integers and as doubles. Others are right too."""
     for rows, space in (
         (np.repeat([0, 1], [3000, 1000]), dp.Integers(0, 1)),
         (np.repeat([0.0, 1.0], [3000, 1000]), dp.Interval(0, 1)),

@@ -78,7 +78,7 @@ def test_neighbors_by_scores(exact: Any, peel: Any, k: int) -> None:
 @pytest.mark.parametrize("unit", [ROW, REPLACED])
 @pytest.mark.parametrize("peel", KINDS)
 def test_neighbors_by_popularity(exact: Any, peel: Any, unit: dp.Unit) -> None:
-    """All tables of up to two people over three items, empty ones too."""
+    """[L3.POP]. All tables of up to two people over three items, empty ones too."""
     query, people = dp.Popularity(("a", "b", "c")), ("", "a", "b", "ab", "abc")
     kind = TopK(k=2, rate=1, peel=peel, choices=("a", "b", "c"))
     bound = query.sensitivity(unit)
@@ -136,7 +136,7 @@ def test_costs() -> None:
 
 
 def test_errors_hold_and_are_met() -> None:
-    """The exact probability that someone named lacks more than the amount is at most what is left."""
+    """[L3.EM-U]: the exact probability that someone named lacks more than the amount is at most what is left."""
     scores, k = (9, 7, 6, 3, 0), 2
     for peel in KINDS:
         made = TopK.for_error(4, k=k, candidates=5, confidence=0.8, peel=peel)
@@ -194,7 +194,7 @@ def lost(kind: Any, rate: Fraction, scores: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("scores", [(1, 0), (3, 2, 0, 0), (5, 5, 4, 1), (2, 0, 0, 0, 0, 0)])
 def test_why(scores: tuple[int, ...]) -> None:
-    """At equal ε permute-and-flip loses less; at equal ρ, so at twice the ε, the exponential mechanism does."""
+    """[L6.T7]: at equal ε permute-and-flip loses less; at equal ρ (twice the ε), the exponential mechanism does."""
     rate = Fraction(1, 2)
     assert lost(dp.PermuteAndFlip, rate, scores) <= lost(dp.Exponential, rate, scores)
     assert lost(dp.Exponential, 2 * rate, scores) <= lost(dp.PermuteAndFlip, rate, scores)

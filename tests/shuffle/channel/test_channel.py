@@ -53,7 +53,7 @@ def test_every_honest_report_is_counted_once(poll: Poll) -> None:
 
 @pytest.mark.parametrize("method", [*METHODS, "bit", "two bits"])
 def test_every_protocol_goes_through_the_channel(method: str, tmp_path: Path) -> None:
-    """What is published is what the protocol makes of the same messages without a channel."""
+    """[L8.DEF]: what is published is what the protocol makes of the same messages without a channel."""
     terms = {"clients": 40, "epsilon": 8, "delta": 0.05}
     if method in METHODS:
         protocol, values = shuffle.histogram(choices=[*"abc"], method=method, **terms), ["a", "b", "c", "c"] * 10
@@ -440,7 +440,7 @@ def test_a_log_that_another_process_holds_is_waited_for(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("order", ["report", "message"])
 def test_the_order_is_uniform(order: str, tmp_path: Path) -> None:
-    """Five reports, 120 orders: chi-square at 1e-7; a fixed order, or one of a few, is seen at once."""
+    """[L8.DEF]. Five reports, 120 orders: chi-square at 1e-7; a fixed order, or one of a few, is seen at once."""
     poll = make_poll(tmp_path)
     shuffler, width = poll.shuffler(), poll.task.shape.message
     cipher_rows = []

@@ -218,7 +218,7 @@ def test_a_thousand_rows_of_one_person():
 
 
 def test_the_bounds_are_reached():
-    """The check above would be empty if nothing moved: the worst person moves counts and sums by all of the bound."""
+    """[T.R7.2]: the check above is not empty, as the worst person moves counts and sums by all of the bound."""
     rows = of(1, [("a", 1, 5.0, 7)] * 50)
     plan, first = exact(rows, text_of("k, ", f"{MEASURES}, COUNT(DISTINCT pid) AS o"), PERSON, rows_per_person=4)
     _, second = exact([], plan.question.text, PERSON, rows_per_person=4)
