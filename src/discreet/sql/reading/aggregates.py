@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -64,37 +65,40 @@ class Aggregates:
     def _parts(self, node: exp.Expression, where: Expr | None) -> Parts:
         if given(node, "this", "expression", "quantile", "big_int"):
             self._unknown_aggregate(node)
-        match node:
-            case exp.Count():
-                return "count", (self._counted(node, where),), True, "integer"
-            case exp.Sum():
-                value, within = self._value(node, node.this)
-                return "sum", (self._summed(value, where, within, centered=False),), True, "number"
-            case exp.Avg():
-                value, within = self._value(node, node.this)
-                return "mean", self._moments(value, where, within, 1), True, "number"
-            case exp.Variance() | exp.VariancePop() | exp.Stddev() | exp.StddevPop() | exp.StddevSamp():
-                value, within = self._value(node, node.this)
-                kind: AggregateKind = "variance" if isinstance(node, exp.Variance | exp.VariancePop) else "stddev"
-                sample = not isinstance(node, exp.VariancePop | exp.StddevPop)
-                return kind, self._moments(value, where, within, 2), sample, "number"
-            case exp.Median():
-                return self._quantile(node, node.this, Fraction(1, 2), where)
-            case exp.Quantile():
-                return self._quantile(node, node.this, self._share(node, node.args["quantile"]), where)
-            case exp.PercentileCont() | exp.PercentileDisc() if node.expression is not None:
-                return self._quantile(node, node.this, self._share(node, node.expression), where)
-            case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc() as inner):
-                if len(node.expression.expressions) != 1:
-                    self._unknown_aggregate(node)
-                [ordered] = node.expression.expressions
-                share = self._share(node, inner.this)
-                return self._quantile(node, ordered.this, 1 - share if ordered.args.get("desc") else share, where)
-            case exp.Min():
-                return self._quantile(node, node.this, EXTREMES["min"], where)
-            case exp.Max():
-                return self._quantile(node, node.this, EXTREMES["max"], where)
-        self._unknown_aggregate(node)
+        if type(node) not in AGGREGATES:
+            self._unknown_aggregate(node)
+        return AGGREGATES[type(node)](self, node, where)
+
+    def _count(self, node: exp.Count, where: Expr | None) -> Parts:
+        return "count", (self._counted(node, where),), True, "integer"
+
+    def _sum(self, node: exp.Sum, where: Expr | None) -> Parts:
+        value, within = self._value(node, node.this)
+        return "sum", (self._summed(value, where, within, centered=False),), True, "number"
+
+    def _mean(self, node: exp.Avg, where: Expr | None) -> Parts:
+        value, within = self._value(node, node.this)
+        return "mean", self._moments(value, where, within, 1), True, "number"
+
+    def _spread(self, node: exp.Expression, where: Expr | None, kind: AggregateKind, *, sample: bool) -> Parts:
+        value, within = self._value(node, node.this)
+        return kind, self._moments(value, where, within, 2), sample, "number"
+
+    def _of_share(self, node: exp.Quantile, where: Expr | None) -> Parts:
+        return self._quantile(node, node.this, self._share(node, node.args["quantile"]), where)
+
+    def _percentile(self, node: exp.PercentileCont | exp.PercentileDisc, where: Expr | None) -> Parts:
+        if node.expression is None:
+            self._unknown_aggregate(node)
+        return self._quantile(node, node.this, self._share(node, node.expression), where)
+
+    def _within_group(self, node: exp.WithinGroup, where: Expr | None) -> Parts:
+        inner = node.this
+        if type(inner) not in (exp.PercentileCont, exp.PercentileDisc) or len(node.expression.expressions) != 1:
+            self._unknown_aggregate(node)
+        [ordered] = node.expression.expressions
+        share = self._share(node, inner.this)
+        return self._quantile(node, ordered.this, 1 - share if ordered.args.get("desc") else share, where)
 
     def _unknown_aggregate(self, node: exp.Expression) -> NoReturn:
         self.sql.refuse(
@@ -198,3 +202,36 @@ def _both(first: Expr | None, second: Expr | None) -> Expr | None:
     if first is None or second is None:
         return first if second is None else second
     return call("and", first, second)
+
+
+Rule = Callable[[Aggregates, Any, Expr | None], Parts]
+"""How an aggregate is measured, over the rows where its condition holds."""
+
+
+def _spread(kind: AggregateKind, *, sample: bool = True) -> Rule:
+    return lambda aggregates, node, where: aggregates._spread(node, where, kind, sample=sample)
+
+
+def _fixed_share(share: Fraction) -> Rule:
+    return lambda aggregates, node, where: aggregates._quantile(node, node.this, share, where)
+
+
+AGGREGATES: dict[type[exp.Expression], Rule] = {
+    exp.Count: Aggregates._count,
+    exp.Sum: Aggregates._sum,
+    exp.Avg: Aggregates._mean,
+    exp.Variance: _spread("variance"),
+    exp.VariancePop: _spread("variance", sample=False),
+    exp.Stddev: _spread("stddev"),
+    exp.StddevSamp: _spread("stddev"),
+    exp.StddevPop: _spread("stddev", sample=False),
+    exp.Median: _fixed_share(Fraction(1, 2)),
+    exp.Min: _fixed_share(EXTREMES["min"]),
+    exp.Max: _fixed_share(EXTREMES["max"]),
+    exp.Quantile: Aggregates._of_share,
+    exp.ApproxQuantile: Aggregates._of_share,
+    exp.PercentileCont: Aggregates._percentile,
+    exp.PercentileDisc: Aggregates._percentile,
+    exp.WithinGroup: Aggregates._within_group,
+}
+"""The aggregates that are supported. `Aggregates` refuses every other."""

@@ -1,9 +1,9 @@
-"""From the syntax tree's scalar expressions to ours. What is not translated here is refused: this is the allow-list."""
+"""From the syntax tree's scalar expressions to ours. What is not in `ALLOWED`, the table at the end, is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from sqlglot import exp
 
@@ -15,57 +15,6 @@ from discreet.sql.schema import Type
 Lookup = Callable[[exp.Column], Field]
 """What field of the relation a name stands for."""
 
-_BINARY: dict[type[exp.Expression], str] = {
-    exp.Add: "add",
-    exp.Sub: "subtract",
-    exp.Mul: "multiply",
-    exp.Div: "divide",
-    exp.IntDiv: "integer_divide",
-    exp.Mod: "modulo",
-    exp.Pow: "power",
-    exp.EQ: "eq",
-    exp.NEQ: "ne",
-    exp.LT: "lt",
-    exp.LTE: "le",
-    exp.GT: "gt",
-    exp.GTE: "ge",
-    exp.And: "and",
-    exp.Or: "or",
-    exp.NullSafeEQ: "same",
-    exp.Nullif: "nullif",
-    exp.DPipe: "joined",
-}
-_UNARY: dict[type[exp.Expression], str] = {
-    exp.Not: "not",
-    exp.Neg: "negate",
-    exp.Abs: "abs",
-    exp.Sign: "sign",
-    exp.Sqrt: "sqrt",
-    exp.Ln: "ln",
-    exp.Exp: "exp",
-    exp.Floor: "floor",
-    exp.Ceil: "ceil",
-    exp.Lower: "lower",
-    exp.Upper: "upper",
-    exp.Length: "length",
-}
-_LISTS: dict[type[exp.Expression], str] = {
-    exp.Coalesce: "coalesce",
-    exp.Least: "least",
-    exp.Greatest: "greatest",
-    exp.Concat: "concat",
-}
-_PART_NODES: dict[type[exp.Expression], str] = {
-    exp.Year: "year",
-    exp.Quarter: "quarter",
-    exp.Month: "month",
-    exp.Week: "week",
-    exp.Day: "day",
-    exp.DayOfWeek: "dayofweek",
-    exp.Hour: "hour",
-    exp.Minute: "minute",
-    exp.Second: "second",
-}
 _TYPES: dict[Any, tuple[Type, str]] = {
     exp.DataType.Type.INT: ("integer", "INTEGER"),
     exp.DataType.Type.BIGINT: ("integer", "BIGINT"),
@@ -111,36 +60,30 @@ class Translator:
         self.sql, self.lookup = sql, lookup
 
     def __call__(self, node: exp.Expression) -> Expr:
-        kind = type(node)
         self._check_all_is_read(node)
-        if kind is exp.Paren:
-            return self(node.this)
-        if kind is exp.Column:
-            return Ref(self.lookup(node))  # type: ignore[arg-type]
-        if kind in (exp.Literal, exp.Boolean, exp.Null):
-            return self._constant(node)
-        if kind in (exp.Add, exp.Sub) and isinstance(node.expression, exp.Interval):
+        if type(node) not in ALLOWED:
+            self.refuse(node)
+        return ALLOWED[type(node)](self, node)
+
+    def _in_parentheses(self, node: exp.Paren) -> Expr:
+        return self(node.this)
+
+    def _field(self, node: exp.Column) -> Expr:
+        return Ref(self.lookup(node))
+
+    def _sum(self, node: exp.Add | exp.Sub) -> Expr:
+        if isinstance(node.expression, exp.Interval):
             return self._moved(node, node.this, node.expression)
-        if kind is exp.Add and isinstance(node.this, exp.Interval):
+        if isinstance(node, exp.Add) and isinstance(node.this, exp.Interval):
             return self._moved(node, node.expression, node.this)
-        if kind in _BINARY:
-            return self._checked(node, _BINARY[kind], node.this, node.expression)
-        if kind in _UNARY:
-            return self._checked(node, _UNARY[kind], node.this)
-        if kind in _LISTS:
-            parts = [node.this, *node.expressions] if node.args.get("this") is not None else list(node.expressions)
-            return self._checked(node, _LISTS[kind], *parts)
-        if kind in _PART_NODES:
-            return self._part(node, _PART_NODES[kind], node.this)
-        special = getattr(self, f"_{kind.__name__.lower()}", self.refuse)
-        return special(node)  # type: ignore[no-any-return]
+        return self._checked(node, "add" if isinstance(node, exp.Add) else "subtract", node.this, node.expression)
 
     def _check_all_is_read(self, node: exp.Expression) -> None:
         given = {name for name, value in node.args.items() if value not in (None, False, [])}
         if given - _READ.get(type(node), set()) - _HARMLESS - {"this", "expression", "expressions"}:
             self.refuse(node)
 
-    def refuse(self, node: exp.Expression) -> Any:
+    def refuse(self, node: exp.Expression) -> NoReturn:
         """Say that this is not answered, and what to write instead."""
         name = node.name if isinstance(node, exp.Anonymous) else node.key
         if isinstance(node, exp.AggFunc):
@@ -183,9 +126,9 @@ class Translator:
         name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
         written = isinstance(many, exp.Literal) and many.this.removeprefix("-").isdecimal() and len(many.this) < 10
         if not isinstance(this, Const) or this.type not in ("date", "timestamp") or not written:
-            return self.refuse(interval)  # type: ignore[no-any-return]
+            self.refuse(interval)
         if name not in MONTHS and name not in SECONDS:
-            return self.refuse(interval)  # type: ignore[no-any-return]
+            self.refuse(interval)
         amount = -int(many.this) if isinstance(node, exp.Sub) else int(many.this)
         try:
             return Const(later(this.value, amount, name), "timestamp")
@@ -207,7 +150,7 @@ class Translator:
             return call("is_null", this)
         if isinstance(node.expression, exp.Boolean):
             return call("same", this, self._constant(node.expression))
-        return self.refuse(node)  # type: ignore[no-any-return]
+        self.refuse(node)
 
     def _like(self, node: exp.Like, op: str = "like") -> Expr:
         if not isinstance(node.expression, exp.Literal):
@@ -271,8 +214,6 @@ class Translator:
             self.sql.refuse(node, f"{unit.upper()} is not a unit that may be asked for.", f"Use {', '.join(UNITS)}.")
         return self._checked(node, "truncate", self._date_in(node.this), detail=unit)
 
-    _datetrunc = _timestamptrunc
-
     def _datediff(self, node: exp.DateDiff) -> Expr:
         unit = node.args.get("unit")
         if unit is not None and unit.name.lower() != "day":
@@ -292,13 +233,11 @@ class Translator:
             return Const(moment.date() if kind == "date" else moment, kind)
         return call("cast", this, detail=shown, kind=kind)
 
-    _trycast = _cast
-
     def _anonymous(self, node: exp.Anonymous) -> Expr:
         name, parts = node.name.lower(), node.expressions
         if name in ("date_part", "datepart") and len(parts) == 2 and isinstance(parts[0], exp.Literal):
             return self._part(node, str(parts[0].this).lower(), parts[1])
-        return self.refuse(node)  # type: ignore[no-any-return]
+        self.refuse(node)
 
     def _date(self, node: exp.Date) -> Expr:
         return (
@@ -306,3 +245,104 @@ class Translator:
             if node.expressions
             else self._cast(exp.Cast(this=node.this, to=exp.DataType.build("date")))
         )
+
+
+Rule = Callable[[Translator, Any], Expr]
+"""What a node of the syntax tree becomes."""
+
+
+def _one(op: str) -> Rule:
+    return lambda translator, node: translator._checked(node, op, node.this)
+
+
+def _two(op: str) -> Rule:
+    return lambda translator, node: translator._checked(node, op, node.this, node.expression)
+
+
+def _several(op: str) -> Rule:
+    def rule(translator: Translator, node: exp.Expression) -> Expr:
+        first = [] if node.args.get("this") is None else [node.this]
+        return translator._checked(node, op, *first, *node.expressions)
+
+    return rule
+
+
+def _date_part(name: str) -> Rule:
+    return lambda translator, node: translator._part(node, name, node.this)
+
+
+ALLOWED: dict[type[exp.Expression], Rule] = {
+    # values
+    exp.Paren: Translator._in_parentheses,
+    exp.Column: Translator._field,
+    exp.Literal: Translator._constant,
+    exp.Boolean: Translator._constant,
+    exp.Null: Translator._constant,
+    exp.Cast: Translator._cast,
+    exp.TryCast: Translator._cast,
+    # arithmetic
+    exp.Add: Translator._sum,
+    exp.Sub: Translator._sum,
+    exp.Mul: _two("multiply"),
+    exp.Div: _two("divide"),
+    exp.IntDiv: _two("integer_divide"),
+    exp.Mod: _two("modulo"),
+    exp.Pow: _two("power"),
+    exp.Neg: _one("negate"),
+    exp.Abs: _one("abs"),
+    exp.Sign: _one("sign"),
+    exp.Sqrt: _one("sqrt"),
+    exp.Ln: _one("ln"),
+    exp.Exp: _one("exp"),
+    exp.Floor: _one("floor"),
+    exp.Ceil: _one("ceil"),
+    exp.Round: Translator._round,
+    exp.Least: _several("least"),
+    exp.Greatest: _several("greatest"),
+    # conditions
+    exp.EQ: _two("eq"),
+    exp.NEQ: _two("ne"),
+    exp.LT: _two("lt"),
+    exp.LTE: _two("le"),
+    exp.GT: _two("gt"),
+    exp.GTE: _two("ge"),
+    exp.NullSafeEQ: _two("same"),
+    exp.And: _two("and"),
+    exp.Or: _two("or"),
+    exp.Not: _one("not"),
+    exp.Between: Translator._between,
+    exp.In: Translator._in,
+    exp.Is: Translator._is,
+    exp.Case: Translator._case,
+    exp.If: Translator._if,
+    exp.Coalesce: _several("coalesce"),
+    exp.Nullif: _two("nullif"),
+    # text
+    exp.Like: Translator._like,
+    exp.ILike: Translator._ilike,
+    exp.DPipe: _two("joined"),
+    exp.Concat: _several("concat"),
+    exp.Lower: _one("lower"),
+    exp.Upper: _one("upper"),
+    exp.Length: _one("length"),
+    exp.Trim: Translator._trim,
+    exp.Substring: Translator._substring,
+    # dates
+    exp.Date: Translator._date,
+    exp.DateDiff: Translator._datediff,
+    exp.DateTrunc: Translator._timestamptrunc,
+    exp.TimestampTrunc: Translator._timestamptrunc,
+    exp.Extract: Translator._extract,
+    exp.Year: _date_part("year"),
+    exp.Quarter: _date_part("quarter"),
+    exp.Month: _date_part("month"),
+    exp.Week: _date_part("week"),
+    exp.Day: _date_part("day"),
+    exp.DayOfWeek: _date_part("dayofweek"),
+    exp.Hour: _date_part("hour"),
+    exp.Minute: _date_part("minute"),
+    exp.Second: _date_part("second"),
+    # functions that sqlglot does not know: DATE_PART only
+    exp.Anonymous: Translator._anonymous,
+}
+"""The allow-list: the nodes of the syntax tree that may see the data. `Translator` refuses every other node."""
