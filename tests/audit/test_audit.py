@@ -160,7 +160,7 @@ def test_no_noise_fires_whatever_the_claim(random: np.random.Generator) -> None:
 
 
 def test_low_bits_of_floating_point_laplace(random: np.random.Generator) -> None:
-    """Not a multiple of 2^-53: probability 0.27 at x=0 and 0 at x=1 (THREATS, noise and numbers)."""
+    """Not a multiple of 2^-53: probability 0.27 at x=0 and 0 at x=1, in floating point."""
 
     def naive(data: float, size: int) -> Any:
         sign = np.where(random.random(size) < 0.5, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Layer 1 of THREATS: every mechanism run through `dp.release` with its sampler replaced by the exact law.
+"""Every mechanism run through `dp.release` with its sampler replaced by the exact law.
 
 All tiny tables and all their neighbors; the exact δ(ε), both ways, is at most what the release says. Each check is a
 function, and seeded mutants of the source must make the very same function fail.

@@ -1,4 +1,4 @@
-"""Seeded bugs (THREATS, "Mutants") are killed by the very checks that the real samplers pass.
+"""Seeded bugs are killed by the very checks that the real samplers pass.
 
 Each check passes on the real thing elsewhere in this folder; here it must fail on a broken one. A mutant survives by
 chance with probability below 10^-6: the effects are many times what the checks detect.
@@ -81,7 +81,7 @@ def test_last_bit_of_a_release_not_randomized(checks, monkeypatch):
 
 
 def test_noise_in_floating_point(checks):
-    """The naive sampler of THREATS: 0.27 of its answers at x = 0 are no multiples of 2^-53, and none at x = 1."""
+    """A naive sampler in floating point: 0.27 of its answers at x = 0 are no multiples of 2^-53, and none at x = 1."""
     generator = np.random.default_rng(1)
 
     def naive(x, n):

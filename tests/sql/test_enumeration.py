@@ -1,4 +1,4 @@
-"""Layer 1 of THREATS through the door of SQL: the sampler replaced by its exact law, all neighbors of tiny tables.
+"""The door of SQL: the sampler replaced by its exact law, all neighbors of tiny tables.
 
 The exact δ(ε), both ways, is at most what was charged; the same check fails on seeded mutants.
 """

@@ -1,4 +1,4 @@
-"""Layer 2 of THREATS: with frozen noise nothing but the numbers may tell a table from its neighbor.
+"""With frozen noise nothing but the numbers may tell a table from its neighbor.
 
 Not the text that reaches the engine, not the noise, not an error, not the columns, types or order; and no value of the
 data is ever quoted.

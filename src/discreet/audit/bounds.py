@@ -46,7 +46,7 @@ class Finding:
     Promise: for independent outputs the sentence above is false with probability at most 1 − `confidence`.
     `event` was chosen without the outputs it is tested on. It held in `hits[0]` of `trials[0]` runs on the
     neighbor where it is `likelier`, and in `hits[1]` of `trials[1]` on the other. 0 refutes nothing.
-    Source: Clopper-Pearson, one side on each neighbor at half the error.
+    Source: Clopper-Pearson 1934, one side on each neighbor at half the error.
     """
 
     epsilon: float

@@ -33,8 +33,8 @@ class ResponseHistogram(CountedChoices):
 
     Promise: by the privacy blanket. Together, shuffler and analyzer are left with the local
     guarantee of k-ary response.
-    Error: unbiased; a count of f has the variance of a blanket of n·choices·lie, and of f lies more. Source: [T.4.10];
-    Balle et al. 2019.
+    Error: unbiased; a count of f has the variance of a blanket of n·choices·lie, and of f lies more.
+    Source: [T.4.10]; Balle-Bell-Gascón-Nissim 2019.
     """
 
     lie: Number

@@ -35,8 +35,9 @@ class SplitAndMix(Protocol):
     Promise: shuffled shares tell no more than the sum of all clients, but for a statistical distance of 2^-`security`;
     the honest clients' parts of noise sum up to discrete Laplace noise of scale `scale` steps. Together, shuffler and
     analyzer learn each number. One client who does not follow the protocol can move the sum to anything.
-    Error: that of the central Laplace mechanism, and of rounding. Source: Ishai et al. 2006; Balle-Bell-Gascón-Nissim
-    2020, whose shares are 2 + (2·security + bits)/(log₂ n − log₂ e).
+    Error: that of the central Laplace mechanism, and of rounding.
+    Source: Ishai-Kushilevitz-Ostrovsky-Sahai 2006; Balle-Bell-Gascón-Nissim 2020, whose shares are
+    2 + (2·security + bits)/(log₂ n − log₂ e).
     """
 
     low: Number

@@ -1,4 +1,4 @@
-"""Layer 2 of THREATS, for sensitivity: what one person moves, measured by brute force, is at most what is priced.
+"""Sensitivity: what one person moves, measured by brute force, is at most what is priced.
 
 The rows of all others have one row each, so that no bound touches them: whatever changes is the person's own doing.
 """

@@ -245,8 +245,8 @@ def cloned(epsilon: Fraction, clients: int) -> TwoCountsPair:
     """The dominating pair of any ε₀-local randomizer whose reports are shuffled among `clients`.
 
     Source: Feldman-McMillan-Talwar 2021: each other client is a clone of the replaced one, holding either value alike,
-    with probability e^-ε₀ in all. (The stronger clone of 2023, 2/(e^ε₀ + 1), has an erratum: it is proved for some
-    randomizers only.)
+    with probability e^-ε₀ in all. (The stronger clone of Feldman-McMillan-Talwar 2023, 2/(e^ε₀ + 1), has an erratum: it
+    is proved for some randomizers only.)
     """
     above = exp_bounds(epsilon)[1]
     lie = 1 / (above + 1)

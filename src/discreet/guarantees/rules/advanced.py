@@ -17,7 +17,7 @@ class AdaptiveAdvanced(Filter):
     """Σε² and Σδ: the fully adaptive advanced filter.
 
     Promise: adaptive releases with `√(2 ln(1/δ') Σε_i²) + ½Σε_i² ≤ ε` and `Σδ_i ≤ δ''` are (ε, δ'+δ'')-DP.
-    Source: Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 2. δ' is `conversion`, half of δ by default.
+    Source: Whitehouse-Ramdas-Rogers-Wu 2023, Theorem 2. δ' is `conversion`, half of δ by default.
     """
 
     name, symbol, adds_stated = "advanced", "ε²", True
@@ -35,7 +35,7 @@ class Heterogeneous(AdaptiveAdvanced):
     """Σε² for pure releases, as taught.
 
     Promise: adaptive (ε_i,0)-DP releases are `(Σ2ε_i² + √(Σ2ε_i² ln(1/δ)), δ)`-DP.
-    Source: L10.HC. With δ fixed it may stop a session: it stops no later than the filter above with δ' = δ.
+    Source: [L10.HC]. With δ fixed it may stop a session: it stops no later than the filter above with δ' = δ.
     """
 
     name, share, adds_stated = "heterogeneous", Fraction(1), False
@@ -52,7 +52,7 @@ class AdvancedTaught(Rule):
 
     Promise: k releases (ε,δ), ε ≤ 1, are `(2kε² + ε√(2k ln(1/(kδ))), 2kδ)`-DP when δ > 0 [L6.T1], and
     `(2kε² + ε√(2k ln(1/δ̂)), δ̂)`-DP, with δ̂ that of the limit, when δ = 0 [L6.T2].
-    Source: L6.T1, L6.T2. Not adaptive: the slack of L6.T1 moves with k, so it cannot tell when to stop.
+    Source: [L6.T1], [L6.T2]. Not adaptive: the slack of L6.T1 moves with k, so it cannot tell when to stop.
     """
 
     name, adaptive = "taught", False

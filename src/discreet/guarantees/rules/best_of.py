@@ -52,7 +52,7 @@ class BestOf(Rule):
 
     Promise: a session that ends with `Σδ_i ≤ δ_own` and `Σr_i(α_j) ≤ r*(α_j; ε, δ_j)` in some box j is
     (ε,δ)-DP, however it chose its questions, because `δ_own + Σ_j δ_j ≤ δ`.
-    Source: DESIGN, "Composition is addition". Take the parts P', Q' of the transcript's laws in which no
+    Source: decision 0004. Proof: take the parts P', Q' of the transcript's laws in which no
     release went bad; what they leave out has mass at most δ_own, whichever box holds. Split the transcripts
     by the first box that holds at the end. On its part the session is that box's own stopped session, so
     `P' − e^ε Q'` is at most δ_j there; disjoint parts add.

@@ -24,7 +24,7 @@ def stated_epsilon(guarantee: Guarantee) -> Fraction | None:
 def stated_rho(guarantee: Guarantee) -> Fraction | None:
     """The smallest known ρ outside the mass set aside, rounded up: `ε tanh(ε/2) ≤ ε²/2` when an ε is stated.
 
-    Source: randomized response, the worst ε-DP mechanism, has the Rényi divergence
+    Proof: randomized response, the worst ε-DP mechanism (Kairouz-Oh-Viswanath 2015), has the Rényi divergence
     `(ln cosh((α−½)ε) − ln cosh(ε/2))/(α−1)`; `ln cosh(ε√s)` is concave in s, so below its tangent at s = ¼.
     """
     if isinstance(guarantee, ZeroConcentrated):

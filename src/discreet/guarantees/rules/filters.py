@@ -135,7 +135,7 @@ class Filter(Rule):
 
     `conversion` is the part of the limit's δ that pays for reading the cost as an ε; by default `share`.
     Promise: every adaptive sequence of releases that stays in the box satisfies `limit`.
-    Source: each release costs `cost` but for a bad part of mass δ_i; together these have mass at most Σδ_i.
+    Proof: each release costs `cost` but for a bad part of mass δ_i; together these have mass at most Σδ_i.
     """
 
     conversion: Fraction | None = None
@@ -204,7 +204,7 @@ class Basic(Filter):
     """Σε and Σδ. The whole limit can be spent on one release.
 
     Promise: adaptive (ε_i,δ_i)-DP releases are (Σε_i, Σδ_i)-DP, also when the ε_i are chosen on the way.
-    Source: basic composition (Dwork et al. 2006); as a filter, Rogers et al. 2016.
+    Source: basic composition (Dwork et al. 2006); as a filter, Rogers-Roth-Ullman-Vadhan 2016.
     """
 
     name, symbol, share, adds_stated = "basic", "ε", Fraction(0), True
@@ -220,7 +220,7 @@ class ZeroConcentratedRule(Filter):
     """Σρ.
 
     Promise: adaptive δ_i-approximate ρ_i-zCDP releases are Σδ_i-approximate Σρ_i-zCDP, a valid stopping rule.
-    Source: Bun-Steinke 2016; as a filter, Whitehouse et al. 2023, Theorem 1. ε is read at a fixed order.
+    Source: Bun-Steinke 2016; as a filter, Whitehouse-Ramdas-Rogers-Wu 2023, Theorem 1. ε is read at a fixed order.
     """
 
     name, symbol, native = "zcdp", "ρ", ZeroConcentrated

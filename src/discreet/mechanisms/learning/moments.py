@@ -45,8 +45,8 @@ class Moments:
     lattice. A replaced row moves it by the distance of two such points, squared at most
     `2·max K(p,p) − 2·min K(p,q)` for the kernel K of the moments, or by one of them when it is left out for a cell that
     is no number; k rows by k times as much.
-    Error: the two-sided tail of each part's noise. Source: [T.6.2]; Dwork et al. 2014 (Analyze Gauss), with the half of
-    their variance off the diagonal that the Frobenius norm allows.
+    Error: the two-sided tail of each part's noise. Source: [T.6.2]; Dwork-Talwar-Thakurta-Zhang 2014 (Analyze
+    Gauss), with the half of their variance off the diagonal that the Frobenius norm allows.
     """
 
     features: int

@@ -30,7 +30,7 @@ class Laplace(AdditiveNoise):
     Promise: with L1 sensitivity Δ, once answers are on the lattice, the loss is at most Δ/scale, and δ(ε)
     is that of the discrete law exactly. All of Δ in one coordinate is the worst case [decision 0003].
     Error: beyond k steps with probability 2q^(k+1)/(1+q), q = exp(-step/scale).
-    Source: [L1], [T.4.9], [L10.A], [L10.T3].
+    Source: Dwork-McSherry-Nissim-Smith 2006; [T.4.9], [L10.A], [L10.T3].
 
     >>> Laplace.for_guarantee(Pure(epsilon=0.1), sensitivity=1)
     Laplace(scale=10)

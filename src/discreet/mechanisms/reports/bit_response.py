@@ -78,7 +78,7 @@ class SubsetSelection(_Bits):
 
     Promise: (ln odds)-DP.
     Error: the least of all oracles for the best width, which is near size/(odds+1); width 1 is randomized response.
-    Source: Ye and Barg 2018; Wang et al. 2016.
+    Source: Ye-Barg 2018; Wang et al. 2016.
     """
 
     width: int = 1
@@ -198,7 +198,7 @@ class UnaryResponse(_Bits):
 
     Promise: (ln odds)-DP: only two bits differ between two values, and their odds multiply to `odds`.
     Error: variance near 4·odds/(odds−1)² a report, whatever the number of values.
-    Source: Wang et al. 2017 ("optimized unary encoding").
+    Source: Wang-Blocki-Li-Jha 2017 ("optimized unary encoding").
     """
 
     method: ClassVar[str] = "unary"

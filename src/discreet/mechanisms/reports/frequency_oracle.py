@@ -54,7 +54,7 @@ class FrequencyOracle:
     Promise: (ln odds)-DP for a replaced value, against the collector; exact, with its whole loss distribution.
     Error: an unbiased count has variance (h·t(1−t) + (n−h)·l(1−l))/(t−l)², h holders among n reports, t and l the
     probabilities of support.
-    Source: [Wang et al. 2017] for supports; [T.4.7] for many users; [T.4.10] is the oracle that tells one value.
+    Source: Wang-Blocki-Li-Jha 2017 for supports; [T.4.7] for many users; [T.4.10] for reports of one value.
     """
 
     size: int

@@ -32,7 +32,7 @@ class HadamardResponse(FrequencyOracle):
 
     Promise: (ln odds)-DP. The matrix has a power of two of rows, the first of which, all ones, is nobody's.
     Error: variance near ((odds+1)/(odds−1))² a report: right for small odds, 2.4 times the best at ε = 2.
-    Source: Acharya, Sun and Zhang 2019.
+    Source: Acharya-Sun-Zhang 2019.
     """
 
     method: ClassVar[str] = "hadamard"
@@ -93,7 +93,7 @@ class ProjectiveResponse(FrequencyOracle):
 
     Promise: (ln odds)-DP. The space has at least as many points, and hyperplanes, as there are values.
     Error: near that of subset selection when prime is near odds + 1, with reports of log2(size) bits.
-    Source: Feldman, Nelson, Nguyen and Talwar 2022.
+    Source: Feldman-Nelson-Nguyen-Talwar 2022.
     """
 
     prime: int = 2

@@ -34,7 +34,7 @@ class LocalHashing(FrequencyOracle):
 
     Promise: (ln odds)-DP: the function does not depend on the value, and its cell is told with these odds.
     Error: variance near 4·odds/(odds−1)² a report for cells = odds + 1, whatever the number of values.
-    Source: Wang et al. 2017 ("optimized local hashing"); Carter and Wegman 1979 for the family.
+    Source: Wang-Blocki-Li-Jha 2017 ("optimized local hashing"); Carter-Wegman 1979 for the family.
     """
 
     cells: int = 2

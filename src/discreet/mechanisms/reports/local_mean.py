@@ -51,7 +51,7 @@ class WindowResponse:
 
     Promise: (ln odds)-DP for any two places: each is a mixture of two windows, and no mixture tells more.
     Error: unbiased; `variance` is the largest for any number, `reach` the farthest that a report can say.
-    Source: Duchi, Jordan and Wainwright 2018 (two outputs); Wang et al. 2019 (piecewise), made discrete here.
+    Source: Duchi-Jordan-Wainwright 2018 (two outputs); Wang et al. 2019 (piecewise), made discrete here.
     """
 
     outputs: int = 2

@@ -30,7 +30,7 @@ class PrefixResponse:
 
     Promise: that of the oracle: a device is in one group only, and which one does not depend on the value.
     Error: of the oracle, for the reports of one group.
-    Source: Wang, Li and Jha 2019 (prefix extension); [T.4.7].
+    Source: Wang-Li-Jha 2019 (prefix extension); [T.4.7].
     """
 
     oracle: LocalHashing

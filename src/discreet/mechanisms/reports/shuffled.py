@@ -33,7 +33,8 @@ class Shuffled:
     Promise: for a replaced client, the others being honest: by the privacy blanket for k-ary response, by what two
     values of a frequency oracle have in common, and by clones for any other randomizer with a pure local ε. To whom
     sees who sent which report, the local guarantee is left.
-    Error: that of the local reports. Source: Feldman-McMillan-Talwar 2021; Balle et al. 2019; [L8.DEF].
+    Error: that of the local reports.
+    Source: Feldman-McMillan-Talwar 2021; Balle-Bell-Gascón-Nissim 2019; [L8.DEF].
 
     >>> from discreet.guarantees.guarantee import Approx
     >>> local = RandomizedResponse.for_guarantee(Pure(epsilon=2), choices=["a", "b", "c"])

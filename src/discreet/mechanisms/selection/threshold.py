@@ -48,8 +48,8 @@ class KeySelection:
     Promise: add or remove a person: a key that person alone holds appears with probability P[1+noise ≥
     threshold], the mass AT the threshold included; for all their keys together that is δ. On the other keys
     the loss is at most keys_per_person/scale.
-    Error: of a shown count, the noise's; keys held by few may not appear at all. Source: THREATS,
-    "Undeclared keys"; [L1].
+    Error: of a shown count, the noise's; keys held by few may not appear at all.
+    Source: Korolova-Kenthapadi-Mishra-Ntoulas 2009, with exact noise.
     """
 
     scale: Number
