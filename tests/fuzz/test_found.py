@@ -25,12 +25,14 @@ from discreet.ledger.sqlite import SqliteStore
 from discreet.shuffle.simulation import Model, Simulation
 from discreet.sql.reading.parse import parsed
 
+from ..refusing import refuses
+
 # --- questions ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("join", [" JOIN visits", " LEFT JOIN visits", " JOIN (SELECT DISTINCT ON (a) b FROM c)"])
 def test_many_joins_without_a_condition_do_not_keep_the_parser_busy_for_days(join: str) -> None:
-    with within(5), pytest.raises(QueryError, match="neither ON nor USING"):
+    with within(5), refuses(QueryError, "sql-too-complex"):
         parsed("SELECT COUNT(*) FROM visits" + join * 40)
 
 

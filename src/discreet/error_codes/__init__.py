@@ -8,10 +8,12 @@ from __future__ import annotations
 from discreet.error_codes.arguments import ARGUMENTS
 from discreet.error_codes.classes import CLASSES
 from discreet.error_codes.row import Explained
+from discreet.error_codes.sql import SQL
 
 SECTIONS: dict[str, dict[str, Explained]] = {
     "Any argument": ARGUMENTS,
     "One code per class": CLASSES,
+    "SQL": SQL,
 }
 """The headings of the page, each with its codes. A code stands in one section only."""
 

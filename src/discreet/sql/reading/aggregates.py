@@ -30,9 +30,9 @@ _INSTEAD |= dict.fromkeys(("countif", "logicaland", "logicalor"), "Write COUNT(*
 _INSTEAD |= dict.fromkeys(("mode", "approxtopk"), "Write COUNT(*) with GROUP BY, and ORDER BY it with a LIMIT.")
 _INSTEAD |= dict.fromkeys(
     ("anyvalue", "first", "last", "argmax", "argmin", "arrayagg", "groupconcat"),
-    "It would show values of single people: write MEDIAN(x), or COUNT(*) with GROUP BY.",
+    "It would show values of individual people: write MEDIAN(x), or COUNT(*) with GROUP BY.",
 )
-"""What to write for aggregates that are not answered."""
+"""What to write for aggregates that are not supported."""
 
 Parts = tuple[AggregateKind, tuple[int, ...], bool, Type]
 """The kind of an aggregate, its measures, whether it is of a sample, and its type."""
@@ -53,7 +53,8 @@ class Aggregates:
         if isinstance(node, exp.Filter):
             where, inner = self.scope.translate(node.expression.this), node.this
             if where.type != "boolean":
-                self.sql.unknown(node, "FILTER takes a condition that is true or false, such as age >= 18.")
+                what = "FILTER takes a condition that is true or false, such as age >= 18."
+                self.sql.unknown(node, what, code="sql-not-a-condition")
         kind, parts, sample, type_ = self._parts(inner, where)
         field = Field(f"a{len(self.taken)}", shown(node), type_)
         for known in self.taken:
@@ -103,8 +104,9 @@ class Aggregates:
     def _unknown_aggregate(self, node: exp.Expression) -> NoReturn:
         self.sql.refuse(
             node,
-            f"{self.sql.name(node)} is not among the aggregates that are answered, or not in this form.",
+            f"The aggregate {self.sql.name(node)} is not supported, or not in this form.",
             _INSTEAD.get(node.key, "Use COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX."),
+            code="sql-aggregate",
         )
 
     def _take(self, measure: Measure) -> int:
@@ -116,10 +118,11 @@ class Aggregates:
         if isinstance(node.this, exp.Star) and not any(node.this.args.values()):
             return self._take(Measure("count", where=where))
         if node.this is None or isinstance(node.this, exp.Star):
-            self.sql.refuse(node, "COUNT takes * or one value.", "Write COUNT(*).")
+            self.sql.refuse(node, "COUNT takes * or one value.", "Write COUNT(*).", code="sql-count")
         if isinstance(node.this, exp.Distinct):
             if len(node.this.expressions) != 1 or node.this.args.get("on"):
-                self.sql.refuse(node, "COUNT(DISTINCT …) takes one value.", "Write COUNT(DISTINCT city).")
+                what = "COUNT(DISTINCT …) takes one value."
+                self.sql.refuse(node, what, "Write COUNT(DISTINCT city).", code="sql-count")
             value = self.scope.translate(node.this.expressions[0])
             if isinstance(value, Ref) and value.field == self.scope.relation.person:
                 return self._take(Measure("people", where=where))
@@ -132,10 +135,11 @@ class Aggregates:
 
     def _value(self, node: exp.Expression, of: exp.Expression) -> tuple[Expr, Range]:
         if isinstance(of, exp.Distinct):
-            self.sql.refuse(node, "DISTINCT is answered in COUNT only.", "Write SUM(x), or COUNT(DISTINCT x).")
+            what = "DISTINCT is supported in COUNT only."
+            self.sql.refuse(node, what, "Write SUM(x), or COUNT(DISTINCT x).", code="sql-distinct")
         value = self.scope.translate(of)
         if value.type not in ("integer", "number", "boolean"):
-            self.sql.unknown(node, f"{shown(of)} is not a number. {_NUMBER}")
+            self.sql.unknown(node, f"{shown(of)} is not a number. {_NUMBER}", code="sql-not-a-number")
         return value, self._within(node, value)
 
     def _within(self, node: exp.Expression, value: Expr) -> Range:
@@ -144,11 +148,13 @@ class Aggregates:
         if within is None or not all(map(math.isfinite, within)) or max(map(abs, within)) > 1e15:
             self.sql.refuse(
                 node,
-                "The range of this value is not declared, so one person could move the answer without limit.",
+                "The range of this value is not declared, so one person could change the answer without limit.",
                 "Declare between = [low, high] for its columns in the policy, or write LEAST(GREATEST(x, low), high).",
+                code="sql-no-bounds",
             )
         if 0 < within[1] - within[0] < NARROWEST:
-            self.sql.refuse(node, f"The range of this value is narrower than {NARROWEST}.", "Multiply it first.")
+            what = f"The range of this value is narrower than {NARROWEST}."
+            self.sql.refuse(node, what, "Multiply it first.", code="sql-narrow-bounds")
         return within if within[0] < within[1] else (within[0] - 1, within[1] + 1)
 
     def _summed(self, value: Expr, where: Expr | None, within: Range, *, centered: bool, power: int = 1) -> int:
@@ -171,7 +177,8 @@ class Aggregates:
     def _share(self, node: exp.Expression, of: exp.Expression) -> Fraction:
         value = self.scope.translate(of)
         if not isinstance(value, Const) or not isinstance(value.value, int | float) or not 0 < value.value < 1:
-            self.sql.refuse(node, "A quantile takes one number between 0 and 1.", "Write QUANTILE_CONT(age, 0.9).")
+            what = "A quantile takes one number between 0 and 1."
+            self.sql.refuse(node, what, "Write QUANTILE_CONT(age, 0.9).", code="sql-quantile")
         return Fraction(str(value.value))
 
     def _quantile(self, node: exp.Expression, of: exp.Expression, share: Fraction, where: Expr | None) -> Parts:

@@ -39,17 +39,20 @@ class Joins:
         if beside or side not in ("", "LEFT") or kind not in ("", "INNER") + (("OUTER",) if side else ()):
             self.sql.refuse(
                 node,
-                f"This kind of join is not answered ({(side + ' ' + kind).strip() or 'join'}).",
+                f"This kind of join is not supported ({(side + ' ' + kind).strip() or 'join'}).",
                 "Use JOIN or LEFT JOIN, with ON or USING.",
+                code="sql-join-kind",
             )
         if set(left.names) & set(right.names):
-            self.sql.unknown(node, "Two tables have the same name here. Give one of them another name with AS.")
+            what = "Two tables have the same name here. Give one of them another name with AS."
+            self.sql.unknown(node, what, code="sql-same-name")
         both = Scope(self.sql, left.relation, {**left.names, **right.names})
         conditions = [self._same(left, right, name) for name in node.args.get("using") or []]
         written = self._links(left, right, where) if _is_listed(node) else [node.args.get("on")]
         conditions += [both.condition(condition) for condition in written if condition is not None]
         if not conditions:
-            self.sql.refuse(node, "A join without a condition is not answered.", "Say what must be equal, with ON.")
+            what = "A join without a condition is not supported."
+            self.sql.refuse(node, what, "Write what must be equal, with ON.", code="sql-join-condition")
         condition = conditions[0] if len(conditions) == 1 else call("and", *conditions)
         relation = self._meeting(left.relation, right.relation, condition, side == "LEFT", node)
         if not node.args.get("using"):
@@ -63,7 +66,8 @@ class Joins:
         column = exp.column(name.name)
         pair = Ref(left.lookup(column)), Ref(right.lookup(column))
         if not fits("eq", pair):
-            self.sql.unknown(name, f"{name.name} has another type on either side. Cast one in a query in FROM.")
+            what = f"{name.name} has different types on the two sides. Cast one in a query in FROM."
+            self.sql.unknown(name, what, code="sql-types")
         return call("eq", *pair)
 
     def _meeting(self, left: Relation, right: Relation, condition: Expr, outer: bool, node: exp.Join) -> Join:
@@ -77,31 +81,36 @@ class Joins:
                 node,
                 "A join needs an equality between columns of the two sides, of one type.",
                 "Write ON a.city = b.city.",
+                code="sql-join-condition",
             )
         if left.public and not right.public and outer:
-            self.sql.refuse(node, "A LEFT JOIN that keeps public rows is not answered.", "Put the private table first.")
+            what = "A LEFT JOIN that keeps public rows is not supported."
+            self.sql.refuse(node, what, "Put the private table first.", code="sql-left-join")
         kind: Any = "left" if outer else "inner"
         if left.public or right.public:
             return Join(left, right, condition, kind, left.person or right.person, pairs)
         if left.person is None or right.person is None:
             if outer:
-                self.sql.refuse(node, "Private tables are joined by JOIN where rows are protected.", "Write JOIN.")
+                what = "Where rows are protected one by one, LEFT JOIN of private tables is not supported."
+                self.sql.refuse(node, what, "Write JOIN.", code="sql-left-join")
             first, second = self._frequent(pairs, node)
             return Join(_few(left, first), _few(right, second), condition, kind, None, ((first, second),))
         people = left.person, right.person
         if left.person.type != right.person.type:
             self.sql.refuse(
                 node,
-                "The person has another type on either side, and as one type two people could be the same.",
-                "Give both tables the same type.",
+                "The person's column has different types on the two sides, and a cast could make two people one.",
+                "Store it with the same type in both tables.",
+                code="sql-join-person",
             )
         if people not in pairs:
             if not any(self._lead(*pair) for pair in pairs):
                 self.sql.refuse(
                     node,
-                    "Two private tables are joined on the person, or on a key that leads to one (through in the "
-                    "policy), so that every row is of one.",
+                    "Two private tables must be joined on the person, or on a key that leads to one (through in the "
+                    "policy), so that every row belongs to one person.",
                     f"Add AND a.{left.person.name or 'person'} = b.{right.person.name or 'person'} to ON.",
+                    code="sql-join-person",
                 )
             condition = call("and", condition, call("eq", *map(Ref, people)))  # of a key with two owners, too
         return Join(left, right, condition, kind, left.person, pairs)
@@ -117,9 +126,10 @@ class Joins:
         if not known:
             self.sql.refuse(
                 node,
-                "With rows protected one by one, a joined row could repeat without limit.",
+                "Where rows are protected one by one, a join could repeat a row without limit.",
                 'Declare how many rows share a key, frequency = 10 or "auto" for both columns in the policy, '
                 "or protect people.",
+                code="sql-join-frequency",
             )
         return min(known, key=lambda pair: tuple(map(_most, pair)))
 

@@ -48,13 +48,13 @@ class Text:
         """The words of the question, without comments."""
         return sqlglot.tokenize(self.text, read="duckdb")
 
-    def refuse(self, node: Any, what: str, instead: str) -> NoReturn:
+    def refuse(self, node: Any, what: str, instead: str, *, code: str) -> NoReturn:
         """It can be read, but not be answered privately."""
-        raise NotAllowed(f"{what} {instead}{self.pointed(node)}")
+        raise NotAllowed(f"{what} {instead}{self.pointed(node)}", code=code)
 
-    def unknown(self, node: Any, what: str) -> NoReturn:
+    def unknown(self, node: Any, what: str, *, code: str) -> NoReturn:
         """It cannot be read."""
-        raise QueryError(f"{what}{self.pointed(node)}")
+        raise QueryError(f"{what}{self.pointed(node)}", code=code)
 
     def pointed(self, node: Any) -> str:
         """The line that holds a part of the question, with the part underlined; empty where its place is not known."""
@@ -91,8 +91,8 @@ class Text:
             return None
         number = int(node.this) if node.this.isdecimal() and len(node.this) < 10 else 0
         if not 1 <= number <= columns:
-            what = f"{clause} {node.this} names no column of its SELECT. Write a number from 1 to {columns}."
-            self.unknown(node, what)
+            what = f"{clause} {node.this} is not the number of a column in SELECT. Write a number from 1 to {columns}."
+            self.unknown(node, what, code="sql-position")
         return number - 1
 
     def name(self, node: exp.Expression) -> str:
@@ -177,22 +177,23 @@ def parsed(source: Any) -> tuple[Text, exp.Query]:
 def _condition(text: Any) -> exp.Condition:
     """The one condition of a text: all of it, and nothing that would belong to the query around it."""
     said = "where must be one condition and nothing else, such as city = 'Acre' AND age >= 18"
+    code = "sql-where-argument"
     sql = _checked(text) if isinstance(text, str) else Text("")
     dialect = sqlglot.Dialect.get_or_raise("duckdb")
     found = _read(sql, f"{said}. This does not parse: ", lambda: dialect.parser().parse_into(exp.Condition, sql.tokens))
     if not found:
-        raise QueryError(f"{said}. To ask of all rows, leave it out.")
+        raise QueryError(f"{said}. To ask about all rows, leave it out.", code=code)
     if len(found) != 1 or not isinstance(found[0], exp.Condition) or any(token.text == ";" for token in sql.tokens):
-        raise QueryError(f"{said}.{sql.underlined(sql.tokens[0].start, sql.tokens[-1].end)}")
+        raise QueryError(f"{said}.{sql.underlined(sql.tokens[0].start, sql.tokens[-1].end)}", code=code)
     return found[0]
 
 
 def _checked(text: str) -> Text:
     """A text that is not too long, and can be written down."""
     if len(text) > LONGEST:
-        raise QueryError(f"A question has at most {LONGEST:,} characters. Ask for less at once.")
+        raise QueryError(f"The query has more than {LONGEST:,} characters. Write a shorter one.", code="sql-too-long")
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise QueryError("A question holds text that is no Unicode. Write it again.")
+        raise QueryError("The query contains text that is not valid Unicode. Write it again.", code="sql-syntax")
     return Text(text)
 
 
@@ -202,34 +203,44 @@ def _read(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
     try:
         many = _open_joins(sql) > _MOST_OPEN_JOINS
         found = [] if many else [statement for statement in parse() if statement is not None]
-        error = "Too many joins have neither ON nor USING. Say by which columns, with USING (…)." if many else ""
+        error = (
+            "Too many joins have neither ON nor USING. Write the columns to join on, with USING (…)." if many else ""
+        )
+        code = "sql-too-complex"
     except (SqlglotError, RecursionError) as problem:
         error = said + _first_error(problem, sql)
+        code = "sql-too-complex" if isinstance(problem, RecursionError) else "sql-syntax"
     finally:
         sqlglot_logger.disabled = False
     if error:
-        raise QueryError(error)
+        raise QueryError(error, code=code)
     return found
 
 
 def _query(text: Any) -> tuple[Text, exp.Query]:
     if not isinstance(text, str) or not text.strip():
-        raise QueryError("A question is a text in SQL, such as SELECT COUNT(*) FROM visits.")
+        raise QueryError("A query must be text in SQL, such as SELECT COUNT(*) FROM visits.", code="sql-not-a-query")
     sql = _checked(text)
     statements = _read(sql, "This does not parse as SQL: ", lambda: sqlglot.parse(text, read="duckdb"))
-    if len(statements) != 1:
+    if not statements:
+        raise QueryError("This text contains no query. Write SELECT COUNT(*) FROM visits.", code="sql-not-a-query")
+    if len(statements) > 1:
         raise QueryError(
-            f"One question at a time: here are {len(statements)} statements. Ask them one by one.{_second(sql)}"
+            f"Only one query at a time is supported, and these are {len(statements)} statements. Ask them one by one."
+            + _second(sql),
+            code="sql-one-at-a-time",
         )
     [statement] = statements
     if isinstance(statement, exp.Select | exp.SetOperation):
         return sql, _renamed(statement)
     if isinstance(statement, exp.Subquery):
-        sql.refuse(statement, "A query in parentheses is not answered.", "Write it without them.")
+        sql.refuse(
+            statement, "A query in parentheses is not supported.", "Remove the parentheses.", code="sql-parentheses"
+        )
     if isinstance(statement, exp.Alias | exp.Column | exp.Condition):
-        raise QueryError(f"This is not a query. Begin with SELECT or WITH.{sql.pointed(statement)}")
-    what = f"{sql.tokens[0].text.upper()} is not a question. Only SELECT is answered."
-    raise NotAllowed(what + sql.underlined(sql.tokens[0].start, sql.tokens[-1].end))
+        sql.unknown(statement, "This is not a query. Begin with SELECT or WITH.", code="sql-not-a-query")
+    what = f"{sql.tokens[0].text.upper()} is not supported. Only SELECT is."
+    raise NotAllowed(what + sql.underlined(sql.tokens[0].start, sql.tokens[-1].end), code="sql-not-select")
 
 
 def _open_joins(sql: Text) -> int:

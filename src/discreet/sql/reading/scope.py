@@ -25,14 +25,16 @@ class Scope:
         """The field that a column's name stands for."""
         wanted, table = node.name.lower(), node.table.lower()
         if table and table not in self.names:
-            self.sql.unknown(node, f"There is no table {node.table} here. Known: {', '.join(self.names)}.")
+            what = f"Unknown table {node.table}. Known here: {', '.join(self.names)}."
+            self.sql.unknown(node, what, code="sql-unknown-table")
         places = [self.names[table]] if table else list(self.names.values())
         found = list({names[wanted].id: names[wanted] for names in places if wanted in names}.values())
         if len(found) > 1:
-            self.sql.unknown(node, f"{node.name} could be of {len(found)} tables. Write table.{node.name}.")
+            what = f"{len(found)} tables have a column {node.name}. Write table.{node.name}."
+            self.sql.unknown(node, what, code="sql-ambiguous-column")
         if not found:
             known = ", ".join(sorted(field.name for names in places for field in names.values()))
-            self.sql.unknown(node, f"There is no column {node.name}. Known: {known}.")
+            self.sql.unknown(node, f"Unknown column {node.name}. Known: {known}.", code="sql-unknown-column")
         return found[0]
 
     def knows(self, name: str) -> bool:
@@ -55,5 +57,6 @@ class Scope:
         """A condition over what is seen."""
         condition = self.translate(node)
         if condition.type != "boolean":
-            self.sql.unknown(node, "A condition must be true or false, such as age >= 18.")
+            what = "A condition must be true or false, such as age >= 18."
+            self.sql.unknown(node, what, code="sql-not-a-condition")
         return condition

@@ -29,12 +29,13 @@ def understood(source: Any, schema: Schema) -> Question:
     """The question in a text, or what is wrong with it."""
     sql, query = parsed(source)
     if not isinstance(query, exp.Select):
-        sql.refuse(query, f"{query.key.upper()} of whole queries is not answered.", "Ask them one by one.")
+        what = f"{query.key.upper()} of whole queries is not supported."
+        sql.refuse(query, what, "Ask them one by one.", code="sql-union")
     try:
         question = replace(_Reader(sql, schema, query).question(), source=source)
         return replace(question, meaning=identity_of(question, schema))
     except RecursionError:
-        raise QueryError("This question is nested too deeply. Ask for less at once.") from None
+        raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex") from None
 
 
 def check_only_rows(question: Question) -> None:
@@ -42,7 +43,8 @@ def check_only_rows(question: Question) -> None:
     chosen = question.having is not None or question.order or question.limit is not None or question.offset
     if question.keys or chosen:
         raise QueryError(
-            "This takes what stands after FROM: tables, joins and WHERE. Leave out GROUP BY, HAVING, ORDER BY, LIMIT."
+            "Write only what stands after FROM: tables, joins and WHERE. Remove GROUP BY, HAVING, ORDER BY and LIMIT.",
+            code="sql-rows-only",
         )
 
 
@@ -55,7 +57,8 @@ class _Reader:
         self._check_clauses()
         self.scope: Scope = Sources(sql, schema).scope(query, {})
         if self.scope.relation.public:
-            sql.refuse(query, "This asks of public tables only.", "Read them directly: no noise is needed.")
+            what = "This query reads public tables only."
+            sql.refuse(query, what, "Read them directly: no noise is needed.", code="sql-public-only")
         self.aggregates = Aggregates(sql, schema, self.scope)
         self.keys, self.key_nodes = self._keys()
         self.key_fields = tuple(
@@ -66,19 +69,22 @@ class _Reader:
         for name in given(self.query, *_CLAUSES):
             value = self.query.args[name]
             node = value if isinstance(value, exp.Expression) else self.query
-            self.sql.refuse(node, f"{name.strip('_').upper()} is not answered.", "Leave it out.")
+            self.sql.refuse(node, f"{name.strip('_').upper()} is not supported.", "Remove it.", code="sql-clause")
         group = self.query.args.get("group")
         for name in [] if group is None else given(group, "expressions"):
-            self.sql.refuse(group, f"GROUP BY {name.upper()} is not answered.", "List the columns.")
+            what = f"GROUP BY {name.upper()} is not supported."
+            self.sql.refuse(group, what, "List the columns.", code="sql-grouping")
 
     def question(self) -> Question:
         """Everything that was asked."""
         outputs = tuple(self._output(item) for item in self.query.expressions)
         names = [output.name.lower() for output in outputs]
         if len(set(names)) != len(names):
-            self.sql.unknown(self.query, "Two columns of the answer have the same name. Name them apart with AS.")
+            what = "Two columns of the answer have the same name. Rename one with AS."
+            self.sql.unknown(self.query, what, code="sql-same-name")
         if any(f"{name}_error" in names for name in names):
-            self.sql.unknown(self.query, "A column ends in _error like the error of another. Name it apart with AS.")
+            what = "A column has the name of another one's error, which ends in _error. Rename it with AS."
+            self.sql.unknown(self.query, what, code="sql-same-name")
         having = self.query.args.get("having")
         order = self.query.args.get("order")
         question = Question(
@@ -97,7 +103,10 @@ class _Reader:
         )
         if not self.aggregates.measures:
             self.sql.refuse(
-                self.query, "This asks for rows of single people.", "Aggregate them: COUNT(*), AVG(age), MEDIAN(cost)."
+                self.query,
+                "This would show rows of individual people.",
+                "Aggregate them: COUNT(*), AVG(age), MEDIAN(cost).",
+                code="sql-not-aggregated",
             )
         return replace(
             question,
@@ -114,12 +123,15 @@ class _Reader:
         for item in [] if group is None else group.expressions:
             node, name = self._grouped(item)
             if list(node.find_all(exp.AggFunc)):
-                self.sql.refuse(item, "An aggregate cannot be grouped by.", "Group by columns.")
+                self.sql.refuse(
+                    item, "GROUP BY an aggregate is not supported.", "Group by columns.", code="sql-misplaced-aggregate"
+                )
             expr = self.scope.translate(node)
             if expr.type == "other":
                 self.sql.unknown(
                     item,
-                    "Groups are made by numbers, text, dates and conditions, and this is none. Cast it to one.",
+                    "GROUP BY takes numbers, text, dates and conditions, and this is none of them. Cast it to one.",
+                    code="sql-key-type",
                 )
             if node not in nodes:
                 keys.append(Key(name or node.sql(), expr, self._domain(expr)))
@@ -150,7 +162,8 @@ class _Reader:
 
     def _output(self, item: exp.Expression) -> Output:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-            self.sql.refuse(item, "SELECT * shows rows of single people.", "Ask for aggregates, such as COUNT(*).")
+            what = "SELECT * would show rows of individual people."
+            self.sql.refuse(item, what, "Ask for aggregates, such as COUNT(*).", code="sql-not-aggregated")
         node = unnamed(item)
         expr = self._noisy(node)
         name = item.alias or (self.scope.lookup(node).name if isinstance(node, exp.Column) else shown(node))
@@ -164,7 +177,8 @@ class _Reader:
             expr = next((output.expr for output in outputs if output.name.lower() == node.name.lower()), None)
         expr = self._noisy(node) if expr is None else expr
         if not list(expr.fields()):
-            self.sql.refuse(node, "ORDER BY takes a column of the answer.", "Write its name or its number.")
+            what = "ORDER BY takes a column of the answer."
+            self.sql.refuse(node, what, "Write its name or its number.", code="sql-order")
         return Ordering(expr, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
 
     def _whole(self, name: str) -> int | None:
@@ -174,13 +188,15 @@ class _Reader:
         value = clause.expression
         plain = isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdecimal()
         if given(clause, "expression") or not plain or len(value.this) > 18:
-            self.sql.refuse(clause, f"{name.upper()} takes a whole number.", f"Write {name.upper()} 10.")
+            what = f"{name.upper()} takes a whole number."
+            self.sql.refuse(clause, what, f"Write {name.upper()} 10.", code="sql-limit")
         return int(value.this)
 
     def _condition(self, node: exp.Expression) -> Expr:
         found = self._noisy(node)
         if found.type != "boolean":
-            self.sql.unknown(node, "HAVING takes a condition that is true or false, such as COUNT(*) > 100.")
+            what = "HAVING takes a condition that is true or false, such as COUNT(*) > 100."
+            self.sql.unknown(node, what, code="sql-not-a-condition")
         return found
 
     def _noisy(self, node: exp.Expression) -> Expr:
@@ -199,7 +215,8 @@ class _Reader:
             if named in aliases and aliases[named] is not node and not self.scope.knows(named):
                 self._put_in += sum(1 for _ in aliases[named].walk())
                 if self._put_in > MOST_NODES:
-                    self.sql.unknown(node, "Columns that use other columns make this too long. Write it shorter.")
+                    what = "Columns that use other columns make this expression too long. Simplify it."
+                    self.sql.unknown(node, what, code="sql-too-complex")
                 return aliases[named].copy().transform(put, copy=False)
             if isinstance(part, exp.Filter | exp.AggFunc | exp.WithinGroup):
                 return _stands_for(part, self.aggregates.field(part).id)
@@ -215,8 +232,10 @@ class _Reader:
                 return fields[node.name]
         if self.schema.leads(self.scope.lookup(node).origin) == "person":
             column = node.sql(dialect="duckdb", comments=False)
-            self.sql.refuse(node, f"{node.name} tells people apart.", f"Count them: COUNT(DISTINCT {column}).")
-        self.sql.refuse(node, f"{node.name} is a value of single people.", "Aggregate it, or put it into GROUP BY.")
+            instead = f"Count people with COUNT(DISTINCT {column})."
+            self.sql.refuse(node, f"{node.name} identifies people.", instead, code="sql-shows-people")
+        what = f"{node.name} is a value of individual people."
+        self.sql.refuse(node, what, "Aggregate it, or put it into GROUP BY.", code="sql-not-aggregated")
 
 
 def _stands_for(part: Any, field: str) -> exp.Column:

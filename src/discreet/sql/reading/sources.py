@@ -50,7 +50,7 @@ class Sources:
         ctes = {**ctes, **self._ctes(query)}
         first = query.args.get("from_")
         if first is None:
-            self.sql.refuse(query, "A question needs a table.", "Write SELECT COUNT(*) FROM visits.")
+            self.sql.refuse(query, "A query needs a table.", "Write SELECT COUNT(*) FROM visits.", code="sql-no-table")
         where = query.args.get("where")
         scope = self._source(first.this, ctes)
         left = [(join, self._source(join.this, ctes)) for join in query.args.get("joins") or []]
@@ -66,7 +66,12 @@ class Sources:
         if clause is None:
             return {}
         if clause.args.get("recursive"):
-            self.sql.refuse(clause, "WITH RECURSIVE is not answered.", "Write the steps out as queries in FROM.")
+            self.sql.refuse(
+                clause,
+                "WITH RECURSIVE is not supported.",
+                "Write each step as a query in FROM.",
+                code="sql-recursive",
+            )
         found: dict[str, exp.Expression] = {}
         for cte in clause.expressions:
             found[cte.args["alias"].name.lower()] = cte
@@ -83,11 +88,13 @@ class Sources:
             table = next((t for t in self.schema.tables.values() if t.name.lower() == name), None)
             if table is None:
                 known = ", ".join(sorted(self.schema.tables))
-                self.sql.unknown(node, f"There is no table {node.name}. Known: {known}.")
+                self.sql.unknown(node, f"Unknown table {node.name}. Known: {known}.", code="sql-unknown-table")
             return self._named(self.names.scan(table), node)
         if plain and isinstance(node, exp.Subquery):
             return self._named(self._rows(node.this, ctes), node)
-        self.sql.refuse(node, "This is not a source that is answered from.", "Name a table, or write a query in FROM.")
+        self.sql.refuse(
+            node, "This source is not supported.", "Name a table, or write a query in FROM.", code="sql-source"
+        )
 
     def _named(self, relation: Relation, node: exp.Expression) -> Scope:
         """A relation under its alias."""
@@ -102,7 +109,8 @@ class Sources:
         if not listed:
             return relation
         if len(listed) != len(relation.fields) or len({name.lower() for name in listed}) < len(listed):
-            self.sql.unknown(node, f"It has {len(relation.fields)} columns. List as many different names.")
+            what = f"This has {len(relation.fields)} columns. List one name for each, all different."
+            self.sql.unknown(node, what, code="sql-column-names")
         columns = [(self.names.fresh(name, f), Ref(f)) for name, f in zip(listed, relation.fields, strict=True)]
         return self._project(relation, columns)
 
@@ -119,7 +127,8 @@ class Sources:
         if isinstance(node, exp.Union):
             return self._union(node, ctes)
         if not isinstance(node, exp.Select):
-            self.sql.refuse(node, "Only SELECT and UNION ALL are answered in FROM.", "Write SELECT … FROM ….")
+            what = "Only SELECT and UNION ALL are supported in FROM."
+            self.sql.refuse(node, what, "Write SELECT … FROM ….", code="sql-union")
         self._check_clauses(node)
         scope = self.scope(node, ctes)
         if node.args.get("group"):
@@ -132,7 +141,8 @@ class Sources:
 
     def _check_names(self, node: exp.Expression, fields: list[Field]) -> None:
         if len({field.name.lower() for field in fields}) < len(fields):
-            self.sql.unknown(node, "Two columns of a query in FROM have the same name. Name them apart with AS.")
+            what = "Two columns of a query in FROM have the same name. Rename one with AS."
+            self.sql.unknown(node, what, code="sql-same-name")
 
     # --- one row for each person ----------------------------------------------------------------------------
 
@@ -145,8 +155,9 @@ class Sources:
         if relation.person is None or not any(led) or given(group, "expressions"):
             self.sql.refuse(
                 group,
-                "GROUP BY inside a query in FROM is answered by the person only: other groups mix people.",
-                "Group by the person's column there, or put it into the outermost query.",
+                "Inside a query in FROM, GROUP BY is supported by the person only: other groups mix people.",
+                "Group by the person's column there, or put GROUP BY into the outermost query.",
+                code="sql-inner-group",
             )
         shown: list[tuple[Field, str, Expr]] = []
         for item in node.expressions:
@@ -178,8 +189,9 @@ class Sources:
         if word is None or isinstance(node.this, exp.Distinct | exp.Star) or not isinstance(node.this, exp.Expression):
             self.sql.refuse(
                 node,
-                "Of one person's rows, the keys and COUNT, SUM, AVG, MIN and MAX are taken in FROM.",
+                "A query in FROM that groups by the person can select the keys and COUNT, SUM, AVG, MIN and MAX only.",
                 "Compute with them in the query around it.",
+                code="sql-inner-aggregate",
             )
         value = scope.translate(node.this)
         known = replace(value.field, origin=None) if isinstance(value, Ref) else _like(value)
@@ -187,7 +199,8 @@ class Sources:
             known = Field("", "", "integer", (0, rows))
         elif word in ("sum", "avg"):
             if value.type not in ("integer", "number", "boolean"):
-                self.sql.unknown(node, f"{node.this.sql()} is not a number. Cast it to DOUBLE.")
+                what = f"{node.this.sql()} is not a number. Cast it to DOUBLE."
+                self.sql.unknown(node, what, code="sql-not-a-number")
             within = range_of(value)
             if word == "sum" and within is not None:
                 within = rows * min(within[0], 0), rows * max(within[1], 0)
@@ -198,15 +211,20 @@ class Sources:
     def _union(self, node: exp.Union, ctes: Mapping[str, exp.Expression]) -> Relation:
         """The rows of both sides: the columns of each in their order, under the names of the first."""
         if given(node, "this", "expression"):
-            self.sql.refuse(node, "Of unions, a plain UNION ALL is answered.", "Write SELECT … UNION ALL SELECT ….")
+            what = "Only a plain UNION ALL is supported."
+            self.sql.refuse(node, what, "Write SELECT … UNION ALL SELECT ….", code="sql-union")
         left, right = self._rows(node.this, ctes), self._rows(node.expression, ctes)
         if left.public != right.public:
-            self.sql.refuse(node, "A union of public and private rows is not answered.", "Ask of the private ones.")
+            what = "A union of public and private rows is not supported."
+            self.sql.refuse(node, what, "Ask about the private rows only.", code="sql-union-public")
         types = [[field.type for field in side.fields] for side in (left, right)]
         owned = [None if side.person is None else side.person.type for side in (left, right)]
         if types[0] != types[1] or owned[0] != owned[1]:
             self.sql.refuse(
-                node, "The columns of a UNION ALL must be as many and of the same types on both sides.", "Cast them."
+                node,
+                "Both sides of UNION ALL must have the same number of columns, of the same types.",
+                "Cast them.",
+                code="sql-union-columns",
             )
         fields = tuple(self._either(a, b) for a, b in zip(left.fields, right.fields, strict=True))
         if left.person is None or right.person is None:
@@ -231,8 +249,9 @@ class Sources:
             clause, value = name.strip("_").upper(), node.args[name]
             self.sql.refuse(
                 value if isinstance(value, exp.Expression) else node,
-                f"{clause} inside a query in FROM is not answered: it would choose rows by what others have.",
+                f"{clause} inside a query in FROM is not supported: what it keeps depends on other people's rows.",
                 "Put it into the outermost query.",
+                code="sql-inner-clause",
             )
 
     def _columns(self, scope: Scope, item: exp.Expression) -> list[tuple[Field, Expr]]:
@@ -241,7 +260,8 @@ class Sources:
             return [(self.names.fresh(field.name, field), Ref(field)) for field in fields.values()]
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) and not any(item.this.args.values()):
             if item.table.lower() not in scope.names:
-                self.sql.unknown(item, f"There is no table {item.table} here. Known: {', '.join(scope.names)}.")
+                what = f"Unknown table {item.table}. Known here: {', '.join(scope.names)}."
+                self.sql.unknown(item, what, code="sql-unknown-table")
             return [(self.names.fresh(f.name, f), Ref(f)) for f in scope.names[item.table.lower()].values()]
         expr = scope.translate(unnamed(item))
         name = item.alias_or_name or item.sql()

@@ -84,27 +84,39 @@ class Translator:
             self.refuse(node)
 
     def refuse(self, node: exp.Expression) -> NoReturn:
-        """Say that this is not answered, and what to write instead."""
+        """Say that this is not supported, and what to write instead."""
         name = node.name if isinstance(node, exp.Anonymous) else node.key
+        what, instead = f"{name.upper()} is not supported.", "Use CASE and arithmetic."
+        code = "sql-function"
         if isinstance(node, exp.AggFunc):
-            self.sql.refuse(node, f"{name.upper()} is not answered here.", "Aggregate in the SELECT list only.")
-        if isinstance(node, exp.Subquery | exp.Query | exp.Exists):
-            self.sql.refuse(node, "A query inside an expression is not answered.", "Write it in FROM, or as a JOIN.")
-        if isinstance(node, exp.Window):
-            self.sql.refuse(node, "Window functions are not answered.", "Aggregate with GROUP BY instead.")
-        self.sql.refuse(
-            node, f"{name.upper()} is not among the functions that may see the data.", "Use CASE and arithmetic."
-        )
+            what, instead = f"{name.upper()} is not supported here.", "Aggregate in the SELECT list only."
+            code = "sql-misplaced-aggregate"
+        elif isinstance(node, exp.Subquery | exp.Query | exp.Exists):
+            what, instead = "A query inside an expression is not supported.", "Write it in FROM, or as a JOIN."
+            code = "sql-subquery"
+        elif isinstance(node, exp.Window):
+            what, instead = "Window functions are not supported.", "Aggregate with GROUP BY instead."
+            code = "sql-window"
+        elif isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
+            what, instead = f"{self.sql.name(node)} is not supported.", "List the columns of GROUP BY."
+            code = "sql-grouping"
+        elif isinstance(node, exp.Interval):
+            what = "An INTERVAL is supported only when it is added to or subtracted from a literal date."
+            instead = "Write DATE '2024-01-01' + INTERVAL 1 DAY."
+            code = "sql-interval"
+        self.sql.refuse(node, what, instead, code=code)
 
     def _checked(self, node: exp.Expression, op: str, *parts: exp.Expression, detail: str = "") -> Expr:
         args = tuple(self(part) for part in parts)
         rule = OPERATIONS[op]
         if len(args) < rule.least or (rule.most is not None and len(args) > rule.most):
-            self.sql.unknown(node, f"{op.upper()} has the wrong number of arguments. Write as many as it takes.")
+            what = f"{op.upper()} has the wrong number of arguments. Write as many as it takes."
+            self.sql.unknown(node, what, code="sql-arguments")
         args = dated(args)
         if not fits(op, args):
             shown = ", ".join(arg.type for arg in args)
-            self.sql.unknown(node, f"{op.upper().replace('_', ' ')} has no meaning for {shown}. Cast one of them.")
+            what = f"{op.upper().replace('_', ' ')} is not defined for {shown}. Cast one of them."
+            self.sql.unknown(node, what, code="sql-types")
         return folded(op, args) or call(op, *args, detail=detail)
 
     def _constant(self, node: exp.Expression) -> Const:
@@ -116,7 +128,7 @@ class Translator:
             return Const(node.this, "text")
         text = str(node.this)
         if len(text) > 40 or float(text) in (float("inf"), float("-inf")):
-            self.sql.unknown(node, "This number is too large. Write it with fewer digits.")
+            self.sql.unknown(node, "This number is too large. Write it with fewer digits.", code="sql-large-number")
         return Const(int(text), "integer") if text.isdecimal() else Const(float(text), "number")
 
     def _moved(self, node: exp.Expression, of: exp.Expression, interval: exp.Interval) -> Expr:
@@ -133,7 +145,7 @@ class Translator:
         try:
             return Const(later(this.value, amount, name), "timestamp")
         except (ValueError, OverflowError):
-            self.sql.unknown(node, "This is no date of the years 1 to 9999. Write a nearer one.")
+            self.sql.unknown(node, "This date is not in the years 1 to 9999. Write another one.", code="sql-date")
 
     def _between(self, node: exp.Between) -> Expr:
         low = self._checked(node, "ge", node.this, node.args["low"])
@@ -141,7 +153,8 @@ class Translator:
 
     def _in(self, node: exp.In) -> Expr:
         if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
-            self.sql.refuse(node, "IN with a query is not answered.", "List the values, or JOIN a public table.")
+            what = "IN with a query is not supported."
+            self.sql.refuse(node, what, "List the values, or JOIN a public table.", code="sql-subquery")
         return self._checked(node, "in", node.this, *node.expressions)
 
     def _is(self, node: exp.Is) -> Expr:
@@ -154,7 +167,7 @@ class Translator:
 
     def _like(self, node: exp.Like, op: str = "like") -> Expr:
         if not isinstance(node.expression, exp.Literal):
-            self.sql.refuse(node, "LIKE takes a pattern that is written out.", "Write LIKE 'A%'.")
+            self.sql.refuse(node, "The pattern of LIKE must be a literal.", "Write LIKE 'A%'.", code="sql-not-literal")
         found = self._checked(node, op, node.this, node.expression)
         return call("not", found) if node.args.get("negate") else found
 
@@ -173,7 +186,8 @@ class Translator:
 
     def _cases(self, node: exp.Expression, args: tuple[Expr, ...]) -> Expr:
         if not fits("case", args):
-            self.sql.unknown(node, "CASE takes conditions, and results of one type. Cast some of them.")
+            what = "CASE takes conditions, and results of one type. Cast some of them."
+            self.sql.unknown(node, what, code="sql-types")
         return call("case", *args)
 
     def _if(self, node: exp.If) -> Expr:
@@ -184,7 +198,8 @@ class Translator:
     def _round(self, node: exp.Round) -> Expr:
         digits = node.args.get("decimals")
         if digits is not None and not isinstance(self(digits), Const):
-            self.sql.refuse(node, "ROUND takes a number of digits that is written out.", "Write ROUND(x, 2).")
+            what = "The number of digits of ROUND must be a literal."
+            self.sql.refuse(node, what, "Write ROUND(x, 2).", code="sql-not-literal")
         return self._checked(node, "round", *(part for part in (node.this, digits) if part is not None))
 
     def _trim(self, node: exp.Trim) -> Expr:
@@ -200,7 +215,8 @@ class Translator:
     def _part(self, node: exp.Expression, name: str, of: exp.Expression) -> Expr:
         name = _WORDS.get(name, name)
         if name not in PARTS:
-            self.sql.refuse(node, f"{name.upper()} is not a part that may be asked for.", f"Use {', '.join(PARTS)}.")
+            what = f"The part {name.upper()} of a date is not supported."
+            self.sql.refuse(node, what, f"Use {', '.join(PARTS)}.", code="sql-date-part")
         return self._checked(node, "part", self._date_in(of), detail=name)
 
     def _date_in(self, of: exp.Expression) -> exp.Expression:
@@ -211,25 +227,28 @@ class Translator:
     def _timestamptrunc(self, node: exp.TimestampTrunc) -> Expr:
         unit = node.args["unit"].name.lower()
         if unit not in UNITS:
-            self.sql.refuse(node, f"{unit.upper()} is not a unit that may be asked for.", f"Use {', '.join(UNITS)}.")
+            what = f"The unit {unit.upper()} is not supported."
+            self.sql.refuse(node, what, f"Use {', '.join(UNITS)}.", code="sql-date-part")
         return self._checked(node, "truncate", self._date_in(node.this), detail=unit)
 
     def _datediff(self, node: exp.DateDiff) -> Expr:
         unit = node.args.get("unit")
         if unit is not None and unit.name.lower() != "day":
-            self.sql.refuse(node, "Only differences in days are answered.", "Write DATE_DIFF('day', a, b).")
+            what = "Only differences in days are supported."
+            self.sql.refuse(node, what, "Write DATE_DIFF('day', a, b).", code="sql-date-part")
         return self._checked(node, "days_between", self._date_in(node.expression), self._date_in(node.this))
 
     def _cast(self, node: exp.Cast) -> Expr:
         known = _TYPES.get(node.to.this)
         if known is None or node.to.expressions:
-            self.sql.refuse(node, f"A cast to {node.to.sql()} is not answered.", "Cast to INTEGER, DOUBLE or DATE.")
+            what = f"A cast to {node.to.sql()} is not supported."
+            self.sql.refuse(node, what, "Cast to INTEGER, DOUBLE or DATE.", code="sql-cast")
         kind, shown = known
         this = self(node.this)
         if isinstance(this, Const) and kind in ("date", "timestamp") and isinstance(this.value, str):
             moment = moment_of(this.value)
             if moment is None:
-                self.sql.unknown(node, "This is not a date. Write it as DATE '2020-01-31'.")
+                self.sql.unknown(node, "This is not a date. Write it as DATE '2020-01-31'.", code="sql-date")
             return Const(moment.date() if kind == "date" else moment, kind)
         return call("cast", this, detail=shown, kind=kind)
 

@@ -1,0 +1,252 @@
+"""Codes of private SQL: what a query may ask, and how."""
+
+from __future__ import annotations
+
+from discreet.error_codes.row import Explained
+
+# --- the text ---------------------------------------------------------------------------------------------
+
+TEXT = {
+    "sql-not-a-query": Explained(
+        "`CHECKPOINT`, an empty text, or something that is not text",
+        "A query is text that begins with SELECT or WITH.",
+        "`SELECT COUNT(*) FROM visits`",
+    ),
+    "sql-syntax": Explained(
+        "`SELECT COUNT(* FROM visits`", "The text does not parse as SQL.", "`SELECT COUNT(*) FROM visits`"
+    ),
+    "sql-one-at-a-time": Explained(
+        "`SELECT COUNT(*) FROM a; SELECT COUNT(*) FROM b`",
+        "Each query is planned and paid for by itself.",
+        "two calls with one query each",
+    ),
+    "sql-not-select": Explained(
+        "`DROP TABLE visits`, `EXPLAIN …`, `COPY …`",
+        "A query asks; it does not change or describe a database.",
+        "`SELECT …`; for a plan without a charge, `database.explain(…)`",
+    ),
+    "sql-parentheses": Explained(
+        "`(SELECT COUNT(*) FROM visits)`", "A whole query in parentheses is not supported.", "it without parentheses"
+    ),
+    "sql-too-long": Explained(
+        "a query of more than 100,000 characters",
+        "The limit keeps the time to read a query bounded.",
+        "a shorter query; a long list of values as a public table and a `JOIN`",
+    ),
+    "sql-too-complex": Explained(
+        "hundreds of nested parentheses, or many joins without `ON` or `USING`",
+        "Reading it would take too much memory or time.",
+        "a simpler query",
+    ),
+    "sql-where-argument": Explained(
+        "`where=\"city = 'Acre' GROUP BY age\"`",
+        "`where=` takes one condition and nothing else.",
+        "`where=\"city = 'Acre' AND age >= 18\"`",
+    ),
+    "sql-rows-only": Explained(
+        "`GROUP BY`, `HAVING`, `ORDER BY` or `LIMIT` where rows are chosen",
+        "Such a method only asks which rows take part.",
+        "tables, joins and `WHERE`",
+    ),
+}
+
+# --- names and types --------------------------------------------------------------------------------------
+
+NAMES = {
+    "sql-unknown-table": Explained(
+        "`SELECT COUNT(*) FROM vistis`", "The policy declares no such table.", "one of the tables in the message"
+    ),
+    "sql-unknown-column": Explained(
+        "`SELECT AVG(agee) FROM people`", "The table has no such column.", "one of the columns in the message"
+    ),
+    "sql-ambiguous-column": Explained(
+        "`SELECT COUNT(city) FROM a JOIN b USING (id)`", "Both tables have a column `city`.", "`COUNT(a.city)`"
+    ),
+    "sql-same-name": Explained(
+        "`SELECT COUNT(*) AS n, SUM(x) AS n`, or one table twice without `AS`",
+        "Two columns or tables of one name cannot be distinguished.",
+        "`SELECT COUNT(*) AS n, SUM(x) AS total`",
+    ),
+    "sql-column-names": Explained(
+        "`FROM visits AS v (a, b)` where visits has three columns",
+        "The list must name every column once.",
+        "`FROM visits AS v (a, b, c)`",
+    ),
+    "sql-position": Explained(
+        "`SELECT city, COUNT(*) … GROUP BY 5`", "`SELECT` has no fifth column.", "`GROUP BY 1`, or `GROUP BY city`"
+    ),
+    "sql-not-a-condition": Explained(
+        "`WHERE cost`", "`WHERE`, `HAVING`, `ON` and `FILTER` take what is true or false.", "`WHERE cost > 0`"
+    ),
+    "sql-not-a-number": Explained(
+        "`SUM(city)`", "Only numbers can be added or ordered into quantiles.", "`SUM(CAST(city AS DOUBLE))`"
+    ),
+    "sql-types": Explained(
+        "`WHERE city > 5`, `CASE … THEN 1 ELSE 'a' END`",
+        "The operation is not defined for these types.",
+        "`WHERE CAST(city AS INTEGER) > 5`",
+    ),
+    "sql-arguments": Explained("`ABS(a, b)`", "The function takes another number of arguments.", "`ABS(a)`"),
+    "sql-large-number": Explained("`WHERE cost > 1e999`", "No engine has such a number.", "`WHERE cost > 1e15`"),
+    "sql-date": Explained("`DATE 'tomorrow'`", "This is not a date in the years 1 to 9999.", "`DATE '2020-01-31'`"),
+    "sql-key-type": Explained(
+        "`GROUP BY` a list, a struct or another type that is not supported",
+        "Groups are made by numbers, text, dates and conditions.",
+        "`GROUP BY CAST(x AS VARCHAR)`",
+    ),
+}
+
+# --- what would show people -------------------------------------------------------------------------------
+
+PEOPLE = {
+    "sql-not-aggregated": Explained(
+        "`SELECT * FROM visits`, `SELECT age, COUNT(*) FROM visits`",
+        "The answer would show values of individual people.",
+        "`SELECT AVG(age) FROM visits`, or `GROUP BY age`",
+    ),
+    "sql-shows-people": Explained(
+        "`SELECT person_id, COUNT(*) …`", "The column identifies people.", "`SELECT COUNT(DISTINCT person_id) …`"
+    ),
+    "sql-no-bounds": Explained(
+        "`SUM(cost)` where no range of cost is declared",
+        "Without a range, one person could change the answer without limit.",
+        "`between = [0, 1000]` in the policy, or `SUM(LEAST(GREATEST(cost, 0), 1000))`",
+    ),
+    "sql-narrow-bounds": Explained(
+        "`SUM(x / 1e12)`", "The range of the value is too narrow for its grid.", "`SUM(x)`, divided outside"
+    ),
+    "sql-public-only": Explained(
+        "`SELECT COUNT(*) FROM cities` where cities is public", "Public tables need no noise.", "reading them directly"
+    ),
+}
+
+# --- clauses ----------------------------------------------------------------------------------------------
+
+CLAUSES = {
+    "sql-no-table": Explained("`SELECT 1`", "A query asks about the rows of a table.", "`SELECT COUNT(*) FROM visits`"),
+    "sql-source": Explained(
+        "`FROM VALUES (1)`, `LATERAL`, `TABLESAMPLE`, a function in `FROM`",
+        "The rows of such a source cannot be related to people.",
+        "a declared table, or a query in `FROM`",
+    ),
+    "sql-clause": Explained(
+        "`QUALIFY`, `FOR UPDATE`, `USING SAMPLE`", "The clause is not supported.", "the query without it"
+    ),
+    "sql-recursive": Explained(
+        "`WITH RECURSIVE`",
+        "How often one person's rows are used would have no limit.",
+        "each step as a query in `FROM`",
+    ),
+    "sql-subquery": Explained(
+        "`WHERE cost > (SELECT AVG(cost) FROM visits)`, `IN (SELECT …)`",
+        "Which rows are kept would depend on the rows of all people.",
+        "the number itself from an earlier answer, a list of values, or a `JOIN`",
+    ),
+    "sql-union": Explained(
+        "`UNION`, `EXCEPT`, `INTERSECT`, or a union of two whole queries",
+        "Removing equal rows mixes people. Only `UNION ALL` in `FROM` is supported.",
+        "`SELECT COUNT(*) FROM (SELECT city FROM a UNION ALL SELECT city FROM b) AS t`",
+    ),
+    "sql-union-columns": Explained(
+        "`SELECT city … UNION ALL SELECT age …`",
+        "Both sides need the same number of columns, of the same types.",
+        "a `CAST` on one side",
+    ),
+    "sql-union-public": Explained(
+        "`UNION ALL` of a private and a public table", "Some rows would belong to nobody.", "the private table alone"
+    ),
+    "sql-inner-clause": Explained(
+        "`FROM (SELECT * FROM visits ORDER BY cost LIMIT 3)`",
+        "Which rows are kept would depend on other people's rows.",
+        "the clause in the outermost query",
+    ),
+    "sql-inner-group": Explained(
+        "`FROM (SELECT city, COUNT(*) AS n FROM visits GROUP BY city)`",
+        "Such a group mixes people. In `FROM`, only the person can be grouped by.",
+        "`GROUP BY person_id` there, or `GROUP BY city` in the outermost query",
+    ),
+    "sql-inner-aggregate": Explained(
+        "`FROM (SELECT person_id, MEDIAN(cost) FROM visits GROUP BY person_id)`",
+        "Of one person's rows, only the keys, COUNT, SUM, AVG, MIN and MAX are supported.",
+        "`AVG(cost)` there, and arithmetic in the query around it",
+    ),
+    "sql-grouping": Explained(
+        "`GROUP BY ALL`, `ROLLUP`, `CUBE`", "Groups are listed by column.", "`GROUP BY city, age`"
+    ),
+    "sql-order": Explained("`ORDER BY 1 + 1`", "Only columns of the answer have an order.", "`ORDER BY n`"),
+    "sql-limit": Explained("`LIMIT 1 + 1`, `LIMIT -1`", "`LIMIT` and `OFFSET` take a whole number.", "`LIMIT 2`"),
+}
+
+# --- joins ------------------------------------------------------------------------------------------------
+
+JOINS = {
+    "sql-join-kind": Explained(
+        "`RIGHT JOIN`, `FULL JOIN`, `CROSS JOIN`, `NATURAL JOIN`", "The kind is not supported.", "`JOIN` or `LEFT JOIN`"
+    ),
+    "sql-join-condition": Explained(
+        "`FROM a JOIN b ON a.x > b.x`",
+        "A join needs a column of one side equal to a column of the other, of one type.",
+        "`FROM a JOIN b ON a.city = b.city`",
+    ),
+    "sql-join-person": Explained(
+        "`FROM visits a JOIN visits b ON a.city = b.city`",
+        "Each row of the result must belong to one person.",
+        "`… ON a.city = b.city AND a.person_id = b.person_id`",
+    ),
+    "sql-join-frequency": Explained(
+        "a join of two private tables where single rows are protected",
+        "A join could repeat one row without limit.",
+        '`frequency = 10` or `"auto"` for both columns in the policy',
+    ),
+    "sql-left-join": Explained(
+        "`FROM cities LEFT JOIN visits USING (city)`",
+        "It would keep rows that belong to nobody, or change with rows of others.",
+        "`FROM visits LEFT JOIN cities USING (city)`, or `JOIN`",
+    ),
+}
+
+# --- aggregates and functions -----------------------------------------------------------------------------
+
+FUNCTIONS = {
+    "sql-aggregate": Explained(
+        "`MODE(city)`, `STRING_AGG(city, ',')`",
+        "There is no private answer to this aggregate, or not in this form.",
+        "COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN or MAX",
+    ),
+    "sql-misplaced-aggregate": Explained(
+        "`WHERE COUNT(*) > 5`, `GROUP BY COUNT(*)`",
+        "Aggregates stand in `SELECT`, `HAVING` and `ORDER BY` of the outermost query.",
+        "`HAVING COUNT(*) > 5`",
+    ),
+    "sql-count": Explained("`COUNT(DISTINCT a, b)`", "`COUNT` takes `*` or one value.", "`COUNT(DISTINCT a)`"),
+    "sql-distinct": Explained("`SUM(DISTINCT x)`", "`DISTINCT` is supported in `COUNT` only.", "`COUNT(DISTINCT x)`"),
+    "sql-quantile": Explained(
+        "`QUANTILE_CONT(cost, 1.5)`", "A quantile is one literal between 0 and 1.", "`QUANTILE_CONT(cost, 0.9)`"
+    ),
+    "sql-window": Explained(
+        "`ROW_NUMBER() OVER (ORDER BY cost)`",
+        "One person's row would change the values of others.",
+        "aggregates with `GROUP BY`",
+    ),
+    "sql-function": Explained(
+        "`md5(note)`, `random()`, `regexp_matches(…)`",
+        "Only listed functions see the data: they are exact, give the same result each time, and cannot fail.",
+        "`CASE`, comparisons, arithmetic, `LIKE 'A%'`",
+    ),
+    "sql-not-literal": Explained(
+        "`note LIKE city`, `ROUND(x, y)`", "The pattern or the number of digits must be a literal.", "`ROUND(x, 2)`"
+    ),
+    "sql-interval": Explained(
+        "`day + INTERVAL 1 DAY`",
+        "An interval is supported only next to a literal date.",
+        "`day > DATE '2024-01-01' - INTERVAL 1 DAY`",
+    ),
+    "sql-date-part": Explained(
+        "`EXTRACT(epoch FROM day)`, `DATE_DIFF('month', a, b)`",
+        "The part or unit of dates is not supported.",
+        "`EXTRACT(year FROM day)`, `DATE_DIFF('day', a, b)`",
+    ),
+    "sql-cast": Explained("`CAST(x AS DECIMAL(9, 2))`", "The type is not supported.", "`CAST(x AS DOUBLE)`"),
+}
+
+SQL = {**TEXT, **NAMES, **PEOPLE, **CLAUSES, **JOINS, **FUNCTIONS}
