@@ -1,6 +1,6 @@
 """Runs the code of docs/tutorial.md and writes what it prints, and the pictures it draws, into the page.
 
-`python docs/make_tutorial.py` · Noise is fresh, so every run gives other numbers.
+`python docs/make_tutorial.py` · Noise is fresh, so every run gives different numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def with_outputs(page: str) -> str:
 
 
 def two_worlds(path: Path) -> None:
-    """The exact law of one noisy count, with somebody in the data and without."""
+    """The exact distribution of one noisy count, with Ana in the data and without."""
     noise = dp.Laplace.for_guarantee(dp.Pure(epsilon=0.5), sensitivity=1, step=1)
     figure = Figure(figsize=(7, 3), layout="constrained")
     axes = figure.subplots()
@@ -48,9 +48,9 @@ def two_worlds(path: Path) -> None:
         law = exact_law(lambda true=true: dp.release(true, noise, sensitivity=1).value, window=12).law
         axes.bar([value + shift for value in law], [float(p) for p in law.values()], 0.4, color=color, label=label)
     axes.set_xlim(90.5, 108.5)
-    axes.set_xlabel("the answer that is published")
-    axes.set_ylabel("how likely")
-    axes.set_title("One count at ε = 0.5: the two bars of an answer differ by at most 1.65 times", fontsize=10)
+    axes.set_xlabel("the published answer")
+    axes.set_ylabel("probability")
+    axes.set_title("One count at ε = 0.5: the two bars of an answer differ by a factor of at most 1.65", fontsize=10)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path)
