@@ -110,7 +110,7 @@ def test_a_leaderboard_is_climbed_by_chance_and_ours_is_not() -> None:
     assert private.guarantee is not None
 
 
-# --- Freedman's paradox (1983) ------------------------------------------------------------------------------
+# --- Freedman's paradox (Freedman 1983) -------------------------------------------------------------------------
 
 
 def least_squares(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], float]:

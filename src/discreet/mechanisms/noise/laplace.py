@@ -97,7 +97,7 @@ class Laplace(AdditiveNoise):
 
 
 def taught_scale(guarantee: Guarantee, sensitivity: Fraction) -> Fraction:
-    """Δ/ε, or Δ/(ε − ln(1−δ)) when δ > 0: the documents' Laplace scale [L1], [T.4.9]."""
+    """Δ/ε, or Δ/(ε − ln(1−δ)) when δ > 0: the documents' Laplace scale [T.4.9]."""
     if not isinstance(guarantee, Approx):
         raise InvalidArgument(
             "The documents calibrate Laplace noise for Pure and Approx only. Use calibration='tight'."
