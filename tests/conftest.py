@@ -1,4 +1,4 @@
-"""What tests of more than one kind need: Java, for Spark."""
+"""What tests of more than one kind need: the fuzzers at the project's root, and Java, for Spark."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # the fuzzers are there, next to `src`
 
 
 @pytest.fixture(scope="session")

@@ -474,3 +474,27 @@ def test_an_exact_number_of_rows_is_promised_for_replaced_rows() -> None:
     study = made["study"]
     assert study.guarantee.epsilon_at(delta=1e-6) == declared.guarantee.epsilon_at(delta=1e-6)
     assert study.width == declared.width
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_missing_cell_changes_no_type(missing: bool) -> None:
+    cells = [True, None if missing else False, True]
+    texts, numbers = ["a", None if missing else "b", "a"], [1, None if missing else 2, 3]
+    frames = [
+        pa.table(
+            {"b": pa.array(cells, pa.bool_()), "t": pa.array(texts, pa.string()), "n": pa.array(numbers, pa.int64())}
+        ),
+        pl.DataFrame({"b": cells, "t": texts, "n": numbers}, schema={"b": pl.Boolean, "t": pl.String, "n": pl.Int64}),
+        pd.DataFrame(
+            {
+                "b": pd.array(cells, dtype="boolean"),
+                "t": pd.array(texts, dtype="string"),
+                "n": pd.array(numbers, dtype="Int64"),
+            }
+        ),
+    ]
+    for frame in frames:
+        columns = columns_of(frame)
+        assert [columns[name].dtype.kind for name in "btn"] == ["b", "O", "f"]
+        sample = Sample(columns, guarded=True)
+        assert sample.total(lambda rows: rows["b"] & (rows["t"] == "a") & (rows["n"] < 5)) == 2 * QUANTUM.denominator

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 import discreet as dp
 from discreet import testing
+from discreet.adaptive.holdouts import GuessAndCheck
 
 RNG = np.random.default_rng(21)
 REPLACE = dp.row(neighbors="replace")
@@ -215,3 +216,35 @@ def test_losses_of_models_and_several_columns() -> None:
     assert scoring(model) == pytest.approx(-expected, abs=0.2)
     with pytest.raises(dp.InvalidArgument):
         dp.adaptive.scorer("study", features="X", target="y")  # type: ignore[arg-type]
+
+
+def opened(tmp_path: Path, **terms: Any) -> dp.Ledger:
+    given = {"limit": dp.Approx(epsilon=5, delta=1e-6), "protects": REPLACE, **terms}
+    return dp.Ledger.open(tmp_path / "a.ledger", **given)
+
+
+@pytest.mark.parametrize("rule", ["basic", "advanced"])
+def test_a_thresholdout_fits_ledgers_that_add_up_epsilon(tmp_path: Path, rule: str) -> None:
+    own = opened(tmp_path, rule=rule)
+    rows = {"x": RNG.random(3000)}
+    held = dp.adaptive.holdout(rows, rows, queries=200, overfits=3, method="thresholdout", ledger=own)
+    assert len(list(own.entries())) == 1
+    assert 0 <= held.check(lambda r: r["x"] > 0.5).value <= 1
+
+
+def test_a_leaderboard_fits_a_pure_ledger(tmp_path: Path) -> None:
+    own = opened(tmp_path, limit=dp.Pure(epsilon=20))
+    assert 0 <= dp.adaptive.leaderboard(np.ones(500), submissions=2, ledger=own).submit(np.ones(500)).value <= 1
+
+
+def test_a_holdout_remembers_that_it_was_opened_without_noise() -> None:
+    rows = {"x": RNG.random(300)}
+    with testing.no_noise():
+        held = dp.adaptive.holdout(rows, rows, queries=5, method="thresholdout")
+    assert held.check(lambda r: r["x"]).not_private
+
+
+def test_the_stated_width_covers_every_later_answer() -> None:
+    for cells in (2, 3, 20):
+        made = GuessAndCheck(10**4, 100, 100, 0.02, cells)
+        assert made.width(0.95) >= max(made.width(0.95, told) for told in range(100))

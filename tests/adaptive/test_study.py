@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import discreet as dp
 from discreet import testing
 from discreet.adaptive.guarded import Column, GuardedRows
 from discreet.adaptive.sample import Sample, exact_total
-from discreet.mechanisms.adaptive.means import QUANTUM
+from discreet.mechanisms.adaptive.means import QUANTUM, AdaptiveMeans
 
 RNG = np.random.default_rng(8)
 ROWS = 5000
@@ -429,3 +430,60 @@ def test_what_is_printed_is_promised() -> None:
         assert answer.interval[1] <= high < answer.interval[1] + 1e-3
         with pytest.raises(dp.InvalidArgument, match=f"within {shown} of"):
             dp.adaptive.study(SAMPLE, queries=queries, accuracy=0.001)
+
+
+def own_ledger(tmp_path: Path, **terms: Any) -> dp.Ledger:
+    given = {"limit": dp.Approx(epsilon=5, delta=1e-6), "protects": REPLACE, **terms}
+    return dp.Ledger.open(tmp_path / "a.ledger", **given)
+
+
+def test_a_sorted_sample_is_split_at_random() -> None:
+    study = dp.adaptive.study({"x": np.sort(RNG.random(9000))}, queries=3, unprotected=True)
+    assert study.method == "splitting"
+    for _ in range(3):
+        low, high = study.mean(lambda rows: rows["x"] > 0.5).interval
+        assert low <= 0.5 <= high
+
+
+def test_a_refused_study_does_not_promise_another_on_the_same_rows() -> None:
+    study = dp.adaptive.study({"x": np.ones(50)}, queries=1)
+    study.mean(lambda rows: rows["x"])
+    with pytest.raises(dp.BudgetExhausted, match="on new rows"):
+        study.mean(lambda rows: rows["x"])
+
+
+def test_people_in_arrays_have_one_row_each(tmp_path: Path) -> None:
+    own = own_ledger(tmp_path, protects=dp.person("pid", neighbors="replace"))
+    with pytest.raises(dp.InvalidArgument, match="column pid"):
+        dp.adaptive.study({"x": np.ones(1000)}, queries=2, ledger=own)
+    study = dp.adaptive.study({"pid": np.repeat(np.arange(500), 2), "x": np.ones(1000)}, queries=2, ledger=own)
+    assert study.size == 500
+    with pytest.raises(dp.InvalidArgument, match="replace"):
+        dp.adaptive.leaderboard(np.ones(50), submissions=2, ledger=own)
+
+
+def test_rows_are_counted_once_they_are_charged(tmp_path: Path) -> None:
+    own = own_ledger(tmp_path, limit=dp.Approx(epsilon=0.01, delta=1e-6), protects=dp.row())
+    with pytest.raises(dp.BudgetExhausted):
+        dp.adaptive.study({"x": np.ones(500)}, queries=5, ledger=own)
+    for bad in ({"tolerance": -1}, {"accuracy": -1}, {"overfits": 0}, {"method": "none"}):
+        with pytest.raises(dp.InvalidArgument):
+            dp.adaptive.holdout({"x": np.ones(9)}, {"x": np.ones(500)}, **{"queries": 5, "ledger": own, **bad})  # type: ignore[arg-type]
+    assert len(list(own.entries())) == 0
+
+
+def test_a_table_is_counted_once(tmp_path: Path) -> None:
+    own = own_ledger(tmp_path, protects=dp.row())
+    table = dp.table({"x": RNG.random(3000)}, ledger=own, version="1")
+    first, second = (dp.adaptive.study(table, queries=2) for _ in range(2))
+    assert first.size == second.size
+    assert len(list(own.entries())) == 3  # one count, two studies
+
+
+def test_odd_numbers_are_refused() -> None:
+    with pytest.raises(dp.InvalidArgument, match="close to 1"):
+        AdaptiveMeans.of_noise(0.1, size=10, queries=1).width(1 - Fraction(1, 10**20))
+    study = dp.adaptive.study({"x": np.ones(50)}, queries=1)
+    with pytest.raises(dp.InvalidArgument):
+        study.mean(lambda rows: rows["x"], between=(-1e308, 1e308))
+    assert not GuardedRows({"t": np.array([b"x"], dtype=object)})["t"].isin([None])._opened()[0]

@@ -9,10 +9,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from fuzz.policy import SEEDS
+from fuzz.policy import Policy as Policies
 
 import discreet as dp
 from discreet.datasets.connect import connect
 from discreet.datasets.policy import Policy, ledger_of, load
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.sql.schema import Column, Table
 
@@ -423,3 +426,32 @@ def test_people_are_told_apart_by_what_is_exact(tmp_path: Path) -> None:
     }
     with pytest.raises(InvalidArgument, match="pid tells people apart in t"):
         connect(words)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"clinic.ledger"', r'"a\u0000b"'),
+        ('"clinic.ledger"', '"~who/x"'),
+        ('"visits.parquet"', r'"a\u0000b"'),
+        ('"visits.parquet"', '"~who/x"'),
+        ('"visits.parquet"', f'"{"a" * 5000}"'),
+        ('kind = "duckdb"', 'kind = ["duckdb"]'),
+        ('kind = "duckdb"', "kind = {}"),
+        ('kind = "duckdb"', r'spill = "a\u0000b"'),
+        ("[0, 5000]", "[" * 5000 + "]" * 5000),
+        ("[ledger]", "\udcff[ledger]"),
+    ],
+)
+def test_a_policy_is_refused_in_words_for_people(old: str, new: str, tmp_path: Path) -> None:
+    policies = Policies(tmp_path)
+    assert old in SEEDS[0]
+    said = policies.check(SEEDS[0].replace(old, new).encode("utf-8", "surrogateescape"))
+    assert said.startswith(("InvalidArgument", "read:"))  # read, where the home of nobody is another folder
+    policies.close()
+
+
+@pytest.mark.parametrize("source", ["a\0b", "~who/x.parquet", "a" * 5000, ""])
+def test_a_source_that_cannot_be_a_file_is_said_to_be_none(source: str) -> None:
+    with pytest.raises(InvalidArgument, match="The source of t is not there"):
+        DuckDB({"t": source})

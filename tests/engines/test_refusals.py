@@ -12,7 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from fuzz.oracle import CANARY, words_of
 
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.postgres import dialect as postgres_dialect
 from discreet.engines.postgres import values as postgres_values
 from discreet.engines.postgres.engine import Postgres
@@ -187,3 +189,14 @@ def test_frames_that_cannot_be_learned_from(monkeypatch: pytest.MonkeyPatch) -> 
     refused(lambda: ByPartition(Count(), ["a"])([1]), "The data must be a DataFrame of Spark")
     monkeypatch.setattr(frames, "is_frame", lambda data: True)
     refused(lambda: ByPartition(Count(), ["a"])(columns("a")), "There is no column of numbers a. Name one")
+
+
+@pytest.mark.parametrize("ask", [DuckDB.rows, DuckDB.table])
+def test_nothing_hangs_on_the_error_of_an_engine(ask: Any) -> None:
+    """The engine's own error, which quotes the value, was its `__context__`."""
+    engine = DuckDB({"t": pa.table({"note": [CANARY]})})
+    with pytest.raises(EngineFailed) as failed:
+        ask(engine, f"SELECT CAST(note AS INTEGER) FROM {engine.relations['t']}")
+    assert failed.value.__context__ is None
+    assert CANARY not in words_of(failed.value)
+    engine.close()

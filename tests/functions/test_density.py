@@ -390,3 +390,38 @@ def test_the_sup_of_the_noise_on_the_thesis_example() -> None:
 
 def test_the_unit_is_a_power_of_two() -> None:
     assert FourierFeatures.over([(0, 8)], [0.6]).unit == Fraction(1, 2**30)
+
+
+def book(**unit: Any) -> Any:
+    return dp.Ledger.open(":memory:", protects=dp.row(**unit), limit=dp.Approx(epsilon=9, delta=1e-3))
+
+
+def test_smoothing_does_not_run_around_the_circle() -> None:
+    rows = np.random.default_rng(1).exponential(100, 20_000)
+    density = density_of(rows, between=(0, 1000), bandwidth=10, widest=200, guarantee=GOAL)
+    direct = density_of(rows, between=(0, 1000), bandwidth=150, guarantee=GOAL)
+    wide = density.smooth(150)
+    assert abs(wide(1000.0) - direct(1000.0)) < 2 * float(wide.error(0.999)) + 1e-5
+    assert wide.quantile(0.9) == pytest.approx(direct.quantile(0.9), rel=0.02)
+    with pytest.raises(dp.InvalidArgument, match="widest"):
+        density.smooth(300)
+    few = dp.table({"x": rows[:3000]}, ledger=book()).density("x", between=(0, 1000), epsilon=1, delta=1e-6)
+    assert abs(few(1000.0)) < 3 * float(few.error(0.99))
+
+
+def test_beyond_the_range_there_is_nothing() -> None:
+    density = density_of(np.full(1000, 5.0), between=(0, 1000), bandwidth=10, guarantee=GOAL)
+    assert density(1e4) == 0
+    assert density(-1e9) == 0
+    assert density.integrate(-1e9, 1e9) == pytest.approx(1, abs=0.05)
+    assert density.grid(np.int64(5))[1].shape == (5,)
+
+
+def test_samples_of_two_columns_are_of_the_projected_density() -> None:
+    rows = 0.5 + 0.03 * np.random.default_rng(2).standard_normal((2000, 2))
+    density = density_of(rows, between=[(0, 1), (0, 1)], bandwidth=0.05, guarantee=GOAL)
+    drawn = density.sample(4000)
+    inside = (np.abs(drawn - 0.5) < 0.25).all(axis=1).mean()
+    assert inside > 0.9
+    assert drawn.min() > 0
+    assert drawn.max() < 1

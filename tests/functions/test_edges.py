@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import warnings
 from collections.abc import Callable
@@ -199,3 +200,37 @@ def test_rows_read_all_together_are_seen(monkeypatch: pytest.MonkeyPatch) -> Non
         counted_alone([None])
     with pytest.raises(AssertionError):
         others_of_a_curve_stay([None])
+
+
+def book(**unit: Any) -> Any:
+    return dp.Ledger.open(":memory:", protects=dp.row(**unit), limit=dp.Approx(epsilon=9, delta=1e-3))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [["secret"], [10**400], [datetime.date(2000, 1, 1)], [None], [b"x"], [], [1 + 2j]],
+    ids=lambda rows: str(rows)[:12],
+)
+def test_no_cell_is_quoted_and_none_stops_a_release(rows: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        density_of(rows, between=(0, 1), bandwidth=0.2, guarantee=GOAL)
+        regression_curve(rows, [1e308] * len(rows), between=(0, 1), bandwidth=0.5, guarantee=GOAL, size=5)
+        regression_curve([0.5] * len(rows), rows, between=(0, 1), bandwidth=0.5, guarantee=GOAL, size=5)
+
+
+def test_shapes_are_checked_before_the_charge() -> None:
+    ledger = book()
+    kept: dict[str, Any] = {"between": (0, 1), "bandwidth": 0.5, "guarantee": GOAL, "ledger": ledger}
+    for rows, targets in (
+        ([0.1] * 3, [1.0]),
+        ([0.1], [1.0] * 3),
+        (np.zeros((5, 2)), np.zeros(5)),
+        (np.zeros(()), [1.0]),
+    ):
+        with pytest.raises((dp.InvalidArgument, TypeError)):
+            regression_curve(rows, targets, size=5, **kept)
+    for rows in (np.zeros((5, 2)), np.zeros((2, 2, 2))):
+        with pytest.raises(dp.InvalidArgument):
+            density_of(rows, **kept)
+    assert not ledger.entries()

@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
@@ -135,3 +136,22 @@ def test_bad_searches_are_told(given: Any, why: str) -> None:
 
 def test_the_mean_number_of_tries() -> None:
     assert NegativeBinomialTries.for_mean(10).mean == pytest.approx(10, rel=1e-6)
+
+
+def test_a_search_tells_nothing_of_its_tries(capsys: pytest.CaptureFixture[str]) -> None:
+    rows, labels = data(50)
+    inner = dp.learn.LogisticRegression(classes=[0, 1], verbose=1)
+    PrivateSearch(inner, [{"steps": 2}], tries=4, **GOAL).fit(rows, labels)
+    assert capsys.readouterr().err == ""
+    with pytest.raises(dp.InvalidArgument, match="all rows"):
+        PrivateSearch(inner.set_params(sampling=0.1), [{"steps": 2}], **GOAL).fit(rows, labels)
+
+
+def test_a_search_from_a_table_knows_the_ranges() -> None:
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=20, delta=1e-3))
+    table = dp.table(pa.table({"x": np.linspace(0, 100, 500), "y": [0] * 250 + [1] * 250}), ledger=ledger)
+    search = PrivateSearch(dp.learn.LogisticRegression(classes=[0, 1]), [{"steps": 30}], tries=2, epsilon=5, delta=1e-6)
+    table.fit(search, features={"x": (0, 100)}, target="y")
+    assert search.best_estimator_.feature_ranges == [(0.0, 100.0)]
+    assert search.score(np.linspace(0, 100, 500)[:, None], np.array([0] * 250 + [1] * 250)) > 0.9
+    assert len(ledger.entries()) == 1

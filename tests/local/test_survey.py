@@ -5,6 +5,7 @@ Draws are real randomness; a false alarm has a probability below 1e-7 for each t
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -413,3 +414,28 @@ def test_test_mode_is_not_hidden_from_a_ledger() -> None:
         for method in METHODS:
             for epsilon in (1, 4):
                 local.survey(choices=range(300), epsilon=epsilon, method=method).encode_many(range(300))
+
+
+def test_a_memory_belongs_to_its_survey(tmp_path: Path) -> None:
+    loud = dp.local.survey(choices=["a", "b", "c"], epsilon=5, method="direct")
+    quiet = dp.local.survey(choices=["a", "b", "c"], epsilon=0.1, method="direct")
+    told = 0
+    for _ in range(200):
+        memory: dict[str, Any] = {}
+        dp.local.repeated(loud, memory=memory).encode("b")
+        told += dp.local.repeated(quiet, memory=memory).encode("b") == dp.local.repeated(loud, memory=memory).encode(
+            "b"
+        )
+    assert told < 130  # a third is chance: the loud answer would come always
+    file = tmp_path / "memory.json"
+    first = dp.local.repeated(loud, memory=file).encode("b")
+    assert dp.local.repeated(loud, memory=file).encode("b") == first
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_what_was_made_without_noise_says_so() -> None:
+    survey, mean = dp.local.survey(choices=["a", "b", "c"], epsilon=1), dp.local.mean(between=(0, 1), epsilon=1)
+    with testing.no_noise():
+        assert survey.analyze(survey.encode_many(list("abcabc"))).not_private
+        assert mean.analyze(mean.encode_many([0.1, 0.9])).not_private
+    assert not survey.analyze(survey.encode_many(list("abcabc"))).not_private

@@ -204,3 +204,20 @@ def test_bad_shapes_are_told() -> None:
         Examples(np.ones(3), np.ones(3))
     with pytest.raises(InvalidArgument, match="one target"):
         Examples(np.ones((3, 2)), np.ones(2))
+
+
+def data(count: int = 300) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((count, 2)) / 2
+    return rows, (rows[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize("loss", [Huber(1), Logistic(), Softmax(2)], ids=str)
+@pytest.mark.parametrize("size", [1e100, 2.0**399, 1e200, 1e306])
+def test_huge_weights_leave_sums_exact(loss: Any, size: float) -> None:
+    rows, labels = data(50)
+    weights = np.full((2, 3) if isinstance(loss, Softmax) else 3, size) * np.array([1.0, -1.0, 1.0])
+    more = np.vstack([rows, [[1e38, 1e-38]]])
+    known = Examples(rows, labels.astype(float)).sums(weights, loss, 1)
+    found = Examples(more, np.append(labels, 1.0).astype(float)).sums(weights, loss, 1)
+    assert sum(int(x) ** 2 for x in (found - known).ravel()) <= 4**40

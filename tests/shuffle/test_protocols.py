@@ -516,3 +516,37 @@ def test_two_counts_by_tails_and_by_table() -> None:
     ):
         for epsilon in (0.0, 0.1, 0.7, 2.0):
             assert pair.delta(epsilon) == pytest.approx(CountedPair.delta(pair, epsilon), rel=1e-7, abs=1e-14)
+
+
+def test_a_ledger_of_basic_sums_takes_polls_with_a_large_delta(tmp_path: Path) -> None:
+    poll = dp.shuffle.bit_sum(clients=1000, epsilon=1, delta=1e-2, method="two messages")
+    own = dp.Ledger.open(
+        tmp_path / "a.ledger", limit=dp.Approx(epsilon=9, delta=0.1), protects=dp.row(neighbors="replace"), rule="basic"
+    )
+    assert poll.analyze(poll.encode_many(np.ones(1000)), ledger=own).receipt
+    small = dp.Ledger.open(
+        tmp_path / "b.ledger",
+        limit=dp.Approx(epsilon=9, delta=1e-9),
+        protects=dp.row(neighbors="replace"),
+        rule="basic",
+    )
+    with pytest.raises(dp.IncompatibleGuarantee, match="larger δ"):
+        poll.analyze(poll.encode_many(np.ones(1000)), ledger=small)
+
+
+def test_split_and_mix_says_how_wrong_it_is_with_more_clients_than_the_minimum() -> None:
+    poll = dp.shuffle.sum(between=(0, 1), clients=4000, minimum=1000, epsilon=1, delta=DELTA, method="split and mix")
+    off = [poll.analyze(poll.encode_many(np.ones(4000))).value - 4000 for _ in range(60)]
+    assert np.std(off) == pytest.approx(poll.deviation, rel=0.5)
+    with pytest.raises(dp.InvalidArgument, match="room"):
+        poll.analyze(np.zeros(8000 * poll.messages, dtype=np.int64))
+    with pytest.raises(dp.InvalidArgument, match="honest clients"):
+        dp.shuffle.sum(between=(0, 1), clients=10, epsilon=1, delta=DELTA, method="split and mix")
+    with pytest.raises(dp.InvalidArgument, match="fewer steps"):
+        dp.shuffle.sum(between=(0, 1), clients=1000, epsilon=0.001, delta=DELTA, method="split and mix", steps=2**16)
+
+
+def test_a_client_does_not_send_its_own_message_first() -> None:
+    poll = dp.shuffle.Fakes(clients=10, minimum=10, choices=range(1000), fakes=3)
+    first = [poll.encode(7)[0] == 7 for _ in range(200)]
+    assert 10 < sum(first) < 110

@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import discreet as dp
@@ -211,3 +212,14 @@ between = [1, 3]
     assert len(clinic.ledger.entries()) == 1
     with pytest.raises(dp.DiscreetError):
         clinic.fit(model, "visits LIMIT 5", features=["age"], target="readmitted")
+
+
+GOAL: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
+
+
+@pytest.mark.parametrize("rule", ["basic", "advanced", "best"])
+def test_every_rule_takes_the_fit_of_a_table(rule: str) -> None:
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=20, delta=1e-3), rule=rule)
+    table = dp.table(pa.table({"x": np.arange(10.0), "y": [0, 1] * 5}), ledger=ledger)
+    table.fit(dp.learn.LogisticRegression(classes=[0, 1], steps=2, **GOAL), features=["x"], target="y")
+    assert len(ledger.entries()) == 1

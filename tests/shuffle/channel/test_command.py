@@ -13,8 +13,10 @@ import pytest
 
 from discreet.cli import main
 from discreet.cli.shuffle_command import files_of
+from discreet.errors import InvalidArgument
 from discreet.shuffle.channel import client, keys
 from discreet.shuffle.channel.task import Task
+from discreet.shuffle.simulation import Model, Simulation
 
 from .polls import Poll, free_port, serve
 
@@ -201,3 +203,17 @@ def test_a_batch_that_is_withheld_is_told(run, monkeypatch) -> None:
     assert run("close", "poll.toml") == Said(3, "6 of 9 reports can be read: nothing is released\n", "")
     said = run("close", "poll.toml", "--json")
     assert (said.status, json.loads(said.out)) == (3, found)
+
+
+@pytest.mark.parametrize("path", [".", "/", ""])
+def test_a_folder_is_no_task(path: str) -> None:
+    with pytest.raises(InvalidArgument, match="Name a file for the task"):
+        files_of(Path(path))
+
+
+@pytest.mark.parametrize("name", ["chart.toml", "missing/chart.png"])
+def test_a_simulation_that_cannot_be_drawn_says_so(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    done = Simulation("bits", 10, 1.0, 1e-6, 2, (Model("local", 1, 1.0, 1.0, 1.0),))
+    with pytest.raises(InvalidArgument, match="cannot be a picture"):
+        done.plot(str(tmp_path / name))

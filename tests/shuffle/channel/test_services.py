@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from fuzz.wire import Wire
+from fuzz.wire_model import Request
 
 import discreet as dp
 from discreet.cli.shuffle_command import files_of
@@ -276,3 +278,14 @@ def test_why_the_ledger_refuses_is_told_to_the_operator_only(tmp_path: Path) -> 
     everybody, operator = asyncio.run(asked())
     assert (everybody.status_code, everybody.json()) == (409, {"state": "received", "refused": "budget"})
     assert "ε" in operator.json()["why"]
+
+
+def test_a_client_that_goes_away_and_a_path_that_ends_otherwise_are_refused_plainly(tmp_path: Path) -> None:
+    """The first was an exception of the server, the second a redirection to a host of the sender's choice."""
+    services = Wire(tmp_path)
+    for path in ("/v1/report", "/v1/reports", "/v1/close"):
+        gone = Request("shuffler", "POST", path, body=b"x" * 10, goes_away=True)
+        assert services.check([gone]) == f"{path} 400, collecting, 0, False"
+    elsewhere = Request("shuffler", "POST", "/v1/report/", ((b"host", b"elsewhere"),))
+    assert services.check([elsewhere]) == "/v1/report/ 404, collecting, 0, False"
+    services.close()

@@ -20,6 +20,8 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.pricing import automatic_bounds
 from discreet.sql.schema import Column, Schema, Table
 
+from ..connecting import connected
+
 PERSON, SWAPPED, ROW = dp.person("pid"), dp.person("pid", neighbors="replace"), dp.row()
 QUICK = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TYPES = {
@@ -318,3 +320,30 @@ def test_groups_of_a_person_counted_one_by_one_are_found(monkeypatch):
     monkeypatch.setattr(automatic_bounds._Spread, "spread", spread)
     with pytest.raises(AssertionError):
         check_moved([row(1, k=k) for k in "abc"], [], PERSON, GROUPED, groups_per_person="auto")
+
+
+@pytest.mark.parametrize("text", ["SELECT SUM(a * b) AS s FROM v", "SELECT a, COUNT(*) AS n FROM v GROUP BY a"])
+def test_what_found_bounds_could_make_unanswerable_is_refused_before_anything_is_spent(text):
+    data = pa.table({"pid": list(range(300)), "a": [2**30] * 300, "b": [2**30] * 300})
+    said = {"columns": {"a": {"between": "auto"}, "b": {"between": "auto"}}}
+    database = connected({"v": (data, said)}, delta=0)
+    with pytest.raises(dp.DiscreetError):
+        database.sql(text, epsilon=1)
+    assert database.ledger.count == 0
+
+
+def test_a_found_range_declares_no_groups():
+    data = pa.table({"pid": list(range(300)), "a": [n % 3 for n in range(300)]})
+    database = connected({"v": (data, {"columns": {"a": {"between": "auto"}}})})
+    plan = database.plan("SELECT a, COUNT(*) AS n FROM v GROUP BY a", epsilon=1, delta=1e-6)
+    assert plan.cells is None
+    assert plan.first == ()
+
+
+def test_a_quantile_can_be_asked_within_ranks():
+    data = pa.table({"pid": list(range(500)), "x": [n % 100 for n in range(500)]})
+    database = connected({"v": (data, {"columns": {"x": {"between": [0, 99]}}})})
+    plan = database.plan("SELECT MEDIAN(x) AS m FROM v", within={"m": 200})
+    assert float(plan.price.parts[0].error(0.95)) <= 200
+    closer = database.plan("SELECT MEDIAN(x) AS m FROM v", within={"m": 100})
+    assert closer.cost.epsilon > plan.cost.epsilon

@@ -285,3 +285,9 @@ def _trusting(self, left, right, condition, outer, node):
     from discreet.sql.pricing.relation import Join
 
     return Join(left, right, condition, "inner", left.person, ())
+
+
+def test_through_leads_to_a_table_that_is_there():
+    items = {c.name: c for c in COLUMNS["items"]}
+    with pytest.raises(dp.InvalidArgument, match="a key of another private table"):
+        Schema(unit=PERSON, tables={"t": Table(name="t", columns=items, through="visits.visit_id", rows_per_person=5)})
