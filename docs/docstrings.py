@@ -1,4 +1,4 @@
-"""How docstrings are read for the reference: contracts apart, examples as code, a silent method in its base's words."""
+"""How docstrings are read for the reference: contracts set apart, examples as code, docstrings inherited from bases."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def inherit(cls: griffe.Class) -> None:
     for name, member in cls.members.items():
         if member.is_alias or member.docstring is not None or name.startswith("_"):
             continue
-        told = [base.members[name].docstring for base in cls.mro() if name in base.members]
-        member.docstring = next(filter(None, told), None)
+        found = [base.members[name].docstring for base in cls.mro() if name in base.members]
+        member.docstring = next(filter(None, found), None)
 
 
 class Docstrings(griffe.Extension):

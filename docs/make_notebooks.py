@@ -1,7 +1,7 @@
-"""Pages and notebooks of the stories in examples/stories: their text and code, and what the code really said and drew.
+"""Pages and notebooks of the stories in examples/stories: their text and code, with the output of the code.
 
 `mkdocs build` runs every story, as this file is one of its hooks, and puts a page and an executed notebook of each into
-the site. Nothing is kept here, and a cell that fails, or warns, fails the build. `python docs/make_notebooks.py FOLDER`
+the site. Nothing is kept here, and a cell that fails or warns fails the build. `python docs/make_notebooks.py FOLDER`
 writes the executed notebooks alone.
 """
 
@@ -61,7 +61,7 @@ def notebook_of(script: str) -> Any:
 
 @cache
 def executed(script: str) -> Any:
-    """The notebook with what its cells said, run from top to bottom in an empty folder that is removed."""
+    """The notebook with the output of its cells, run from top to bottom in an empty folder that is removed."""
     from nbclient import NotebookClient
     from traitlets.config import Config
 
