@@ -89,6 +89,9 @@ def test_the_map_and_the_references_have_the_same_ids_once() -> None:
     assert sorted(set(IDS)) == sorted(IDS)
     assert list(MAPPED) == IDS
     assert all(len(cells) == 4 and all(cells) for cells in MAPPED.values())
+    stated = [*rows(PAGE, ID), *rows(PAGE, "|".join(map(re.escape, PAPERS)))]
+    assert [cells for cells in stated if len(cells) != 3 or not all(cells)] == []
+    assert list(PAPERS) == sorted(PAPERS, key=str.casefold)
     assert not re.search(r"\blater\b", MAP.read_text("utf-8"))
 
 
