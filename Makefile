@@ -8,6 +8,7 @@ DEMO_READY := $(VENV)/.ready-demo
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 HANGS := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true  # says where, and ends
+unexport PYTHONDONTWRITEBYTECODE  # each worker, and each process that a test starts, would compile everything again
 PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3 python
 
 .DEFAULT_GOAL := help
