@@ -16,7 +16,7 @@ from discreet.engines.postgres.engine import Postgres
 from discreet.errors import EngineFailed
 from discreet.sql.schema import Schema, Table
 
-from .conftest import PostgresClinic, beside, sql
+from ..conftest import PostgresClinic, beside, sql
 
 replay = beside("sql", "test_replay")
 made_up = beside("sql", "test_random_questions")

@@ -23,7 +23,7 @@ from discreet.sql.running.measure import measured
 from discreet.sql.running.rows import safe
 from discreet.sql.schema import Column, Schema, Table
 
-from .conftest import Server, beside, sql
+from ..conftest import Server, beside, sql
 
 words = beside("engines", "test_dialect")
 ROWS = pa.table({"pid": [1, 2, 3], "x": [1.0, 2.0, 3.0], "note": ["a", "b", "c"]})

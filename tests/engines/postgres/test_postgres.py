@@ -21,7 +21,7 @@ from discreet.engines.postgres.engine import Postgres
 from discreet.errors import DiscreetError, EngineFailed, InvalidArgument
 from discreet.sql.schema import Column, Schema, Table
 
-from .conftest import sql
+from ..conftest import sql
 
 POLICY = """
 [ledger]

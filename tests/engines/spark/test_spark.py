@@ -23,8 +23,8 @@ from discreet.sql.reading.select import understood
 from discreet.sql.running.compile import Statement
 from discreet.sql.schema import Column, Schema, Table
 
+from ..conftest import CORES, ELSEWHERE, sql
 from .cluster import Cluster, connect_server
-from .conftest import CORES, ELSEWHERE, sql
 
 pytestmark = pytest.mark.spark
 HERE = Path(__file__).parent

@@ -27,7 +27,7 @@ from discreet.learn.streams import opened
 from discreet.sql.expressions import PARTS, UNITS, Call, Const, call
 from discreet.sql.running.rows import printed, safe
 
-from .test_dialect import field, questions
+from ..test_dialect import field, questions
 
 PEOPLE = 30
 Outcome = tuple[str, Any]

@@ -18,7 +18,7 @@ from discreet.sql.reading.select import understood
 from discreet.sql.running.compile import Statement
 from discreet.sql.schema import Column, Schema, Table
 
-from .conftest import Lake
+from ..conftest import Lake
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 PEOPLE = 400
