@@ -1,0 +1,5 @@
+"""What is checked of drawn numbers is shared with `tests/exact`."""
+
+from ...exact.conftest import checks
+
+__all__ = ["checks"]
