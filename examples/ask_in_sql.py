@@ -1,4 +1,4 @@
-"""A clinic asked in SQL: a policy, questions with error bars, an explanation, and one that is refused."""
+"""Query a clinic in SQL: a policy, answers with error bars, an explanation, and a refused question."""
 
 import os
 import tempfile

@@ -1,6 +1,6 @@
-"""A clinic whose owner knows little of the data: bounds are found privately, prescriptions lead to people by visits.
+"""A clinic whose owner knows little about the data: automatic bounds, and prescriptions that lead to people by visits.
 
-Run it with `python examples/bounds_found.py`. Nothing outside a temporary folder is touched.
+Run it with `python examples/bounds_found.py`. It writes to a temporary folder only.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ rows_per_person = 20
 
 [tables.prescriptions]
 source = "prescriptions.parquet"
-through = "visits.visit_id"       # the key that leads to the person
+through = "visits.visit_id"       # the foreign key to the person
 rows_per_person = 30
-groups_per_person = "auto"        # as many groups of one person as lower the whole error
+groups_per_person = "auto"        # the number of groups with the smallest total error
 rows_per_group = 2
 [tables.prescriptions.columns.price]
-between = "auto"                  # nobody knows what prices there are
+between = "auto"                  # nobody knows the range of prices
 [tables.prescriptions.columns.drug]
 choices = ["aspirin", "insulin", "statin", "zinc"]
 """)
@@ -56,10 +56,10 @@ question = "SELECT drug, COUNT(*) AS prescriptions, AVG(price) AS price FROM pre
 print(clinic.explain(question, epsilon=1), end="\n\n")
 print(clinic.sql(question, epsilon=1), end="\n\n")
 
-print("The range is known now: at the same ε another question finds it for nothing.\n")
+print("The range is known now: another question at the same ε uses it for free.\n")
 print(clinic.sql("SELECT SUM(price) AS spent FROM prescriptions", epsilon=1), end="\n\n")
 
-print("How many people have more than ten prescriptions? One row for each person, so one is what a person adds:\n")
+print("How many people have more than ten prescriptions? Each person has one row, so one person changes it by one:\n")
 many = """SELECT COUNT(*) AS people FROM
   (SELECT v.patient_id, COUNT(*) AS n FROM prescriptions p JOIN visits v ON p.visit_id = v.visit_id
    GROUP BY v.patient_id) AS each_person

@@ -37,7 +37,7 @@ print(f"  from 18 to 64 years: {count:,.0f} ± {off:,.0f} visits (true: {true_co
 print("\nThe two cities with most visits:")
 print(" ", table.most_common("city", choices=["Bled", "Haifa", "Ljubljana"], k=2, epsilon=0.5))
 
-print("\nA synthetic table, which may go anywhere:")
+print("\nA synthetic table, which may be published:")
 made = table.synthesize(
     {"age": (0, 120), "city": ["Haifa", "Ljubljana", "Bled"], "cost": (0, 5000)}, epsilon=2, delta=1e-6
 )
@@ -45,5 +45,5 @@ print(" ", made)
 for name in ("Haifa", "Bled"):
     true = np.median(visits["cost"].to_numpy()[city == name])
     fake = np.median(made["cost"][made["city"] == name])
-    print(f"  median cost in {name}: {fake:,.0f} in made-up rows, {true:,.0f} in true ones")
+    print(f"  median cost in {name}: {fake:,.0f} in synthetic rows, {true:,.0f} in true ones")
 print(f"\n{ledger.remaining} remains of {ledger.rule.limit}.")

@@ -1,4 +1,4 @@
-"""Answers that are functions: a density and a regression curve, each released once and asked as often as one likes.
+"""Answers that are functions: a density and a regression curve, released once and evaluated as often as you like.
 
 Run it with `python examples/functions.py`.
 """
@@ -22,9 +22,8 @@ off = float(density.error(0.95))
 print(f"The density of costs, bandwidth {density.bandwidth[0]:.0f}, within ± {off:.2g} everywhere (95%):")
 for place in (100, 300, 1000, 3000):
     print(f"  at {place:5,}: {density(float(place)):.6f}  {'#' * round(density(float(place)) * 30_000)}")
-print(
-    f"  half of the visits cost less than {density.quantile(0.5):,.0f}; three made-up ones: {density.sample(3).round()}"
-)
+print(f"  half of the visits cost less than {density.quantile(0.5):,.0f}")
+print(f"  three synthetic costs: {density.sample(3).round()}")
 
 age = draw.uniform(20, 90, rows)
 burden = 0.2 + 0.5 / (1 + np.exp(-(age - 65) / 6)) + draw.normal(0, 0.1, rows)
@@ -35,4 +34,4 @@ curve = regression_curve(
 print(f"\nBurden by age, within ± {float(curve.error(0.95)):.2f} everywhere (95%):")
 for place in (30, 50, 65, 80):
     print(f"  at {place}: {curve(float(place)):.2f} (true {0.2 + 0.5 / (1 + np.exp(-(place - 65) / 6)):.2f})")
-print(f"\n{ledger.remaining} remains after {len(ledger.entries())} releases, however many points are asked")
+print(f"\n{ledger.remaining} remains after {len(ledger.entries())} releases, for any number of points")

@@ -1,4 +1,4 @@
-"""Train models without exposing anybody: from arrays and from a table, charged to one ledger.
+"""Train models on a table without exposing anyone, charged to one ledger.
 
 Run it with `python examples/learning.py`.
 """
@@ -38,9 +38,9 @@ known = np.column_stack([age, cost, *(city == name for name in features["city"])
 print("\nA model of readmission:")
 for name, weight in zip(model.feature_names_in_, model.coef_[0], strict=True):
     print(f"  {name:16} {weight:+.4f}")
-print(f"  right in {100 * model.score(known, visits['readmitted'].to_numpy()):.1f}% of the visits")
+print(f"  right for {100 * model.score(known, visits['readmitted'].to_numpy()):.1f}% of the visits")
 print(f"  its mean loss is within {float(model.release_.error(0.95)):.2f} of the best such model's (95%)")
-print(f"  the loss fell by about {-model.learning_curve_[-1]:.2f} on the way, the noisy gradients say")
+print(f"  according to the noisy gradients, the loss fell by about {-model.learning_curve_[-1]:.2f}")
 
 prices = dp.learn.QuantileRegressor(epsilon=1, delta=1e-6, quantile=0.9, target_bound=5000)
 table.fit(prices, features={"age": (18, 95)}, target="cost")

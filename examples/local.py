@@ -1,7 +1,7 @@
-"""Ask people without trusting whoever collects the answers: each device tells its own with deniability.
+"""Survey people without a trusted collector: each device randomizes its own answer.
 
-Nothing here is known to the collector but noisy reports; the counts and means are right all the same, with error bars
-that hold for any number of reports. Run it with `python examples/local.py`.
+The collector sees noisy reports only. The counts and means are still right, with error bars that hold for any number
+of reports. Run it with `python examples/local.py`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ for choice, (low, high) in counted.intervals(0.95).items():
     true = (moods == choice).sum()
     print(f"  {choice} {counted.value[choice]:7,.0f}, between {low:,.0f} and {high:,.0f}; truly {true:,}")
 
-# The promise is checked by enumeration: no report is more than e² times likelier for one mood than for another.
+# Enumeration checks the promise: no report is more than e² times as likely for one mood as for another.
 print(f"  exactly: {dp.verify(survey)}")
 
-# A thousand choices: another method wins, and its name is said.
+# A thousand choices: another method is better, and its name is shown.
 large = local.survey(domain_size=1024, epsilon=1)
 print(f"\n{large}")
 
-# Words that nobody listed: they are hashed on the device, and the collector names the candidates.
+# Words from an open list: they are hashed on the device, and the collector names the candidates.
 words = local.survey(domain="strings", epsilon=2)
 said = words.encode_many(["coffee"] * 6000 + ["tea"] * 3000 + [f"drink {i}" for i in range(1000)])
 print(f"\n{words}\n  {words.analyze(said, candidates=['coffee', 'tea', 'cocoa'])}")
@@ -42,7 +42,7 @@ search = local.heavy_hitters(length=6, epsilon=4, top=3)
 found = search.analyze(search.encode_many(["coffee"] * 12_000 + ["tea"] * 8000 + ["mate"] * 6000))
 print(f"\n{search}\n  {found}")
 
-# A sketch: as open as hashing, and counting another candidate costs the same however many have reported.
+# A sketch: any text, and counting another candidate takes the same time for any number of reports.
 sketch = local.sketch(width=256, hashes=128, epsilon=2)
 said = sketch.encode_many(["coffee"] * 6000 + ["tea"] * 4000)
 print(f"\n{sketch}\n  {sketch.analyze(said, ['coffee', 'tea', 'cocoa'])}")
@@ -58,7 +58,7 @@ print(f"\n{rows}")
 for name, one in rows.analyze(rows.encode_many({"mood": moods, "hours": slept})).items():
     print(f"  {name}: {one}")
 
-# The same question every day. Without a memory each day costs; with one, the first answer is told again for nothing.
+# The same question every day. Without a memory each day costs; with one, the first answer is sent again for free.
 for memory in (None, {}):
     ledger = dp.Ledger.open(":memory:", protects=dp.row(neighbors="replace"), limit=dp.Pure(epsilon=30))
     daily = local.repeated(local.survey(choices=EMOJI, epsilon=1, ledger=ledger), memory=memory)

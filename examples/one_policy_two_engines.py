@@ -15,7 +15,7 @@ QUESTION = "SELECT city, COUNT(*) AS visits, AVG(cost) AS cost FROM visits GROUP
 
 
 def policy(folder: Path, engine: dict) -> dict:
-    """What the owner of the visits decided."""
+    """The policy of the data owner."""
     return {
         "ledger": {"path": str(folder / f"{engine['kind']}.ledger"), "epsilon": 10, "delta": 1e-6},
         "unit": {"person": "patient_id"},

@@ -1,4 +1,4 @@
-"""The first lines of the tour: one table under a ledger, asked by methods."""
+"""The first lines of the tour: one table under a ledger, queried by methods."""
 
 import os
 import tempfile

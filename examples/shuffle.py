@@ -1,4 +1,4 @@
-"""A poll in the shuffle model: what it will cost and how wrong it will be, before anyone is asked; then ask."""
+"""A poll in the shuffle model: see its cost and its error before anyone is asked, then run it."""
 
 import numpy as np
 
@@ -9,10 +9,10 @@ COUNTRIES = ["AT", "HR", "HU", "IL", "IT", "SI"]
 CLIENTS = 20_000
 
 poll = dp.shuffle.histogram(choices=COUNTRIES, clients=CLIENTS, epsilon=1, delta=1e-8, honest=0.8)
-print(f"each client sends {poll.messages} messages of {poll.length} byte; a count will be {poll.error(0.95)}")
+print(f"each client sends {poll.messages} messages of {poll.length} byte; the error of a count is {poll.error(0.95)}")
 print("if the shuffler and the analyzer collude:", poll.if_they_collude or "the answer itself is known")
 
-# made-up clients; in a real poll each of them runs `poll.encode(answer)` on its own device
+# synthetic clients; in a real poll each of them runs `poll.encode(answer)` on its own device
 rng = np.random.default_rng(3)
 answers = rng.choice(COUNTRIES, CLIENTS, p=[0.05, 0.1, 0.15, 0.4, 0.1, 0.2])
 messages = rng.permutation(poll.encode_many(answers))  # the shuffler's work

@@ -1,4 +1,4 @@
-"""Every line of the tour, run as written. `python examples/tour.py` prints what each gives."""
+"""Every line of the tour. `python examples/tour.py` prints the result of each."""
 
 import os
 import tempfile
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 import discreet as dp
 
-os.chdir(tempfile.mkdtemp())  # each run begins with a new ledger; yours stays where it is
+os.chdir(tempfile.mkdtemp())  # each run starts with a new ledger, in a temporary folder
 
 # Ask one question
 ledger = dp.Ledger.open(
@@ -132,7 +132,7 @@ print(
 people = visits.synthesize({"age": (0, 120), "city": CITIES, "cost": (0, 5000)}, epsilon=1, delta=1e-6)  # a table
 print(people, people.table.slice(0, 2).to_pylist())
 
-# Nobody has to be trusted with raw data
+# Surveys without a trusted collector
 EMOJI, COUNTRIES = ["🙂", "😐", "🙁"], ["IL", "SI", "IT"]
 survey = dp.local.survey(choices=EMOJI, epsilon=2)
 print(survey.encode("🙂"))  # on the device

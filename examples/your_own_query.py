@@ -4,7 +4,7 @@ import numpy as np
 
 import discreet as dp
 
-# made-up rows: hours of sleep of 5,000 people, and what they had for breakfast
+# synthetic rows: hours of sleep of 5,000 people, and what they had for breakfast
 rng = np.random.default_rng(7)
 sleep = np.clip(rng.normal(7, 1.2, 5000), 0, 24)
 breakfast = rng.choice(["bread", "cereal", "nothing"], 5000, p=[0.5, 0.2, 0.3])
@@ -14,9 +14,9 @@ ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=1
 # a sum of hours, clamped to the declared range and added exactly
 hours = dp.Sum((0, 24))
 noise = dp.Laplace.for_guarantee(dp.Pure(epsilon=0.1), sensitivity=hours.sensitivity(dp.row()))
-print("hours slept in all:", dp.release(sleep, noise, query=hours, ledger=ledger))
+print("hours slept in total:", dp.release(sleep, noise, query=hours, ledger=ledger))
 
-# a histogram: one row is in one bar, so all bars together cost as much as one
+# a histogram: one row is in one bar, so all bars together cost as much as one bar
 bars = dp.Histogram(["bread", "cereal", "nothing"])
 noise = dp.Laplace.for_guarantee(dp.Pure(epsilon=0.1), sensitivity=bars.sensitivity(dp.row()), step=1)
 print("breakfasts:", dp.release(breakfast, noise, query=bars, ledger=ledger))
@@ -25,7 +25,7 @@ print("breakfasts:", dp.release(breakfast, noise, query=bars, ledger=ledger))
 tail = dp.Quantile.for_guarantee(dp.Pure(epsilon=0.1), space=dp.Grid(0, 24, 0.1), quantile=0.9)
 print("nine of ten sleep less than:", dp.release(sleep, tail, sensitivity=tail.sensitivity(dp.row()), ledger=ledger))
 
-# Gaussian noise when a δ is allowed
+# Gaussian noise, if a δ is allowed
 noise = dp.Gaussian.for_guarantee(dp.Approx(epsilon=0.2, delta=1e-7), sensitivity=24)
 print("the sum again, with Gaussian noise:", dp.release(sleep, noise, query=hours, ledger=ledger))
 

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 STORIES = sorted((ROOT / "examples" / "stories").glob("*.py"))
 SAID = {
-    "census_table": (r"\d+ cells, off by about \d+", r"made-up rows of age, sex", r"(?s)(independent +[\d.]+%.*){15}"),
+    "census_table": (r"\d+ counts, off by about \d+", r"made-up rows of age, sex", r"(?s)(independent +[\d.]+%.*){15}"),
     "hospital_visits": (r"(?m)^ *asthma +[\d,]+ ± ", r"the same answer: True", r"refused: .* passes the limit"),
     "leaderboard": (r"naive: a loss of 0\.4", r"naive: 0 of 10 claimed", r"(?s)(clearly better than chance: .*){2}"),
     "load_curves": (r"at 19:00 the mean load is [\d.]+ kW", r"the whole curve is ± ", r"the released ones explain \d"),
@@ -53,7 +53,7 @@ def test_a_story_says_what_it_should_and_leaves_only_its_pictures(story: Path, t
     assert not done.stderr
     for said in SAID[story.stem]:
         assert re.search(said, done.stdout), f"{said} is not in:\n{done.stdout}"
-    named = re.search(r"left behind: (.*)\n$", done.stdout)
+    named = re.search(r"files written: (.*)\n$", done.stdout)
     assert named is not None
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(named[1].split(", "))
     for picture in tmp_path.iterdir():

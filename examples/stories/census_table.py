@@ -1,11 +1,11 @@
 # %% [markdown]
 # # A census-like table
 #
-# A statistical office asked 30,000 people six questions. Researchers ask for tables, for quantiles, and most of all for
-# "the data", to try things on. It can give them all three, and say how good each is.
+# A statistical office asked 30,000 people six questions. Researchers want tables, quantiles, and most of all "the data"
+# to experiment with. The office can give them all three, and say how accurate each is.
 #
-# **Who is protected:** a person, who is one row. The people are made up here, by a generator that everyone can read: so
-# what is released can be held against the truth, which an office could not show.
+# **Who is protected:** a person, who is one row. The people here are synthetic, from a generator that everyone can
+# read, so we can compare each release with the truth. A real office could not show it.
 
 # %%
 import itertools
@@ -46,8 +46,8 @@ print(f"{PEOPLE:,} people; columns: {', '.join(census)}")
 # %% [markdown]
 # ## All tables of two columns at once
 #
-# There are six such tables of four columns. Asked one by one they would disagree about how many women there are.
-# Measured together they agree, and the error of every cell is known before a row is read.
+# Four columns have six such tables. If you ask for them one by one, they disagree about the number of women. Measured
+# together they agree, and the error of every count is known before a row is read.
 
 # %%
 columns = {"sex": ("f", "m"), "education": EDUCATION, "work": WORK, "income": ("below", "above")}
@@ -55,7 +55,7 @@ pairs = dp.Workload.marginals(dp.Domain(columns), 2)
 plan = ResidualMarginals.for_guarantee(dp.Approx(epsilon=0.5, delta=1e-6), workload=pairs)
 shown = ("education", "income")
 off = float(plan.error(0.95, of=shown))
-print(f"{len(pairs)} cells, off by about {plan.expected_rmse():.0f}; one of {' × '.join(shown)} ± {off:.0f} (95%)")
+print(f"{len(pairs)} counts, off by about {plan.expected_rmse():.0f}; one of {' × '.join(shown)} ± {off:.0f} (95%)")
 records = list(zip(*(census[name].tolist() for name in columns), strict=True))
 tables = dp.release(records, plan, sensitivity=dp.Count().sensitivity(dp.row()), ledger=ledger)
 counts = plan.marginal(tables.value, shown)
@@ -76,18 +76,18 @@ figure.savefig("census_table_income.png")
 # %% [markdown]
 # ## Quantiles
 #
-# Nine deciles of the age, each with an interval; all nine hold together.
+# Nine deciles of the age, each with an interval. All nine intervals hold together.
 
 # %%
 tenths = [i / 10 for i in range(1, 10)]
 deciles = table.quantiles("age", tenths, between=(16, 96), epsilon=0.5, delta=1e-6)
 print(deciles)
-print("truly", np.quantile(age, tenths).tolist())
+print("true deciles:", np.quantile(age, tenths).tolist())
 
 # %% [markdown]
 # ## A synthetic table
 #
-# Rows of nobody, for whatever comes after: it may be copied, published and asked anything, at no further cost.
+# Its rows belong to nobody. It can be copied, published and used for any question, at no further cost.
 
 # %%
 choices = {"age": (16, 96), "sex": ["f", "m"], "education": EDUCATION, "work": WORK, "hours": (0, 80)}
@@ -99,23 +99,23 @@ for row in made.table.slice(0, 3).to_pylist():
 # %% [markdown]
 # ## How good is it?
 #
-# For each pair of columns: how many percent of the rows would have to change to make the made-up counts true? Beside it
-# the same for independent columns, which anybody could draw who knows the six columns one by one. Pairs that were
-# measured are marked; the others follow from the model.
+# For each pair of columns, what percentage of the rows would have to change to make the synthetic counts true? For
+# comparison, the same for independent columns, which need only the six columns one by one. A star marks pairs that
+# were measured; the others follow from the model.
 
 # %%
-made_up = {name: made[name] for name in census}
+synthetic = {name: made[name] for name in census}
 independent = {name: draw.permutation(census[name]) for name in census}
 
 
 def counted(columns: dict, pair: tuple[str, str]) -> Counter:
-    """The rows of each cell of a pair, numbers in steps of ten."""
+    """The number of rows for each combination of a pair of columns, with numbers in steps of ten."""
     coarse = (columns[name] // 10 if name in ("age", "hours") else columns[name] for name in pair)
     return Counter(zip(*(column.tolist() for column in coarse), strict=True))
 
 
 def apart(columns: dict, pair: tuple[str, str]) -> float:
-    """Percent of the rows that would have to change for the counts of a pair to be the true ones."""
+    """The percentage of rows that would have to change for the counts of a pair to be true."""
     ours, true = counted(columns, pair), counted(census, pair)
     return 50 * sum(abs(ours[cell] / ours.total() - true[cell] / true.total()) for cell in ours | true)
 
@@ -123,7 +123,7 @@ def apart(columns: dict, pair: tuple[str, str]) -> float:
 found = []
 for pair in itertools.combinations(census, 2):
     mark = "* " if any(set(pair) == set(names) for names in made.measured) else ""
-    found.append((mark + " × ".join(pair), apart(made_up, pair), apart(independent, pair)))
+    found.append((mark + " × ".join(pair), apart(synthetic, pair), apart(independent, pair)))
     print("{:>20}: {:4.1f}%, independent {:4.1f}%".format(*found[-1]))
 figure, panel = plt.subplots(figsize=(7, 4.4), layout="constrained")
 names, ours, others = zip(*sorted(found, key=lambda one: one[2]), strict=True)
@@ -142,9 +142,9 @@ figure.savefig("census_table_pairs.png")
 for entry in ledger.entries():
     print(f"{entry.receipt:>7}  {entry.guarantee}")
 print(f"{ledger.remaining} remains of {ledger.limit}")
-print("left behind: census_table_income.png, census_table_pairs.png")
+print("files written: census_table_income.png, census_table_pairs.png")
 
 # %% [markdown]
-# **What to notice.** Tables and quantiles come with errors that hold. A synthetic table is a convenience: it knows the
-# pairs that matter, and what was not measured follows from a model that may be wrong. Try things on it, then ask the
-# true table, with what the ledger still allows.
+# **What to notice.** Tables and quantiles come with errors that hold. A synthetic table is a convenience: it contains
+# the pairs that matter, and everything that was not measured follows from a model that may be wrong. Experiment with
+# it, then query the true table with the remaining budget.

@@ -1,11 +1,12 @@
 # %% [markdown]
 # # A hospital's visits
 #
-# A hospital wants its own analysts to plan with the visits of last year: which diagnoses fill the rooms, and what a
-# visit costs. None of them needs to know that a certain patient came, how often, or for what.
+# A hospital wants its analysts to plan with last year's visits: which diagnoses are the most common, and what a visit
+# costs. None of them needs to know that a certain patient came, how often, or why.
 #
-# **Who is protected:** a patient, with all visits. Whatever is published would be nearly as likely had a patient never
-# come. The people here are made up, 40,000 of them with 160,000 visits, so the truth can be shown beside the answers.
+# **Who is protected:** a patient, with all visits. Everything that is published would be nearly as likely if the
+# patient had never come. The 40,000 people here, with 160,000 visits, are synthetic, so the truth can be shown next to
+# the answers.
 
 # %%
 import tempfile
@@ -25,11 +26,11 @@ home = Path(folder.name)
 _ = make_clinic(home)  # writes visits.parquet: visit_id, patient_id, day, diagnosis, cost
 
 # %% [markdown]
-# ## The owner writes a policy, once
+# ## The owner writes a policy
 #
-# It says who is protected, how much may ever be told (ε = 3), and what is public about a column: a visit costs from 0
-# to 3,000. Of one patient at most 20 visits count. Diagnoses are not listed, so they are not public: one that few
-# patients have will not be shown.
+# It says who is protected, how much may be spent in total (ε = 3), and what is public about a column: a visit costs
+# between 0 and 3,000. At most 20 visits of one patient count. Diagnoses are not listed, so they are not public: a
+# diagnosis that few patients have is not shown.
 
 # %%
 policy = home / "hospital.toml"
@@ -55,7 +56,7 @@ hospital = dp.connect(policy)
 # %% [markdown]
 # ## A question in SQL
 #
-# `explain` says what an answer would cost and how wrong it may be. It reads no visit and spends nothing.
+# `explain` shows what an answer would cost and its expected error. It reads no visit and spends nothing.
 
 # %%
 question = """SELECT diagnosis, COUNT(*) AS visits, AVG(cost) AS cost
@@ -67,7 +68,7 @@ answer = hospital.sql(question, epsilon=0.5)
 print(answer)
 
 # %% [markdown]
-# The same question asked again, by whomever, has the same answer, at no new cost: nobody averages the noise away.
+# The same question again gets the same answer for free, so nobody can average the noise away.
 
 # %%
 again = hospital.sql(question, epsilon=0.5)
@@ -76,7 +77,7 @@ print("the same answer:", again.table.equals(answer.table), "| answered before:"
 # %% [markdown]
 # ## A mean, by a method
 #
-# The same visits under the same ledger, without SQL. With five times the ε the error is about a fifth.
+# The same visits under the same ledger, without SQL. With five times the ε, the error is about a fifth.
 
 # %%
 visits = dp.table(home / "visits.parquet", ledger=hospital.ledger, rows_per_person=20)
@@ -86,15 +87,15 @@ print("for ε = 0.5:", visits.mean("cost", between=(0, 3000), epsilon=0.5))
 # %% [markdown]
 # ## The whole distribution of costs, as one function
 #
-# A mean hides the expensive visits. A density is paid for once, and then answers at every point. It is smooth: a visit
-# counts as a bell, whose width the release finds by itself. The band says what noise may have done to that smooth
-# curve, at all points together.
+# A mean hides the expensive visits. A density is paid for once, and can then be evaluated at every point. It is smooth:
+# each visit counts as a bell curve, whose width the release chooses by itself. The band shows how much noise may have
+# changed that smooth curve, at all points together.
 
 # %%
 density = visits.density("cost", between=(0, 3000), epsilon=1, delta=1e-6)
 print(f"nine of ten visits cost less than {density.quantile(0.9):,.0f}")
 print(f"{100 * density.integrate(1500, 3000):.1f}% of the visits cost more than 1,500")
-true_costs = duckdb.read_parquet(str(home / "visits.parquet")).fetchnumpy()["cost"]  # no analyst has these
+true_costs = duckdb.read_parquet(str(home / "visits.parquet")).fetchnumpy()["cost"]  # no analyst sees these
 true_shares, _ = np.histogram(true_costs, 600, range=(0, 3000), density=True)  # in steps of 5
 smoothed = gaussian_filter1d(true_shares, density.bandwidth[0] / 5, mode="constant")
 places, heights = density.grid(600)
@@ -103,7 +104,7 @@ figure, panel = plt.subplots(figsize=(7, 3.6), layout="constrained")
 panel.hist(true_costs, 100, range=(0, 3000), density=True, color="0.88", label="the truth, which nobody is shown")
 panel.fill_between(places, heights - off, heights + off, color="#9ec3e6", label=f"noise: ± {off:.2g} everywhere (95%)")
 panel.plot(places, heights, color="#1f4e79", label="released density")
-panel.plot(np.arange(2.5, 3000, 5), smoothed, ":", color="black", label="the truth, as smooth")
+panel.plot(np.arange(2.5, 3000, 5), smoothed, ":", color="black", label="the truth, smoothed alike")
 panel.set(xlim=(0, 3000), xlabel="cost of a visit", ylabel="density", title="What visits cost, for ε = 1")
 panel.legend(frameon=False)
 figure.savefig("hospital_visits_density.png")
@@ -111,8 +112,8 @@ figure.savefig("hospital_visits_density.png")
 # %% [markdown]
 # ## The budget runs out
 #
-# Now somebody counts the visits of each month, one month at a time. The ledger counts, too. It charges before it
-# answers, and a refusal costs nothing.
+# Now somebody counts the visits of each month, one month at a time. The ledger charges each question before it is
+# answered, and a refusal costs nothing.
 
 # %%
 left = []
@@ -124,7 +125,7 @@ except dp.BudgetExhausted as refused:
     print("refused:", refused)
 figure, panel = plt.subplots(figsize=(7, 2.8), layout="constrained")
 panel.bar(range(len(left)), left, color="#9ec3e6", edgecolor="#1f4e79")
-panel.axhline(0.2, color="#c0504d", linestyle="--", label="the price of one month more")
+panel.axhline(0.2, color="#c0504d", linestyle="--", label="the cost of one more month")
 panel.legend(frameon=False)
 panel.set(xlabel="months counted", ylabel="ε that still fits", ylim=(0, None), title="The budget runs out")
 figure.savefig("hospital_visits_budget.png")
@@ -132,19 +133,19 @@ figure.savefig("hospital_visits_budget.png")
 # %% [markdown]
 # ## What it cost
 #
-# The ledger is a file. Each line is an answer that left; its hashes, costs and totals are checked by walking it.
+# The ledger is a file. Each entry is an answer that was released. `verify` checks all hashes, costs and totals.
 
 # %%
 print(hospital.ledger.verify(), "entries verify, the opening included")
 print(*(f"{entry.receipt:>8}  {entry.asked[:84]}" for entry in hospital.ledger.entries()), sep="\n")
 
 # %% [markdown]
-# **What to notice.** No analyst saw a single visit. What an answer would cost was known before it was paid for, and so
-# was how wrong a count would be. And twelve questions about twelve months were too many, where one question has all of
-# them for the price of one, as nobody's visits count twice. It can still be explained, though not paid for:
+# **What to notice.** No analyst saw a single visit. The cost of an answer was known in advance, and so was the error of
+# a count. And twelve questions about twelve months were too many. One question with GROUP BY answers all of them for
+# the cost of one, because each visit is in one month. It can still be explained, but the budget is used up:
 
 # %%
 print(hospital.explain("SELECT month(day) AS month, COUNT(*) AS visits FROM visits GROUP BY month", epsilon=0.2))
 hospital.close()
 folder.cleanup()
-print("left behind: hospital_visits_density.png, hospital_visits_budget.png")
+print("files written: hospital_visits_density.png, hospital_visits_budget.png")

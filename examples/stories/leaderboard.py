@@ -1,12 +1,12 @@
 # %% [markdown]
 # # A leaderboard
 #
-# A competition hides the labels of a test set and tells the score of each submission. Exact scores leak: whoever
-# submits often enough learns about the labels, and climbs without having learned anything else.
+# A competition hides the labels of a test set and publishes the score of each submission. Exact scores leak: a
+# participant who submits often enough learns about the labels, and climbs without having learned anything else.
 #
-# **Who is fooled:** everybody who reads the board. A score says how a submission does on *these* labels; what counts is
-# how it will do on new ones. **Who is protected:** the owner of each label. One tool does both: what tells little about
-# any one label cannot be fitted to it.
+# **Who is misled:** everyone who reads the board. A score shows how a submission does on *these* labels, but what
+# matters is how it will do on new ones. **Who is protected:** the owner of each label. One tool does both: a score that
+# reveals little about any one label cannot be overfitted to it.
 
 # %%
 import matplotlib.pyplot as plt
@@ -18,13 +18,13 @@ plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "figu
 LABELS, SUBMISSIONS = 20_000, 2000
 draw = np.random.default_rng(8)
 labels = draw.integers(0, 2, LABELS) > 0
-print(f"{LABELS:,} hidden labels, all coin flips: in truth nobody is wrong less often than half of the time")
+print(f"{LABELS:,} hidden labels, all coin flips: no prediction is wrong less than half of the time")
 
 # %% [markdown]
 # ## The attack
 #
-# Blum and Hardt, 2015: submit coin flips, keep those that happened to score better than half, and submit the majority
-# of what was kept. It uses nothing but the board's own scores.
+# Blum and Hardt, 2015: submit coin flips, keep those that happen to score better than half, and submit their majority
+# vote. The attack uses only the scores on the board.
 
 # %%
 guesses = draw.integers(0, 2, (SUBMISSIONS, LABELS)) > 0
@@ -32,7 +32,7 @@ CHECKED = range(200, SUBMISSIONS + 1, 200)
 
 
 def climb(submit) -> list:
-    """The attack on one board; what the board says of the majority vote after every 200 submissions."""
+    """The attack on one board: its scores of the majority vote after every 200 submissions."""
     votes, kept, said = np.zeros(LABELS), 0, []
     for number, guess in enumerate(guesses, start=1):
         score = submit(guess)
@@ -46,14 +46,14 @@ def climb(submit) -> list:
 # %% [markdown]
 # ## Three boards
 #
-# The naive one tells the exact loss. `dp.adaptive.leaderboard` is the Ladder when the labels belong to nobody: it tells
-# a loss only when it is clearly the best so far. When labels belong to people, every score has noise, and the whole
-# competition is one entry in a ledger, paid before the first submission.
+# The naive board shows the exact loss. If the labels belong to nobody, `dp.adaptive.leaderboard` is the Ladder: it
+# shows a loss only if it is clearly the best so far. If the labels belong to people, every score has noise, and the
+# whole competition is one entry in a ledger, charged before the first submission.
 
 
 # %%
 class Naive:
-    """What a board without protection says: the exact share of wrong predictions, and the textbook's interval."""
+    """A board without protection: the exact fraction of wrong predictions, and the textbook interval."""
 
     agrees = True
 
@@ -71,9 +71,9 @@ for name, scores in said.items():
     print(f"{name:>10}: a loss of {scores[-1].value:.3f} after {SUBMISSIONS} submissions of coin flips")
 
 # %% [markdown]
-# Each board with the interval that it claims for new data: the naive one with the textbook's, which is meant for one
-# submission that was chosen before. Its leader seems clearly better than chance, and is not. Ours were attacked in the
-# same way, with the same coin flips.
+# The plot shows each board with the interval that it claims for new data. The naive board uses the textbook interval,
+# which is meant for one submission chosen in advance. Its leader seems clearly better than chance, but is not. Ours
+# were attacked in the same way, with the same coin flips.
 
 # %%
 colors = {"naive": "#c0504d", "the Ladder": "#7a9a3a", "private": "#1f4e79"}
@@ -81,17 +81,17 @@ figure, panels = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained", sha
 for panel, (name, scores) in zip(panels, said.items(), strict=True):
     low, high = np.array([score.interval for score in scores]).T
     panel.fill_between(CHECKED, low, high, color=colors[name], alpha=0.25, label="claimed (95%)")
-    panel.plot(CHECKED, [score.value for score in scores], "o-", color=colors[name], markersize=4, label="told")
+    panel.plot(CHECKED, [score.value for score in scores], "o-", color=colors[name], markersize=4, label="shown")
     panel.axhline(0.5, color="black", linestyle=":", label="the truth")
     panel.set(xlabel="coin flips submitted", title=name, ylim=(0.1, 0.9))
-panels[0].set_ylabel("loss of the majority's vote")
+panels[0].set_ylabel("loss of the majority vote")
 panels[0].legend(frameon=False, loc="lower left")
 figure.savefig("leaderboard_climbed.png")
 
 # %% [markdown]
 # ## What the scores promise
 #
-# A score of ours has an interval for the loss on *new* data. All intervals of a competition hold together, whoever
+# Each of our scores has an interval for the loss on *new* data. All intervals of a competition hold together, whoever
 # submits, and however the next submission depends on the last score.
 
 # %%
@@ -100,13 +100,13 @@ print("private:   ", private.scores[-1])
 print("it cost:   ", ledger.entries()[-1].guarantee, "for all scores together")
 for name, scores in said.items():
     held = sum(score.interval[0] <= 0.5 <= score.interval[1] for score in scores)
-    print(f"{name}: {held} of {len(scores)} claimed intervals hold the truth")
+    print(f"{name}: {held} of {len(scores)} claimed intervals contain the truth")
 
 # %% [markdown]
-# ## Real progress is seen
+# ## Real progress is visible
 #
-# A board that says nothing would be easy. So here are predictions like those of somebody who did learn: wrong in a
-# tenth of all cases. (They are made of the labels, as coin flips cannot be learned; no board can tell.)
+# A board that shows nothing would be easy to build. So here are predictions like those of somebody who did learn: wrong
+# in a tenth of all cases. (They are derived from the labels, because coin flips cannot be learned; no board can know.)
 
 # %%
 skilled = labels ^ (draw.random(LABELS) < 0.1)
@@ -123,9 +123,9 @@ for name, board in (("the Ladder", ladder), ("private", private)):
 # %%
 for row in dp.adaptive.plan([10_000, 100_000, 1_000_000], SUBMISSIONS, methods=["gaussian"]).rows:
     print(f"{row['rows']:>9,} labels: every private score is within ± {row['width']:.3f}")
-print("left behind: leaderboard_climbed.png")
+print("files written: leaderboard_climbed.png")
 
 # %% [markdown]
-# **What to notice.** The naive leader has a better score than anybody can have. A private score cannot be climbed, as
-# it hardly depends on any one label; the price is a width, said in advance. It is wide, as it holds against the worst
-# submitter; the Ladder is narrower, and protects nobody's label.
+# **What to notice.** The naive leader has a better score than anyone can have. A private score cannot be climbed,
+# because it hardly depends on any one label. The price is a width that is known in advance. It is wide, because it
+# holds against the worst participant. The Ladder is narrower, and protects nobody's label.

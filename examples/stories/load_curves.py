@@ -1,11 +1,11 @@
 # %% [markdown]
 # # A load-curve study
 #
-# Smart meters know when people get up, cook and leave. A grid operator does not want to know that. It wants the mean
-# load at each hour, to plan for the evening, and the few ways in which households differ.
+# Smart meters record when people get up, cook and leave. A grid operator does not need that. It needs the mean load at
+# each hour, to plan for the evening, and the main ways in which households differ.
 #
-# **Who is protected:** a household, with its whole curve. The curves are made up here, by a generator that everyone can
-# read, so the truth can be drawn beside what is released.
+# **Who is protected:** a household, with its whole curve. The curves here are synthetic, from a generator that everyone
+# can read, so the truth can be plotted next to what is released.
 
 # %%
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ draw = np.random.default_rng(2024)
 
 
 def hump(center: np.ndarray, width: float) -> np.ndarray:
-    """A bell around an hour for each household; the day is a circle."""
+    """A bell curve around an hour for each household; the day is a circle."""
     away = (hours - center[:, None] + 12) % 24 - 12
     return np.exp(-((away / width) ** 2) / 2)
 
@@ -36,9 +36,9 @@ print(f"{HOUSEHOLDS:,} curves of {len(hours)} half-hours, in kilowatt")
 # %% [markdown]
 # ## The mean curve, with a band
 #
-# One thing is declared: a curve counts up to a root mean square of 1 kW over the day. A larger one is made smaller, so
-# that no household moves the sum by more. That number comes from knowing households in general, never from these
-# curves. How many households there are is public.
+# One thing is declared: a curve counts up to a root mean square of 1 kW over the day. A larger curve is scaled down, so
+# that no household changes the sum by more. That number comes from general knowledge of households, never from these
+# curves. The number of households is public.
 
 # %%
 ledger = dp.Ledger.open(":memory:", protects=dp.row(neighbors="replace"), limit=dp.Approx(epsilon=3, delta=1e-5))
@@ -49,8 +49,8 @@ print(f"the whole curve is {mean.error(0.95)}")
 print("it cost", mean.release_.guarantee)
 
 # %% [markdown]
-# The band holds at every hour at once, and also between the half-hours. Peaks may be read off as often as one likes:
-# the curve is released, and asking it again is free.
+# The band holds at every hour at once, and also between the half-hours. You can look for peaks as often as you like:
+# the curve is released, and evaluating it is free.
 
 # %%
 fine = np.linspace(0, 23.5, 300)
@@ -63,13 +63,15 @@ panel.set(xlim=(0, 23.5), xticks=range(0, 24, 3), xlabel="hour", ylabel="kW", ti
 panel.legend(frameon=False, loc="upper left")
 figure.savefig("load_curves_mean.png")
 released, true = fine[np.argmax(mean(fine))], hours[np.argmax(curves.mean(axis=0))]
-print(f"the peak is at {int(released)}:{int(released % 1 * 60):02d}; truly at {int(true)}:{int(true % 1 * 60):02d}")
+print(
+    f"the peak is at {int(released)}:{int(released % 1 * 60):02d}; the true one at {int(true)}:{int(true % 1 * 60):02d}"
+)
 
 # %% [markdown]
 # ## How households differ
 #
-# Principal components are curves, too: the ways in which a day departs from the mean, those that matter most first.
-# They come from a noisy covariance operator, which costs more than a mean.
+# Principal components are curves too: the ways in which a day differs from the mean, the most important first. They
+# come from a noisy covariance operator, which costs more than a mean.
 
 # %%
 ways = CurvePCA(2, basis=12, epsilon=2, **declared).fit(curves)
@@ -89,8 +91,8 @@ panels[0].legend(frameon=False, loc="upper left")
 figure.savefig("load_curves_ways.png")
 
 # %% [markdown]
-# The first is how much a household uses, the second whether it has supper early or late. How good is that? What share
-# of the variance between the true curves do the released two explain, and what share could any two explain?
+# The first is how much a household uses, the second whether it has supper early or late. How good is that? What
+# fraction of the variance between the true curves do the two released ones explain, and how much could any two explain?
 
 # %%
 centered = curves - curves.mean(axis=0)
@@ -102,7 +104,7 @@ print(f"the released ones explain {ours:.1%}, the best two {variances[:2].sum() 
 # %% [markdown]
 # ## What if nobody is trusted with the curves?
 #
-# Then each meter randomizes its own before it leaves the house, and the mean is taken of noisy copies.
+# Then each meter randomizes its own curve before it leaves the house, and the mean is taken over noisy copies.
 
 # %%
 copies = sanitized_curves(curves, points=hours, curve_norm=1, basis=16, epsilon=0.5)
@@ -113,13 +115,13 @@ def off_by(released: np.ndarray) -> str:
     return f"{np.sqrt(np.mean((released - curves.mean(axis=0)) ** 2)):.3f} kW"
 
 
-print("a mean of curves that somebody trusted collects is off by", off_by(mean.mean_))
-print("a mean of curves randomized in every house is off by     ", off_by(copies.curves_.mean(axis=0)))
-print("left behind: load_curves_mean.png, load_curves_ways.png")
+print("the mean with a trusted collector is off by        ", off_by(mean.mean_))
+print("the mean of curves randomized at home is off by    ", off_by(copies.curves_.mean(axis=0)))
+print("files written: load_curves_mean.png, load_curves_ways.png")
 
 # %% [markdown]
-# At the same ε that is far worse, and no fault of the method: it is the price of trusting nobody.
+# At the same ε that is far worse. It is not a weakness of the method, but the price of trusting nobody.
 #
 # **What to notice.** The answer is a function, and so is its error. Its cost was known before the first curve was read,
 # and is paid once: hours, peaks and sums of a released curve are free. Two releases, for ε = 0.5 and ε = 2, left more
-# than 0.5 of 3: Gaussian noise adds up more slowly than its ε.
+# than 0.5 of 3, because Gaussian noise adds up more slowly than its ε.

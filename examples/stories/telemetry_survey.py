@@ -1,16 +1,16 @@
 # %% [markdown]
 # # A telemetry survey
 #
-# The makers of an app want to know which screen people open first. They could collect everybody's answer and promise to
-# be careful. Or they could arrange things so that no promise is needed. What does that cost in accuracy?
+# The makers of an app want to know which screen people open first. They could collect everyone's answer and promise to
+# be careful. Or they could design the survey so that no promise is needed. What does that cost in accuracy?
 #
-# **Who is protected:** a user, with the one answer given. **From whom** is what differs:
+# **Who is protected:** a user, with one answer. **Against whom** depends on the model:
 #
 # | model | who sees the answers |
 # |---|---|
 # | central | a collector, who adds noise to the counts and is trusted to do so |
-# | shuffled | nobody: a shuffler mixes messages among fakes, and the analyzer cannot tell whose they are |
-# | local | nobody: each device lies now and then, so that every report can be denied |
+# | shuffled | nobody: a shuffler mixes messages with fakes, and the analyzer cannot know who sent them |
+# | local | nobody: each device sometimes sends a false answer, so that every report can be denied |
 
 # %%
 import matplotlib.pyplot as plt
@@ -22,39 +22,39 @@ plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "figu
 SCREENS = ["map", "forecast", "radar", "alerts", "news", "settings"]
 USERS = 50_000
 EPSILON, DELTA = 1, 1e-8
-answers = np.random.default_rng(5).choice(SCREENS, USERS, p=[0.34, 0.27, 0.18, 0.12, 0.06, 0.03])  # made-up users
+answers = np.random.default_rng(5).choice(SCREENS, USERS, p=[0.34, 0.27, 0.18, 0.12, 0.06, 0.03])  # synthetic users
 truth = {screen: int((answers == screen).sum()) for screen in SCREENS}
-print(f"{USERS:,} users, one answer each, {len(SCREENS)} choices; ε = {EPSILON} for every one of them")
+print(f"{USERS:,} users, one answer each, {len(SCREENS)} choices; ε = {EPSILON} for each user")
 
 # %% [markdown]
 # ## Nobody is trusted: a local survey
 #
-# `encode` runs on the device. What leaves it is already private, whoever reads it.
+# `encode` runs on the device. What it sends is already private, whoever reads it.
 
 # %%
 survey = dp.local.survey(choices=SCREENS, epsilon=EPSILON)
 print("one report of a user whose screen is the map:", survey.encode("map"))
 print("exactly, by enumeration:", dp.verify(survey))
 reports = survey.encode_many(answers)
-told = survey.analyze(reports)
-print(told)
+local = survey.analyze(reports)
+print(local)
 
 # %% [markdown]
 # ## A shuffler is trusted to mix: a shuffled poll
 #
-# Every device sends its answer and a few fakes. The shuffler mixes all messages and learns nothing, as they are
-# encrypted for the analyzer; the analyzer counts them and cannot tell whose they are. The two must not collude. (In a
-# real poll `discreet shuffle` runs both as services; here the shuffling is a permutation.)
+# Every device sends its answer and a few fakes. The shuffler mixes all messages and learns nothing, because they are
+# encrypted for the analyzer. The analyzer counts them and cannot know who sent them. The two must not collude. (In a
+# real poll, `discreet shuffle` runs both as services; here the shuffling is a permutation.)
 
 # %%
 poll = dp.shuffle.histogram(choices=SCREENS, clients=USERS, epsilon=EPSILON, delta=DELTA)
-print(f"a device sends {poll.messages} messages, some of them empty; a count will be {poll.error(0.95)}")
+print(f"a device sends {poll.messages} messages, some of them empty; the error of a count is {poll.error(0.95)}")
 messages = np.random.default_rng(6).permutation(poll.encode_many(answers))
 mixed = poll.analyze(messages)
 print({screen: round(count) for screen, count in mixed.value.items()})
 
 # %% [markdown]
-# One report too few, and nothing is released: the promise was made for so many.
+# With one report too few, nothing is released: the promise is for exactly this number of reports.
 
 # %%
 try:
@@ -77,14 +77,14 @@ print(f"each ± {central_error:.1f}; {ledger.remaining or 'nothing'} remains")
 # %% [markdown]
 # ## Side by side
 #
-# All three answer the same question for the same ε, with error bars that hold for all six counts at once. Those of two
-# models are too short to be seen.
+# All three answer the same question for the same ε, with error bars that hold for all six counts at once. The error
+# bars of two models are too short to be visible.
 
 # %%
 models = {
     "central": (central.value, central_error, "#2a8c82"),
     "shuffled": (list(mixed.value.values()), float(mixed.error(0.95)), "#1f4e79"),
-    "local": (list(told.value.values()), float(told.error(0.95)), "#c0504d"),
+    "local": (list(local.value.values()), float(local.error(0.95)), "#c0504d"),
 }
 print(f"{'screen':>10} {'truth':>8}" + "".join(f"{name:>18}" for name in models))
 for place, screen in enumerate(SCREENS):
@@ -106,9 +106,9 @@ figure.savefig("telemetry_survey_counts.png")
 # %% [markdown]
 # ## How many users does it take?
 #
-# Errors are known before anyone is asked, so this picture needs no user at all. It shows errors as shares of all users.
-# A local survey gets better with the square root of their number; the other two have about the same few users of noise,
-# whether a thousand answer or a million.
+# Errors are known before anyone is asked, so this plot needs no users. It shows errors as percentages of all users. A
+# local survey improves with the square root of their number. The other two have noise of about the same few users,
+# whether a thousand people answer or a million.
 
 # %%
 sizes = [1000, 10_000, 100_000, 1_000_000]
@@ -126,9 +126,9 @@ for name, amounts in errors.items():
 panel.set(xscale="log", yscale="log", xlabel="users", ylabel="error, % of users (95%)", title="What trust is worth")
 panel.legend(frameon=False)
 figure.savefig("telemetry_survey_errors.png")
-print("left behind: telemetry_survey_counts.png, telemetry_survey_errors.png")
+print("files written: telemetry_survey_counts.png, telemetry_survey_errors.png")
 
 # %% [markdown]
-# **What to notice.** A survey that trusts nobody works, and its error bars say what that costs. A shuffler, which is
-# trusted with much less than the answers, brings most of the accuracy back. And the local promise has δ = 0 and was
-# checked by enumeration above; the shuffled one needs a δ, and that the two services do not collude.
+# **What to notice.** A survey without any trust works, and its error bars show what that costs. A shuffler, which is
+# trusted with much less than the answers, recovers most of the accuracy. The local promise has δ = 0 and was checked by
+# enumeration above. The shuffled one needs a δ, and two services that do not collude.
