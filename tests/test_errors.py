@@ -34,7 +34,6 @@ UNCONVERTED = (
     "datasets",
     "demo",
     "door.py",
-    "engines",
     "exact",
     "extras.py",
     "functions",

@@ -42,20 +42,32 @@ class Place:
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, str) or self.kind not in KEYS:
-            raise InvalidArgument(f'The engine {self.kind} is not known. Leave it out, or say kind = "duckdb".')
+            raise InvalidArgument(
+                f'Unknown engine {self.kind}. Remove it, or write kind = "duckdb", "postgres" or "spark".',
+                code="not-an-option",
+            )
         for key in (key for keys in KEYS.values() for key in keys):
             if key not in KEYS[self.kind] and getattr(self, key) is not None:
-                raise InvalidArgument(f'[engine] has no key {key} for kind = "{self.kind}". Leave it out.')
+                raise InvalidArgument(
+                    f'[engine] has no key {key} for kind = "{self.kind}". Remove it.', code="engine-unknown-key"
+                )
         if self.timeout is not None and not (type(self.timeout) is int and 1 <= self.timeout <= 86_400):
-            raise InvalidArgument("timeout of [engine] must be whole seconds from 1 to 86400, such as 600.")
+            raise InvalidArgument(
+                "timeout of [engine] must be a whole number of seconds from 1 to 86400, such as 600.",
+                code="out-of-range",
+            )
         if self.memory is not None:
             memory_in_bytes(self.memory)
         if not isinstance(self.spill, str | Path | bool | None) or self.spill == "":
-            raise InvalidArgument('spill of [engine] must be a folder, such as "/srv/spill", or true or false.')
+            raise InvalidArgument(
+                'spill of [engine] must be a folder, such as "/srv/spill", or true or false.', code="wrong-type"
+            )
         if self.kind == "postgres" and not (isinstance(self.url, str) and self.url.startswith(URLS)):
-            raise InvalidArgument('[engine] needs the url of the database. Add it: url = "postgresql://host/database".')
+            raise InvalidArgument(
+                '[engine] needs the url of the database. Add url = "postgresql://host/database".', code="engine-url"
+            )
         if not isinstance(self.master, str | None) or self.master == "":
-            raise InvalidArgument('master of [engine] must be a text, such as "local[*]".')
+            raise InvalidArgument('master of [engine] must be text, such as "local[*]".', code="wrong-type")
         self._check_config()
 
     def _check_config(self) -> None:
@@ -63,7 +75,10 @@ class Place:
             return
         known = isinstance(self.config, Mapping) and all(str(key).startswith("spark.") for key in self.config)
         if not known or not all(isinstance(value, str) for value in self.config.values()):
-            raise InvalidArgument('config of [engine] must be settings of Spark: "spark.executor.memory" = "8g".')
+            raise InvalidArgument(
+                'config of [engine] must be settings of Spark, such as "spark.executor.memory" = "8g".',
+                code="engine-config",
+            )
 
     def check_source(self, name: str, source: Any) -> None:
         """Refuse what cannot be the source of a table there."""
@@ -71,7 +86,8 @@ class Place:
             parts = source.split(".") if isinstance(source, str) else []
             if len(parts) != 2 or not all(parts):
                 raise InvalidArgument(
-                    f'The source of {name} must be a table in PostgreSQL with its schema, such as "public.{name}".'
+                    f'The source of {name} must be a table in PostgreSQL with its schema, such as "public.{name}".',
+                    code="source-name",
                 )
 
     def found_from(self, folder: Path | None, source: Any) -> Any:

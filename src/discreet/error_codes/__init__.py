@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from discreet.error_codes.arguments import ARGUMENTS
 from discreet.error_codes.classes import CLASSES
+from discreet.error_codes.engines import ENGINES, SOURCES
 from discreet.error_codes.row import Explained
 from discreet.error_codes.sql import SQL
 
@@ -14,6 +15,8 @@ SECTIONS: dict[str, dict[str, Explained]] = {
     "Any argument": ARGUMENTS,
     "One code per class": CLASSES,
     "SQL": SQL,
+    "Sources of data": SOURCES,
+    "Engines": ENGINES,
 }
 """The headings of the page, each with its codes. A code stands in one section only."""
 

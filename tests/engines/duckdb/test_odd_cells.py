@@ -27,6 +27,7 @@ from discreet.learn.streams import opened
 from discreet.sql.expressions import PARTS, UNITS, Call, Const, call
 from discreet.sql.running.rows import printed, safe
 
+from ...refusing import refuses
 from ..test_dialect import field, questions
 
 PEOPLE = 30
@@ -183,7 +184,7 @@ def test_files_of_different_types_are_refused_whatever_is_in_them(tmp_path):
         folder.mkdir()
         pq.write_table(pa.table({"c": [1]}), folder / "0.parquet")
         pq.write_table(pa.table({"c": [text]}), folder / "1.parquet")
-        with pytest.raises(InvalidArgument, match="different types for c"):
+        with refuses(InvalidArgument, "source-files-differ"):
             DuckDB({"t": folder})
     pq.write_table(pa.table({"c": pa.array([1], pa.int32())}), folder / "1.parquet")
     assert DuckDB({"t": folder}).rows(f"SELECT count(*) FROM {DuckDB({'t': folder}).relations['t']}") == [(2,)]

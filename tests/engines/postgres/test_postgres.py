@@ -21,6 +21,7 @@ from discreet.engines.postgres.engine import Postgres
 from discreet.errors import DiscreetError, EngineFailed, InvalidArgument
 from discreet.sql.schema import Column, Schema, Table
 
+from ...refusing import refuses
 from ..conftest import sql
 
 POLICY = """
@@ -92,27 +93,26 @@ def test_a_password_is_nowhere(server, source, tmp_path):
     database = dp.connect(path)
     told = [str(database.explain(COUNT, epsilon=1)), repr(load(path)), repr(database.engine), load(path).public_text()]
     for mend in (("127.0.0.1", "127.0.0.1:1/x?y="), ("/postgres", "/nowhere")):
-        with pytest.raises(EngineFailed) as caught:
+        with refuses(EngineFailed, "engine-unreachable") as caught:
             dp.connect(written(tmp_path, url.replace(*mend), source))
         told.append("".join(traceback.format_exception(caught.value)))
-        assert "cannot be opened" in told[-1]
     assert not any("hunter2" in text for text in told)
 
 
 @pytest.mark.parametrize("source", ["visits", "a.b.c", ".visits", "public."])
 def test_a_source_has_a_schema(server, source, tmp_path):
-    with pytest.raises(InvalidArgument, match=r'such as "public\.visits"'):
+    with refuses(InvalidArgument, "source-name"):
         dp.connect(written(tmp_path, server.url, source))
 
 
 def test_a_source_is_a_table_that_may_be_read(server, source, tmp_path):
     schema = source.partition(".")[0]
     server.connection.execute(f"CREATE VIEW {schema}.seen AS SELECT 1 / pid AS x, * FROM {source}")
-    for wrong, said in ((f"{schema}.nothing", "is not there"), (f"{schema}.seen", "must be a table")):
-        with pytest.raises(InvalidArgument, match=said):
+    for wrong, code in ((f"{schema}.nothing", "source-missing"), (f"{schema}.seen", "source-not-a-table")):
+        with refuses(InvalidArgument, code):
             dp.connect(written(tmp_path, server.url, wrong))
     server.connection.execute(f"CREATE ROLE nobody_{schema} LOGIN")
-    with pytest.raises(InvalidArgument, match="may not read"):
+    with refuses(InvalidArgument, "source-no-rights"):
         dp.connect(written(tmp_path, server.url.replace("postgres@", f"nobody_{schema}@"), source))
     server.connection.execute(f"DROP ROLE nobody_{schema}")
 
@@ -202,7 +202,7 @@ def check_failed_and_retried(database: Database, error: DiscreetError, release) 
     """One public error that quotes nothing; the charge stays, and the same key answers without a new one."""
     assert error.__context__ is None
     assert error.__cause__ is None
-    assert "Its message is not shown" in str(error)
+    assert error.code == "engine-failed"
     assert spent(database) == 1
     release()
     with testing.no_noise():

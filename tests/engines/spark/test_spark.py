@@ -23,6 +23,7 @@ from discreet.sql.reading.select import understood
 from discreet.sql.running.compile import Statement
 from discreet.sql.schema import Column, Schema, Table
 
+from ...refusing import refuses
 from ..conftest import CORES, ELSEWHERE, sql
 from .cluster import Cluster, connect_server
 
@@ -82,15 +83,15 @@ def test_a_session_is_passed(lake, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("engine", "source", "said"),
+    ("engine", "source", "code"),
     [
-        ('master = "local[7]"', "visits", "Another session of Spark runs in this process"),
-        ("", "nowhere/visits", "The source of visits cannot be read"),
-        ("", "no_such_table", "The source of visits cannot be read: no_such_table"),
+        ('master = "local[7]"', "visits", "spark-session"),
+        ("", "nowhere/visits", "source-unreadable"),
+        ("", "no_such_table", "source-unreadable"),
     ],
 )
-def test_what_is_not_there_is_said(lake, tmp_path, engine, source, said):
-    with pytest.raises(InvalidArgument, match=said.replace("[", r"\[")) as caught:
+def test_what_is_not_there_is_said(lake, tmp_path, engine, source, code):
+    with refuses(InvalidArgument, code) as caught:
         dp.connect(written(tmp_path, source, engine))
     assert caught.value.__context__ is None
 
@@ -106,7 +107,7 @@ def test_a_delta_folder_is_not_read_as_parquet(lake, tmp_path):
     """Its files hold rows that were deleted. Without Delta's package nothing is read."""
     policy = written(tmp_path)
     (tmp_path / "visits" / "_delta_log").mkdir()
-    with pytest.raises(InvalidArgument, match="can read such a file"):
+    with refuses(InvalidArgument, "source-unreadable"):
         dp.connect(policy)
 
 
@@ -123,11 +124,11 @@ def test_tables_views_and_frames(lake):
     assert "kept" in engine.relations["kept"]
     assert "global_temp" in engine.relations["seen"]
     failing = session.createDataFrame([("secret-77",)], "note STRING").selectExpr("raise_error(note) AS x")
-    with pytest.raises(InvalidArgument, match="The source of t must be a table") as caught:
+    with refuses(InvalidArgument, "source-unreadable") as caught:
         Spark({"t": failing}, session=session)
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
-    with pytest.raises(InvalidArgument, match="The source of t must be a table"):
+    with refuses(InvalidArgument, "source-unreadable"):
         Spark({"t": {"x": [1]}}, session=session)
     engine.close()
     engine.close()
@@ -194,7 +195,7 @@ def test_a_folder_for_each_city_is_text(lake, tmp_path):
     assert sorted(engine.rows(f"SELECT city FROM {engine.relations['t']}")) == [("02",), ("1",)]
     moments = pa.table({"pid": [1], "at": pa.array([0], pa.timestamp("ms"))})
     pq.write_table(moments, tmp_path / "ms.parquet")
-    with pytest.raises(InvalidArgument, match="at is in milliseconds"):
+    with refuses(InvalidArgument, "source-milliseconds"):
         Spark({"t": str(tmp_path / "ms.parquet")}, session=lake.session)
 
 
@@ -257,10 +258,9 @@ def test_too_long_a_statement_leaves_the_charge(lake, tmp_path, monkeypatch):
     engine = database.engine
     frame = engine.frame
     monkeypatch.setattr(engine, "frame", lambda statement: lake.session.sql(SLOW))
-    with pytest.raises(EngineFailed) as caught:
+    with refuses(EngineFailed, "engine-failed") as caught:
         plain(database, key="again")
     assert caught.value.__context__ is None
-    assert "Its message is not shown" in str(caught.value)
     monkeypatch.setattr(engine, "frame", frame)
     monkeypatch.setattr(engine, "timeout", 300)
     assert float(database.ledger.spent["ε"]) == 1

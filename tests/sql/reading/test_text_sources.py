@@ -237,7 +237,7 @@ def test_what_to_do_about_text_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_must_begin_with_names(text: bytes, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match=r"The source of t must begin with the names") as error:
+    with refuses(InvalidArgument, "source-header") as error:
         DuckDB({"t": written(tmp_path / "v.csv", text)})
     assert CANARY not in str(error.value)
 
@@ -284,7 +284,7 @@ def test_a_folder_of_files_has_one_header(tmp_path: Path) -> None:
     assert list(engine.columns("t")) == list(TYPES)
     assert engine.rows(f"SELECT count(*) FROM {engine.relations['t']}") == [(120,)]
     written(folder / "3.csv", b"city,patient_id,cost,day,smokes\n" + ROWS)
-    with pytest.raises(InvalidArgument, match="begin with different lines of names"):
+    with refuses(InvalidArgument, "source-files-differ"):
         DuckDB({"t": tmp_path})
 
 
@@ -327,7 +327,7 @@ def test_objects_are_read(tmp_path: Path) -> None:
 
 
 def test_json_without_declared_columns_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="columns are those that are declared"):
+    with refuses(InvalidArgument, "source-types"):
         DuckDB({"t": written(tmp_path / "v.json", OBJECTS)})
 
 

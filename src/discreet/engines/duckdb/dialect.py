@@ -44,7 +44,9 @@ def literal(value: Any) -> str:
             return f"TIMESTAMP {quoted_text(value.isoformat(' '))}"
         case datetime.date():
             return f"DATE {quoted_text(value.isoformat())}"
-    raise InvalidArgument(f"A {type(value).__name__} cannot be written into a question. Use numbers, text or dates.")
+    raise InvalidArgument(
+        f"A {type(value).__name__} cannot be a constant in a query. Use numbers, text or dates.", code="sql-constant"
+    )
 
 
 LONGEST = 2**18

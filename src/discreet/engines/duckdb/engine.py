@@ -108,13 +108,16 @@ class DuckDB:
         if isinstance(source, str | Path):
             named = os.path.expanduser(source)
             if not os.path.exists(named):
-                raise InvalidArgument(f"The source of {name} is not there: {source}. Mend its path.")
+                raise InvalidArgument(
+                    f"The source of {name} does not exist: {source}. Correct its path.", code="source-missing"
+                )
             path = Path(named).resolve()
             inside = _ending(path)
             reader, files = FILES.get(inside), f"{path}/**/*{inside}" if path.is_dir() else str(path)
             if reader is None:
                 raise InvalidArgument(
-                    f"The source of {name} is not a Parquet, CSV or JSON file, or a folder of them: {source}."
+                    f"The source of {name} must be a Parquet, CSV or JSON file, or a folder of them, not {source}.",
+                    code="source-format",
                 )
             found = sorted(path.glob(f"**/*{inside}")) if path.is_dir() else [path]
             if reader == "read_parquet":
@@ -127,9 +130,10 @@ class DuckDB:
             return "", [str(path)]
         if isinstance(source, self._duckdb.DuckDBPyRelation):
             said = (
-                f"The source of {name} is a DuckDB relation that cannot be computed. Why is not shown, as it may quote"
+                f"The source of {name} is a DuckDB relation that cannot be computed. Its message is not shown, as it "
+                "may quote values. Check that its query runs."
             )
-            source = guarded(source.to_arrow_table, f"{said} values. See that its query runs.")
+            source = guarded(source.to_arrow_table, said)
         columns = columns_of(source, name)
         self._texts[name] = InMemory(name, columns, self._connection.register)
         return "", []
@@ -145,7 +149,8 @@ class DuckDB:
             )
             if unlike := [column for column, kind in first.items() if widest.get(column, kind) != kind]:
                 raise InvalidArgument(
-                    f"The files of {name} have different types for {', '.join(unlike)}. Write them with the same."
+                    f"The files of {name} have different types for {', '.join(unlike)}. Write them with the same type.",
+                    code="source-files-differ",
                 )
 
     def _relation(self, name: str, types: Mapping[str, str]) -> str:
@@ -164,7 +169,7 @@ class DuckDB:
         unread = [column for column, given in types.items() if not is_safe(given)]
         unread += [column for column in self._left_out.get(name, ()) if column in types and column not in unread]
         if len(unread) == len(types):
-            raise InvalidArgument(NOTHING.format(name))
+            raise InvalidArgument(NOTHING.format(name), code="source-no-columns")
         read = {quoted(column): given for column, given in types.items() if column not in unread}
         parquet = name in self._left_out
         how = {column: text for column, given in read.items() if (text := plainly(column, given, parquet=parquet))}
@@ -210,7 +215,9 @@ class DuckDB:
             described = self.rows(f"DESCRIBE SELECT * FROM {self.relations[name]}")
         except EngineFailed:
             raise InvalidArgument(
-                f"The source of {name} cannot be read as a table. See that it is whole, and of the type its name says."
+                f"The source of {name} cannot be read as a table. Check that the file is complete and in the format "
+                "that its name says.",
+                code="source-unreadable",
             ) from None
         return {row[0]: kind_of(row[1]) for row in described}
 
@@ -241,7 +248,10 @@ class DuckDB:
         return other
 
     def __reduce__(self) -> Any:
-        raise InvalidArgument("An open table or database is not pickled: it holds its data. Open it again there.")
+        raise InvalidArgument(
+            "An open table or database cannot be pickled: it holds its data. Open it again in the other process.",
+            code="not-pickled",
+        )
 
     def blank(self) -> DuckDB:
         """The same columns of the same types, and not one row: neither files nor their statistics have a say."""
@@ -297,7 +307,10 @@ class DuckDB:
     def _check_process(self) -> None:
         """The threads of a database stay in the process that opened it: in a forked one it would wait for ever."""
         if os.getpid() != self._process:
-            raise EngineFailed("This process was forked from the one that opened the data. Open them again in here.")
+            raise EngineFailed(
+                "This process was forked from the one that opened the data. Open the data again in this process.",
+                code="forked-process",
+            )
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -347,7 +360,7 @@ def memory_in_bytes(text: str) -> int:
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?) ?([KMGT]i?B)", text) if isinstance(text, str) else None
     amount = int(float(found[1]) * _UNITS[found[2]]) if found else 0
     if amount < _LEAST_MEMORY:
-        raise InvalidArgument('memory must be an amount from 100MB on, such as "8GB".')
+        raise InvalidArgument('memory must be an amount of at least 100MB, such as "8GB".', code="engine-memory")
     return amount
 
 

@@ -22,7 +22,7 @@ class InMemory:
         arrow = {column: found for column, found in columns.items() if column not in self.cells}
         self._typed = guarded(lambda: readable(arrow), NOTHING.format(name))
         if not self._typed.num_columns and not self.cells:
-            raise InvalidArgument(NOTHING.format(name))
+            raise InvalidArgument(NOTHING.format(name), code="source-no-columns")
         self._read: dict[tuple[str, str], Any] = {}
         self._known: dict[tuple[str, ...], str] = {}
 

@@ -25,13 +25,17 @@ class Spill:
     def __init__(self, parent: str | Path | None = None) -> None:
         """In the system's folder for temporary files unless `parent` is named, which must exist."""
         if parent is not None and not os.path.isdir(os.path.expanduser(parent)):
-            raise InvalidArgument(f"There is no folder {parent} to spill into. Make it, or name another.")
+            raise InvalidArgument(
+                f"The folder {parent} to spill into does not exist. Create it, or name another.", code="spill-folder"
+            )
         try:
             place = Path(os.path.expanduser(tempfile.gettempdir() if parent is None else parent)).resolve()
             _remove_leftovers(place)
             new = Path(tempfile.mkdtemp(prefix=_NEW, dir=place))
         except OSError as error:
-            raise InvalidArgument(f"There is no folder to spill into: {error.strerror}. Name another.") from None
+            raise InvalidArgument(
+                f"The folder to spill into cannot be used: {error.strerror}. Name another.", code="spill-folder"
+            ) from None
         lock = os.open(new / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         _locked(lock)
         # only under this name is it looked for, and by then the lock says that it is in use

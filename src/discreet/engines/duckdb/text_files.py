@@ -41,12 +41,16 @@ class Csv:
     def opened(cls, name: str, files: Sequence[Path]) -> Csv:
         found = {_header(file) for file in files}
         if len(found) > 1:
-            raise InvalidArgument(f"The files of {name} begin with different lines of names. Give them the same one.")
+            raise InvalidArgument(
+                f"The files of {name} begin with different lines of column names. Give them the same one.",
+                code="source-files-differ",
+            )
         [(names, delimiter)] = found
         plain = {column.strip().lower() for column in names}
         if len(plain) < len(names) or "" in plain or any(map(_is_number, plain)):
             raise InvalidArgument(
-                f"The source of {name} must begin with the names of its columns: all different, and none a number."
+                f"The source of {name} must begin with the names of its columns: all different, and none a number.",
+                code="source-header",
             )
         return cls(tuple(map(str, files)), names, delimiter)
 
@@ -73,7 +77,8 @@ class JsonLines:
     def relation(self, types: Mapping[str, str]) -> str:
         if not types:
             raise InvalidArgument(
-                f"The source of {self.name} is JSON, whose columns are those that are declared. Say their types."
+                f"The source of {self.name} is JSON, which has only the declared columns. Declare their types.",
+                code="source-types",
             )
         # the delimiter is a character that no JSON has as it is, so that every line is one field
         lines = _read_lines(self.files, ["line"], "header = false, delim = '\x01', quote = '', escape = ''")

@@ -72,8 +72,8 @@ _FAILED = (
     "quote values. What was charged stays charged: ask again with the same key, or give it more time with timeout."
 )
 _CLOSED = (
-    "The database that url of [engine] names cannot be opened. See that the server runs, and mend the host, the "
-    "database, the role or its password."
+    "The database that url of [engine] names cannot be opened. Check that the server runs, and that the host, the "
+    "database, the role and its password are right."
 )
 
 
@@ -87,7 +87,7 @@ class Postgres:
         self._url, self._timeout = url, timeout
         self._kinds: dict[str, dict[str, str]] = {}
         self.relations: dict[str, str] = {}
-        self._transaction(lambda connection: self._open_all(connection, sources), _CLOSED)
+        self._transaction(lambda connection: self._open_all(connection, sources), _CLOSED, "engine-unreachable")
 
     @property
     def dialect(self) -> Dialect:
@@ -96,9 +96,13 @@ class Postgres:
 
     def _open_all(self, connection: Any, sources: Mapping[str, Any]) -> None:
         if connection.info.server_version < OLDEST:
-            raise InvalidArgument("The engine needs PostgreSQL 13 or later. Name another server in url.")
+            raise InvalidArgument(
+                "The engine needs PostgreSQL 13 or later. Name another server in url.", code="engine-version"
+            )
         if connection.execute("SHOW server_encoding").fetchone()[0] != "UTF8":
-            raise InvalidArgument("The engine needs a database whose encoding is UTF8. Name another in url.")
+            raise InvalidArgument(
+                "The engine needs a database whose encoding is UTF8. Name another in url.", code="engine-encoding"
+            )
         for name, source in sources.items():
             self._open(connection, name, str(source))
 
@@ -107,19 +111,26 @@ class Postgres:
         schema, _, table = source.partition(".")
         stored, readable, filtered = connection.execute(_FIND, (schema, table)).fetchone()
         if stored is None:
-            raise InvalidArgument(f"The source of {name} is not there: {source}. Mend the schema or the table.")
+            raise InvalidArgument(
+                f"The source of {name} does not exist: {source}. Correct the schema or the table.",
+                code="source-missing",
+            )
         # what is computed as it is read may fail on a row, and its failure would tell of it
         if not stored:
             raise InvalidArgument(
                 f"The source of {name} must be a table or a materialized view, with no virtual columns and no foreign "
-                f"parts: {source} is not."
+                f"parts: {source} is not.",
+                code="source-not-a-table",
             )
         if not readable:
-            raise InvalidArgument(f"The role of url may not read {source}. GRANT SELECT ON it.")
+            raise InvalidArgument(
+                f"The role of url may not read {source}. GRANT SELECT ON it.", code="source-no-rights"
+            )
         if filtered:
             raise InvalidArgument(
                 f"The rows of {source} are chosen by policies of PostgreSQL (row-level security). Give the role of url "
-                "BYPASSRLS, or a table of its own."
+                "BYPASSRLS, or a table of its own.",
+                code="source-row-security",
             )
         relation = f"{quoted(schema)}.{quoted(table)}"
         listed = connection.execute(f"SELECT * FROM {relation} LIMIT 0").description
@@ -200,7 +211,7 @@ class Postgres:
         names, rows = self._transaction(fetched, _FAILED)
         return names, _converted(lambda: [tuple(map(_plain, row)) for row in rows])
 
-    def _transaction(self, work: Callable[[Any], Any], said: str) -> Any:
+    def _transaction(self, work: Callable[[Any], Any], said: str, code: str = "engine-failed") -> Any:
         """What is done on a connection in one read-only transaction; when it fails, only `said` goes further."""
         try:
             with self._psycopg.connect(self._url, connect_timeout=_CONNECT_S, prepare_threshold=None) as connection:
@@ -214,7 +225,7 @@ class Postgres:
                 return done
         except (self._psycopg.Error, UnicodeError, OverflowError):
             pass
-        raise EngineFailed(said)  # outside of the handler: it has no context, which might quote values
+        raise EngineFailed(said, code=code)  # outside of the handler: it has no context, which might quote values
 
     def close(self) -> None:
         """Nothing is held between statements."""

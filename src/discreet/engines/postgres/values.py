@@ -32,7 +32,9 @@ LONGEST = 2**18
 
 
 def refuse(what: str) -> NoReturn:
-    raise NotAllowed(f"{what} is not answered from PostgreSQL yet. Use CASE, comparisons and arithmetic.")
+    raise NotAllowed(
+        f"{what} is not supported on PostgreSQL yet. Use CASE, comparisons and arithmetic.", code="sql-engine"
+    )
 
 
 def literal(value: Any) -> str:
@@ -240,7 +242,7 @@ def _round(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) ->
 def _substring(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
     places = [re.fullmatch(r"CAST\((\d{1,9}) AS int8\)", arg) for arg in args[1:]]
     if not places[0] or not int(places[0][1]) or not all(places):
-        refuse("SUBSTRING with places that are not written out, from 1 on,")
+        refuse("SUBSTRING with positions that are not literals of at least 1")
     written = ", ".join(place[1] for place in places if place)
     return f"substr({as_types(args[:1], kinds[:1], 'text')[0]}, {written})"
 

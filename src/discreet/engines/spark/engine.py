@@ -82,11 +82,15 @@ class Spark:
         """
         said = f"The source of {name} must be a table of Spark, a path of Parquet or Delta, or a DataFrame."
         if isinstance(source, str | Path):
-            said = f"The source of {name} cannot be read: {source}. See that Spark finds it, and can read such a file."
-            relation = attempt(lambda: self._path(str(source)) or self._table(str(source)), said, InvalidArgument)
+            said = (
+                f"The source of {name} cannot be read: {source}. Check that Spark finds it, and can read such a file."
+            )
+        refused = partial(attempt, said=said, error=InvalidArgument, code="source-unreadable")
+        if isinstance(source, str | Path):
+            relation = refused(lambda: self._path(str(source)) or self._table(str(source)))
         else:
-            relation = attempt(lambda: self._computed(source), said, InvalidArgument)
-        found = attempt(lambda: self._session.sql(f"SELECT * FROM {relation} LIMIT 0").schema, said, InvalidArgument)
+            relation = refused(lambda: self._computed(source))
+        found = refused(lambda: self._session.sql(f"SELECT * FROM {relation} LIMIT 0").schema)
         types = {field.name: field.dataType.simpleString() for field in found}
         self._kinds[name] = {column: _kind(own) for column, own in types.items()}
         columns = ", ".join(plainly_typed(column, _kind(own), own) for column, own in types.items())
@@ -124,7 +128,10 @@ class Spark:
     def _computed(self, frame: Any) -> str:
         """The rows of a DataFrame, computed once, under a name that every session of the cluster could know."""
         if hasattr(frame, "createOrReplaceGlobalTempView") and not hasattr(frame, "localCheckpoint"):
-            raise InvalidArgument("This Spark cannot keep a DataFrame or view. Write it as Parquet, and name its path.")
+            raise InvalidArgument(
+                "This Spark cannot keep a DataFrame or view. Write it as Parquet, and name its path.",
+                code="source-format",
+            )
         view = new_name()
         frame.localCheckpoint(eager=True).createGlobalTempView(view)
         self._kept.append(view)
@@ -225,7 +232,8 @@ def _check_units(path: Path) -> None:
         for field in pq.read_schema(file):
             if pa.types.is_timestamp(field.type) and field.type.unit in ("s", "ms"):
                 raise InvalidArgument(
-                    f"{field.name} is in milliseconds, which may stop Spark. Write it in microseconds."
+                    f"{field.name} is in milliseconds, which may stop Spark. Write it in microseconds.",
+                    code="source-milliseconds",
                 )
 
 

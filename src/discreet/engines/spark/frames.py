@@ -43,7 +43,7 @@ UNLIKE = (
     "The executors do not compute alike: exp differs in its last bit, and a row's part would depend on where it is. "
     "Use executors of one kind, or set NPY_DISABLE_CPU_FEATURES for all of them."
 )
-COLUMNS = "Spark cannot find the columns of the DataFrame, or tell them apart. Give each a name of its own."
+COLUMNS = "Spark cannot find the columns of the DataFrame, or two have the same name. Give each its own name."
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal", "boolean", "void")
 _TEXTS = ("string", "char", "varchar")
 _NARROW = 2**10
@@ -87,7 +87,7 @@ def passed(
         raise EngineFailed(FAILED)
     marks = {mark for mark, _ in found} - {_ANY}
     if len(marks) > 1 or _UNLIKE in marks:
-        raise EngineFailed(UNLIKE)
+        raise EngineFailed(UNLIKE, code="spark-workers-differ")
     return [part for _, part in found]
 
 
@@ -170,7 +170,7 @@ def _packed(parts: Whole) -> bytes:
 def _whole(number: Any) -> int:
     whole = int(number)
     if whole != number or abs(whole) >= _MOST:
-        raise InvalidArgument("A sum must be of whole numbers below 2^100.")
+        raise InvalidArgument("A sum must be of whole numbers below 2^100.", code="out-of-range")
     return whole
 
 
@@ -227,7 +227,9 @@ def kinds_of(frame: Any) -> list[tuple[str, str]]:
     """The names of the columns, each with what it holds: "number", "text" or "other"."""
     fields = _analyzed(lambda: [(field.name, field.dataType.typeName()) for field in frame.schema.fields])
     if frame.isStreaming:
-        raise InvalidArgument("A streaming DataFrame has no end: give one that can be read again and again.")
+        raise InvalidArgument(
+            "A streaming DataFrame has no end. Give one that can be read repeatedly.", code="source-streaming"
+        )
     kinds = dict.fromkeys(_NUMBERS, "number") | dict.fromkeys(_TEXTS, "text")
     return [(name, kinds.get(kind.partition("(")[0].partition(" ")[0], "other")) for name, kind in fields]
 
@@ -237,7 +239,7 @@ def partitions_of(frame: Any, features: Sequence[str], target: str | None) -> Pa
     kinds, names = kinds_of(frame), list(features)
     there = [name for name, _ in kinds]
     if any(there.count(name) > 1 for name in (names if target is None else [*names, target])):
-        raise InvalidArgument(COLUMNS)
+        raise InvalidArgument(COLUMNS, code="source-columns")
     wanted = [quoted(name) for name in names]
     if target is not None:
         known = (target, "other") not in kinds
@@ -258,7 +260,7 @@ def _analyzed(look: Callable[[], Any]) -> Any:
     except Exception:
         found = None
     if found is None:
-        raise InvalidArgument(COLUMNS)
+        raise InvalidArgument(COLUMNS, code="source-columns")
     return found
 
 
@@ -284,15 +286,18 @@ class ByPartition:
 
     def __post_init__(self) -> None:
         if type(self.query) not in (Count, CountingQuery, Histogram, Sum, VectorSum):
-            raise InvalidArgument("Only counts, histograms and sums add up over partitions. Ask for them.")
+            raise InvalidArgument(
+                "Only counts, histograms and sums can be added over partitions. Use one of them.", code="not-additive"
+            )
 
     def __call__(self, data: Any) -> Any:
         if not is_frame(data):
-            raise InvalidArgument("The data must be a DataFrame of Spark.")
+            raise InvalidArgument("The data must be a DataFrame of Spark.", code="wrong-type")
         kinds = dict(kinds_of(data))
         if missing := [name for name in self.columns if kinds.get(name) != "number"]:
             raise InvalidArgument(
-                f"There is no column of numbers {', '.join(missing)}. Name one that is there, or cast it."
+                f"Unknown column of numbers {', '.join(missing)}. Name one that exists, or cast it.",
+                code="unknown-column",
             )
         known, query, width = partitions_of(data, self.columns, None), self.query, len(self.columns)
         grain, flat = getattr(query, "grain", 1), width == 1 and not isinstance(self.query, VectorSum)

@@ -60,7 +60,7 @@ _LOGGERS = (
     *("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging"),
     *("py4j", "py4j.clientserver", "py4j.java_gateway", "py4j.finalizer"),
 )
-_CLOSED = "Spark cannot be started or reached. See that Java 17 is there, and mend master of [engine]."
+_CLOSED = "Spark cannot be started or reached. Check that Java 17 is installed, and correct master of [engine]."
 _numbers = itertools.count()
 
 
@@ -69,7 +69,9 @@ def new_name() -> str:
     return f"discreet_{random_integer(120):x}_{next(_numbers)}"
 
 
-def attempt(work: Callable[[], Any], said: str, error: type[DiscreetError] = EngineFailed) -> Any:
+def attempt(
+    work: Callable[[], Any], said: str, error: type[DiscreetError] = EngineFailed, *, code: str = "engine-failed"
+) -> Any:
     """What is asked of Spark; when it fails, only `said` goes further."""
     try:
         return work()
@@ -77,7 +79,7 @@ def attempt(work: Callable[[], Any], said: str, error: type[DiscreetError] = Eng
         raise
     except Exception:
         pass
-    raise error(said)  # outside of the handler: it has no context, which might quote values
+    raise error(said, code=code)  # outside of the handler: it has no context, which might quote values
 
 
 def session_for(master: str | None, config: Mapping[str, str]) -> Any:
@@ -86,7 +88,10 @@ def session_for(master: str | None, config: Mapping[str, str]) -> Any:
         warnings.simplefilter("ignore")  # which versions of pandas it knows
         sql = need("pyspark.sql", "spark", "The engine Spark")
         if master is not None and master.startswith(CONNECT):
-            return _let_go(attempt(sql.SparkSession.builder.remote(master).create, _CLOSED, InvalidArgument))
+            opened = attempt(
+                sql.SparkSession.builder.remote(master).create, _CLOSED, InvalidArgument, code="engine-unreachable"
+            )
+            return _let_go(opened)
         context = need("pyspark", "spark", "The engine Spark").SparkContext._active_spark_context
         running = sql.SparkSession.getActiveSession() if context is None else sql.SparkSession(context)
         if running is None:
@@ -95,9 +100,12 @@ def session_for(master: str | None, config: Mapping[str, str]) -> Any:
             builder = sql.SparkSession.builder.master(master or "local[*]")
             for key, value in {**_PLAIN, **config, **_SILENT}.items():
                 builder = builder.config(key, value)
-            return attempt(builder.getOrCreate, _CLOSED, InvalidArgument)
+            return attempt(builder.getOrCreate, _CLOSED, InvalidArgument, code="engine-unreachable")
     if is_remote(running) or master not in (None, running.sparkContext.master):
-        raise InvalidArgument("Another session of Spark runs in this process. Pass it with spark=, or stop it first.")
+        raise InvalidArgument(
+            "Another session of Spark runs in this process. Pass it with spark=, or stop it first.",
+            code="spark-session",
+        )
     return running
 
 
@@ -109,7 +117,9 @@ def is_remote(session: Any) -> bool:
 def own_session(session: Any) -> Any:
     """A SQL session of our own on the same cluster: what the owner sets in others changes nothing in it."""
     if not hasattr(session, "newSession"):
-        raise InvalidArgument('This session of Spark Connect cannot make another. Say master = "sc://…" instead.')
+        raise InvalidArgument(
+            'This session of Spark Connect cannot make another. Write master = "sc://…" instead.', code="spark-session"
+        )
     own = session.newSession()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # which of them a later version will not have

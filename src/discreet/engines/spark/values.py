@@ -29,7 +29,7 @@ _WHOLE_FROM = "4503599627370496D"
 
 
 def refuse(what: str) -> NoReturn:
-    raise NotAllowed(f"{what} is not answered from Spark yet. Use CASE, comparisons and arithmetic.")
+    raise NotAllowed(f"{what} is not supported on Spark yet. Use CASE, comparisons and arithmetic.", code="sql-engine")
 
 
 def quoted(name: str) -> str:
@@ -166,7 +166,7 @@ def _like(word: str) -> Callable[[Sequence[str], Sequence[str], str, str], str]:
     def printed(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
         pattern = _text_in(args[1])
         if pattern is None:
-            refuse("LIKE with a pattern that is not written out")
+            refuse("LIKE with a pattern that is not a literal")
         plain = pattern.replace("\\", "\\\\")  # it escapes nothing in the question
         return f"({as_types(args[:1], kinds[:1], 'text')[0]} {word} {_text(plain)})"
 
@@ -189,7 +189,7 @@ def _round(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) ->
 def _substring(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
     places = [_whole_in(arg) for arg in args[1:]]
     if not all(place is not None and 0 <= place < 10**9 for place in places) or not places[0]:
-        refuse("SUBSTRING with places that are not written out, from 1 on,")
+        refuse("SUBSTRING with positions that are not literals of at least 1")
     return f"substring({as_types(args[:1], kinds[:1], 'text')[0]}, {', '.join(map(str, places))})"
 
 
