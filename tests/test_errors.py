@@ -33,22 +33,14 @@ UNCONVERTED = (
     "cli",
     "datasets",
     "demo",
-    "door.py",
-    "exact",
-    "extras.py",
     "functions",
-    "guarantees",
     "learn",
     "ledger",
     "local",
-    "mechanisms",
-    "queries",
-    "rows",
     "shuffle",
     "sql",
     "synthetic",
     "tables",
-    "testing.py",
 )
 
 

@@ -96,11 +96,15 @@ def release(
     the stored answer at no cost.
     """
     if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
-        raise InvalidArgument("The second argument must be a mechanism, such as dp.Laplace(scale=2).")
+        raise InvalidArgument(
+            "The second argument must be a mechanism, such as dp.Laplace(scale=2).", code="wrong-type"
+        )
     if ledger is not None and not isinstance(ledger, Ledger):
-        raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
+        raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
     if key is not None and ledger is None:
-        raise InvalidArgument("A key is kept in a ledger: give ledger= too, or leave the key out.")
+        raise InvalidArgument(
+            "A key is stored in a ledger. Give ledger= too, or leave the key out.", code="missing-argument"
+        )
     if query is not None:
         sensitivity = _sensitivity_of(query, mechanism, sensitivity, ledger, rows_per_person)
     elif hasattr(mechanism, "sensitivity_for"):
@@ -138,7 +142,9 @@ class Session(Closed):
         """What is said after more has come."""
         if os.getpid() != self._process:
             raise DiscreetError(
-                "A session cannot go on in two processes: the same step would have two noises. Begin one in each."
+                "A session cannot continue in two processes: one step would get two noises. Start a session in each "
+                "process.",
+                code="session-in-two-processes",
             )
         self.not_private = self.not_private or not samplers.is_private()
         with self._lock:
@@ -167,7 +173,10 @@ def stream(
     has, or `m.sensitivity(unit, rows_per_person)`.
     """
     if not hasattr(mechanism, "_start"):
-        raise InvalidArgument("This mechanism answers once: use dp.release. dp.stream takes dp.PrefixSums.")
+        raise InvalidArgument(
+            "This mechanism answers once. Use dp.release. dp.stream takes mechanisms such as dp.PrefixSums.",
+            code="not-a-stream",
+        )
     guarantee = mechanism.guarantee(sensitivity)
     if stated is not None:
         guarantee = _restated(guarantee, stated)
@@ -186,14 +195,19 @@ def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger
     """The query's own sensitivity for the ledger's unit."""
     if ledger is None or sensitivity is not None:
         raise InvalidArgument(
-            "A query takes its sensitivity from the ledger's unit: give ledger=, and no sensitivity=."
+            "A query takes its sensitivity from the ledger's unit. Give ledger=, and leave sensitivity= out.",
+            code="sensitivity-not-taken",
         )
     if hasattr(mechanism, "query"):
-        raise InvalidArgument("This mechanism asks a query of its own: give it there, and not to release.")
+        raise InvalidArgument(
+            "This mechanism has a query of its own. Give the query to the mechanism, and not to release.",
+            code="conflicting-arguments",
+        )
     if ledger.protects.column is not None and rows is None:
         raise InvalidArgument(
-            "The ledger protects a person: say how many of the rows one person may have with rows_per_person=, "
-            "and see to it that nobody has more."
+            "The ledger protects a person. Give rows_per_person=, the most rows of one person, and make sure that "
+            "nobody has more.",
+            code="rows-per-person-missing",
         )
     return query.sensitivity(ledger.protects, rows or 1)
 
@@ -219,9 +233,13 @@ def _check_shape(value: Any, query: Any, mechanism: Any) -> None:
 def _restated(guarantee: Guarantee, stated: Guarantee) -> Guarantee:
     """What the caller wants charged instead, once it is known to hold."""
     if not isinstance(stated, Approx | ZeroConcentrated | Renyi):
-        raise InvalidArgument("stated must be Pure, Approx, ZeroConcentrated or Renyi.")
+        raise InvalidArgument("stated must be Pure, Approx, ZeroConcentrated or Renyi.", code="wrong-type")
     if stated.protects is not None and stated.protects != guarantee.protects:
-        raise InvalidArgument("stated must name no unit: it is that of the sensitivity or of the ledger.")
+        raise InvalidArgument(
+            "stated must not name a unit: the sensitivity or the ledger names it.", code="conflicting-arguments"
+        )
     if not meets(guarantee, stated):
-        raise InvalidArgument(f"The mechanism does not keep {stated}: it promises {guarantee}. Add noise.")
+        raise InvalidArgument(
+            f"The mechanism does not keep {stated}: it promises {guarantee}. Add noise.", code="stated-not-kept"
+        )
     return replace(stated, protects=guarantee.protects, trust=guarantee.trust, neighbors=guarantee.neighbors)

@@ -131,7 +131,9 @@ def _options(sampler: Callable[..., Any], given: dict[str, Any], window: int) ->
         case "permutation":
             size = given["size"]
             return [(order, Fraction(1, factorial(size))) for order in permutations(range(size))]
-    raise InvalidArgument(f"No exact law is written down for {sampler.__name__}. Enumerate another sampler.")
+    raise InvalidArgument(
+        f"The exact law of {sampler.__name__} is not known. Enumerate another sampler.", code="no-exact-law"
+    )
 
 
 def _single_draws(
@@ -193,7 +195,9 @@ def exact_law(run: Callable[[], Any], *, window: int = 12, most_paths: int = 2_0
         if following is None:
             return ExactLaw(law, 1 - sum(law.values(), Fraction(0)))
         prefix = following
-    raise InvalidArgument(f"There are more than {most_paths} paths. Make the window or the number of draws smaller.")
+    raise InvalidArgument(
+        f"There are more than {most_paths} paths. Make the window or the number of draws smaller.", code="too-large"
+    )
 
 
 def _named(sampler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from discreet.error_codes.arguments import ARGUMENTS
 from discreet.error_codes.classes import CLASSES
+from discreet.error_codes.data import DATA
 from discreet.error_codes.engines import ENGINES, SOURCES
+from discreet.error_codes.guarantees import GUARANTEES
+from discreet.error_codes.mechanisms import MECHANISMS
 from discreet.error_codes.row import Explained
 from discreet.error_codes.sql import SQL
 
 SECTIONS: dict[str, dict[str, Explained]] = {
     "Any argument": ARGUMENTS,
+    "Data, queries and spaces": DATA,
+    "Guarantees and rules": GUARANTEES,
+    "Mechanisms and releases": MECHANISMS,
     "One code per class": CLASSES,
     "SQL": SQL,
     "Sources of data": SOURCES,

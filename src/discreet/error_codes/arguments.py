@@ -27,6 +27,16 @@ ARGUMENTS = {
         "Only the listed words have a meaning here.",
         "one of the words in the message",
     ),
+    "missing-argument": Explained(
+        '`dp.release(…, key="q1")` without `ledger=`',
+        "The call needs one more argument to have a meaning.",
+        "the argument that the message names",
+    ),
+    "conflicting-arguments": Explained(
+        "two arguments that exclude each other, such as `feature_norm=` and `feature_ranges=`",
+        "Each gives the same fact in another way.",
+        "one of the two",
+    ),
     "wrong-shape": Explained(
         "an array of another shape", "Shapes are declared, never read from the data.", "an array of the declared shape"
     ),

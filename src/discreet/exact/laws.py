@@ -31,7 +31,9 @@ class AliasTable:
 
     def __init__(self, weights: Sequence[int], bits: int = TABLE_BITS) -> None:
         if sum(weights) != 2**bits or min(weights) < 0:
-            raise InvalidArgument("weights must be non-negative integers that sum to the table's power of two.")
+            raise InvalidArgument(
+                "weights must be non-negative integers that sum to the table's power of two.", code="not-a-distribution"
+            )
         columns = 1 << (len(weights) - 1).bit_length()
         self._shift = np.uint64(bits - (columns.bit_length() - 1))
         share = 1 << int(self._shift)

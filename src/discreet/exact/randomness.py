@@ -75,7 +75,7 @@ def _entropy(count: int) -> bytes:
         ) from error
     if len(entropy) != count or len(set(entropy)) == 1:
         raise EntropyUnavailable(
-            "The operating system's randomness is broken; no noise can be drawn from it. Mend its random device."
+            "The operating system's randomness is broken, so no noise can be drawn. Fix its random device."
         )
     return entropy
 

@@ -37,28 +37,34 @@ def exactly(value: Any, name: str = "value") -> Fraction:
     if isinstance(value, bool) or not isinstance(value, numbers.Number | decimal.Decimal):
         if type(value).__name__ != "bool" and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
             return exactly(value.item(), name)
-        raise InvalidArgument(f"{name} must be a number, not {type(value).__name__}. Write it as a plain number.")
+        raise InvalidArgument(
+            f"{name} must be a number, not {type(value).__name__}. Write it as a plain number.", code="not-a-number"
+        )
     if isinstance(value, numbers.Integral):
         return Fraction(int(value))
     if isinstance(value, decimal.Decimal):
         if not value.is_finite():
-            raise InvalidArgument(f"{name} must be finite.")
+            raise InvalidArgument(f"{name} must be finite.", code="not-a-number")
         if value and abs(value.adjusted()) > _DIGITS:
-            raise InvalidArgument(f"{name} must have at most {_DIGITS} digits before or after its point.")
+            raise InvalidArgument(
+                f"{name} must have at most {_DIGITS} digits before or after its point.", code="too-many-digits"
+            )
         return Fraction(value) if value else Fraction(0)
     if isinstance(value, numbers.Real):
         as_float = float(value)
         if not math.isfinite(as_float):
-            raise InvalidArgument(f"{name} must be finite, not {as_float}.")
+            raise InvalidArgument(f"{name} must be finite, not {as_float}.", code="not-a-number")
         return Fraction(repr(as_float))
-    raise InvalidArgument(f"{name} must be a real number, not {type(value).__name__}.")
+    raise InvalidArgument(f"{name} must be a real number, not {type(value).__name__}.", code="not-a-number")
 
 
 def check_epsilon(value: Any, name: str = "epsilon") -> Fraction:
     """ε as a rational in [1e-18, 1e6], or a typed error."""
     exact = exactly(value, name)
     if not SMALLEST_EPSILON <= exact <= LARGEST_EPSILON:
-        raise InvalidArgument(f"{name} must be between 1e-18 and 1e6. Choose a value such as 0.1 or 1.")
+        raise InvalidArgument(
+            f"{name} must be between 1e-18 and 1e6. Choose a value such as 0.1 or 1.", code="out-of-range"
+        )
     return exact
 
 
@@ -66,7 +72,9 @@ def check_delta(value: Any, name: str = "delta") -> Fraction:
     """δ as a rational in [0, 1), or a typed error."""
     exact = exactly(value, name)
     if not 0 <= exact < 1:
-        raise InvalidArgument(f"{name} must be at least 0 and below 1. Choose a value such as 1e-6.")
+        raise InvalidArgument(
+            f"{name} must be at least 0 and below 1. Choose a value such as 1e-6.", code="out-of-range"
+        )
     return exact
 
 
@@ -74,7 +82,7 @@ def check_positive(value: Any, name: str) -> Fraction:
     """A finite rational above zero (a sensitivity, a scale, a step), or a typed error."""
     exact = exactly(value, name)
     if exact <= 0:
-        raise InvalidArgument(f"{name} must be above 0.")
+        raise InvalidArgument(f"{name} must be above 0.", code="out-of-range")
     return exact
 
 
@@ -82,7 +90,7 @@ def check_bound(bound: Number, name: str) -> Fraction:
     """A public bound on a norm or a target, not so far from 1 that its square is no double; or a typed error."""
     exact = check_positive(bound, name)
     if not Fraction(1, 10**100) <= exact <= 10**100:
-        raise InvalidArgument(f"{name} must be between 1e-100 and 1e100.")
+        raise InvalidArgument(f"{name} must be between 1e-100 and 1e100.", code="out-of-range")
     return exact
 
 
@@ -90,7 +98,7 @@ def check_probability(value: Any, name: str = "probability") -> Fraction:
     """A rational strictly between 0 and 1, or a typed error."""
     exact = exactly(value, name)
     if not 0 < exact < 1:
-        raise InvalidArgument(f"{name} must be strictly between 0 and 1.")
+        raise InvalidArgument(f"{name} must be strictly between 0 and 1.", code="out-of-range")
     return exact
 
 
@@ -98,7 +106,10 @@ def check_count(value: Any, name: str, at_least: int = 1) -> int:
     """A whole number of at least `at_least`, or a typed error."""
     exact = exactly(value, name)
     if exact.denominator != 1 or exact < at_least:
-        raise InvalidArgument(f"{name} must be a whole number of at least {at_least}.")
+        raise InvalidArgument(
+            f"{name} must be a whole number of at least {at_least}.",
+            code="not-whole" if exact.denominator != 1 else "out-of-range",
+        )
     return int(exact)
 
 
@@ -177,7 +188,10 @@ def exp_bounds(value: Fraction, digits: int = 60) -> tuple[Fraction, Fraction]:
     if value == 0:
         return Fraction(1), Fraction(1)
     if abs(value) > 10**7:
-        raise InvalidArgument("exp of a number beyond ±1e7 has no use as a probability ratio. Give one nearer to 0.")
+        raise InvalidArgument(
+            "exp takes a number between -1e7 and 1e7. A probability ratio beyond that is of no use.",
+            code="out-of-range",
+        )
     return _enclose("exp", value, digits)
 
 

@@ -68,7 +68,7 @@ def below_exp(word: int, energy: Fraction, scale: Fraction = Fraction(1)) -> boo
 def bernoulli(probability: Fraction, size: int) -> NDArray[np.bool_]:
     """`size` coins, each True with exactly this rational probability."""
     if not 0 <= probability <= 1:
-        raise InvalidArgument("A probability must lie between 0 and 1.")
+        raise InvalidArgument("A probability must lie between 0 and 1.", code="out-of-range")
     if probability == 1:
         return np.ones(size, dtype=bool)
     words = random_words(size)
@@ -107,7 +107,10 @@ def _energies(losses: NDArray[Any], rate: Fraction) -> NDArray[np.float64]:
     if losses.dtype == object:
         return np.array([float(min(max(rate * loss, 0), 800)) for loss in losses], dtype=np.float64)
     if losses.dtype.kind not in "iu":
-        raise InvalidArgument("losses must be integers or Fractions: a float would decide a probability.")
+        raise InvalidArgument(
+            "losses must be integers or Fractions. The rounding of a float would change probabilities.",
+            code="not-whole",
+        )
     steepest = float(min(rate, Fraction(10**300)))
     with np.errstate(over="ignore"):
         energies: NDArray[np.float64] = np.clip(losses.astype(np.float64) * steepest, 0.0, 800.0)
@@ -251,7 +254,7 @@ def uniform_below(bound: int, size: int) -> NDArray[Any]:
 
 def _uniform_below(bound: int, size: int) -> NDArray[Any]:
     if bound < 1:
-        raise InvalidArgument("A uniform draw needs a bound of at least 1.")
+        raise InvalidArgument("A uniform draw needs a bound of at least 1.", code="out-of-range")
     bits = (bound - 1).bit_length()
     if bits > 63:
         return np.array([_big_uniform_below(bound, bits) for _ in range(size)] + [None], dtype=object)[:-1]

@@ -43,13 +43,13 @@ class Accuracy:
 
     def __post_init__(self) -> None:
         if self.of not in MEANINGS:
-            raise InvalidArgument(f"of must be one of {', '.join(MEANINGS)}.")
+            raise InvalidArgument(f"of must be one of {', '.join(MEANINGS)}.", code="not-an-option")
         if self.amount is not None:  # one type, whatever array the amount was taken from
             object.__setattr__(self, "amount", float(self.amount))
 
     def __float__(self) -> float:
         if self.amount is None:
-            raise InvalidArgument(f"No error bound is known: {self.reason}")
+            raise InvalidArgument(f"No error bound is known: {self.reason}", code="error-not-known")
         return self.amount
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ def check_confidence(confidence: Any) -> float:
     """A confidence strictly between 0 and 1, or a typed error."""
     exact = exactly(confidence, "confidence")
     if not 0 < exact < 1:
-        raise InvalidArgument("confidence must be strictly between 0 and 1, such as 0.95.")
+        raise InvalidArgument("confidence must be strictly between 0 and 1, such as 0.95.", code="out-of-range")
     return float(exact)
 
 

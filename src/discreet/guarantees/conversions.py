@@ -16,7 +16,7 @@ SLACK = 1 + 1e-12
 def renyi_of_response(epsilon: float, order: float) -> float:
     """The Rényi divergence of randomized response at ε, the worst of all ε-DP mechanisms, rounded up."""
     if order <= 1:
-        raise InvalidArgument("order must be above 1.")
+        raise InvalidArgument("order must be above 1.", code="out-of-range")
     # ln[(e^{aε} + e^{(1-a)ε}) / (1+e^ε)] / (a-1), with the large exponents taken out
     ratio = math.log1p(math.exp((1 - 2 * order) * epsilon)) - math.log1p(math.exp(-epsilon))
     exact_part = epsilon + ratio / (order - 1)

@@ -34,7 +34,9 @@ def miss_of(confidence: Any) -> float:
     """The probability with which a statement may fail; at most ½, up to which the theorem holds."""
     miss = 1 - check_confidence(confidence)
     if miss <= 0:
-        raise InvalidArgument("confidence is too close to 1: leave at least one chance in 10^15 to fail.")
+        raise InvalidArgument(
+            "confidence is too close to 1: leave at least one chance in 10^15 to fail.", code="out-of-range"
+        )
     return min(0.5, miss)
 
 

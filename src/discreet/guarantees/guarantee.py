@@ -110,7 +110,7 @@ class Guarantee:
             return self
         if unit.neighbors == "add_or_remove":
             raise IncompatibleGuarantee(
-                "A guarantee for replaced units says nothing about added or removed ones. "
+                "A guarantee for replaced units does not cover added or removed ones. "
                 f"Open a ledger with protects={self.protects!r}, or use a mechanism proved for add_or_remove."
             )
         return self.for_replacement()
@@ -250,7 +250,7 @@ class Renyi(Guarantee):
 
     def __post_init__(self) -> None:
         if exactly(self.order, "order") <= 1:
-            raise InvalidArgument("order must be above 1, such as 2 or 32.")
+            raise InvalidArgument("order must be above 1, such as 2 or 32.", code="out-of-range")
         check_epsilon(self.epsilon)
 
     def __str__(self) -> str:
@@ -311,5 +311,5 @@ class GaussianTradeoff(Guarantee):
 def _epsilon_or_zero(epsilon: Any) -> float:
     exact = exactly(epsilon, "epsilon")
     if exact < 0:
-        raise InvalidArgument("epsilon must not be negative.")
+        raise InvalidArgument("epsilon must not be negative.", code="out-of-range")
     return float(exact)

@@ -29,10 +29,11 @@ class Unit:
 
     def __post_init__(self) -> None:
         if self.neighbors not in RELATIONS:
-            raise InvalidArgument("neighbors must be 'add_or_remove' or 'replace'.")
+            raise InvalidArgument("neighbors must be 'add_or_remove' or 'replace'.", code="not-an-option")
         if self.column is not None and (not isinstance(self.column, str) or not self.column):
             raise InvalidArgument(
-                "person() needs the name of the column that identifies a person: person('patient_id')."
+                "person() needs the name of the column that identifies a person: person('patient_id').",
+                code="wrong-type",
             )
 
     def __repr__(self) -> str:
@@ -49,7 +50,9 @@ class Unit:
 def person(column: str, *, neighbors: Relation = "add_or_remove") -> Unit:
     """Protect everything one person contributed; `column` identifies the person."""
     if not isinstance(column, str) or not column:
-        raise InvalidArgument("person() needs the name of the column that identifies a person: person('patient_id').")
+        raise InvalidArgument(
+            "person() needs the name of the column that identifies a person: person('patient_id').", code="wrong-type"
+        )
     return Unit(column, neighbors)
 
 

@@ -47,7 +47,9 @@ class Each:
         if not listed:  # categories say themselves where they live
             listed = tuple(Categories(m.choices) for m in mechanisms if isinstance(m, RandomizedResponse))
         if len(mechanisms) != len(listed) or not listed:
-            raise InvalidArgument("Each needs one mechanism for each space of a record: Each(mechanisms, spaces).")
+            raise InvalidArgument(
+                "Each needs one mechanism for each space of a record: Each(mechanisms, spaces).", code="wrong-shape"
+            )
         for mechanism, space in zip(mechanisms, listed, strict=True):
             _check_column(mechanism, space)
         object.__setattr__(self, "mechanisms", tuple(mechanisms))
@@ -70,7 +72,9 @@ class Each:
     ) -> Self:
         """Equal shares of (ε,δ) for the columns: Laplace noise for numbers, randomized response for categories."""
         if not isinstance(guarantee, Approx):
-            raise InvalidArgument("Each is calibrated for Pure and Approx. Ask for one of them.")
+            raise InvalidArgument(
+                "Each is calibrated for Pure and Approx. Ask for one of them.", code="guarantee-not-supported"
+            )
         listed = tuple(spaces) if isinstance(spaces, Sequence) else (spaces,)
         columns = len(listed)
         share = replace(guarantee, epsilon=exactly(guarantee.epsilon) / columns)
@@ -133,7 +137,7 @@ def _columns_of(records: Any, width: int) -> list[Any]:
         lines = [parts_of(record, width) or nothing for record in cells(records)]
         shape, parts = width, [[line[place] for line in lines] for place in range(width)]
     if shape != width:
-        raise InvalidArgument(f"A record has {width} values, one for each space.")
+        raise InvalidArgument(f"A record has {width} values, one for each space.", code="wrong-shape")
     return parts
 
 
@@ -141,13 +145,16 @@ def _check_column(mechanism: Any, space: Any) -> None:
     """A typed error unless the mechanism randomizes single values of the space."""
     if isinstance(space, Categories):
         if not isinstance(mechanism, RandomizedResponse) or mechanism.choices != space.points():
-            raise InvalidArgument("A column of categories needs a RandomizedResponse over the same choices.")
+            raise InvalidArgument(
+                "A column of categories needs a RandomizedResponse over the same choices.", code="part-does-not-fit"
+            )
     elif not isinstance(space, Interval | Integers | Grid):
         raise InvalidArgument(
-            "The columns of a record are numbers or categories. Give a vector one space a coordinate."
+            "The columns of a record must be numbers or categories. For a vector, give one space for each coordinate.",
+            code="wrong-type",
         )
     elif not isinstance(mechanism, Laplace | Gaussian):
-        raise InvalidArgument("A column of numbers needs Laplace or Gaussian noise.")
+        raise InvalidArgument("A column of numbers needs Laplace or Gaussian noise.", code="part-does-not-fit")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,14 +169,17 @@ class Composed:
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanisms, Sequence) or not self.mechanisms:
-            raise InvalidArgument("Composed needs a list of at least one mechanism.")
+            raise InvalidArgument(
+                "Composed needs a list of at least one mechanism.",
+                code="empty" if isinstance(self.mechanisms, Sequence) else "wrong-type",
+            )
         object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
 
     def _parts(self, sensitivity: Any) -> tuple[Any, ...]:
         shared = not isinstance(sensitivity, Sequence)
         parts = (sensitivity,) * len(self.mechanisms) if shared else tuple(sensitivity)
         if len(parts) != len(self.mechanisms):
-            raise InvalidArgument("Give one sensitivity for all parts, or one for each.")
+            raise InvalidArgument("Give one sensitivity for all parts, or one for each.", code="wrong-shape")
         return parts
 
     def sensitivity_for(self, sensitivity: Any, value: Any) -> tuple[Any, ...]:
@@ -177,7 +187,7 @@ class Composed:
         parts = self._parts(sensitivity)
         self.guarantee(sensitivity)  # refuses a bad sensitivity before the answers are looked at
         if len(value) != len(self.mechanisms):
-            raise InvalidArgument(f"{len(self.mechanisms)} answers are needed, one for each mechanism.")
+            raise InvalidArgument(f"Give {len(self.mechanisms)} answers, one for each mechanism.", code="wrong-shape")
         return tuple(
             m.sensitivity_for(s, v) if hasattr(m, "sensitivity_for") else s
             for m, s, v in zip(self.mechanisms, parts, value, strict=True)
@@ -210,7 +220,7 @@ class Composed:
 
     def _draw(self, value: Sequence[Any]) -> tuple[Any, ...]:
         if len(value) != len(self.mechanisms):
-            raise InvalidArgument(f"{len(self.mechanisms)} answers are needed, one for each mechanism.")
+            raise InvalidArgument(f"Give {len(self.mechanisms)} answers, one for each mechanism.", code="wrong-shape")
         return tuple(m._draw(v) for m, v in zip(self.mechanisms, value, strict=True))
 
 
@@ -218,8 +228,9 @@ def _refuse_minimum(mechanism: Any) -> None:
     """A typed error for a mechanism that counts on a number of records, which groups and samples keep private."""
     if getattr(mechanism, "at_least", 0):
         raise InvalidArgument(
-            "The promise of this mechanism counts on so many records, and how many a group or a sample has is private. "
-            "Ask it of all records."
+            "The promise of this mechanism needs a minimum number of records, and the number of records in a group "
+            "or a sample is private. Apply the mechanism to all records.",
+            code="size-is-private",
         )
 
 
@@ -294,8 +305,8 @@ class Subsampled:
         factors = pair_of(base)
         if base.relation != "add_or_remove" or (base.protects is not None and base.protects.column is not None):
             raise IncompatibleGuarantee(
-                "Poisson subsampling is proved for row(), added or removed, with a coin for each row: the rows of one "
-                "person would have several. State the sensitivity for row()."
+                "Poisson subsampling is proved for row(), added or removed: each row has a coin, so a person would have "
+                "several. State the sensitivity for row()."
             )
         if len(factors) != 1 or factors[0][1] != 1:
             raise IncompatibleGuarantee("Subsample one mechanism at a time, and compose the subsampled ones.")
@@ -339,7 +350,8 @@ class Subsampled:
     def _draw(self, value: Any) -> Any:
         if self.query is None:
             raise InvalidArgument(
-                "Subsampled needs a query to ask of the sampled rows: Subsampled(mechanism=…, rate=…, query=…)."
+                "Subsampled needs a query to ask of the sampled rows: Subsampled(mechanism=…, rate=…, query=…).",
+                code="missing-argument",
             )
         rows = value if has(value, "__len__") else list(value)
         count = len(next(iter(rows.values()), ())) if isinstance(rows, Mapping) else len(rows)

@@ -43,7 +43,10 @@ def check_heard(mechanism: Any, heard: int) -> None:
     """
     needed = getattr(mechanism, "at_least", 0)
     if heard < needed:
-        raise NotAllowed(f"{heard} of {needed} reports can be read: nothing is released. Collect more.")
+        raise NotAllowed(
+            f"Only {heard} of the {needed} required reports can be read, so nothing is released. Collect more reports.",
+            code="too-few-reports",
+        )
 
 
 def tidy(value: Fraction) -> Number:
@@ -59,7 +62,9 @@ def tidy(value: Fraction) -> Number:
 def check_calibration(calibration: Any) -> None:
     """A typed error unless the calibration is 'tight' or 'taught'."""
     if calibration not in (TIGHT, TAUGHT):
-        raise InvalidArgument("calibration must be 'tight' (the least noise) or 'taught' (the documents' formula).")
+        raise InvalidArgument(
+            "calibration must be 'tight' (the least noise) or 'taught' (the documents' formula).", code="not-an-option"
+        )
 
 
 def plain_sensitivity(sensitivity: Any, norm: str = "L1", dimension: int = 1) -> Sensitivity:
@@ -67,7 +72,10 @@ def plain_sensitivity(sensitivity: Any, norm: str = "L1", dimension: int = 1) ->
     if isinstance(sensitivity, Sensitivity):
         return sensitivity
     if sensitivity is None:
-        raise InvalidArgument("A sensitivity is needed: how far one unit can move the answer, such as sensitivity=1.")
+        raise InvalidArgument(
+            "A sensitivity is needed: how far one unit can move the answer, such as sensitivity=1.",
+            code="sensitivity-missing",
+        )
     return Sensitivity(sensitivity, norm=norm, dimension=dimension)  # type: ignore[arg-type]
 
 
@@ -106,7 +114,10 @@ def meets(drawn: Guarantee, asked: Guarantee) -> bool:
                 "Noise on a lattice is close to a Gaussian trade-off but not one. "
                 "Ask for ZeroConcentrated(rho=mu**2/2) or for Approx(epsilon=…, delta=…)."
             )
-    raise InvalidArgument(f"A mechanism cannot be calibrated for {type(asked).__name__}. Ask for Pure or Approx.")
+    raise InvalidArgument(
+        f"A mechanism cannot be calibrated for {type(asked).__name__}. Ask for Pure or Approx.",
+        code="guarantee-not-supported",
+    )
 
 
 def stated_at(guarantee: Guarantee, delta: Fraction) -> Approx | None:
@@ -135,7 +146,9 @@ def least_noise(make: Callable[[Fraction], M], keeps: Callable[[M], bool], start
     while not keeps(make(high)):
         low, high = high, high * 2
         if high > start * 2**200:
-            raise InvalidArgument("No amount of this noise keeps the promise asked for. Ask for a weaker one.")
+            raise InvalidArgument(
+                "No amount of this noise keeps the guarantee. Ask for a weaker one.", code="guarantee-out-of-reach"
+            )
     while low == high or keeps(make(low)):
         low, high = low / 2, low
         if low < Fraction(1, 2**1000):

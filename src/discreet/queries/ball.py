@@ -40,7 +40,7 @@ class Ball(Closed):
     def __post_init__(self) -> None:
         check_count(self.dimension, "dimension")
         if not Fraction(1, 2**1000) <= check_positive(self.radius, "radius") <= 2**1000:
-            raise InvalidArgument("radius must lie between 2^-1000 and 2^1000.")
+            raise InvalidArgument("radius must lie between 2^-1000 and 2^1000.", code="out-of-range")
         check_norm(self.norm)
 
     @property
@@ -79,7 +79,7 @@ class Ball(Closed):
         """The vector, or each row of a matrix, brought into the ball."""
         if is_row(value):
             if len(value) != self.dimension:
-                raise InvalidArgument(f"A vector of {self.dimension} numbers is needed.")
+                raise InvalidArgument(f"A vector of {self.dimension} numbers is needed.", code="wrong-shape")
             return self.clamp(value[None] if hasattr(value, "dtype") else [value])[0]  # type: ignore[no-any-return]
         rows = self.rows(value)
         if self.norm == "Linf":

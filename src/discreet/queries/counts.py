@@ -140,7 +140,9 @@ def _asked(predicate: Predicate, data: Any, rows: int) -> NDArray[np.bool_]:
     except Exception:  # such as a function of numpy that takes no empty array
         failed = False
     if failed:
-        raise InvalidArgument("The predicate fails on data of this kind. See that it takes the columns that are there.")
+        raise InvalidArgument(
+            "The predicate fails on this data. Check that it uses only columns that exist.", code="function-fails"
+        )
     holds = None
     try:
         with np.errstate(all="ignore"):
@@ -150,7 +152,7 @@ def _asked(predicate: Predicate, data: Any, rows: int) -> NDArray[np.bool_]:
     if holds is None:
         holds = np.fromiter((_holds(predicate, data, place) for place in range(rows)), np.bool_, rows)
     if holds.shape != (rows,):
-        raise InvalidArgument("A predicate must give one truth value for each row.")
+        raise InvalidArgument("A predicate must return one truth value for each row.", code="function-fails")
     return holds
 
 

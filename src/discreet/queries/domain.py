@@ -37,9 +37,11 @@ class Domain(Closed):
 
     def __init__(self, columns: Mapping[str, Values]) -> None:
         if not isinstance(columns, Mapping) or not columns:
-            raise InvalidArgument("A domain needs a mapping of column names to their values, such as {'age': 100}.")
+            raise InvalidArgument(
+                "A domain needs a mapping of column names to their values, such as {'age': 100}.", code="wrong-type"
+            )
         if not all(isinstance(name, str) and name for name in columns):
-            raise InvalidArgument("The columns of a domain must be named by text, such as 'age'.")
+            raise InvalidArgument("The column names of a domain must be text, such as 'age'.", code="wrong-type")
         object.__setattr__(self, "_columns", tuple((name, _declared(values)) for name, values in columns.items()))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -79,13 +81,15 @@ class Domain(Closed):
         try:
             return self.names.index(name)
         except ValueError:
-            raise InvalidArgument(f"The domain has no column {name!r}: it has {', '.join(self.names)}.") from None
+            raise InvalidArgument(
+                f"The domain has no column {name!r}: it has {', '.join(self.names)}.", code="unknown-column"
+            ) from None
 
     def axes(self, names: Sequence[str]) -> tuple[int, ...]:
         """The places of several different columns, or a typed error."""
         places = tuple(self.axis(name) for name in names)
         if len(set(places)) != len(places):
-            raise InvalidArgument("A set of columns must name each of them once.")
+            raise InvalidArgument("A set of columns must name each column once.", code="duplicates")
         return places
 
     def project(self, names: Sequence[str]) -> Domain:
@@ -100,7 +104,7 @@ class Domain(Closed):
         """
         columns = [column(one) for one in self._columns_of(data)]
         if len({len(one) for one in columns}) > 1:
-            raise InvalidArgument("The columns of the data must be equally long.")
+            raise InvalidArgument("The columns of the data must have the same length.", code="unequal-lengths")
         places = [_places(values, one) for (_, values), one in zip(self._columns, columns, strict=True)]
         lines = np.stack(places, axis=1)
         return lines[(lines >= 0).all(axis=1)]
@@ -111,7 +115,8 @@ class Domain(Closed):
             missing = [name for name in self.names if name not in held]
             if missing:
                 raise InvalidArgument(
-                    f"The data has no column {missing[0]!r}. Add it, or declare the domain without it."
+                    f"The data has no column {missing[0]!r}. Add it, or declare the domain without it.",
+                    code="unknown-column",
                 )
             if isinstance(data, Mapping):
                 return [data[name] for name in self.names]
@@ -119,7 +124,9 @@ class Domain(Closed):
             return [parts[held.index(name)] for name in self.names]
         if getattr(data, "ndim", 1) == 2:
             if data.shape[1] != len(self.names):
-                raise InvalidArgument(f"A row of this domain has {len(self.names)} values, one for each column.")
+                raise InvalidArgument(
+                    f"A row of this domain has {len(self.names)} values, one for each column.", code="wrong-shape"
+                )
             return [data[:, place] for place in range(data.shape[1])]
         if len(self.names) == 1:
             return [data]
@@ -133,7 +140,8 @@ class Domain(Closed):
         cells = math.prod(shape)
         if cells > MOST_CELLS:
             raise InvalidArgument(
-                f"{' × '.join(names)} has {cells} cells, too many for one table (10^8). Ask for fewer columns."
+                f"{' × '.join(names)} has {cells} cells. One table has at most 10^8. Ask for fewer columns.",
+                code="too-large",
             )
         places = np.zeros(len(codes), dtype=np.int64)
         for axis, size in zip(axes, shape, strict=True):

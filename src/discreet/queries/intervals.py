@@ -33,17 +33,17 @@ class _Numbers(Closed):
     def __post_init__(self) -> None:
         low, high = self.ends
         if low >= high:
-            raise InvalidArgument("low must be below high.")
+            raise InvalidArgument("low must be below high.", code="ends-out-of-order")
         if max(abs(low), abs(high)) > 2**1023:
-            raise InvalidArgument("Bounds must be below 2^1023 in size. Declare a narrower range.")
+            raise InvalidArgument("Bounds must be below 2^1023 in size. Declare a narrower range.", code="out-of-range")
 
     def _check_doubles(self) -> None:
         if float_inside(self.ends[0], +1) > float_inside(self.ends[1], -1):
-            raise InvalidArgument("No double lies between low and high. Declare a wider range.")
+            raise InvalidArgument("No double lies between low and high. Declare a wider range.", code="out-of-range")
 
     def _check_missing(self) -> None:
         if self.missing is not None and self.missing not in self:
-            raise InvalidArgument("missing must be a point of the space.")
+            raise InvalidArgument("missing must be a point of the space.", code="out-of-range")
 
     @cached_property
     def ends(self) -> tuple[Fraction, Fraction]:
@@ -81,7 +81,9 @@ class _Numbers(Closed):
         if isinstance(value, list | tuple) or np.ndim(value) > 0:
             return self._clamp(column(value))
         if isinstance(value, str | bytes):
-            raise InvalidArgument("A number is needed, not text. Convert the column first.")
+            raise InvalidArgument(
+                "The value must be a number, not text. Convert the column first.", code="not-a-number"
+            )
         return value if value in self else self._clamp(column([value]))[0].item()
 
     def _clamp(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -125,7 +127,10 @@ class Integers(_Numbers):
     def __post_init__(self) -> None:
         super().__post_init__()
         if any(end.denominator != 1 or not -(2**63) <= end < 2**63 for end in self.ends):
-            raise InvalidArgument("Bounds of Integers must be whole numbers within 64 bits.")
+            raise InvalidArgument(
+                "Bounds of Integers must be whole numbers within 64 bits.",
+                code="not-whole" if any(end.denominator != 1 for end in self.ends) else "out-of-range",
+            )
         self._check_missing()
 
     @property
@@ -142,7 +147,7 @@ class Integers(_Numbers):
     def positions(self, values: Any) -> NDArray[np.int64]:
         """The place of each clamped value in `points()`."""
         if self.diameter >= 2**63:
-            raise InvalidArgument("This range has too many points to be numbered. Declare a narrower one.")
+            raise InvalidArgument("This range has too many points. Declare a narrower one.", code="too-large")
         return self._clamp(column(values)) - int(self.ends[0])
 
     def _has(self, exact: Fraction) -> bool:
@@ -170,9 +175,11 @@ class Grid(_Numbers):
         self._check_doubles()
         exact = check_positive(self.step, "step")
         if (self.diameter / exact).denominator != 1:
-            raise InvalidArgument("step must divide high - low into whole steps.")
+            raise InvalidArgument("step must divide high - low into whole steps.", code="step-does-not-fit")
         if max(map(abs, self.ends)) / exact > 2**48:
-            raise InvalidArgument("step is too fine for doubles of this size. Choose a coarser one.")
+            raise InvalidArgument(
+                "step is too fine for doubles of this size. Choose a coarser one.", code="step-does-not-fit"
+            )
         self._check_missing()
 
     @property

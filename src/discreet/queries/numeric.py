@@ -45,13 +45,17 @@ class Sum(Closed):
 
     def __post_init__(self) -> None:
         if not isinstance(self.between, tuple | list) or len(self.between) != 2:
-            raise InvalidArgument("between must be a pair (low, high).")
+            raise InvalidArgument("between must be a pair (low, high).", code="wrong-type")
         object.__setattr__(self, "between", tuple(self.between))
         first, last = self._steps
         if first >= last:
-            raise InvalidArgument("step is too coarse: fewer than two of its multiples lie in the range.")
+            raise InvalidArgument(
+                "step is too coarse: fewer than two of its multiples lie in the range.", code="step-does-not-fit"
+            )
         if max(-first, last) > 2**52:
-            raise InvalidArgument("step is too fine for doubles of this size. Choose a coarser one.")
+            raise InvalidArgument(
+                "step is too fine for doubles of this size. Choose a coarser one.", code="step-does-not-fit"
+            )
 
     @cached_property
     def space(self) -> Interval:
@@ -125,7 +129,7 @@ class Mean(Closed):
     def parts(self) -> tuple[Sum, Count]:
         """The sum about the center, sensitivity (high - low)/2 under add/remove, and the count of numbers."""
         if not isinstance(self.between, tuple | list) or len(self.between) != 2:
-            raise InvalidArgument("between must be a pair (low, high).")
+            raise InvalidArgument("between must be a pair (low, high).", code="wrong-type")
         return Sum(self.between, self.step, about=Interval(*self.between).center), Count(present)
 
     def __call__(self, data: Any) -> Fraction:
@@ -142,7 +146,10 @@ class Mean(Closed):
 
     def _public_size(self) -> int:
         if self.size is None:
-            raise InvalidArgument("A mean needs its public size=. Where n is private, use Mean.parts().")
+            raise InvalidArgument(
+                "A mean needs its public size=. If the number of rows is private, use Mean.parts().",
+                code="size-missing",
+            )
         return self.size
 
 
@@ -165,11 +172,13 @@ class VectorSum(Closed):
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Ball):
-            raise InvalidArgument("space must be a Ball(dimension, radius).")
+            raise InvalidArgument("space must be a Ball(dimension, radius).", code="wrong-type")
         if power_of_two_below(self.grain) != self.grain:
-            raise InvalidArgument("step must be a power of two, such as 2**-20.")
+            raise InvalidArgument("step must be a power of two, such as 2**-20.", code="step-not-a-power-of-two")
         if not 1 <= exactly(self.space.radius) / self.grain <= 2**26:
-            raise InvalidArgument("step must be at most the radius, and at least 2^-26 of it.")
+            raise InvalidArgument(
+                "step must be at most the radius, and at least 2^-26 of it.", code="step-does-not-fit"
+            )
 
     @cached_property
     def grain(self) -> Fraction:

@@ -35,7 +35,7 @@ def largest_change(unit: Unit, rows_per_person: int, *, added: Number, replaced:
     k·max(added, replaced).
     """
     if not isinstance(unit, Unit):
-        raise InvalidArgument("unit must be row() or person('column').")
+        raise InvalidArgument("unit must be row() or person('column').", code="wrong-type")
     rows = check_count(rows_per_person, "rows_per_person")
     if unit.neighbors == "add_or_remove":
         return rows * exactly(added)
@@ -49,5 +49,6 @@ def need_public_size(unit: Unit, remedy: str) -> None:
     if unit.neighbors == "add_or_remove":
         raise InvalidArgument(
             f"The number of rows is private when units are added or removed. {remedy}, "
-            "or protect row(neighbors='replace')."
+            "or protect row(neighbors='replace').",
+            code="size-is-private",
         )

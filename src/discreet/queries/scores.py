@@ -178,7 +178,9 @@ class QuantileScore(Closed):
 
     def __post_init__(self) -> None:
         if self._exact.denominator > 10**9:
-            raise InvalidArgument("quantile must be a fraction with at most 9 decimals, such as 0.25.")
+            raise InvalidArgument(
+                "quantile must be a fraction with at most 9 decimals, such as 0.25.", code="too-many-digits"
+            )
 
     @property
     def _exact(self) -> Fraction:

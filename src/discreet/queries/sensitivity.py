@@ -39,9 +39,11 @@ class Sensitivity:
         check_norm(self.norm)
         check_count(self.dimension, "dimension")
         if self.unit is not None and not isinstance(self.unit, Unit):
-            raise InvalidArgument("unit must be row() or person('column').")
+            raise InvalidArgument("unit must be row() or person('column').", code="wrong-type")
         if self.grain is not None and check_positive(self.grain, "grain") > amount:
-            raise InvalidArgument("grain must be at most the sensitivity: nothing could change otherwise.")
+            raise InvalidArgument(
+                "grain must be at most the sensitivity. With a larger grain nothing could change.", code="out-of-range"
+            )
 
     def __str__(self) -> str:
         norm = "" if self.dimension == 1 else f" in {self.norm}"
@@ -79,7 +81,9 @@ class Sensitivity:
         `⌊amount/grain⌋` grains, exactly.
         """
         if self.norm == "L2" and self.dimension > 1:
-            raise InvalidArgument("An L2 distance is not a whole number of steps: use squared_in_steps.")
+            raise InvalidArgument(
+                "An L2 distance is not a whole number of steps: use squared_in_steps.", code="sensitivity-wrong-kind"
+            )
         size, scale = self._ratio(check_positive(step, "step"))
         if scale is not None:
             return math.floor(size) * scale
@@ -119,8 +123,9 @@ def sensitivity_of(value: Number | Sensitivity, *, dimension: int = 1) -> Sensit
         return Sensitivity(value, dimension=dimension)
     if dimension > value.dimension:
         raise InvalidArgument(
-            f"The sensitivity is stated for {value.dimension} coordinates, not {dimension}. State it for as many as "
-            "the answer has."
+            f"The sensitivity is stated for {value.dimension} coordinates, but the answer has {dimension}. State it "
+            f"for {dimension}.",
+            code="sensitivity-wrong-size",
         )
     return value
 
@@ -139,4 +144,4 @@ def nearest_step(value: Number, step: Number) -> int:
 def check_norm(norm: Any) -> None:
     """A typed error unless `norm` is 'L1', 'L2' or 'Linf'."""
     if norm not in NORMS:
-        raise InvalidArgument("norm must be 'L1', 'L2' or 'Linf'.")
+        raise InvalidArgument("norm must be 'L1', 'L2' or 'Linf'.", code="not-an-option")

@@ -85,22 +85,25 @@ class Categories(Closed):
 
     def __post_init__(self) -> None:
         if isinstance(self.choices, str | bytes):
-            raise InvalidArgument("choices must be a list of values, not one text.")
+            raise InvalidArgument("choices must be a list of values, not one text.", code="wrong-type")
         object.__setattr__(self, "choices", tuple(self.choices))
         check_positive(self.apart, "apart")
         if not self.choices or any(choice != choice or choice is None for choice in self.choices):
-            raise InvalidArgument("choices must be at least one value, none of them None or NaN.")
+            raise InvalidArgument(
+                "choices must be at least one value, none of them None or NaN.",
+                code="out-of-range" if self.choices else "empty",
+            )
         if len(self._places) != len(self.choices):
-            raise InvalidArgument("choices must be different from each other.")
+            raise InvalidArgument("choices must be different from each other.", code="duplicates")
         if self.other is not None and self.other not in self:
-            raise InvalidArgument("other must be one of the choices.")
+            raise InvalidArgument("other must be one of the choices.", code="unknown-choice")
 
     @cached_property
     def _places(self) -> dict[Hashable, int]:
         try:
             return {choice: place for place, choice in enumerate(self.choices)}
         except TypeError:
-            raise InvalidArgument("choices must be plain values such as text or numbers.") from None
+            raise InvalidArgument("choices must be plain values such as text or numbers.", code="wrong-type") from None
 
     @property
     def minimal_distance(self) -> Fraction:
@@ -136,7 +139,9 @@ class Categories(Closed):
         listed = isinstance(value, list) or getattr(value, "ndim", 0) > 0
         places = self.positions(value if listed else [value])
         if (places < 0).any():
-            raise InvalidArgument("A value is not among the declared choices. Declare it, or declare other=.")
+            raise InvalidArgument(
+                "A value is not among the declared choices. Declare it, or declare other=.", code="unknown-choice"
+            )
         if not listed:
             return self.choices[places[0]]
         return np.fromiter((self.choices[place] for place in places), object, len(places))
@@ -156,7 +161,10 @@ class Functions(Closed):
     def __post_init__(self) -> None:
         object.__setattr__(self, "at", tuple(self.at))
         if not self.at or not isinstance(self.values, Space):
-            raise InvalidArgument("Functions needs at least one point and the space of its values.")
+            raise InvalidArgument(
+                "Functions needs at least one point and the space of its values.",
+                code="wrong-type" if self.at else "empty",
+            )
 
     @property
     def minimal_distance(self) -> None:
@@ -179,7 +187,9 @@ class Functions(Closed):
         """One curve, or each row of a matrix of curves, with every value clamped."""
         if is_row(value):
             if len(value) != len(self.at):
-                raise InvalidArgument(f"A curve is {len(self.at)} values, one at each public point.")
+                raise InvalidArgument(
+                    f"A curve needs {len(self.at)} values, one at each public point.", code="wrong-shape"
+                )
             return self.clamp(value[None] if hasattr(value, "dtype") else [value])[0]
         curves = table(value, len(self.at))
         return self.values.clamp(curves.reshape(-1)).reshape(curves.shape)
@@ -198,9 +208,9 @@ class Product(Closed):
 
     def __init__(self, *spaces: Space, metric: Literal["sum", "max"] = "sum") -> None:
         if not spaces or not all(isinstance(space, Space) for space in spaces):
-            raise InvalidArgument("Product needs one space or more.")
+            raise InvalidArgument("Product needs one space or more.", code="wrong-type" if spaces else "empty")
         if metric not in ("sum", "max"):
-            raise InvalidArgument("metric must be 'sum' or 'max'.")
+            raise InvalidArgument("metric must be 'sum' or 'max'.", code="not-an-option")
         object.__setattr__(self, "spaces", spaces)
         object.__setattr__(self, "metric", metric)
 
@@ -231,7 +241,7 @@ class Product(Closed):
     def _finite(self) -> tuple[FiniteSpace, ...]:
         if self.minimal_distance is None:
             raise InvalidArgument(
-                "A product is finite only when each of its spaces is. Use Integers, Grid or Categories in it."
+                "A product is finite only if all its spaces are. Use Integers, Grid or Categories.", code="not-finite"
             )
         return cast(tuple[FiniteSpace, ...], self.spaces)
 
@@ -248,5 +258,5 @@ class Product(Closed):
     def clamp(self, value: Any) -> tuple[Any, ...]:
         """One row, or one column for each space, clamped component by component."""
         if len(value) != len(self.spaces):
-            raise InvalidArgument(f"A row of this product has {len(self.spaces)} components.")
+            raise InvalidArgument(f"A row of this product has {len(self.spaces)} components.", code="wrong-shape")
         return tuple(space.clamp(part) for space, part in zip(self.spaces, value, strict=True))

@@ -52,20 +52,23 @@ class Workload(Closed):
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
-            raise InvalidArgument("domain must be a Domain of public columns.")
+            raise InvalidArgument("domain must be a Domain of public columns.", code="wrong-type")
         if self.kind not in ("cells", "prefixes", "conjunctions"):
-            raise InvalidArgument("kind must be 'cells', 'prefixes' or 'conjunctions'.")
+            raise InvalidArgument("kind must be 'cells', 'prefixes' or 'conjunctions'.", code="not-an-option")
         if any(isinstance(names, str) for names in self.sets) or not self.sets:
-            raise InvalidArgument("sets must be at least one tuple of columns, such as (('age', 'sex'),).")
+            raise InvalidArgument(
+                "sets must be at least one tuple of columns, such as (('age', 'sex'),).",
+                code="wrong-type" if self.sets else "empty",
+            )
         object.__setattr__(self, "sets", tuple(tuple(names) for names in self.sets))
         object.__setattr__(self, "chosen", tuple(self.chosen))
         cells = self._cells
         if self.kind != "conjunctions" and (self.chosen or len(set(self.sets)) != len(self.sets)):
-            raise InvalidArgument("The sets of a workload must be different from each other.")
+            raise InvalidArgument("The sets of a workload must be different from each other.", code="duplicates")
         if self.kind == "conjunctions" and [0 <= c < n for c, n in zip(self.chosen, cells, strict=False)] != [
             True
         ] * len(cells):
-            raise InvalidArgument("A conjunction needs one cell of its columns.")
+            raise InvalidArgument("A conjunction needs one cell of its columns.", code="wrong-shape")
 
     @classmethod
     def marginals(cls, domain: Domain, of: int | Iterable[Sequence[str]]) -> Self:
@@ -79,7 +82,9 @@ class Workload(Closed):
     def prefixes(cls, domain: Domain, column: str | None = None) -> Self:
         """How many rows are at most v, for every value v of an ordered column: the thresholds of a private CDF."""
         if column is None and len(domain.names) != 1:
-            raise InvalidArgument("Name the column whose prefixes are asked for.")
+            raise InvalidArgument(
+                "Name the column for the prefixes: this domain has more than one.", code="missing-argument"
+            )
         return cls(domain=domain, sets=((column or domain.names[0],),), kind="prefixes")
 
     thresholds = prefixes
@@ -126,7 +131,10 @@ class Workload(Closed):
     def answers(self, data: Any = None, *, histogram: Any = None) -> NDArray[Any]:
         """All true answers in order: exact counts of the rows, or sums of a `histogram` over the whole domain."""
         if len(self) > MOST_CELLS:
-            raise InvalidArgument(f"{len(self)} answers are too many for one array (10^8). Ask for fewer sets.")
+            raise InvalidArgument(
+                f"The workload has {len(self)} answers. One array has at most 10^8. Ask for fewer sets.",
+                code="too-large",
+            )
         tables = self.tables(data, histogram=histogram)
         if self.kind == "conjunctions":
             return np.array([table.reshape(-1)[cell] for table, cell in zip(tables, self.chosen, strict=True)])
@@ -135,7 +143,9 @@ class Workload(Closed):
     def tables(self, data: Any = None, *, histogram: Any = None) -> list[NDArray[Any]]:
         """One table of counts, or of prefix sums, for each set, with one axis for each column."""
         if (data is None) == (histogram is None):
-            raise InvalidArgument("Give the rows, or histogram= over the whole domain.")
+            raise InvalidArgument(
+                "Give either the rows or histogram= over the whole domain.", code="conflicting-arguments"
+            )
         if histogram is None:
             codes = self.domain.codes(data)
             tables = [self.domain.counts(codes, names) for names in self.sets]
@@ -150,7 +160,10 @@ class Workload(Closed):
     def _whole(self, histogram: Any) -> NDArray[Any]:
         array = np.asarray(histogram)
         if array.size != self.domain.size:
-            raise InvalidArgument(f"A histogram of this domain has {self.domain.size} cells. Give one number for each.")
+            raise InvalidArgument(
+                f"A histogram of this domain has {self.domain.size} cells. Give one number for each cell.",
+                code="wrong-shape",
+            )
         return array.reshape(self.domain.shape)
 
     def _summed(self, whole: NDArray[Any], names: tuple[str, ...]) -> NDArray[Any]:
@@ -162,7 +175,10 @@ class Workload(Closed):
     def query(self, index: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """The columns that query `index` looks at, and the places it asks for in them (at most, for a prefix)."""
         if not 0 <= index < len(self):
-            raise InvalidArgument(f"This workload has the queries 0 … {len(self) - 1}. Name one of them.")
+            raise InvalidArgument(
+                f"The queries of this workload are numbered 0 to {len(self) - 1}. Give one of these numbers.",
+                code="out-of-range",
+            )
         block = int(np.searchsorted(self._starts, index, side="right")) - 1
         cell = self.chosen[block] if self.kind == "conjunctions" else index - self._starts[block]
         shape = self._shapes[block]
@@ -172,7 +188,8 @@ class Workload(Closed):
         """Which cells of the whole domain query `index` counts: a table of the domain's shape."""
         if self.domain.size > MOST_CELLS:
             raise InvalidArgument(
-                f"The domain has {self.domain.size} cells, too many for one table (10^8). Use fewer columns."
+                f"The domain has {self.domain.size} cells. One table has at most 10^8. Use fewer columns.",
+                code="too-large",
             )
         names, places = self.query(index)
         inside = np.ones(self.domain.shape, dtype=np.bool_)
@@ -231,23 +248,28 @@ class Workload(Closed):
 
 def _not_text(of: Iterable[Any]) -> Iterable[Any]:
     if isinstance(of, str | bytes):
-        raise InvalidArgument("Give sets of columns, such as [('age', 'sex')], not one text.")
+        raise InvalidArgument("Give sets of columns, such as [('age', 'sex')], not one text.", code="wrong-type")
     listed = list(of)
     if any(isinstance(names, str | bytes) for names in listed):
-        raise InvalidArgument("Each set is a tuple of columns: [('age',), ('sex',)].")
+        raise InvalidArgument("Each set is a tuple of columns: [('age',), ('sex',)].", code="wrong-type")
     return listed
 
 
 def _is_term(domain: Domain, term: Any) -> bool:
     if not isinstance(term, Mapping):
-        raise InvalidArgument("A conjunction is a mapping of columns to values, such as {'sex': 'f'}.")
+        raise InvalidArgument(
+            "A conjunction is a mapping of columns to values, such as {'sex': 'f'}.", code="wrong-type"
+        )
     if any(value not in domain.values(name) for name, value in term.items()):
-        raise InvalidArgument("A conjunction names a value that its column does not have. Name one of the domain.")
+        raise InvalidArgument(
+            "A conjunction names a value that its column does not have. Use a value of the domain.",
+            code="unknown-choice",
+        )
     return True
 
 
 def check_size(size: Any) -> int:
     """A public number of rows, small enough that sums of counts stay within 64 bits, or a typed error."""
     if check_count(size, "size") > LARGEST_SIZE:
-        raise InvalidArgument("size must be at most 2^50 rows.")
+        raise InvalidArgument("size must be at most 2^50 rows.", code="out-of-range")
     return int(size)

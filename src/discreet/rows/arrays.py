@@ -18,7 +18,7 @@ def namespace(array: Any) -> Any:
     package = type(array).__module__.partition(".")[0]
     if package in ("numpy", "torch", "cupy"):
         return sys.modules[package]
-    raise InvalidArgument(f"An array of numpy, torch or cupy is needed, not {type(array).__name__}.")
+    raise InvalidArgument(f"The array must be of numpy, torch or cupy, not {type(array).__name__}.", code="wrong-type")
 
 
 def here(array: Any) -> bool:

@@ -47,7 +47,7 @@ def column(data: Any) -> NDArray[Any]:
     else:
         array = _of_container(data)
     if array.ndim != 1:
-        raise InvalidArgument(_COLUMN)
+        raise InvalidArgument(_COLUMN, code="not-a-column")
     return array.view(np.ndarray)
 
 
@@ -127,7 +127,8 @@ def table(data: Any, width: int | None = None) -> NDArray[Any]:
     if array.ndim != 2 or (width is not None and array.shape[1] != width):
         shown = "some numbers" if width is None else "1 number" if width == 1 else f"{width} numbers"
         raise InvalidArgument(
-            f"Rows of {shown} are needed, in an array of two dimensions. Reshape your data, as with X.reshape(-1, 1)."
+            f"Rows of {shown} are needed, in an array of two dimensions. Reshape your data, as with X.reshape(-1, 1).",
+            code="wrong-shape",
         )
     if array.dtype.kind == "O":
         return np.fromiter(map(number_of, array.reshape(-1)), np.float64, array.size).reshape(array.shape)
@@ -148,7 +149,7 @@ def cell_columns(data: Any, width: int) -> list[list[Any]]:
             rows = [_parts(record, width) for record in array]
             found = [[row[place] for row in rows] for place in range(width)]
     if len(found) != width:
-        raise InvalidArgument(f"A table of {width} columns is needed, as they were declared.")
+        raise InvalidArgument(f"The table must have {width} columns, as declared.", code="wrong-shape")
     return found
 
 
@@ -162,8 +163,9 @@ def is_row(value: Any) -> bool:
 def _of_records(records: Any, width: int | None) -> Floats:
     if width is None:
         raise InvalidArgument(
-            "A list of rows does not say how wide a row is, and no row may decide it. Give an array: "
-            "np.array(X, dtype=float)."
+            "A list of rows does not declare how many columns it has, and no row may decide that. Give an array: "
+            "np.array(X, dtype=float).",
+            code="width-not-declared",
         )
     found = np.full((len(records), width), np.nan)
     for place, record in enumerate(records):
@@ -189,7 +191,7 @@ def _records(data: Any) -> Any:
     if has(data, "dtype") or has(data, "__array__"):
         return on_host(data)
     if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
-        raise InvalidArgument("Rows and columns are needed: an array, a data frame or an Arrow table.")
+        raise InvalidArgument("The data must be an array, a data frame or an Arrow table.", code="not-a-table")
     return list(data)
 
 
@@ -208,18 +210,18 @@ def _of_frame(data: Any) -> NDArray[Any]:
 
 def _of_container(data: Any) -> NDArray[Any]:
     if package(data) == "pyspark":
-        raise InvalidArgument(_SPARK)
+        raise InvalidArgument(_SPARK, code="data-in-spark")
     if names_of(data) is not None or isinstance(data, str | bytes | Mapping):
-        raise InvalidArgument(_COLUMN)
+        raise InvalidArgument(_COLUMN, code="not-a-column")
     if package(data) == "pyarrow":
         return of_arrow(data)
     if has(data, "dtype") or has(data, "__array__"):
         return on_host(data) if not has(data, "to_numpy") else of_series(data)
     if not isinstance(data, Iterable):
-        raise InvalidArgument(_COLUMN)
+        raise InvalidArgument(_COLUMN, code="not-a-column")
     return objects(list(data))
 
 
 def _check_numbers(values: NDArray[Any]) -> None:
     if values.dtype.kind not in "biuf":
-        raise InvalidArgument(_NUMBERS)
+        raise InvalidArgument(_NUMBERS, code="not-a-number")

@@ -80,7 +80,7 @@ class Box:
 
     def __post_init__(self) -> None:
         if exactly(self.low, "low") >= exactly(self.high, "high"):
-            raise InvalidArgument("low must be below high.")
+            raise InvalidArgument("low must be below high.", code="ends-out-of-order")
 
     def project(self, point: Floats) -> Floats:
         return np.clip(point, float(exactly(self.low)), float(exactly(self.high)))
@@ -132,10 +132,12 @@ class Affine:
     def __post_init__(self) -> None:
         rows, values = np.atleast_2d(np.asarray(self.matrix, float)), np.atleast_1d(np.asarray(self.values, float))
         if rows.ndim != 2 or len(rows) != len(values) or not (np.isfinite(rows).all() and np.isfinite(values).all()):
-            raise InvalidArgument("Affine needs one finite value for each row of its matrix.")
+            raise InvalidArgument("Affine needs one finite value for each row of its matrix.", code="wrong-shape")
         inverse = np.linalg.pinv(rows)
         if not np.allclose(rows @ (inverse @ values), values):
-            raise InvalidArgument("No weights satisfy matrix·w = values: the equations contradict each other.")
+            raise InvalidArgument(
+                "No weights satisfy matrix·w = values: the equations contradict each other.", code="no-solution"
+            )
         object.__setattr__(self, "matrix", tuple(map(tuple, rows.tolist())))
         object.__setattr__(self, "values", tuple(values.tolist()))
 
@@ -160,7 +162,7 @@ class Projection:
     def project(self, point: Floats) -> Floats:
         moved = np.asarray(self.function(point.copy()), dtype=np.float64)
         if moved.shape != point.shape or not np.isfinite(moved).all():
-            raise InvalidArgument(f"A projection must give {point.size} finite weights.")
+            raise InvalidArgument(f"A projection must return {point.size} finite weights.", code="function-fails")
         return moved
 
     def reach(self, dimension: int) -> float:

@@ -67,14 +67,16 @@ class Examples:
     ) -> None:
         rows = features if on_device(features) else table(features)
         if rows.ndim != 2 or rows.shape[1] < 1:
-            raise InvalidArgument("Features must be a table of rows and columns: an array of two dimensions.")
+            raise InvalidArgument(
+                "Features must be a table of rows and columns: an array of two dimensions.", code="wrong-shape"
+            )
         self.intercept, self.norm = bool(intercept), check_bound(feature_norm, "feature_norm")
         self.columns = int(rows.shape[1])
         self._bits = min(20, (52 - math.ceil(math.log2(self.columns))) // 2)
         known = targets if on_device(targets) and not here(rows) else column_of_doubles(targets)
         goal = known if here(rows) else beside(known, rows)
         if goal.shape != (rows.shape[0],):
-            raise InvalidArgument("There must be one target for each row.")
+            raise InvalidArgument("There must be one target for each row.", code="wrong-shape")
         self.count = int(rows.shape[0])
         self._fill(rows, goal, offset, scale)
 
@@ -109,7 +111,9 @@ class Examples:
         return whole, shorter / fine, doubles_of(kept, size) / size
 
     def __reduce__(self) -> Any:
-        raise InvalidArgument("The rows of a model are not pickled: they are private. Pickle the fitted model.")
+        raise InvalidArgument(
+            "The rows of a model cannot be pickled: they are private. Pickle the fitted model.", code="rows-not-pickled"
+        )
 
     def __repr__(self) -> str:
         return f"<Examples of {self.columns} features>"

@@ -31,7 +31,7 @@ _FINENESS = {1: 32, 2: 32, 3: 12}  # cells in a bandwidth: rounding to 12 of the
 def _as_float(bandwidth: Number) -> float:
     exact = exactly(bandwidth, "bandwidth")
     if abs(exact) > 2**1000:
-        raise InvalidArgument("bandwidth must be below 2^1000.")
+        raise InvalidArgument("bandwidth must be below 2^1000.", code="out-of-range")
     return float(exact)
 
 
@@ -54,13 +54,18 @@ class Axis:
     def __post_init__(self) -> None:
         check_positive(self.bandwidth, "bandwidth")
         if self.widest is not None and check_positive(self.widest, "widest") < exactly(self.bandwidth):
-            raise InvalidArgument("widest must be at least the bandwidth.")
+            raise InvalidArgument("widest must be at least the bandwidth.", code="out-of-range")
         if not exactly(self.low, "between") < exactly(self.high, "between"):
-            raise InvalidArgument("between must be two ends, the smaller one first, such as (0, 120).")
+            raise InvalidArgument(
+                "between must be two ends, the smaller one first, such as (0, 120).", code="ends-out-of-order"
+            )
         if not 1e-15 <= self.tolerance <= 0.1:
-            raise InvalidArgument("tolerance must lie between 1e-15 and 0.1.")
+            raise InvalidArgument("tolerance must lie between 1e-15 and 0.1.", code="out-of-range")
         if self.orders > MOST_FEATURES // 2 or self.cells * self.size > MOST_NUMBERS:
-            raise InvalidArgument("The bandwidth is too small for so long a range: widen it, or narrow the range.")
+            raise InvalidArgument(
+                "The bandwidth is too small for this range. Increase it, or narrow the range.",
+                code="bandwidth-too-small",
+            )
 
     def __reduce__(self) -> Any:  # tables are made anew
         return Axis, (self.low, self.high, self.bandwidth, self.tolerance, self.bits, self.fineness, self.widest)
@@ -153,10 +158,15 @@ class FourierFeatures:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.axes) <= 3:
-            raise InvalidArgument("Fourier features are for one to three columns. Use RandomFeatures for more.")
+            raise InvalidArgument(
+                "Fourier features support one to three columns. Use RandomFeatures for more.", code="too-large"
+            )
         cells = math.prod(axis.cells for axis in self.axes)
         if self.size > MOST_FEATURES or cells > MOST_CELLS:
-            raise InvalidArgument("The bandwidth is too small for so many dimensions: widen it, or narrow the ranges.")
+            raise InvalidArgument(
+                "The bandwidth is too small for this number of columns. Increase it, or narrow the ranges.",
+                code="bandwidth-too-small",
+            )
 
     @classmethod
     def over(

@@ -68,7 +68,7 @@ def cut_at(columns: int, units: Fraction | int = 2**BITS) -> float:
     True
     """
     if not 1 <= columns <= MOST_COLUMNS:
-        raise InvalidArgument(f"A row of 1 to {MOST_COLUMNS} columns is needed.")
+        raise InvalidArgument(f"A row must have 1 to {MOST_COLUMNS} columns.", code="out-of-range")
     room = (units - sqrt_up(Fraction(columns + 1)) / 2) * (1 - Fraction(columns + 32, 2**24))
     bound = np.float32(float_down(room))
     return float(bound if Fraction(float(bound)) <= room else np.nextafter(bound, np.float32(0)))
@@ -201,7 +201,7 @@ class FusedPass:
         with np.errstate(over="ignore"):
             there[:-1], there[-1] = _vector(weights, self.columns), float(intercept)
         if not np.isfinite(there).all():
-            raise InvalidArgument("Weights must be finite float32 numbers.")
+            raise InvalidArgument("Weights must be finite float32 numbers.", code="not-a-number")
         with self._torch.cuda.device(self._x.device):
             self._graph.replay()
             self._torch.cuda.current_stream().synchronize()
@@ -212,40 +212,46 @@ class FusedPass:
 def _between(value: Number, name: str) -> Fraction:
     exact = check_positive(value, name)
     if not Fraction(1, 2**40) <= exact <= 2**40:
-        raise InvalidArgument(f"{name} must lie between 2^-40 and 2^40.")
+        raise InvalidArgument(f"{name} must lie between 2^-40 and 2^40.", code="out-of-range")
     return exact
 
 
 def _constants(loss: str, shape: dict[str, Number]) -> tuple[float, float]:
     if loss not in LOSSES:
-        raise InvalidArgument(f"loss must be one of {', '.join(LOSSES)}.")
+        raise InvalidArgument(f"loss must be one of {', '.join(LOSSES)}.", code="not-an-option")
     if set(shape) != set(LOSSES[loss]):
-        raise InvalidArgument(f"The loss {loss} takes {' and '.join(LOSSES[loss]) or 'no parameter'}.")
+        raise InvalidArgument(
+            f"The loss {loss} takes {' and '.join(LOSSES[loss]) or 'no parameter'}.", code="not-an-option"
+        )
     values = [_between(shape[name], name) for name in LOSSES[loss]]
     if loss == "pinball" and values[0] >= 1:
-        raise InvalidArgument("quantile must lie strictly between 0 and 1, such as 0.5.")
+        raise InvalidArgument("quantile must lie strictly between 0 and 1, such as 0.5.", code="out-of-range")
     first, second, *_ = (*map(float, values), 0.0, 0.0)
     return first, second
 
 
 def _check_rows(torch: Any, x: Any, y: Any) -> None:
     if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor) and x.is_cuda and y.device == x.device):
-        raise InvalidArgument("x and y must be torch tensors on one CUDA device.")
+        raise InvalidArgument("x and y must be torch tensors on one CUDA device.", code="wrong-type")
     if x.ndim != 2 or x.dtype not in (torch.float32, torch.bfloat16) or not x.is_contiguous():
-        raise InvalidArgument("x must be a contiguous matrix of float32 or bfloat16, one row a record.")
+        raise InvalidArgument(
+            "x must be a contiguous matrix of float32 or bfloat16, one row a record.", code="wrong-type"
+        )
     if not 1 <= x.shape[1] <= MOST_COLUMNS or x.shape[0] >= 2**42:
-        raise InvalidArgument(f"x must have 1 to {MOST_COLUMNS} columns, and fewer than 2^42 rows.")
+        raise InvalidArgument(f"x must have 1 to {MOST_COLUMNS} columns, and fewer than 2^42 rows.", code="wrong-shape")
     # elsewhere loads would be narrower, and a row's sum in another order
     if x.data_ptr() % 16 or y.data_ptr() % 16:
-        raise InvalidArgument("x and y must start at multiples of 16 bytes: pass x.clone() for a slice.")
+        raise InvalidArgument(
+            "x and y must start at multiples of 16 bytes: pass x.clone() for a slice.", code="not-aligned"
+        )
     if y.shape != x.shape[:1] or y.dtype != torch.float32 or not y.is_contiguous():
-        raise InvalidArgument("y must be a contiguous vector of float32, one target a row.")
+        raise InvalidArgument("y must be a contiguous vector of float32, one target a row.", code="wrong-shape")
 
 
 def _vector(weights: Any, columns: int) -> NDArray[np.float64]:
     vector = np.asarray(weights, dtype=np.float64)
     if vector.shape != (columns,):
-        raise InvalidArgument(f"A vector of {columns} weights is needed.")
+        raise InvalidArgument(f"The weights must be a vector of {columns} numbers.", code="wrong-shape")
     return vector
 
 

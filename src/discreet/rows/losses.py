@@ -128,7 +128,7 @@ class Pinball:
     def __post_init__(self) -> None:
         check_positive(self.smoothing, "smoothing")
         if not 0 < exactly(self.quantile, "quantile") < 1:
-            raise InvalidArgument("quantile must lie strictly between 0 and 1, such as 0.5.")
+            raise InvalidArgument("quantile must lie strictly between 0 and 1, such as 0.5.", code="out-of-range")
 
     @property
     def _level(self) -> float:

@@ -43,11 +43,15 @@ def check_ranges(ranges: Any, features: int | None = None) -> Floats:
     pairs = np.asarray(ranges, dtype=np.float64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or features not in (None, len(pairs)):
         many = "" if features is None else f"{features} "
-        raise InvalidArgument(f"feature_ranges must be {many}pairs (low, high), one for each column.")
+        raise InvalidArgument(
+            f"feature_ranges must be {many}pairs (low, high), one for each column.", code="wrong-shape"
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         wide = (pairs[:, 1] - pairs[:, 0]) / 2
     if not (np.isfinite(pairs).all() and np.isfinite(wide).all() and (wide > 1e-300).all()):
-        raise InvalidArgument("Every feature range must be two finite numbers with low below high.")
+        raise InvalidArgument(
+            "Every feature range must be two finite numbers with low below high.", code="ends-out-of-order"
+        )
     return pairs
 
 
@@ -71,11 +75,13 @@ class RoundedRows:
     ) -> None:
         self._features = features if on_device(features) else table(features)
         if self._features.ndim != 2 or self._features.shape[1] < 1:
-            raise InvalidArgument("Features must be a table of rows and columns: an array of two dimensions.")
+            raise InvalidArgument(
+                "Features must be a table of rows and columns: an array of two dimensions.", code="wrong-shape"
+            )
         self.columns = int(self._features.shape[1])
         self.ranges = None if feature_ranges is None else check_ranges(feature_ranges, self.columns)
         if (feature_norm is None) == (self.ranges is None):
-            raise InvalidArgument("Give one of feature_norm and feature_ranges.")
+            raise InvalidArgument("Give either feature_norm or feature_ranges.", code="conflicting-arguments")
         self.norm = cube_norm(self.columns) if feature_norm is None else check_bound(feature_norm, "feature_norm")
         self.unit = unit_of(self.norm)
         self.bound = None if target_bound is None else check_bound(target_bound, "target_bound")
@@ -83,12 +89,16 @@ class RoundedRows:
         self._targets = None if targets is None else targets if on_device(targets) else column(targets)
         if self._targets is not None:
             if not on_device(self._targets) and self._targets.dtype.kind not in "biufO":
-                raise InvalidArgument("Targets must be numbers. Encode text with declared categories first.")
+                raise InvalidArgument(
+                    "Targets must be numbers. Encode text with declared categories first.", code="not-a-number"
+                )
             if tuple(self._targets.shape) != tuple(self._features.shape[:1]):
-                raise InvalidArgument("There must be one target for each row.")
+                raise InvalidArgument("There must be one target for each row.", code="wrong-shape")
 
     def __reduce__(self) -> Any:
-        raise InvalidArgument("The rows of a model are not pickled: they are private. Pickle the fitted model.")
+        raise InvalidArgument(
+            "The rows of a model cannot be pickled: they are private. Pickle the fitted model.", code="rows-not-pickled"
+        )
 
     def __repr__(self) -> str:
         return f"<RoundedRows of {self.columns} features>"
@@ -181,7 +191,9 @@ def _blocks_of(batches: Iterable[Any], columns: int, bounds: dict[str, Any]) -> 
     yield from RoundedRows(np.zeros((0, columns)), **bounds).blocks()  # sums have their shape also without rows
     for rows, goal in batches:
         if rows.ndim != 2 or rows.shape[1] != columns:
-            raise InvalidArgument(f"Every batch must have the same {columns} features, in two dimensions.")
+            raise InvalidArgument(
+                f"Every batch must have the same {columns} features, in two dimensions.", code="wrong-shape"
+            )
         yield from RoundedRows(rows, goal, **bounds).blocks()
 
 

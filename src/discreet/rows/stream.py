@@ -57,7 +57,9 @@ class Stream:
         self._kept = {"feature_norm": feature_norm, "intercept": self.intercept, "offset": offset, "scale": scale}
 
     def __reduce__(self) -> Any:
-        raise InvalidArgument("The rows of a model are not pickled: they are private. Pickle the fitted model.")
+        raise InvalidArgument(
+            "The rows of a model cannot be pickled: they are private. Pickle the fitted model.", code="rows-not-pickled"
+        )
 
     def __repr__(self) -> str:
         return f"<Stream of {self.columns} features>"
@@ -100,9 +102,11 @@ class Stream:
     def _batches(self) -> Iterator[Batch]:
         for rows, goal in self._read():
             if rows.ndim != 2 or rows.shape[1] != self.columns:
-                raise InvalidArgument(f"Every batch must have the same {self.columns} features, in two dimensions.")
+                raise InvalidArgument(
+                    f"Every batch must have the same {self.columns} features, in two dimensions.", code="wrong-shape"
+                )
             if goal.shape != (rows.shape[0],):
-                raise InvalidArgument("Every batch must have one target for each row.")
+                raise InvalidArgument("Every batch must have one target for each row.", code="wrong-shape")
             yield rows, goal
 
     def _collected(self, rate: Fraction, steps: int) -> deque[list[Batch]]:

@@ -50,22 +50,25 @@ def columns_of(source: Any, name: str) -> dict[str, Any]:
     )
     named = guarded(lambda: _named(source), said)
     if named is None:
-        raise InvalidArgument(said)
+        raise InvalidArgument(said, code="not-a-table")
     columns = {column: _column(cells, f"{column} of {name}") for column, cells in named}
     if len(columns) < len(named):
-        raise InvalidArgument(f"Two columns of {name} have the same name. Name them apart.")
+        raise InvalidArgument(f"Two columns of {name} have the same name. Rename one of them.", code="duplicates")
     if len({len(column) for column in columns.values() if column is not None}) > 1:
-        raise InvalidArgument(f"The columns of {name} are not of the same length. Give one cell of each for every row.")
+        raise InvalidArgument(
+            f"The columns of {name} have different lengths. Give one cell of each column for every row.",
+            code="unequal-lengths",
+        )
     return {column: cells for column, cells in columns.items() if cells is not None}
 
 
-def guarded(work: Callable[[], Any], said: str) -> Any:
+def guarded(work: Callable[[], Any], said: str, *, code: str = "not-a-table") -> Any:
     """What others' code makes of data; where it fails, only `said` goes further, and nothing hangs on it."""
     try:
         return work()
     except Exception:
         pass
-    raise InvalidArgument(said)  # outside of the handler: it has no context, which might quote values
+    raise InvalidArgument(said, code=code)  # outside of the handler: it has no context, which might quote values
 
 
 def _named(source: Any) -> list[tuple[str, Any]] | None:
@@ -101,16 +104,20 @@ def _column(cells: Any, name: str) -> Any:
         if issubclass(type(cells), kind):
             return Cells(list(kind.__iter__(cells)))
     if isinstance(cells, range):
-        cells = guarded(lambda: np.arange(cells.start, cells.stop, cells.step, dtype=np.int64), said)
+        cells = guarded(
+            lambda: np.arange(cells.start, cells.stop, cells.step, dtype=np.int64), said, code="not-a-column"
+        )
     if any(_is(cells, "pandas", kind) for kind in ("Series", "Index")):
-        return guarded(lambda: _of_pandas(cells), said)
+        return guarded(lambda: _of_pandas(cells), said, code="not-a-column")
     if _is(cells, "polars", "Series"):
-        return guarded(lambda: _of_polars(cells), said)
+        return guarded(lambda: _of_polars(cells), said, code="not-a-column")
     if any(hasattr(type(cells), word) for word in ("__arrow_c_array__", "__arrow_c_stream__", "__arrow_array__")):
-        return guarded(lambda: _of_arrow(cells), said)
+        return guarded(lambda: _of_arrow(cells), said, code="not-a-column")
     if issubclass(type(cells), str | bytes | bytearray) or not _is_array(cells):
-        raise InvalidArgument(said)
-    return _of_numpy(cells if isinstance(cells, np.ndarray) else guarded(lambda: np.asarray(cells), said), said)
+        raise InvalidArgument(said, code="not-a-column")
+    return _of_numpy(
+        cells if isinstance(cells, np.ndarray) else guarded(lambda: np.asarray(cells), said, code="not-a-column"), said
+    )
 
 
 def _is(value: Any, package: str, kind: str) -> bool:
@@ -137,7 +144,7 @@ def _of_numpy(array: Any, said: str, *, nan_is_missing: bool = False) -> Any:
     import pyarrow as pa
 
     if array.ndim != 1:
-        raise InvalidArgument(said)
+        raise InvalidArgument(said, code="not-a-column")
     mask = np.ma.getmaskarray(array) if np.ma.isMaskedArray(array) else None
     plain = np.asarray(np.ma.getdata(array))
     match plain.dtype.kind:
@@ -277,6 +284,7 @@ def _of_arrow(cells: Any) -> Any:
 def refuse_untyped(column: str, table: str) -> NoReturn:
     """For a column that tells people apart: without a kind it would be text, and whoever has a number be nobody."""
     raise InvalidArgument(
-        f"{column} tells people apart in {table}, and is a list, a tuple or an object column, which has no type. Say "
-        f'it, with types={{"{column}": "integer"}} or type = "integer" in a policy, or give an array.'
+        f"{column} identifies people in {table}, but it is a list, a tuple or an object column, which has no type. "
+        f'Declare the type, with types={{"{column}": "integer"}} or type = "integer" in a policy, or give an array.',
+        code="untyped-column",
     )

@@ -31,9 +31,14 @@ class FiniteLaws:
 
     def __post_init__(self) -> None:
         if any(weight < 0 for law in self.weights for weight in law):
-            raise InvalidArgument("A law has a negative probability. Give weights of at least 0.")
+            raise InvalidArgument(
+                "A law has a negative probability. Give weights of at least 0.", code="not-a-distribution"
+            )
         if any(sum(law) > self.total for law in self.weights):
-            raise InvalidArgument("A law has a mass above 1. Its probabilities may add up to 1 at most.")
+            raise InvalidArgument(
+                "The probabilities of a law add up to more than 1. They may add up to 1 at most.",
+                code="not-a-distribution",
+            )
 
     def unresolved(self, index: int) -> int:
         """The mass missing from the law of one input, over `total`."""
@@ -65,7 +70,9 @@ def finite(mechanism: Any) -> FiniteLaws:
 
 def _laws_of(mechanism: Any) -> Laws:
     if not hasattr(mechanism, "laws"):
-        raise InvalidArgument("Only a finite mechanism can be enumerated. Give it a method laws(), or a mapping.")
+        raise InvalidArgument(
+            "Only a finite mechanism can be enumerated. Give it a method laws(), or a mapping.", code="not-finite"
+        )
     found: Laws = mechanism.laws()
     return found
 
@@ -132,7 +139,9 @@ def _table(inputs: tuple[Hashable, ...], columns: list[tuple[Any, tuple[int, ...
 
 def _same_inputs(first: FiniteLaws, second: FiniteLaws) -> None:
     if first.inputs != second.inputs:
-        raise InvalidArgument("Mechanisms that are composed must have the same inputs, in the same order.")
+        raise InvalidArgument(
+            "Composed mechanisms must have the same inputs, in the same order.", code="different-inputs"
+        )
 
 
 def _powers(base: int, largest: int) -> list[int]:

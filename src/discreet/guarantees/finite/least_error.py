@@ -31,7 +31,8 @@ def least_error(space: MetricSpace, guarantee: Guarantee) -> float:
     """
     if not hasattr(space, "diameter") or not isinstance(guarantee, Guarantee):
         raise InvalidArgument(
-            "least_error takes a space and a guarantee: least_error(dp.Interval(0, 1), dp.Pure(epsilon=1))."
+            "least_error takes a space and a guarantee: least_error(dp.Interval(0, 1), dp.Pure(epsilon=1)).",
+            code="wrong-type",
         )
     diameter = check_positive(space.diameter, "diameter")
     closest: Fraction | None = getattr(space, "minimal_distance", None)

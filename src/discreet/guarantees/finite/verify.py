@@ -156,7 +156,9 @@ def verify(mechanism: Any, *, neighbors: Callable[[Any, Any], bool] | None = Non
     """
     if isinstance(mechanism, Sequence):
         if any(len(pair) != 2 for pair in mechanism):
-            raise InvalidArgument("A sequence must hold pairs of laws. Give a mapping for more than two inputs.")
+            raise InvalidArgument(
+                "A sequence must hold pairs of laws. Give a mapping for more than two inputs.", code="wrong-shape"
+            )
         return _over(finite({0: first, 1: second}) for first, second in mechanism)
     return _over([finite(mechanism)], neighbors)
 
@@ -170,14 +172,14 @@ def _over(tables: Iterable[FiniteLaws], neighbors: Callable[[Any, Any], bool] | 
         if i != j and (neighbors is None or neighbors(first, second))
     )
     if not pairs:
-        raise InvalidArgument("There is no pair of neighbors to compare. Give at least two inputs.")
+        raise InvalidArgument("There is no pair of neighbors to compare. Give at least two inputs.", code="empty")
     return Verified(pairs=pairs)
 
 
 def _at(epsilon: Any) -> Fraction:
     at = exactly(epsilon, "epsilon")
     if at < 0:
-        raise InvalidArgument("epsilon must not be negative.")
+        raise InvalidArgument("epsilon must not be negative.", code="out-of-range")
     return at
 
 

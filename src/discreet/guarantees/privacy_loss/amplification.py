@@ -131,5 +131,7 @@ def _bend(v: float, n: int) -> float:
 def _check_rate(rate: Any) -> Fraction:
     exact = exactly(rate, "rate")
     if not 0 < exact <= 1:
-        raise InvalidArgument("rate must be above 0 and at most 1: the probability that a unit takes part.")
+        raise InvalidArgument(
+            "rate must be above 0 and at most 1: the probability that a unit takes part.", code="out-of-range"
+        )
     return exact

@@ -79,7 +79,7 @@ class LossDistribution(Guarantee):
     def delta_at(self, *, epsilon: Any) -> float:
         at = exactly(epsilon, "epsilon")
         if at < 0:
-            raise InvalidArgument("epsilon must not be negative.")
+            raise InvalidArgument("epsilon must not be negative.", code="out-of-range")
         if (bound := self.largest_loss) is not None and at >= bound:
             return self.infinite
         return _delta_at(self.factors, float_down(at))
@@ -212,7 +212,9 @@ def pair_of(guarantee: Guarantee) -> Factors:
             return ((ConcentratedPair(exactly(guarantee.rho)), 1),)
         case Renyi():
             return ((RenyiPair(exactly(guarantee.order), exactly(guarantee.epsilon)), 1),)
-    raise InvalidArgument(f"{type(guarantee).__name__} cannot be composed. Compose guarantees, not mechanisms.")
+    raise InvalidArgument(
+        f"{type(guarantee).__name__} cannot be composed. Compose guarantees, not mechanisms.", code="wrong-type"
+    )
 
 
 def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
@@ -227,16 +229,18 @@ def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
     """
     listed = list(guarantees) if isinstance(guarantees, Iterable) else [None]
     if not listed:
-        raise InvalidArgument("compose needs at least one guarantee.")
+        raise InvalidArgument("compose needs at least one guarantee.", code="empty")
     counts: Counter[Pair] = Counter()
     if not all(isinstance(guarantee, Guarantee) for guarantee in listed):
-        raise InvalidArgument("compose takes guarantees. Write compose([m.guarantee(sensitivity=1), …]).")
+        raise InvalidArgument(
+            "compose takes guarantees. Write compose([m.guarantee(sensitivity=1), …]).", code="wrong-type"
+        )
     uses = Counter(map(id, listed))  # a thousand uses of one object are looked at once
     different = {id(one): one for one in listed}
     trust = listed[0].trust
     if any(guarantee.trust != trust for guarantee in different.values()):
         raise IncompatibleGuarantee(
-            "Central, local and shuffled guarantees are not composed with each other. Compose those of one kind."
+            "Central, local and shuffled guarantees cannot be composed with each other. Compose guarantees of one kind."
         )
     units = {guarantee.protects for guarantee in different.values()} - {None}
     if len(units) > 1:

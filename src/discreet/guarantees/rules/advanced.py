@@ -61,9 +61,13 @@ class AdvancedTaught(Rule):
 
     def __post_init__(self) -> None:
         if exactly(self.each.epsilon) > 1:
-            raise InvalidArgument('L6.T1 and L6.T2 are stated for ε of at most 1. Use rule="advanced".')
+            raise InvalidArgument(
+                'L6.T1 and L6.T2 hold for ε of at most 1. Use rule="advanced".', code="formula-does-not-apply"
+            )
         if not exactly(self.each.delta) and not exactly(self.limit.delta):
-            raise InvalidArgument("L6.T2 needs a limit with δ above 0. State the limit as Approx(epsilon=…, delta=…).")
+            raise InvalidArgument(
+                "L6.T2 needs a limit with δ above 0. State the limit as Approx(epsilon=…, delta=…).", code="needs-delta"
+            )
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -78,7 +82,9 @@ class AdvancedTaught(Rule):
     def total(self, vector: Vector) -> Approx:
         epsilon, delta = self._amount(vector)
         if delta >= 1:
-            raise InvalidArgument("L6.T1 says nothing once 2kδ reaches 1. Compose fewer releases.")
+            raise InvalidArgument(
+                "L6.T1 gives no bound once 2kδ reaches 1. Compose fewer releases.", code="formula-does-not-apply"
+            )
         return Approx(epsilon=max(epsilon, SMALLEST_EPSILON), delta=delta)
 
     def largest(self, vector: Vector, like: Guarantee) -> Guarantee | None:

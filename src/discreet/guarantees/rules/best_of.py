@@ -67,9 +67,11 @@ class BestOf(Rule):
 
     def __post_init__(self) -> None:
         if not isinstance(self.limit, Approx) or not exactly(self.limit.delta):
-            raise InvalidArgument('The rule "best" needs a limit with δ above 0. Use rule="basic" for δ = 0.')
+            raise InvalidArgument(
+                'The rule "best" needs a limit with δ above 0. Use rule="basic" for δ = 0.', code="needs-delta"
+            )
         if not 0 < self.converted <= exactly(self.limit.delta):
-            raise InvalidArgument("The conversions of grid must have shares above 0 that sum up to at most δ.")
+            raise InvalidArgument("The shares of grid must be above 0 and add up to at most δ.", code="out-of-range")
 
     def fixed(self) -> Self:
         return replace(self, grid=self.conversions)
@@ -168,12 +170,17 @@ def rule_for(limit: Guarantee, name: str | Rule | None = None) -> Rule:
     """
     if isinstance(name, Rule):
         if name.limit != limit:
-            raise InvalidArgument(f"The rule guards {name.limit}, not {limit}. Make it for this limit.")
+            raise InvalidArgument(
+                f"The rule guards {name.limit}, not {limit}. Make it for this limit.", code="rule-does-not-fit"
+            )
         if not name.adaptive:
-            raise InvalidArgument(f'The rule {name.name!r} cannot stop a session. Use rule="advanced" or "best".')
+            raise InvalidArgument(
+                f'The rule {name.name!r} cannot stop a session. Use rule="advanced" or "best".',
+                code="rule-does-not-fit",
+            )
         return name
     if name is not None and name not in RULES:
-        raise InvalidArgument(f"rule must be one of {', '.join(RULES)}.")
+        raise InvalidArgument(f"rule must be one of {', '.join(RULES)}.", code="not-an-option")
     terms: dict[str, Any] = {"limit": limit}
     return RULES[name or _natural(limit)](**terms)
 
@@ -184,4 +191,6 @@ def _natural(limit: Guarantee) -> str:
     for rule in (ZeroConcentratedRule, RenyiRule, GaussianRule):
         if isinstance(limit, rule.native):
             return rule.name
-    raise InvalidArgument("A limit must be Pure, Approx, ZeroConcentrated, Renyi or GaussianTradeoff.")
+    raise InvalidArgument(
+        "A limit must be Pure, Approx, ZeroConcentrated, Renyi or GaussianTradeoff.", code="wrong-type"
+    )

@@ -75,7 +75,9 @@ class Rule:
             return drawn
         kept = drawn.delta_at(epsilon=goal.epsilon) <= exactly(goal.delta)
         if not kept:
-            raise IncompatibleGuarantee("The noise does not keep the (ε,δ) that is asked for. This is a bug: tell us.")
+            raise IncompatibleGuarantee(
+                "The noise does not keep the (ε,δ) that is asked for. This is a bug: please report it."
+            )
         return replace(goal, protects=drawn.protects, trust=drawn.trust, neighbors=drawn.neighbors)
 
     def spend(self, vector: Vector, guarantee: Guarantee, times: int = 1) -> Vector:
@@ -97,7 +99,10 @@ class Rule:
         Promise: whatever fitted still fits, so a session that raises its limit on the way is one under the larger.
         """
         if not _covers(limit, self.limit):
-            raise InvalidArgument(f"A limit can only grow: {limit} does not cover {self.limit}, or is of another kind.")
+            raise InvalidArgument(
+                f"A limit can only grow: {limit} does not cover {self.limit}, or is of another kind.",
+                code="limit-shrinks",
+            )
         return replace(self.fixed(), limit=limit)
 
     def admit(self, vector: Vector, guarantee: Guarantee, times: int = 1) -> Vector:
@@ -146,9 +151,13 @@ class Filter(Rule):
 
     def __post_init__(self) -> None:
         if not isinstance(self.limit, Approx | self.native):
-            raise InvalidArgument(f"The rule {self.name!r} cannot guard a limit of {self.limit}. Use another.")
+            raise InvalidArgument(
+                f"The rule {self.name!r} cannot guard a limit of {self.limit}. Use another.", code="rule-does-not-fit"
+            )
         if isinstance(self.limit, Approx) and self.share and not 0 < self.converted <= exactly(self.limit.delta):
-            raise InvalidArgument(f'The rule {self.name!r} needs a limit with δ above 0. Use rule="basic" for δ = 0.')
+            raise InvalidArgument(
+                f'The rule {self.name!r} needs a limit with δ above 0. Use rule="basic" for δ = 0.', code="needs-delta"
+            )
 
     def fixed(self) -> Self:
         return replace(self, conversion=self.converted)
@@ -253,7 +262,9 @@ class RenyiRule(Filter):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.at <= 1 or (isinstance(self.limit, Renyi) and self.order not in (None, self.limit.order)):
-            raise InvalidArgument("order must be above 1, and that of the limit when the limit is Renyi.")
+            raise InvalidArgument(
+                "order must be above 1, and that of the limit when the limit is Renyi.", code="out-of-range"
+            )
 
     def fixed(self) -> Self:
         return replace(super().fixed(), order=self.at)

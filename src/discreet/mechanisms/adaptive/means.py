@@ -37,14 +37,16 @@ _NOISES: dict[Kind, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "la
 def one_row(unit: Unit, rows_per_person: int = 1) -> Sensitivity:
     """How far a row that is added, removed or replaced moves a sum; a person has one, as rows must be independent."""
     if check_count(rows_per_person, "rows_per_person") != 1:
-        raise InvalidArgument("Rows of one person are not independent: give one row for each person.")
+        raise InvalidArgument(
+            "Rows of one person are not independent: give one row for each person.", code="rows-not-independent"
+        )
     return Sensitivity(1, "L1", unit, grain=QUANTUM)
 
 
 def of_size(scale: Any, size: int, kind: Kind) -> Gaussian | Laplace:
     """Noise on a sum over `size` rows that is so large on their mean."""
     if kind not in _NOISES:
-        raise InvalidArgument("noise must be 'gaussian' or 'laplace'.")
+        raise InvalidArgument("noise must be 'gaussian' or 'laplace'.", code="not-an-option")
     amount = significant(check_positive(scale, "scale") * check_count(size, "size"), up=True, digits=6)
     return _NOISES[kind]._make(amount, tidy(QUANTUM))
 
@@ -72,7 +74,7 @@ class AdaptiveMeans:
         check_count(self.queries, "queries")
         check_calibration(self.calibration)
         if not isinstance(self.noise, Gaussian | Laplace) or self.noise._step != QUANTUM:
-            raise InvalidArgument("noise must be Gaussian or Laplace noise with step=2**-20.")
+            raise InvalidArgument("noise must be Gaussian or Laplace noise with step=2**-20.", code="part-does-not-fit")
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """One row, in sums."""
@@ -114,7 +116,8 @@ class AdaptiveMeans:
         if best.width(confidence) > most:
             raise InvalidArgument(
                 f"{size} rows answer {queries} questions within {at_most(best.width(confidence))} of the population at "
-                f"best, not within {most:.3g}. Ask fewer questions, or of more rows."
+                f"best, not within {most:.3g}. Ask fewer questions, or of more rows.",
+                code="error-out-of-reach",
             )
         low, high = best, cls.of_noise(2 * most, size=size, queries=queries, noise=noise)
         while high._scale > low._scale * 1.001:
@@ -171,7 +174,7 @@ class AdaptiveMeans:
         if of == "population":
             return Accuracy(amount=self.width(sure), confidence=sure, of="population")
         if of not in ("sample", "every value"):
-            raise InvalidArgument('of must be "population" or "sample".')
+            raise InvalidArgument('of must be "population" or "sample".', code="not-an-option")
         noise = float(self.noise.error(sure, values=self.queries)) / self.size
         return Accuracy(amount=min(1.0, noise + float(QUANTUM)), confidence=sure, of="every value")
 
@@ -192,7 +195,10 @@ class Answering:
     def _draw(self, value: int) -> float:
         """The noisy mean for the sum of one question, in whole numbers of `QUANTUM`."""
         if self._asked >= self._mechanism.queries:
-            raise BudgetExhausted(f"All {self._mechanism.queries} questions are asked. Begin anew, on new rows.")
+            raise BudgetExhausted(
+                f"All {self._mechanism.queries} questions are used up. Start again with new rows.",
+                code="questions-used-up",
+            )
         self._asked += 1
         noisy = (value + self._noise()) / (self._mechanism.size * QUANTUM.denominator)
         return min(1.0, max(0.0, noisy))

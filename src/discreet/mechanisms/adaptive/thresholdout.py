@@ -56,9 +56,9 @@ class Thresholdout:
         check_count(self.queries, "queries")
         check_count(self.overfits, "overfits")
         if not isinstance(self.test, AboveThreshold) or exactly(self.test.step) != QUANTUM:
-            raise InvalidArgument("test must be an AboveThreshold with step=2**-20.")
+            raise InvalidArgument("test must be an AboveThreshold with step=2**-20.", code="part-does-not-fit")
         if not isinstance(self.noise, Gaussian | Laplace) or self.noise._step != QUANTUM:
-            raise InvalidArgument("noise must be Gaussian or Laplace noise with step=2**-20.")
+            raise InvalidArgument("noise must be Gaussian or Laplace noise with step=2**-20.", code="part-does-not-fit")
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """One row, in sums."""
@@ -178,10 +178,14 @@ class Checking:
         guess, total = min(1.0, max(0.0, value[0])), value[1]
         if self._ended:
             raise BudgetExhausted(
-                "All allowed overfits are used up: nothing more can be checked. Begin anew, on new rows."
+                "All allowed overfits are used up, so nothing more can be checked. Start again with new rows.",
+                code="overfits-used-up",
             )
         if self._asked >= self._mechanism.queries:
-            raise BudgetExhausted(f"All {self._mechanism.queries} questions are asked. Begin anew, on new rows.")
+            raise BudgetExhausted(
+                f"All {self._mechanism.queries} questions are used up. Start again with new rows.",
+                code="questions-used-up",
+            )
         self._asked += 1
         exact = Fraction(total) * QUANTUM
         off = abs(Fraction(guess) * self._mechanism.size - exact)
@@ -190,7 +194,8 @@ class Checking:
         if self._corrected >= self._mechanism.overfits:
             self._ended = True
             raise BudgetExhausted(
-                "This is one overfit more than are allowed: nothing more can be checked. Begin anew, on new rows."
+                "This overfit is one more than allowed, so nothing more can be checked. Start again with new rows.",
+                code="overfits-used-up",
             )
         self._corrected, self._bar = self._corrected + 1, self._mechanism.test._bar()
         noisy = self._mechanism.noise._draw(exact)

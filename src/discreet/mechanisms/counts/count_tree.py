@@ -95,10 +95,10 @@ class CountTree:
 
     def __post_init__(self) -> None:
         if check_count(self.points, "points") > MOST_POINTS:
-            raise InvalidArgument(f"points must be at most {MOST_POINTS}. Use a coarser grid.")
+            raise InvalidArgument(f"points must be at most {MOST_POINTS}. Use a coarser grid.", code="too-large")
         check_positive(self.scale, "scale")
         if check_count(self.branches, "branches", at_least=2) > MOST_BRANCHES:
-            raise InvalidArgument(f"branches must be at most {MOST_BRANCHES}.")
+            raise InvalidArgument(f"branches must be at most {MOST_BRANCHES}.", code="too-large")
 
     @property
     def levels(self) -> int:

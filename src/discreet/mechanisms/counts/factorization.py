@@ -119,7 +119,7 @@ class PrefixSums:
 
     def __post_init__(self) -> None:
         if check_count(self.points, "points") > MOST_POINTS:
-            raise InvalidArgument(f"points must be at most {MOST_POINTS}. Use a coarser grid.")
+            raise InvalidArgument(f"points must be at most {MOST_POINTS}. Use a coarser grid.", code="too-large")
         check_positive(self.stddev, "stddev")
 
     @property
@@ -218,14 +218,16 @@ def check_counts(value: Any, points: int) -> None:
     """Refuse by shape and type what are not so many counts."""
     _whole(none_of(value))
     if not has(value, "__len__") or len(value) != points:
-        raise InvalidArgument(f"{points} whole numbers are needed, one count for each point.")
+        raise InvalidArgument(f"Give {points} whole numbers, one count for each point.", code="wrong-shape")
 
 
 def _whole(value: Any) -> Ints:
     """Counts, each of them the nearest whole number up to 2^40 in size, and 0 for what is no number."""
     values = column(value if isinstance(value, list | tuple) or np.ndim(value) else [value])
     if values.dtype.kind == "f":
-        raise InvalidArgument("Counts are whole numbers: give an array of integers, as with counts.astype(int).")
+        raise InvalidArgument(
+            "Counts are whole numbers: give an array of integers, as with counts.astype(int).", code="not-whole"
+        )
     counts, missing = wholes(values)
     return np.where(missing, 0, np.clip(counts, -_MOST, _MOST))
 
@@ -251,7 +253,10 @@ class RunningSum:
         more = _whole(value)
         first, last = self._taken, self._taken + len(more)
         if last > self._mechanism.points:
-            raise InvalidArgument(f"A stream takes whole numbers, at most {self._mechanism.points} of them.")
+            raise InvalidArgument(
+                f"This stream takes at most {self._mechanism.points} numbers. Start another stream for more.",
+                code="stream-ended",
+            )
         self._counts[first:last] = more
         self._taken = last
         noise = samplers.discrete_gaussian(self._mechanism._noise._variance, len(more))

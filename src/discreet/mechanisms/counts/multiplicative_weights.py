@@ -104,9 +104,11 @@ class MultiplicativeWeights:
         check_count(self.passes, "passes")
         check_confidence(self.confidence)
         if not isinstance(self.select, Exponential | PermuteAndFlip) or self.select.choices is not None:
-            raise InvalidArgument("select must be an Exponential or a PermuteAndFlip, without choices.")
+            raise InvalidArgument(
+                "select must be an Exponential or a PermuteAndFlip, without choices.", code="part-does-not-fit"
+            )
         if not isinstance(self.noise, Laplace | Gaussian):
-            raise InvalidArgument("noise must be Laplace or Gaussian.")
+            raise InvalidArgument("noise must be Laplace or Gaussian.", code="part-does-not-fit")
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """How far one unit can move any one answer, in rows."""
@@ -221,11 +223,12 @@ class MultiplicativeWeights:
 def check_workload(workload: Any) -> None:
     """A typed error unless a histogram of the workload's domain can be kept."""
     if not isinstance(workload, Workload):
-        raise InvalidArgument("workload must be a Workload of counting queries.")
+        raise InvalidArgument("workload must be a Workload of counting queries.", code="wrong-type")
     if workload.domain.size > MOST_CELLS:
         raise InvalidArgument(
-            f"The domain has {workload.domain.size} cells, too many to keep a histogram of (10^7). Use fewer columns, "
-            "or measure marginals."
+            f"The domain has {workload.domain.size} cells. A histogram can be kept for at most 10^7. Use fewer "
+            "columns, or measure marginals.",
+            code="too-large",
         )
 
 

@@ -64,7 +64,7 @@ class OnlineMultiplicativeWeights:
         check_count(self.updates, "updates")
         check_confidence(self.confidence)
         if not isinstance(self.test, AboveThreshold) or not isinstance(self.noise, Laplace):
-            raise InvalidArgument("test must be an AboveThreshold, and noise Laplace.")
+            raise InvalidArgument("test must be an AboveThreshold, and noise Laplace.", code="part-does-not-fit")
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """How far one unit can move any one answer, in rows."""
@@ -96,7 +96,10 @@ class OnlineMultiplicativeWeights:
         check_workload(workload)
         check_count(size, "size")
         if type(guarantee) is not Pure:
-            raise InvalidArgument("OnlineMultiplicativeWeights is calibrated for Pure. Use Pure(epsilon=…).")
+            raise InvalidArgument(
+                "OnlineMultiplicativeWeights is calibrated for Pure. Use Pure(epsilon=…).",
+                code="guarantee-not-supported",
+            )
         bound = workload.sensitivity(unit or row(), rows_per_person, "Linf")
 
         def make(count: int) -> Any:
@@ -145,7 +148,7 @@ class OnlineMultiplicativeWeights:
     def sizes(self, value: Any) -> dict[str, int]:
         """How many questions there are, for `error`, when they are listed."""
         if not isinstance(value, tuple) or len(value) != 2:
-            raise InvalidArgument("Release a pair: the data, and the questions.")
+            raise InvalidArgument("Release a pair: the data, and the questions.", code="wrong-type")
         return {"questions": max(len(value[1]), 1)} if hasattr(value[1], "__len__") else {}
 
     def _draw(self, value: Any) -> dict[str, Any]:
@@ -194,7 +197,9 @@ class _Session:
             return self.workload.indicator(int(asked))
         inside = np.asarray(asked)
         if inside.dtype != np.bool_ or inside.shape != self._truth.shape:
-            raise InvalidArgument("A question is the number of a query, or a table of truth values over the domain.")
+            raise InvalidArgument(
+                "A question is the number of a query, or a table of truth values over the domain.", code="wrong-type"
+            )
         return inside
 
     def errors(self) -> Iterator[Fraction]:

@@ -43,7 +43,9 @@ def rows_of(sensitivity: Any) -> tuple[int, Sensitivity | None]:
         return check_count(1 if sensitivity is None else sensitivity, "sensitivity"), None
     if sensitivity.dimension > 1:
         raise InvalidArgument(
-            "Here sensitivity is how many rows one unit has: a whole number, or Count().sensitivity(unit, rows)."
+            "Here the sensitivity is the number of rows of one unit: a whole number, or Count().sensitivity(unit, "
+            "rows).",
+            code="sensitivity-wrong-kind",
         )
     return check_count(sensitivity.amount, "sensitivity"), sensitivity
 
@@ -72,7 +74,9 @@ class ResidualMarginals:
     def __post_init__(self) -> None:
         check_positive(self.stddev, "stddev")
         if not isinstance(self.workload, Workload) or self.workload.kind != "cells":
-            raise InvalidArgument("workload must be marginals, such as Workload.marginals(domain, 2).")
+            raise InvalidArgument(
+                "workload must be marginals, such as Workload.marginals(domain, 2).", code="wrong-type"
+            )
 
     @property
     def query(self) -> Workload:
@@ -203,8 +207,9 @@ class ResidualMarginals:
         parts = self._parts_of(names)
         if parts[-1] not in self._variances:
             raise InvalidArgument(
-                f"{' × '.join(names)} is not part of the workload, so nothing is known about it. Ask for columns of "
-                "one of its sets."
+                f"{' × '.join(names)} is not part of the workload, so it was not measured. Ask for columns of one of "
+                "its sets.",
+                code="not-in-workload",
             )
         return parts
 

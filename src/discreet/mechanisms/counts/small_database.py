@@ -54,13 +54,13 @@ class SmallDatabase:
 
     def __post_init__(self) -> None:
         if not isinstance(self.workload, Workload):
-            raise InvalidArgument("workload must be a Workload of counting queries.")
+            raise InvalidArgument("workload must be a Workload of counting queries.", code="wrong-type")
         check_size(self.size)
         if check_count(self.rows, "rows") * self.size >= 2**61:
-            raise InvalidArgument("size times rows must be below 2^61.")
+            raise InvalidArgument("size times rows must be below 2^61.", code="too-large")
         check_positive(self.rate, "rate")
         if not _possible(self.workload, self.rows):
-            raise InvalidArgument(_refusal(self.workload, self.rows))
+            raise InvalidArgument(_refusal(self.workload, self.rows), code="too-large")
 
     @property
     def candidates(self) -> int:
@@ -113,7 +113,9 @@ class SmallDatabase:
         tried = range(1, _most_rows(workload, check_count(size, "size")) + 1) if rows is None else (rows,)
         rates = {m: _spread(workload, m, sure) / left for m in tried if (left := most - _best(workload, size, m)) > 0}
         if not rates:
-            raise InvalidArgument("No such small database is so accurate. Allow a larger error, or more rows.")
+            raise InvalidArgument(
+                "No small database is this accurate. Allow a larger error, or use more rows.", code="error-out-of-reach"
+            )
         best = min(rates, key=rates.__getitem__)
         rate = significant(exactly(float(rates[best])) * Fraction(1 + 2**-40), up=True)
         return cls(workload=workload, size=size, rows=best, rate=tidy(rate))
@@ -221,7 +223,7 @@ def _refusal(workload: Workload, rows: int) -> str:
 def _most_rows(workload: Workload, size: int) -> int:
     """The most rows that can be drawn, up to 4096 and the size itself."""
     if not _possible(workload, 1):
-        raise InvalidArgument(_refusal(workload, 1))
+        raise InvalidArgument(_refusal(workload, 1), code="too-large")
     low, high = 1, min(size, 4096) + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -268,7 +270,10 @@ def taught_accuracy(workload: Workload, size: int, epsilon: Any, confidence: Any
 
     low, high = 0.0, 1.0
     if not enough(high):
-        raise InvalidArgument("The lecture promises nothing for so few rows. Use calibration='tight', or a larger ε.")
+        raise InvalidArgument(
+            "The formula of the lecture gives no bound for this few rows. Use calibration='tight', or a larger ε.",
+            code="formula-does-not-apply",
+        )
     while high - low > 1e-9:
         middle = (low + high) / 2
         low, high = (low, middle) if middle > 1e-6 and enough(middle) else (middle, high)

@@ -113,7 +113,10 @@ class Problem:
         """
         off = (self.tolerance + moved) / self.ridge
         if off > self.reach / 8:
-            raise InvalidArgument("ridge is too small to find the minimizer so exactly. Raise it, or lower most_rows.")
+            raise InvalidArgument(
+                "ridge is too small to compute the minimizer exactly enough. Increase it, or lower most_rows.",
+                code="ridge-too-small",
+            )
         return off * Fraction(8, 7) + self.reach / 2**45
 
     def checked(self, data: Any) -> tuple[Floats, Floats]:
@@ -122,11 +125,15 @@ class Problem:
         with suppress(AttributeError, TypeError, ValueError):  # whose text may hold a value
             features, targets = np.asarray(data.X, dtype=np.float64), np.asarray(data.y, dtype=np.float64)
         if features is None or targets is None:
-            raise InvalidArgument("The rows need a table X of numbers and a column y of numbers.")
+            raise InvalidArgument("The rows need a table X of numbers and a column y of numbers.", code="wrong-type")
         if features.ndim != 2 or features.shape[1] != self.dimension or targets.shape != features.shape[:1]:
-            raise InvalidArgument(f"X must have {self.dimension} columns, and y one number for each row.")
+            raise InvalidArgument(
+                f"X must have {self.dimension} columns, and y one number for each row.", code="wrong-shape"
+            )
         if len(features) > self.most_rows:
-            raise InvalidArgument(f"There are more rows than most_rows={self.most_rows}. Raise that public bound.")
+            raise InvalidArgument(
+                f"There are more rows than most_rows={self.most_rows}. Raise that public bound.", code="too-many-rows"
+            )
         return features, targets
 
     def rows(self, data: Any) -> Rows:

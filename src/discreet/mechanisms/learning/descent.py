@@ -89,16 +89,20 @@ class Descent:
             check_positive(self.learning_rate, "learning_rate")
         if self.size is None and self.counting is None:
             raise InvalidArgument(
-                "Give the public number of rows as size=, or the noise to count them with, counting=."
+                "Give the public number of rows as size=, or the noise to count them with, counting=.",
+                code="size-missing",
             )
         if self.size is not None:
             check_positive(self.size, "size")
         if not isinstance(self.noise, Gaussian | Laplace) or exactly(self.noise.step) != unit_of(self.clip):
-            raise InvalidArgument("noise must be Gaussian or Laplace, with step=unit_of(clip). Use for_guarantee.")
+            raise InvalidArgument(
+                "noise must be Gaussian or Laplace, with step=unit_of(clip). Use for_guarantee.",
+                code="part-does-not-fit",
+            )
         if self.average not in ("last half", "all", "last"):
-            raise InvalidArgument('average must be "last half", "all" or "last".')
+            raise InvalidArgument('average must be "last half", "all" or "last".', code="not-an-option")
         if not 0 <= exactly(self.momentum, "momentum") < 1:
-            raise InvalidArgument("momentum must be at least 0 and below 1, such as 0.9.")
+            raise InvalidArgument("momentum must be at least 0 and below 1, such as 0.9.", code="out-of-range")
         if self.sampling is not None:
             check_probability(self.sampling, "sampling")
         object.__setattr__(self, "region", region_of(self.region))
@@ -139,7 +143,7 @@ class Descent:
         """
         bound = gradient_sensitivity(clip, dimension, unit, rows_per_person)
         if noise not in ("gaussian", "laplace"):
-            raise InvalidArgument('noise must be "gaussian" or "laplace".')
+            raise InvalidArgument('noise must be "gaussian" or "laplace".', code="not-an-option")
         counting = None
         if calibration != TIGHT:
             chosen: Gaussian | Laplace = taught(guarantee, bound, steps, calibration, noise, unit_of(clip))
@@ -256,7 +260,8 @@ class Descent:
         shape = (self.loss.classes, value.dimension) if isinstance(self.loss, Softmax) else (value.dimension,)
         if math.prod(shape) != self.dimension:
             raise InvalidArgument(
-                f"The rows need {math.prod(shape)} weights, not {self.dimension}. Say so in dimension=."
+                f"The rows need {math.prod(shape)} weights, not {self.dimension}. Set dimension={math.prod(shape)}.",
+                code="wrong-shape",
             )
         rows = self._counted(value)
         rate, momentum, first = self.rate(rows), float(exactly(self.momentum)), self._first()

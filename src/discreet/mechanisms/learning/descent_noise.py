@@ -36,7 +36,9 @@ class StepNoise:
     def guarantee(self, noise: Gaussian | Laplace, counting: Gaussian | Laplace | None) -> Guarantee:
         if self.sampling is not None:
             if self._rows > 1:
-                raise IncompatibleGuarantee("Several rows of one unit have a coin each: samples protect one row only.")
+                raise IncompatibleGuarantee(
+                    "Sampling protects one row only: each row of a person gets a coin of its own."
+                )
             parts = [Subsampled(mechanism=noise, rate=self.sampling).guarantee(self.bound)] * self.steps
         elif isinstance(noise, Laplace):
             parts = [noise.guarantee(self.bound, times=self.steps)]
@@ -68,7 +70,9 @@ def calibrated(guarantee: Guarantee, drawn: StepNoise, kind: str) -> Gaussian | 
     family: Any = Gaussian if kind == "gaussian" else Laplace
     pure = is_pure(guarantee)
     if kind == "gaussian" and pure:
-        raise InvalidArgument("Gaussian noise cannot keep a pure guarantee. Give a delta, or noise='laplace'.")
+        raise InvalidArgument(
+            "Gaussian noise cannot keep a pure guarantee. Give a delta, or noise='laplace'.", code="needs-delta"
+        )
 
     def make(size: Fraction) -> Any:
         return family._make(size, drawn.bound.grain)
@@ -89,7 +93,9 @@ def calibrated(guarantee: Guarantee, drawn: StepNoise, kind: str) -> Gaussian | 
     while not keeps(make(high)):
         low, high = high, high * 2
         if high > start * 2**60:
-            raise InvalidArgument("No amount of this noise keeps the promise asked for. Ask for a weaker one.")
+            raise InvalidArgument(
+                "No amount of this noise keeps the guarantee. Ask for a weaker one.", code="guarantee-out-of-reach"
+            )
     while keeps(make(low)):
         low, high = low / 2, low
         if low < drawn.bound.exact / 8:  # very small samples might need no noise at all: they get some
@@ -105,7 +111,10 @@ def _first_guess(guarantee: Guarantee, bound: Sensitivity, steps: int) -> Fracti
     if isinstance(guarantee, ZeroConcentrated):
         return sqrt_up(bound.exact**2 * steps / (2 * exactly(guarantee.rho)))
     if not isinstance(guarantee, Approx):
-        raise InvalidArgument("Descent is calibrated for Approx, Pure and ZeroConcentrated. Ask for one of them.")
+        raise InvalidArgument(
+            "Descent is calibrated for Approx, Pure and ZeroConcentrated. Ask for one of them.",
+            code="guarantee-not-supported",
+        )
     epsilon, delta = float(exactly(guarantee.epsilon)), float(exactly(guarantee.delta))
     if not delta:
         return bound.to("L1").exact * steps / exactly(guarantee.epsilon)
@@ -116,7 +125,11 @@ def taught(
     guarantee: Guarantee, bound: Sensitivity, steps: int, calibration: str, noise: str, unit: Fraction
 ) -> Laplace:
     if noise != "laplace" or calibration not in (TAUGHT, "L10.T3") or not isinstance(guarantee, Approx):
-        raise InvalidArgument('The documents\' noise is Laplace for Approx: noise="laplace", calibration="taught".')
+        raise InvalidArgument(
+            'The formula of the documents is for Laplace noise and Approx. Use noise="laplace" and '
+            'calibration="taught".',
+            code="formula-does-not-apply",
+        )
     if calibration == TAUGHT:
         scale = taught_sum_scale("L10.A strong", bound.exact, steps * bound.dimension, guarantee)
     else:

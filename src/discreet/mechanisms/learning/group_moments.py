@@ -49,7 +49,10 @@ class GroupMoments:
         check_count(self.features, "features")
         check_count(self.groups, "groups")
         if self.sum is None and self.square is None:
-            raise InvalidArgument("Give the deviation of sum or square; for counts alone there is Histogram.")
+            raise InvalidArgument(
+                "Give the standard deviation of sum or square. For counts alone, use Histogram.",
+                code="missing-argument",
+            )
         for part in self._released:
             check_positive(getattr(self, part), part)
 
@@ -103,7 +106,7 @@ class GroupMoments:
     ) -> Self:
         """The least noise that keeps `guarantee`, when the parts have these shares of what one added row may move."""
         if not shares or not set(shares) <= set(PARTS):
-            raise InvalidArgument(f"shares must name some of {', '.join(PARTS)}.")
+            raise InvalidArgument(f"shares must name some of {', '.join(PARTS)}.", code="not-an-option")
         whole = sum((check_positive(share, part) for part, share in shares.items()), Fraction(0))
         reach = {"count": Fraction(1), "sum": Fraction(features), "square": Fraction(features, 4)}
         widths = {part: sqrt_up(reach[part] * whole / exactly(share)) for part, share in shares.items()}
@@ -127,7 +130,10 @@ class GroupMoments:
 
     def _draw(self, value: RoundedRows) -> dict[str, Any]:
         if value.columns != self.features or value.ranges is None or (value.groups or 1) != self.groups:
-            raise InvalidArgument("The rows are not rounded for these groups: feature_ranges and groups are needed.")
+            raise InvalidArgument(
+                "The rows are not rounded for these groups: feature_ranges and groups are needed.",
+                code="rows-not-rounded",
+            )
         exact = dict(zip(PARTS, exact_group_sums(value, self.groups), strict=True))
         return {part: self._noisy(part, exact[part]) for part in self._released}
 

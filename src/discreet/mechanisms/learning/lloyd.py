@@ -132,7 +132,9 @@ class Lloyd:
     def _draw(self, value: RoundedRows) -> dict[str, Any]:
         if value.columns != self.features or value.norm != self._norm:
             raise InvalidArgument(
-                "The rows are not rounded for the bounds of these clusters. Round them with the same features and norm."
+                "The rows are not rounded for the bounds of these clusters. Round them with the same features and "
+                "norm.",
+                code="rows-not-rounded",
             )
         rows, centers = value.held(), self.first_centers()
         known, doubt = np.zeros((self.clusters, self.features + 1)), np.inf

@@ -64,9 +64,13 @@ class Moments:
         if self.target_bound is not None:
             check_bound(self.target_bound, "target_bound")
         elif self.product is not None or self.target is not None:
-            raise InvalidArgument("Moments with the target need target_bound, the largest that a target may be.")
+            raise InvalidArgument(
+                "Moments with the target need target_bound, the largest size of a target.", code="missing-argument"
+            )
         if not self._released:
-            raise InvalidArgument(f"Give the deviation of at least one of {', '.join(PARTS[:4])}.")
+            raise InvalidArgument(
+                f"Give the deviation of at least one of {', '.join(PARTS[:4])}.", code="missing-argument"
+            )
         for part in PARTS:
             if getattr(self, part) is not None:
                 check_positive(getattr(self, part), part)
@@ -130,7 +134,7 @@ class Moments:
     ) -> Self:
         """The least noise that keeps `guarantee`, when the parts have these shares of what one added row may move."""
         if not shares or not set(shares) <= set(PARTS):
-            raise InvalidArgument(f"shares must name some of {', '.join(PARTS)}.")
+            raise InvalidArgument(f"shares must name some of {', '.join(PARTS)}.", code="not-an-option")
         x, y = check_bound(feature_norm, "feature_norm"), exactly(1 if target_bound is None else target_bound)
         reach = {"square": x * x, "product": x * y, "sum": x, "target": y, "count": Fraction(1)}
         whole = sum((check_positive(share, part) for part, share in shares.items()), Fraction(0))
@@ -162,7 +166,8 @@ class Moments:
     def _draw(self, value: RoundedRows) -> dict[str, Any]:
         if value.columns != self.features or value.norm != exactly(self.feature_norm) or value.bound != self._bound:
             raise InvalidArgument(
-                "The rows are not rounded for the bounds of these moments. Round them with the same norm and bound."
+                "The rows are not rounded for the bounds of these moments. Round them with the same norm and bound.",
+                code="rows-not-rounded",
             )
         exact = dict(zip(self._released, exact_moments(value, self._released), strict=True))
         return {part: self._noisy(part, exact[part]) for part in self._released}
@@ -240,7 +245,9 @@ def noisy_units(exact: NDArray[Any], grain: Fraction, step: Fraction, variance: 
 def calibrated(make: Callable[[Fraction], D], guarantee: Guarantee, unit: Unit | None, rows_per_person: int) -> D:
     """The mechanism of the family `make(scale)` with the least noise that keeps `guarantee`."""
     if is_pure(guarantee):
-        raise InvalidArgument("Gaussian noise cannot keep a pure guarantee. Give a delta, such as 1e-6.")
+        raise InvalidArgument(
+            "Gaussian noise cannot keep a pure guarantee. Give a delta, such as 1e-6.", code="needs-delta"
+        )
 
     def keeps(m: D) -> bool:
         return meets(m.guarantee(m.sensitivity(unit, rows_per_person)), guarantee)
@@ -257,7 +264,10 @@ def _allowed_move(guarantee: Guarantee) -> float:
     if isinstance(guarantee, ZeroConcentrated):
         return math.sqrt(2 * exactly(guarantee.rho))
     if not isinstance(guarantee, Approx):
-        raise InvalidArgument("Moments are calibrated for Approx and ZeroConcentrated. Ask for one of them.")
+        raise InvalidArgument(
+            "Moments are calibrated for Approx and ZeroConcentrated. Ask for one of them.",
+            code="guarantee-not-supported",
+        )
     return largest_mu(float(exactly(guarantee.epsilon)), float(exactly(guarantee.delta)))
 
 

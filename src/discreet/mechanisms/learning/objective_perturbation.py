@@ -85,20 +85,26 @@ class ObjectivePerturbation:
         for name in ("ridge", "row_norm"):
             check_positive(getattr(self, name), name)
         if check_count(self.most_rows, "most_rows") * self.dimension > 2**40:
-            raise InvalidArgument("most_rows times dimension must be at most 2^40.")
+            raise InvalidArgument("most_rows times dimension must be at most 2^40.", code="too-large")
         if not isinstance(self.targets, tuple) or len(self.targets) != 2:
-            raise InvalidArgument("targets must be the least and the largest target, such as (-1, 1).")
+            raise InvalidArgument(
+                "targets must be the least and the largest target, such as (-1, 1).", code="wrong-type"
+            )
         if exactly(self.targets[0], "targets") >= exactly(self.targets[1], "targets"):
-            raise InvalidArgument("The least target must be below the largest.")
+            raise InvalidArgument("The least target must be below the largest.", code="ends-out-of-order")
         pair = (type(self.noise), type(self.output))
         if pair not in ((Gaussian, Gaussian), (NormGamma, Laplace)):
-            raise InvalidArgument("noise and output must be Gaussian and Gaussian, or NormGamma and Laplace.")
+            raise InvalidArgument(
+                "noise and output must be Gaussian and Gaussian, or NormGamma and Laplace.", code="part-does-not-fit"
+            )
         if self.radius is None:
             farthest = max(Fraction(1), *(abs(exactly(end)) for end in self.targets))
             object.__setattr__(self, "radius", tidy(64 * farthest / exactly(self.row_norm)))
         check_positive(self.radius, "radius")
         if exactly(self.ridge) * 2**40 < self.most_rows * self._problem.curvature:
-            raise InvalidArgument("ridge is too small for so many rows. Raise it, or lower most_rows.")
+            raise InvalidArgument(
+                "ridge is too small for this number of rows. Increase it, or lower most_rows.", code="ridge-too-small"
+            )
         self._distance  # noqa: B018 (refuses what cannot be certified)
 
     @cached_property
@@ -197,7 +203,10 @@ class ObjectivePerturbation:
         given = None if ridge is None else check_positive(ridge, "ridge")
         if type(guarantee) is Pure:
             if calibration == TAUGHT and bound.exact != 1:
-                raise InvalidArgument("The documents speak of one row of a person. Use calibration='tight'.")
+                raise InvalidArgument(
+                    "The formula of the documents is for one row per person. Use calibration='tight'.",
+                    code="formula-does-not-apply",
+                )
             pure = PureSplit(exactly(guarantee.epsilon), slope, curve, bound, wanted * Fraction(1, dimension))
             kept, scale = pure.taught(given) if calibration == TAUGHT else pure.tight(given)
             made = cls(ridge=tidy(kept), noise=NormGamma(scale=tidy(scale)), output=Laplace(scale=1), **fixed)
@@ -207,16 +216,19 @@ class ObjectivePerturbation:
         if calibration == TAUGHT or not isinstance(guarantee, Approx | Renyi):
             raise InvalidArgument(
                 "Objective perturbation is calibrated for Pure, Approx and Renyi, and as taught for Pure. Ask for "
-                "one of them."
+                "one of them.",
+                code="guarantee-not-supported",
             )
         if is_pure(guarantee):
             raise InvalidArgument(
-                "Gaussian linear terms cannot keep ε alone. Ask for Pure(epsilon=…), or give a delta."
+                "Gaussian linear terms cannot keep ε alone. Ask for Pure(epsilon=…), or give a delta.",
+                code="needs-delta",
             )
         kept = given or best_ridge(guarantee, slope, curve, bound, wanted / sqrt_up(Fraction(dimension)))
         if log_bounds(1 + curve / kept)[1] * bound.exact >= exactly(guarantee.epsilon):
             raise InvalidArgument(
-                "No noise keeps this guarantee with so small a ridge: ln(1 + β/ridge) must be below ε."
+                "No noise keeps this guarantee with this ridge: ln(1 + β/ridge) must be below ε. Increase ridge.",
+                code="ridge-too-small",
             )
 
         def make(stddev: Fraction) -> Any:
@@ -241,7 +253,7 @@ class ObjectivePerturbation:
             float(check_positive(self.radius if norm is None else norm, "norm")),
         )
         if norm is not None and exactly(norm) > exactly(self.radius):
-            raise InvalidArgument("norm must be at most the radius within which weights are held.")
+            raise InvalidArgument("norm must be at most the radius within which weights are held.", code="out-of-range")
         linear = _length(self.noise, self.dimension, (1 - sure) / 2)
         if linear > 7 * self.most_rows * float(self._slope):
             return Accuracy(
@@ -267,11 +279,14 @@ def _check_loss(loss: Any) -> None:
     for name in ("derivative", "second"):
         if not callable(getattr(loss, name, None)):
             raise InvalidArgument(
-                "loss must be a loss of one score with a derivative and a second, such as Logistic()."
+                "loss must be a loss of one score with a derivative and a second, such as Logistic().",
+                code="unsuitable-loss",
             )
     for name in ("lipschitz", "smoothness"):
         if not 0 < float(getattr(loss, name, math.inf)) < math.inf:
-            raise InvalidArgument(f"loss must have a finite {name} above 0, for a smooth loss of bounded slope.")
+            raise InvalidArgument(
+                f"loss must have a finite {name} above 0, for a smooth loss of bounded slope.", code="unsuitable-loss"
+            )
 
 
 def _length(noise: Gaussian | Laplace | NormGamma, dimension: int, miss: float) -> float:

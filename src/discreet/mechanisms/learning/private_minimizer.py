@@ -51,7 +51,7 @@ class PrivateMinimizer:
         for name in ("ridge", "row_norm", "radius"):
             check_positive(getattr(self, name), name)
         if not isinstance(self.noise, Gaussian):
-            raise InvalidArgument("noise must be Gaussian.")
+            raise InvalidArgument("noise must be Gaussian.", code="part-does-not-fit")
 
     @cached_property
     def _problem(self) -> Problem:

@@ -86,7 +86,10 @@ class PureSplit:
 
         kept = ridge or _least(cost, self.curve / self.epsilon)
         if not (scale := self._split(kept)):
-            raise InvalidArgument("No noise keeps this ε with so small a ridge: ln(1 + β/ridge) must be below ε.")
+            raise InvalidArgument(
+                "No noise keeps this ε with this ridge: ln(1 + β/ridge) must be below ε. Increase ridge.",
+                code="ridge-too-small",
+            )
         return kept, significant(scale, up=True)
 
     def taught(self, ridge: Fraction | None) -> tuple[Fraction, Fraction]:

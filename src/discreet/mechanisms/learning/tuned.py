@@ -49,7 +49,7 @@ class TunedDescent:
 
     def __post_init__(self) -> None:
         if not self.candidates:
-            raise InvalidArgument("At least one setting is needed to choose from.")
+            raise InvalidArgument("At least one setting is needed to choose from.", code="empty")
         limit = stated_rho(self.selection.run)
         for one in self.candidates:
             trained, scored = stated_rho(one.guarantee(self._moved(one))), stated_rho(self._scored())
@@ -59,7 +59,9 @@ class TunedDescent:
                 or limit is None
                 or trained + scored > limit * (1 + Fraction(1, 10**9))
             ):
-                raise InvalidArgument("A try costs more than the selection allows for. Use for_guarantee.")
+                raise InvalidArgument(
+                    "A try costs more than the selection allows for. Use for_guarantee.", code="part-does-not-fit"
+                )
 
     @property
     def unit(self) -> Unit | None:
@@ -89,7 +91,7 @@ class TunedDescent:
     ) -> Self:
         """Settings for `Descent.for_guarantee`, all with the least noise for which the whole keeps `guarantee`."""
         if not isinstance(guarantee, Approx) or not exactly(guarantee.delta):
-            raise InvalidArgument("A private search needs a delta, such as 1e-6.")
+            raise InvalidArgument("A private search needs a delta, such as 1e-6.", code="needs-delta")
         who, rows = row() if unit is None else unit, check_count(rows_per_person, "rows_per_person")
         chosen = Selection.for_guarantee(guarantee, tries=tries)
         whole = exactly(chosen.run.rho)  # type: ignore[attr-defined]

@@ -70,7 +70,7 @@ class AdditiveNoise:
         most = check_positive(amount, "amount")
         check_confidence(confidence)
         if step is not None and check_step(step) > most:
-            raise InvalidArgument("amount must be at least one step of the lattice.")
+            raise InvalidArgument("amount must be at least one step of the lattice.", code="step-does-not-fit")
         # least_noise finds the smallest 1/size that is accurate enough
         return least_noise(
             lambda inverse: cls._make(significant(1 / inverse, up=False), step),
@@ -99,8 +99,9 @@ class AdditiveNoise:
         if amount is None:
             if array.size > sensitivity.dimension:
                 raise InvalidArgument(
-                    f"The sensitivity is stated for {sensitivity.dimension} coordinates, not {array.size}. State it "
-                    "for as many as the answer has."
+                    f"The sensitivity is stated for {sensitivity.dimension} coordinates, but the answer has "
+                    f"{array.size}. State it for {array.size}.",
+                    code="sensitivity-wrong-size",
                 )
             return sensitivity
         grain = grain_of(array)

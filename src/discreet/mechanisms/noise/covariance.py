@@ -42,9 +42,11 @@ class CorrelatedGaussian:
         check_positive(self.stddev, "stddev")
         rows = np.asarray(self.covariance, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or not 1 <= len(rows) <= _LARGEST:
-            raise InvalidArgument(f"covariance must be a square matrix of at most {_LARGEST} rows.")
+            raise InvalidArgument(
+                f"covariance must be a square matrix of at most {_LARGEST} rows.", code="unsuitable-covariance"
+            )
         if not np.isfinite(rows).all() or (rows != rows.T).any():
-            raise InvalidArgument("covariance must be finite and symmetric.")
+            raise InvalidArgument("covariance must be finite and symmetric.", code="unsuitable-covariance")
         object.__setattr__(self, "covariance", tuple(tuple(row) for row in rows.tolist()))
         self._factor  # noqa: B018 (refuses a matrix that is not positive definite)
 
@@ -55,7 +57,7 @@ class CorrelatedGaussian:
         try:
             lower = np.linalg.cholesky(rows)
         except np.linalg.LinAlgError:
-            raise InvalidArgument("covariance must be positive definite.") from None
+            raise InvalidArgument("covariance must be positive definite.", code="unsuitable-covariance") from None
         factor = [[Fraction(float(x)) for x in row] for row in lower]
         size = len(rows)
         gap = [
@@ -67,7 +69,10 @@ class CorrelatedGaussian:
             for i in range(size)
         ]
         if not _positive_definite(gap):
-            raise InvalidArgument("covariance is too close to singular to be whitened safely. Regularize it.")
+            raise InvalidArgument(
+                "covariance is too close to singular to be whitened safely. Regularize it.",
+                code="unsuitable-covariance",
+            )
         return factor
 
     @property
@@ -77,7 +82,9 @@ class CorrelatedGaussian:
     def _whitened(self, sensitivity: Any) -> Sensitivity:
         if isinstance(sensitivity, Sensitivity):
             raise InvalidArgument(
-                "CorrelatedGaussian needs a plain number, the bound on ‖M^{-1/2}(Q(d)−Q(d'))‖₂: no other norm gives it."
+                "CorrelatedGaussian needs a plain number, the bound on ‖M^{-1/2}(Q(d)−Q(d'))‖₂: no other norm gives "
+                "it.",
+                code="sensitivity-wrong-kind",
             )
         return Sensitivity(check_positive(sensitivity, "sensitivity") * sqrt_up(1 + _SLACK), "L2", None, self._size)
 
@@ -88,7 +95,10 @@ class CorrelatedGaussian:
     def sizes(self, value: Any) -> dict[str, int]:
         """Nothing that `error` needs; a typed error when the answer is not as long as the covariance."""
         if int(np.size(value)) != self._size:
-            raise InvalidArgument(f"The covariance is for {self._size} coordinates. Give an answer of as many.")
+            raise InvalidArgument(
+                f"The covariance is for {self._size} coordinates. Give an answer of the same length.",
+                code="wrong-shape",
+            )
         return {}
 
     def guarantee(self, sensitivity: Any) -> Guarantee:

@@ -76,7 +76,8 @@ class Gaussian(AdditiveNoise):
         bound = plain_sensitivity(sensitivity)
         if is_pure(guarantee):
             raise InvalidArgument(
-                "Gaussian noise cannot keep a pure guarantee. Give a delta, such as 1e-6, or use Laplace."
+                "Gaussian noise cannot keep a pure guarantee. Give a delta, such as 1e-6, or use Laplace.",
+                code="needs-delta",
             )
         if calibration == TAUGHT:
             return cls._make(significant(taught_deviation(guarantee, bound.to("L2").exact), up=True), step)
@@ -104,6 +105,8 @@ def taught_deviation(guarantee: Guarantee, sensitivity: Fraction) -> Fraction:
     """(Δ/ε)√(2 ln(2/δ)), the thesis's Gaussian noise, proved for ε ≤ 1 only [T.6.2]."""
     if not isinstance(guarantee, Approx) or exactly(guarantee.epsilon) > 1:
         raise InvalidArgument(
-            "The documents' Gaussian formula is proved for Approx with ε ≤ 1 only. Use calibration='tight'."
+            "The formula of the documents for Gaussian noise holds for Approx with ε ≤ 1 only. Use "
+            "calibration='tight'.",
+            code="formula-does-not-apply",
         )
     return sensitivity / exactly(guarantee.epsilon) * exactly(math.sqrt(2 * math.log(2 / float(guarantee.delta))))

@@ -46,13 +46,18 @@ class GaussianProcess:
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, FourierFeatures | RandomFeatures):
-            raise InvalidArgument("features must be FourierFeatures or RandomFeatures.")
+            raise InvalidArgument("features must be FourierFeatures or RandomFeatures.", code="wrong-type")
         if not isinstance(self.noise, Gaussian | Laplace) or exactly(self.noise.step) != self.features.unit:
-            raise InvalidArgument("noise must be Gaussian or Laplace, with step=features.unit. Use for_guarantee.")
+            raise InvalidArgument(
+                "noise must be Gaussian or Laplace, with step=features.unit. Use for_guarantee.",
+                code="part-does-not-fit",
+            )
         if self.size is not None:
             check_positive(self.size, "size")
             if not isinstance(self.features, FourierFeatures):
-                raise InvalidArgument("Random features have no constant one: leave size out.")
+                raise InvalidArgument(
+                    "Random features have no constant one: leave size out.", code="conflicting-arguments"
+                )
 
     @property
     def dimension(self) -> int:

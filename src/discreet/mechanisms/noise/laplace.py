@@ -100,7 +100,8 @@ def taught_scale(guarantee: Guarantee, sensitivity: Fraction) -> Fraction:
     """Δ/ε, or Δ/(ε − ln(1−δ)) when δ > 0: the documents' Laplace scale [T.4.9]."""
     if not isinstance(guarantee, Approx):
         raise InvalidArgument(
-            "The documents calibrate Laplace noise for Pure and Approx only. Use calibration='tight'."
+            "The formulas of the documents for Laplace noise hold for Pure and Approx only. Use calibration='tight'.",
+            code="formula-does-not-apply",
         )
     delta = exactly(guarantee.delta)
     if delta == 0:
@@ -123,10 +124,12 @@ def taught_sum_scale(theorem: str, sensitivity: Any, dimension: int, guarantee: 
     if theorem == "L10.A basic":
         return delta_bound * dimension / epsilon
     if not delta:
-        raise InvalidArgument(f"{theorem} needs δ above 0. Give Approx(epsilon=…, delta=…) with one.")
+        raise InvalidArgument(
+            f"{theorem} needs δ above 0. Give Approx(epsilon=…, delta=…) with one.", code="needs-delta"
+        )
     grown = Fraction(math.log(1 / float(delta))) * (dimension if theorem == "L10.A strong" else 1)
     if theorem not in ("L10.A strong", "L10.T3"):
-        raise InvalidArgument("theorem must be 'L10.A basic', 'L10.A strong' or 'L10.T3'.")
+        raise InvalidArgument("theorem must be 'L10.A basic', 'L10.A strong' or 'L10.T3'.", code="not-an-option")
     return delta_bound * sqrt_up(grown) / epsilon
 
 
@@ -139,5 +142,7 @@ def taught_answers(answers: int, size: int, guarantee: Approx) -> Laplace:
     count, rows = check_count(answers, "answers"), check_count(size, "size")
     epsilon, delta = exactly(guarantee.epsilon), exactly(guarantee.delta)
     if not delta or epsilon > 2 * math.log(1 / float(delta)):
-        raise InvalidArgument("L6.C5 needs δ above 0 and ε at most 2 ln(1/δ). Lower ε, or give a δ.")
+        raise InvalidArgument(
+            "L6.C5 needs δ above 0 and ε at most 2 ln(1/δ). Lower ε, or give a δ.", code="formula-does-not-apply"
+        )
     return Laplace(scale=float(sqrt_up(8 * count * exactly(math.log(1 / float(delta)))) / (epsilon * rows)))

@@ -31,7 +31,7 @@ def check_step(step: Any) -> Fraction:
     # 2.0**-30 prints as a decimal near it: here the float itself is meant
     exact = Fraction(step) if isinstance(step, float) and math.frexp(step)[0] == 0.5 else check_positive(step, "step")
     if power_of_two_below(exact) != exact:
-        raise InvalidArgument("step must be a power of two, such as 1, 0.5 or 1024.")
+        raise InvalidArgument("step must be a power of two, such as 1, 0.5 or 1024.", code="step-not-a-power-of-two")
     return exact
 
 
@@ -45,7 +45,9 @@ def as_numbers(value: Any) -> NDArray[Any]:
     if array.dtype.kind == "u":
         return array.astype(np.int64) if array.dtype.itemsize < 8 else array.astype(object)
     if array.dtype.kind not in "if":
-        raise InvalidArgument(f"A number or an array of numbers is needed, not {type(value).__name__}.")
+        raise InvalidArgument(
+            f"The value must be a number or an array of numbers, not {type(value).__name__}.", code="not-a-number"
+        )
     return array.astype(np.int64) if array.dtype.kind == "i" else array  # differences of narrow integers would wrap
 
 

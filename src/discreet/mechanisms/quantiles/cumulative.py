@@ -45,7 +45,9 @@ class CumulativeCounts:
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Grid | Integers | Interval) or not isinstance(self.sums, PrefixSums | CountTree):
-            raise InvalidArgument("A space of numbers is needed, and PrefixSums or CountTree for its counts.")
+            raise InvalidArgument(
+                "space must be a space of numbers, and sums must be PrefixSums or CountTree.", code="part-does-not-fit"
+            )
 
     @cached_property
     def points(self) -> Grid | Integers:
@@ -137,7 +139,7 @@ class Cumulative:
         """
         first, last = self._bin(low), self._bin(high) + 1
         if last <= first:
-            raise InvalidArgument("low must be at most high.")
+            raise InvalidArgument("low must be at most high.", code="ends-out-of-order")
         start = float(self.values[first - 1]) if first else 0.0
         deviation = float(self.mechanism.sums.deviation(last, first))
         return float(self.values[last - 1]) - start, deviation
@@ -216,7 +218,7 @@ def predicted_error(mechanism: Quantiles | QuantilesFromCounts, least: Least = "
     recursion does; a count is off by normal noise.
     """
     if least not in ("mean", "largest"):
-        raise InvalidArgument("least must be 'mean' or 'largest'.")
+        raise InvalidArgument("least must be 'mean' or 'largest'.", code="not-an-option")
     many = 2.0 ** (-1 / len(mechanism.quantiles))  # the median of the largest of so many
     if isinstance(mechanism, QuantilesFromCounts):
         from scipy.special import ndtri

@@ -73,7 +73,10 @@ class QuantileInterval:
     ) -> Self:
         """The strongest choices that keep a pure guarantee."""
         if not isinstance(guarantee, Pure):
-            raise InvalidArgument("A quantile with its interval is calibrated for Pure. Use Pure(epsilon=…).")
+            raise InvalidArgument(
+                "A quantile with its interval is calibrated for Pure. Use Pure(epsilon=…).",
+                code="guarantee-not-supported",
+            )
         epsilon = exactly(guarantee.epsilon)
         middle = Quantile.for_guarantee(
             Pure(epsilon=epsilon * (1 - COUNT - 2 * OUTER)),

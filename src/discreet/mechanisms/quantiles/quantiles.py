@@ -72,13 +72,17 @@ def plan(quantiles: tuple[Fraction, ...]) -> tuple[tuple[Choice, ...], ...]:
 def checked_quantiles(quantiles: Any) -> tuple[Number, ...]:
     """At least one quantile, strictly between 0 and 1 and increasing, or a typed error."""
     if isinstance(quantiles, str) or not isinstance(quantiles, Sequence | np.ndarray) or not len(quantiles):
-        raise InvalidArgument("quantiles must be a list of at least one number between 0 and 1, such as [0.25, 0.75].")
+        raise InvalidArgument(
+            "quantiles must be a list of at least one number between 0 and 1, such as [0.25, 0.75].", code="wrong-type"
+        )
     listed = tuple(q.item() if isinstance(q, np.generic) else q for q in quantiles)
     exact = [check_probability(q, "a quantile") for q in listed]
     if any(b <= a for a, b in itertools.pairwise(exact)):
-        raise InvalidArgument("quantiles must be different and in increasing order.")
+        raise InvalidArgument("quantiles must be different and in increasing order.", code="not-increasing")
     if math.lcm(*(q.denominator for q in exact)) > 10**9:
-        raise InvalidArgument("quantiles must be fractions with at most 9 decimals, such as 0.125.")
+        raise InvalidArgument(
+            "quantiles must be fractions with at most 9 decimals, such as 0.125.", code="too-many-digits"
+        )
     return listed
 
 
@@ -111,7 +115,8 @@ class Quantiles:
         check_positive(self.rate, "rate")
         if not isinstance(self.space, Grid | Integers | Interval):
             raise InvalidArgument(
-                "space must be dp.Interval(low, high), dp.Integers(low, high) or dp.Grid(low, high, step)."
+                "space must be dp.Interval(low, high), dp.Integers(low, high) or dp.Grid(low, high, step).",
+                code="wrong-type",
             )
         object.__setattr__(self, "quantiles", checked_quantiles(self.quantiles))
 
@@ -170,7 +175,7 @@ class Quantiles:
         most, once = check_positive(ranks, "ranks"), cls(space=space, rate=1, quantiles=checked_quantiles(quantiles))
         whole = once._worst(0.0, 1.0)  # what cutting whole rows adds, at any rate
         if most <= exactly(whole):
-            raise InvalidArgument(f"ranks must be above {whole:.3g} for these quantiles: rows are cut whole.")
+            raise InvalidArgument(f"ranks must be above {whole:.3g} for these quantiles.", code="error-out-of-reach")
         rate = significant(exactly(float(once.error(confidence)) - whole) / (most - exactly(whole)), up=True)
         return cls(space=space, rate=tidy(rate), quantiles=once.quantiles)
 

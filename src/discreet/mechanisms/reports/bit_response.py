@@ -87,7 +87,7 @@ class SubsetSelection(_Bits):
     def __post_init__(self) -> None:
         super().__post_init__()
         if check_count(self.width, "width") >= self.size:
-            raise InvalidArgument("width must be below the number of values.")
+            raise InvalidArgument("width must be below the number of values.", code="out-of-range")
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:

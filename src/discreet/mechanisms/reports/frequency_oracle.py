@@ -64,7 +64,7 @@ class FrequencyOracle:
     def __post_init__(self) -> None:
         check_count(self.size, "size", at_least=2)
         if not 1 < exactly(self.odds, "odds") <= LARGEST_ODDS:
-            raise InvalidArgument("odds must be above 1 and at most 1e18.")
+            raise InvalidArgument("odds must be above 1 and at most 1e18.", code="out-of-range")
 
     # --- privacy ---------------------------------------------------------------------------------------------
 
@@ -84,7 +84,9 @@ class FrequencyOracle:
 
     def _check_enumerable(self, reports: int) -> None:
         if reports > _WIDEST_LAW:
-            raise InvalidArgument(f"There are {reports} reports, too many to be listed. Verify a smaller domain.")
+            raise InvalidArgument(
+                f"There are {reports} possible reports, too many to list. Verify a smaller domain.", code="too-large"
+            )
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         """The exact loss of one report. `sensitivity` is not used: any two values are neighbors."""

@@ -104,7 +104,9 @@ class ProjectiveResponse(FrequencyOracle):
         super().__post_init__()
         check_count(self.dimension, "dimension", at_least=2)
         if next_prime(check_count(self.prime, "prime", at_least=2)) != self.prime or self.points < self.size:
-            raise InvalidArgument("prime must be a prime number, and the space must have a point for each value.")
+            raise InvalidArgument(
+                "prime must be a prime number, and the space must have a point for each value.", code="out-of-range"
+            )
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:

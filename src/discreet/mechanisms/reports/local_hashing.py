@@ -44,7 +44,9 @@ class LocalHashing(FrequencyOracle):
         super().__post_init__()
         check_count(self.cells, "cells", at_least=2)
         if self.size > OPEN or self.cells >= self.prime:
-            raise InvalidArgument("Local hashing needs at most 2^60 values, and fewer cells than values.")
+            raise InvalidArgument(
+                "Local hashing needs at most 2^60 values, and fewer cells than values.", code="too-large"
+            )
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:
@@ -132,7 +134,9 @@ class LocalHashing(FrequencyOracle):
 
     def supported(self, reports: Reports) -> NDArray[np.int64]:
         if self.size > 2**20:
-            raise InvalidArgument("The domain is too large to be listed. Name candidates=[…] to count.")
+            raise InvalidArgument(
+                "The domain is too large to list. Give the values to count as candidates=[…].", code="too-large"
+            )
         if self.limbs == 1 and len(reports) >= self.prime:
             return self._supported_by_table(reports)
         return self.supported_among(reports, np.arange(self.size))

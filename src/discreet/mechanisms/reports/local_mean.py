@@ -63,9 +63,11 @@ class WindowResponse:
         check_count(self.outputs, "outputs", at_least=2)
         check_count(self.grid, "grid")
         if not 1 <= self.window < self.outputs <= 2**20 or self.grid > 2**40:
-            raise InvalidArgument("window must be below outputs, outputs at most 2^20, and grid at most 2^40.")
+            raise InvalidArgument(
+                "window must be below outputs, outputs at most 2^20, and grid at most 2^40.", code="out-of-range"
+            )
         if not 1 < exactly(self.odds, "odds") <= 10**18:
-            raise InvalidArgument("odds must be above 1 and at most 1e18.")
+            raise InvalidArgument("odds must be above 1 and at most 1e18.", code="out-of-range")
 
     @property
     def _moves(self) -> int:
@@ -96,7 +98,9 @@ class WindowResponse:
     def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
         """The exact law of the report for each place, for `dp.verify`; coarse grids only."""
         if (self.grid + 1) * self.outputs > 2**18:
-            raise InvalidArgument("There are too many places to be listed. Verify the same law on a coarser grid.")
+            raise InvalidArgument(
+                "There are too many places to list. Verify the same law on a coarser grid.", code="too-large"
+            )
 
         def law(t: int) -> dict[Hashable, Fraction]:
             start, rest = divmod(t * self._moves, self.grid)
@@ -172,7 +176,10 @@ class HybridResponse:
 
     def __post_init__(self) -> None:
         if not 0 <= exactly(self.share, "share") <= 1 or self.wide.grid != self.coin.grid:
-            raise InvalidArgument("share must be between 0 and 1, and both parts must have the same grid.")
+            raise InvalidArgument(
+                "share must be between 0 and 1, and both parts must have the same grid.",
+                code="part-does-not-fit" if self.wide.grid != self.coin.grid else "out-of-range",
+            )
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, outputs: int = OUTPUTS, sensitivity: Any = None) -> Self:
@@ -257,7 +264,7 @@ class LaplaceResponse:
     def __post_init__(self) -> None:
         check_count(self.grid, "grid")
         if exactly(self.noise.step or 0) != 1:
-            raise InvalidArgument("noise must be in whole places: Laplace(scale=…, step=1).")
+            raise InvalidArgument("noise must be in whole places: Laplace(scale=…, step=1).", code="part-does-not-fit")
 
     @classmethod
     def for_guarantee(

@@ -39,7 +39,9 @@ def one_column(values: Any) -> NDArray[Any] | list[Any]:
     What is no column is refused by its type or its shape, never by what is in it.
     """
     if not is_column(values) or (has(values, "shape") and len(values.shape) != 1):
-        raise InvalidArgument("Give one value for each person: a list, or an array or column with one dimension.")
+        raise InvalidArgument(
+            "Give one value for each person: a list, or an array or column with one dimension.", code="not-a-column"
+        )
     records = column(values)
     return records if records.dtype.kind in "biuf" else cells(records)
 

@@ -54,7 +54,9 @@ def ratio_of(epsilon: Any) -> Fraction:
 def check_promise(guarantee: Guarantee) -> Approx:
     """A promise that odds can keep, or a typed error."""
     if not isinstance(guarantee, Approx):
-        raise InvalidArgument("Local reports are calibrated for Pure and Approx. Ask for one of them.")
+        raise InvalidArgument(
+            "Local reports are calibrated for Pure and Approx. Ask for one of them.", code="guarantee-not-supported"
+        )
     return guarantee
 
 
@@ -94,7 +96,10 @@ def whole_numbers(reports: Any, columns: int | None = None, *, packed: bool = Fa
         reports = reports.to_numpy()
     if isinstance(reports, np.ndarray) and reports.dtype.kind != "O":
         if reports.dtype.kind not in "iu" or reports.shape[1:] != wanted or not reports.ndim:
-            raise InvalidArgument("reports must be those of this survey: an array of whole numbers, one row a report.")
+            raise InvalidArgument(
+                "reports must come from this survey: an array of whole numbers, one row for each report.",
+                code="foreign-reports",
+            )
         return reports if packed and reports.dtype == np.uint8 else reports.astype(np.int64)
     if columns is None:
         return np.array([_whole(one) for one in reports], dtype=np.int64)

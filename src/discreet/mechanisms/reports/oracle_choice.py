@@ -37,6 +37,10 @@ def best_oracle(guarantee: Guarantee, size: int, method: str = "auto") -> Freque
     for kind in ORACLES:
         if kind.method == method:
             if size > LARGEST_LISTED and kind is not LocalHashing:
-                raise InvalidArgument(f"{size} values are too many for this method. Leave method= out.")
+                raise InvalidArgument(
+                    f"{size} values are too many for this method. Leave method= out.", code="too-large"
+                )
             return kind.for_guarantee(guarantee, size=size)
-    raise InvalidArgument(f"method must be 'auto' or one of {', '.join(kind.method for kind in ORACLES)}.")
+    raise InvalidArgument(
+        f"method must be 'auto' or one of {', '.join(kind.method for kind in ORACLES)}.", code="not-an-option"
+    )

@@ -46,9 +46,11 @@ class PrefixResponse:
             or lengths[-1] != self.length
             or any(a >= b for a, b in zip((0, *lengths), lengths, strict=False))
         ):
-            raise InvalidArgument("lengths must grow and end with the whole length.")
+            raise InvalidArgument("lengths must grow and end with the whole length.", code="not-increasing")
         if self.base**self.length > self.oracle.size:
-            raise InvalidArgument("The values are too many for the oracle. Take a larger oracle, or shorter values.")
+            raise InvalidArgument(
+                "There are too many values for this oracle. Use a larger oracle, or shorter values.", code="too-large"
+            )
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         return self.oracle.guarantee()

@@ -51,10 +51,12 @@ class RandomizedResponse:
         space = Categories(self.choices)
         object.__setattr__(self, "choices", space.points())
         if len(space) < 2:
-            raise InvalidArgument("Randomized response needs at least two choices.")
+            raise InvalidArgument("Randomized response needs at least two choices.", code="too-few-choices")
         lie = check_positive(self.lie, "lie")
         if lie * len(space) > 1:
-            raise InvalidArgument("lie must be at most 1/len(choices): the truth must not be less likely than a lie.")
+            raise InvalidArgument(
+                "lie must be at most 1/len(choices): the truth must not be less likely than a lie.", code="out-of-range"
+            )
 
     @property
     def _others(self) -> int:
@@ -85,10 +87,13 @@ class RandomizedResponse:
         same.
         """
         if not isinstance(guarantee, Approx):
-            raise InvalidArgument("Randomized response is calibrated for Pure and Approx. Ask for one of them.")
+            raise InvalidArgument(
+                "Randomized response is calibrated for Pure and Approx. Ask for one of them.",
+                code="guarantee-not-supported",
+            )
         others = len(tuple(choices)) - 1
         if others < 1:
-            raise InvalidArgument("Randomized response needs at least two choices.")
+            raise InvalidArgument("Randomized response needs at least two choices.", code="too-few-choices")
         least = (1 - exactly(guarantee.delta)) / (others + exp_bounds(exactly(guarantee.epsilon))[0])
         return cls(choices=choices, lie=tidy(min(_decimal_above(least), Fraction(1, others + 1))))
 
@@ -111,7 +116,7 @@ class RandomizedResponse:
     def encode(self, record: Hashable) -> Hashable:
         """One report, on the device of the one who gives it."""
         if self._places([record])[0] < 0:
-            raise InvalidArgument("This is none of the choices. Report one of them.")
+            raise InvalidArgument("The value is not one of the choices. Report one of them.", code="unknown-choice")
         return cast(Hashable, self._draw([record])[0])
 
     @closed

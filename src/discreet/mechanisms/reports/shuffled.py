@@ -49,7 +49,8 @@ class Shuffled:
         check_count(self.clients, "clients", at_least=2)
         if self.local_epsilon is None:
             raise InvalidArgument(
-                "Shuffling amplifies a randomizer with a pure local guarantee, such as k-ary response."
+                "Shuffling amplifies a randomizer with a pure local guarantee, such as k-ary response.",
+                code="part-does-not-fit",
             )
 
     @property
@@ -78,7 +79,9 @@ class Shuffled:
         low, high = Fraction(1, 10**6), Fraction(math.ceil(math.log(check_count(clients, "clients", at_least=2))) + 4)
         if not meets(cls(local=local(Pure(epsilon=low)), clients=clients).guarantee(), guarantee):
             raise InvalidArgument(
-                "No local randomizer keeps this with so few clients. Ask more of them, or a weaker guarantee."
+                "No local randomizer keeps this guarantee with so few clients. Use more clients, or a weaker "
+                "guarantee.",
+                code="guarantee-out-of-reach",
             )
         while high > low * Fraction(10_001, 10_000):
             middle = significant(Fraction(math.sqrt(low * high)), up=False, digits=9)
@@ -98,7 +101,9 @@ class Shuffled:
     def heard(self, value: Any) -> int:
         """How many records there are, by the length of what holds them."""
         if not is_column(value):
-            raise InvalidArgument("Give the records of all clients, one each, in a list or an array.")
+            raise InvalidArgument(
+                "Give the records of all clients, one each, in a list or an array.", code="not-a-column"
+            )
         return len(value)
 
     def check(self, value: Any) -> None:
@@ -110,7 +115,9 @@ class Shuffled:
         check_heard(self, self.heard(value))
         reports = list(self.local._draw(value))
         if len(reports) != len(value):
-            raise InvalidArgument("Each client has one record. Give a list, or an array with one row for each.")
+            raise InvalidArgument(
+                "Each client has one record. Give a list, or an array with one row for each.", code="wrong-shape"
+            )
         return [reports[place] for place in samplers.permutation(len(reports)).tolist()]
 
 
@@ -121,6 +128,9 @@ def closed_form_bound(epsilon: float, clients: int, delta: float) -> float:
     """
     grown = math.exp(epsilon)
     if epsilon > math.log(clients / (16 * math.log(4 / delta))):
-        raise InvalidArgument("The closed form is proved for a smaller local ε. Use guarantee(), which is exact.")
+        raise InvalidArgument(
+            "The closed form is proved for a smaller local ε. Use guarantee(), which is exact.",
+            code="formula-does-not-apply",
+        )
     spread = 8 * math.sqrt(grown * math.log(4 / delta) / clients) + 8 * grown / clients
     return float(np.log1p((grown - 1) / (grown + 1) * spread))

@@ -81,7 +81,9 @@ class _ByRate:
         if type(guarantee) is Pure or calibration == TAUGHT:
             if not isinstance(guarantee, Pure):
                 raise InvalidArgument(
-                    "The documents calibrate the exponential mechanism for Pure only. Use calibration='tight'."
+                    "The formula of the documents for the exponential mechanism holds for Pure only. Use "
+                    "calibration='tight'.",
+                    code="formula-does-not-apply",
                 )
             factor = 2 if calibration == TAUGHT else score_range(Fraction(1), bound) / bound.exact
             return cls(
@@ -120,10 +122,11 @@ class _ByRate:
         """How many candidates there are, for `error`; a typed error when the choices are not as many."""
         count = len(value) if isinstance(value, Scores) else int(np.size(value))
         if not count:
-            raise InvalidArgument("There is nothing to choose from: give at least one score.")
+            raise InvalidArgument("There is nothing to choose from: give at least one score.", code="empty")
         if self.choices is not None and len(self.choices) != count:
             raise InvalidArgument(
-                f"{len(self.choices)} choices are declared, but there are {count} scores. Give one for each choice."
+                f"{len(self.choices)} choices are declared, but there are {count} scores. Give one for each choice.",
+                code="wrong-shape",
             )
         return {"candidates": count}
 

@@ -70,7 +70,7 @@ class NoisyArgmax(AdditiveNoise):
         """How many scores there are, for `error`."""
         count = len(value) if isinstance(value, Scores) else int(np.size(value))
         if not count:
-            raise InvalidArgument("There is nothing to choose from: give at least one score.")
+            raise InvalidArgument("There is nothing to choose from: give at least one score.", code="empty")
         return {"values": count}
 
     def _noise(self, size: int) -> NDArray[Any]:

@@ -47,15 +47,17 @@ class NegativeBinomialTries:
     def __post_init__(self) -> None:
         check_probability(self.stop, "stop")
         if not -1 < exactly(self.shape, "shape") <= 1:
-            raise InvalidArgument("shape must be above -1 and at most 1, such as 0 or 1. For steadier numbers of tries "
-                                  "use PoissonTries.")  # fmt: skip
+            raise InvalidArgument(
+                "shape must be above -1 and at most 1, such as 0 or 1. PoissonTries gives a steadier number of tries.",
+                code="out-of-range",
+            )
 
     @classmethod
     def for_mean(cls, mean: Any, *, shape: Number = 0) -> Self:
         """The law with this shape of which the mean is the given number above 1, rounded down."""
         wanted = check_positive(mean, "mean")
         if wanted <= 1:
-            raise InvalidArgument("mean must be above 1: there is always one try.")
+            raise InvalidArgument("mean must be above 1: there is always one try.", code="out-of-range")
         low, high = 1e-15, 1 - 1e-9
         while high / low > 1 + 1e-9:
             middle = math.sqrt(low * high)
@@ -212,16 +214,21 @@ class Selection:
 
     def __post_init__(self) -> None:
         if not isinstance(self.tries, Tries):
-            raise InvalidArgument("tries must be NegativeBinomialTries(…) or PoissonTries(…).")
+            raise InvalidArgument("tries must be NegativeBinomialTries(…) or PoissonTries(…).", code="wrong-type")
         if not isinstance(self.run, Guarantee):
-            raise InvalidArgument("run must be the guarantee of one run, such as dp.ZeroConcentrated(rho=0.1).")
+            raise InvalidArgument(
+                "run must be the guarantee of one run, such as dp.ZeroConcentrated(rho=0.1).", code="wrong-type"
+            )
         if not check_delta(self.delta) and (self.run.largest_loss is None or self.run.infinite):
-            raise InvalidArgument("Give a delta, such as 1e-6: one run has no pure guarantee.")
+            raise InvalidArgument("Give a delta, such as 1e-6: one run has no pure guarantee.", code="needs-delta")
 
     def guarantee(self, sensitivity: Any = None) -> Approx:
         """For the unit and the relation of one run: Pure, or Approx at `delta`."""
         if sensitivity is not None:
-            raise InvalidArgument("A run says itself what one unit can do: state it in run=, and no sensitivity.")
+            raise InvalidArgument(
+                "State the sensitivity in run=, the guarantee of one run, and leave sensitivity= out.",
+                code="sensitivity-not-taken",
+            )
         about: dict[str, Any] = {
             "protects": self.run.protects,
             "trust": self.run.trust,
@@ -237,7 +244,10 @@ class Selection:
         if math.isfinite(epsilon):
             known.append(Fraction(epsilon))
         if not known or min(known) > LARGEST_EPSILON:
-            raise InvalidArgument("No guarantee at this delta is known. Ask for a larger one, or for a weaker run.")
+            raise InvalidArgument(
+                "No guarantee is known for this delta. Ask for a larger delta, or use a more private run.",
+                code="guarantee-out-of-reach",
+            )
         return Approx(epsilon=tidy(max(min(known), Fraction(1, 10**18))), delta=self.delta, **about)
 
     def renyi(self, order: float) -> float:
@@ -253,7 +263,9 @@ class Selection:
         By default Pure(ε) for Pure, and ZeroConcentrated(ρ) otherwise. To 1 part in 10^4, and checked.
         """
         if not isinstance(guarantee, Approx):
-            raise InvalidArgument("Selection is calibrated for Pure and Approx. Ask for one of them.")
+            raise InvalidArgument(
+                "Selection is calibrated for Pure and Approx. Ask for one of them.", code="guarantee-not-supported"
+            )
         limit = exactly(guarantee.epsilon)
         pure = not exactly(guarantee.delta)
         family = of or ((lambda e: Pure(epsilon=tidy(e))) if pure else (lambda r: ZeroConcentrated(rho=tidy(r))))
@@ -268,7 +280,10 @@ class Selection:
         while not keeps(low):
             low = low / 4
             if low < limit / 2**60:
-                raise InvalidArgument("No run is private enough for so many tries. Ask for a weaker guarantee.")
+                raise InvalidArgument(
+                    "No run is private enough for this number of tries. Ask for a weaker guarantee.",
+                    code="guarantee-out-of-reach",
+                )
         while keeps(high) and high < limit * 2**60:
             high = high * 4
         while high / low > 1 + Fraction(1, 10**4):
@@ -292,7 +307,7 @@ class Selection:
         numbers are the worst. Of equal scores the first is kept, which is a fair choice, since runs are alike.
         """
         if not len(candidates):
-            raise InvalidArgument("At least one candidate is needed. Give a list of them.")
+            raise InvalidArgument("At least one candidate is needed. Give a list of them.", code="empty")
         best: Selected | None = None
         for place in samplers.uniform_below(len(candidates), self.tries._sample()):
             score, output = run(candidates[int(place)])

@@ -76,7 +76,9 @@ class KeySelection:
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
         if sensitivity is not None and plain_sensitivity(sensitivity).exact != self.keys_per_person:
             raise InvalidArgument(
-                "The sensitivity of key selection is keys_per_person, a field of the mechanism. Leave sensitivity= out."
+                "The sensitivity of key selection is keys_per_person, a field of the mechanism. Leave sensitivity= "
+                "out.",
+                code="sensitivity-not-taken",
             )
         noise = LaplacePair(self.keys_per_person, exactly(self.scale))
         leak = ResponsePair(Fraction(0), Fraction(self.delta))
@@ -86,10 +88,14 @@ class KeySelection:
     def for_guarantee(cls, guarantee: Guarantee, *, keys_per_person: int = 1) -> Self:
         """The lowest threshold at scale keys_per_person/ε that keeps (ε,δ)."""
         if not isinstance(guarantee, Approx) or not exactly(guarantee.delta):
-            raise InvalidArgument("Showing undeclared keys needs a delta, such as Approx(epsilon=1, delta=1e-8).")
+            raise InvalidArgument(
+                "A release of undeclared keys needs a delta, such as Approx(epsilon=1, delta=1e-8).", code="needs-delta"
+            )
         keys, delta = check_count(keys_per_person, "keys_per_person"), exactly(guarantee.delta)
         if delta < SMALLEST_DELTA:
-            raise InvalidArgument("Showing undeclared keys needs a delta of at least 1e-280. Give a larger one.")
+            raise InvalidArgument(
+                "A release of undeclared keys needs a delta of at least 1e-280. Give a larger one.", code="out-of-range"
+            )
         scale = significant(keys / exactly(guarantee.epsilon), up=True)
 
         def keeps(threshold: int) -> bool:
@@ -116,7 +122,7 @@ class KeySelection:
     def check(self, value: Any) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
         if not isinstance(value, Mapping):
-            raise InvalidArgument("Give how many people hold each key, as a mapping: {'flu': 12}.")
+            raise InvalidArgument("Give how many people hold each key, as a mapping: {'flu': 12}.", code="wrong-type")
 
     def _draw(self, value: Mapping[Any, int]) -> dict[Any, int]:
         """What is shown of a key is the one value for all that are equal to it, never that of who came first."""
@@ -157,7 +163,10 @@ class SelectedGroups:
         """The selection that, beside these answers, keeps (ε,δ): it gets what they leave of ε, and all of δ."""
         used = answers.guarantee(sensitivity).largest_loss
         if not isinstance(guarantee, Approx) or used is None or used >= exactly(guarantee.epsilon):
-            raise InvalidArgument("The answers alone pass this guarantee, or are not pure. Give them a smaller ε.")
+            raise InvalidArgument(
+                "The answers alone cost more than this guarantee, or are not pure. Give them a smaller ε.",
+                code="guarantee-out-of-reach",
+            )
         left = Approx(epsilon=exactly(guarantee.epsilon) - used, delta=guarantee.delta)
         return cls(selection=KeySelection.for_guarantee(left, keys_per_person=keys_per_person), answers=answers)
 
@@ -224,7 +233,9 @@ class AboveThreshold:
         need.
         """
         if type(guarantee) is not Pure:
-            raise InvalidArgument("AboveThreshold is calibrated for Pure. Use Pure(epsilon=…).")
+            raise InvalidArgument(
+                "AboveThreshold is calibrated for Pure. Use Pure(epsilon=…).", code="guarantee-not-supported"
+            )
         bound = plain_sensitivity(sensitivity, "Linf")
         epsilon = exactly(guarantee.epsilon)
         share = Fraction(1, 2) if bound.monotone else Fraction(1, 3)

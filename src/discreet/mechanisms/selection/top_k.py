@@ -56,10 +56,12 @@ class TopK:
     def __post_init__(self) -> None:
         check_count(self.k, "k")
         if self.peel not in _KINDS:
-            raise InvalidArgument("peel must be 'exponential' or 'permute and flip'.")
+            raise InvalidArgument("peel must be 'exponential' or 'permute and flip'.", code="not-an-option")
         object.__setattr__(self, "choices", self._one.choices)
         if self.choices is not None and len(self.choices) < self.k:
-            raise InvalidArgument(f"{self.k} of {len(self.choices)} choices cannot be named. Lower k.")
+            raise InvalidArgument(
+                f"{self.k} of {len(self.choices)} choices cannot be named. Lower k.", code="too-few-choices"
+            )
 
     @property
     def _one(self) -> Exponential | PermuteAndFlip:
@@ -127,7 +129,9 @@ class TopK:
         """How many candidates there are, for `error`; a typed error when there are fewer than k."""
         found = self._one.sizes(value)
         if found["candidates"] < self.k:
-            raise InvalidArgument(f"{self.k} of {found['candidates']} candidates cannot be named. Lower k.")
+            raise InvalidArgument(
+                f"{self.k} of {found['candidates']} candidates cannot be named. Lower k.", code="too-few-choices"
+            )
         return found
 
     def _draw(self, value: Any) -> tuple[Any, ...]:
