@@ -11,6 +11,8 @@ import pytest
 import discreet as dp
 from discreet import testing
 
+from .refusing import refuses
+
 
 def opened(limit=None):
     return dp.Ledger.open(":memory:", protects=dp.row(), limit=limit or dp.Approx(epsilon=2, delta=1e-5))
@@ -68,13 +70,13 @@ def test_bad_steps_are_told_and_lose_nothing():
 
 
 def test_only_what_goes_on_is_streamed():
-    with pytest.raises(dp.InvalidArgument, match=r"use dp\.release"):
+    with refuses(dp.InvalidArgument, "not-a-stream"):
         dp.stream(dp.Laplace(scale=1), sensitivity=1)
 
 
 def test_a_session_stays_where_it_began():
     days = dp.stream(sums(5), sensitivity=1)
-    with pytest.raises(Exception, match="cannot"):
+    with refuses(dp.DiscreetError, "sealed-value"):
         pickle.dumps(days)
     context = multiprocessing.get_context("fork")
     queue = context.Queue()

@@ -15,6 +15,8 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import RELATIONS, person, row
 from discreet.queries import Categories, Domain, Query, Workload
 
+from ..refusing import refuses
+
 DOMAIN = Domain({"age": 3, "sex": ("f", "m"), "one": 1})
 ROWS = [(0, "f", 0), (2, "f", 0), (2, "m", 0), (1, "m", 0)]
 OUTSIDE = [(7, "f", 0), (0, "x", 0), (None, "f", 0), (0.5, "m", 0), ("a", "m", 0), (True, None, 0)]
@@ -131,7 +133,7 @@ def test_large_domains_have_no_dense_table() -> None:
         lambda: workload.indicator(0),
         lambda: Workload.marginals(wide, 5)(rows),
     ):
-        with pytest.raises(InvalidArgument, match=r"10\^8"):
+        with refuses(InvalidArgument, "too-large"):
             refused()
 
 

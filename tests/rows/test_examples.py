@@ -19,6 +19,8 @@ from discreet.rows import examples as module
 from discreet.rows.examples import BLOCK, Examples, unit_of
 from discreet.rows.losses import Huber, HuberHinge, Logistic, Pinball, Poisson, Softmax
 
+from ..refusing import refuses
+
 LOSSES: list[Any] = [Logistic(), HuberHinge(0.5), Huber(1), Pinball(0.3, 0.01), Poisson(20)]
 AWKWARD = [np.nan, np.inf, -np.inf, 1e38, -1e38, 1e300, 1e-300, 5e-324, 0.0, 1.0, -2.5]
 
@@ -195,14 +197,14 @@ def test_sensitivity_names_its_relation() -> None:
 def test_rows_do_not_travel() -> None:
     one = Examples(np.ones((2, 2)), np.ones(2))
     assert "1." not in repr(one)
-    with pytest.raises(InvalidArgument, match="not pickled"):
+    with refuses(InvalidArgument, "rows-not-pickled"):
         pickle.dumps(one)
 
 
 def test_bad_shapes_are_told() -> None:
-    with pytest.raises(InvalidArgument, match="two dimensions"):
+    with refuses(InvalidArgument, "wrong-shape"):
         Examples(np.ones(3), np.ones(3))
-    with pytest.raises(InvalidArgument, match="one target"):
+    with refuses(InvalidArgument, "wrong-shape"):
         Examples(np.ones((3, 2)), np.ones(2))
 
 

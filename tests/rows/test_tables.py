@@ -23,6 +23,8 @@ from discreet.errors import InvalidArgument
 from discreet.rows import kinds, tables
 from discreet.rows.tables import Cells, columns_of
 
+from ..refusing import refuses
+
 SECRET = "secret-4711"
 
 
@@ -262,9 +264,9 @@ def test_lists_take_the_kind_of_choices_of_types_and_of_a_policy():
 @pytest.mark.parametrize("ids", [[1, 2], ["a", "b"], (1, 2), of_objects([1, 2]), pd.Series([1, 2], dtype=object)])
 def test_people_in_a_list_need_a_type(ids):
     """Else they would be text, and whoever has a number nobody. It is refused for the container, not for a cell."""
-    with pytest.raises(InvalidArgument, match=r'pid tells people apart .* types=\{"pid": "integer"\}'):
+    with refuses(InvalidArgument, "untyped-column"):
         opened({"pid": ids, "x": np.ones(2)})
-    with pytest.raises(InvalidArgument, match="pid tells people apart"):
+    with refuses(InvalidArgument, "untyped-column"):
         opened({"pid": ids, "x": [1, 2]}, types={"x": "number"})
     kind = "text" if isinstance(ids[0], str) else "integer"
     with testing.no_noise():
@@ -275,15 +277,15 @@ def test_keys_in_a_list_that_lead_to_people_need_a_type():
     visits: dict[str, Any] = {"source": {"pid": np.arange(2), "visit": [1, 2]}, "rows_per_person": 1}
     drugs: dict[str, Any] = {"source": {"visit": np.arange(2)}, "through": "visits.visit", "rows_per_person": 1}
     words = {"ledger": {"path": ":memory:", "epsilon": 1}, "unit": {"person": "pid"}}
-    with pytest.raises(InvalidArgument, match="visit tells people apart in visits"):
+    with refuses(InvalidArgument, "untyped-column"):
         dp.connect(words | {"tables": {"visits": visits, "drugs": drugs}})
     visits["columns"] = {"visit": {"type": "integer"}}
     dp.connect(words | {"tables": {"visits": visits, "drugs": drugs}})
     drugs["source"] = {"visit": [1, 2]}
-    with pytest.raises(InvalidArgument, match="visit tells people apart in drugs"):
+    with refuses(InvalidArgument, "untyped-column"):
         dp.connect(words | {"tables": {"visits": visits, "drugs": drugs}})
     people = {"source": {"pid": [1]}, "rows_per_person": 1}
-    with pytest.raises(InvalidArgument, match="pid tells people apart in people"):
+    with refuses(InvalidArgument, "untyped-column"):
         dp.connect(words | {"tables": {"people": people}})
 
 
@@ -296,7 +298,7 @@ def test_a_relation_that_fails_quotes_nothing():
         if cell == "12":
             opened(relation)
             continue
-        with pytest.raises(InvalidArgument, match="is a DuckDB relation that cannot be computed") as caught:
+        with refuses(InvalidArgument, "not-a-table") as caught:
             opened(relation)
         assert SECRET not in str(caught.value)
         assert caught.value.__context__ is None

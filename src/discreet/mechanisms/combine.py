@@ -305,7 +305,7 @@ class Subsampled:
         factors = pair_of(base)
         if base.relation != "add_or_remove" or (base.protects is not None and base.protects.column is not None):
             raise IncompatibleGuarantee(
-                "Poisson subsampling is proved for row(), added or removed: each row has a coin, so a person would have "
+                "Poisson subsampling is proved for row(), added or removed: each row has a coin, so a person has "
                 "several. State the sensitivity for row()."
             )
         if len(factors) != 1 or factors[0][1] != 1:

@@ -144,7 +144,8 @@ class Workload(Closed):
         """One table of counts, or of prefix sums, for each set, with one axis for each column."""
         if (data is None) == (histogram is None):
             raise InvalidArgument(
-                "Give either the rows or histogram= over the whole domain.", code="conflicting-arguments"
+                "Give either the rows or histogram= over the whole domain.",
+                code="missing-argument" if data is None else "conflicting-arguments",
             )
         if histogram is None:
             codes = self.domain.codes(data)

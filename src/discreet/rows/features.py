@@ -159,7 +159,8 @@ class FourierFeatures:
     def __post_init__(self) -> None:
         if not 1 <= len(self.axes) <= 3:
             raise InvalidArgument(
-                "Fourier features support one to three columns. Use RandomFeatures for more.", code="too-large"
+                "Fourier features support one to three columns. Use RandomFeatures for more.",
+                code="too-large" if self.axes else "empty",
             )
         cells = math.prod(axis.cells for axis in self.axes)
         if self.size > MOST_FEATURES or cells > MOST_CELLS:

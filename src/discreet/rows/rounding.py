@@ -81,7 +81,10 @@ class RoundedRows:
         self.columns = int(self._features.shape[1])
         self.ranges = None if feature_ranges is None else check_ranges(feature_ranges, self.columns)
         if (feature_norm is None) == (self.ranges is None):
-            raise InvalidArgument("Give either feature_norm or feature_ranges.", code="conflicting-arguments")
+            raise InvalidArgument(
+                "Give either feature_norm or feature_ranges.",
+                code="missing-argument" if feature_norm is None else "conflicting-arguments",
+            )
         self.norm = cube_norm(self.columns) if feature_norm is None else check_bound(feature_norm, "feature_norm")
         self.unit = unit_of(self.norm)
         self.bound = None if target_bound is None else check_bound(target_bound, "target_bound")

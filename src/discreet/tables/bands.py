@@ -63,7 +63,7 @@ class Bands:
 def checked(quantiles: Any, least: str) -> list[Fraction]:
     """What is asked for, or what is wrong with it."""
     if not isinstance(least, str) or least not in get_args(Least):
-        raise InvalidArgument("least must be 'bound', 'mean' or 'largest'.")
+        raise InvalidArgument("least must be 'bound', 'mean' or 'largest'.", code="not-an-option")
     if isinstance(quantiles, str) or not isinstance(quantiles, Sequence | np.ndarray) or not np.size(quantiles):
         raise InvalidArgument("Ask for a list of at least one quantile between 0 and 1, such as [0.5].")
     listed = np.ravel(np.asarray(quantiles, dtype=object))
