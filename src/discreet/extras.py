@@ -53,7 +53,7 @@ def saved(drawn: Any, path: Any) -> Any:
             drawn.savefig(path, dpi=150)
         except (OSError, ValueError):
             raise InvalidArgument(
-                f"No picture can be written to {path}. Name a .png, .svg or .pdf file in a folder that exists.",
+                f"{path} cannot be a picture. Name a .png, .svg or .pdf file in a folder that exists.",
                 code="picture-not-written",
             ) from None
     return drawn

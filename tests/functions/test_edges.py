@@ -27,6 +27,7 @@ from discreet.learn import base
 from discreet.rows.features import FourierFeatures, RandomFeatures
 
 from ..odd_objects import Hides
+from ..refusing import refuses
 
 GOAL = dp.Approx(epsilon=1, delta=1e-6)
 
@@ -170,7 +171,7 @@ def test_one_odd_curve_changes_no_other(model: Any) -> None:
 
 def test_lists_of_curves_need_declared_points() -> None:
     for curves in (CURVES, [*CURVES, None]):
-        with pytest.raises(dp.InvalidArgument, match="how wide a row is"):
+        with refuses(dp.InvalidArgument, "width-not-declared"):
             MeanCurve(epsilon=1, delta=1e-6).fit(curves)
 
 

@@ -29,6 +29,7 @@ from discreet.rows.rounding import RoundedRows
 from discreet.tables.fit import Feature
 
 from ..odd_objects import Hides, Raises
+from ..refusing import refuses
 
 GOAL: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 RANGES = [(-1, 1), (-1, 1)]
@@ -174,7 +175,7 @@ def test_the_counts_of_classes_move_by_one() -> None:
 def test_a_list_of_rows_needs_a_declared_width_whatever_is_in_it(odd: Any) -> None:
     """No row decides how wide a row is: the list is refused with the odd record and without it."""
     for model in (dp.learn.LogisticRegression(classes=[0, 1], **GOAL), dp.learn.PCA(**GOAL)):
-        with pytest.raises(dp.InvalidArgument, match="how wide a row is"):
+        with refuses(dp.InvalidArgument, "width-not-declared"):
             model.fit([*X, odd], [*Y, 0])
 
 

@@ -80,7 +80,7 @@ def test_noise_that_does_not_keep_its_promise_is_not_charged(monkeypatch: pytest
     release, weak = base.Private._release, dp.Gaussian(stddev=1).guarantee(1)
     monkeypatch.setattr(base.Private, "_release", lambda self, read, m, _, asked: release(self, read, m, weak, asked))
     before = basic.entries()
-    refused(lambda: logistic(ledger=basic).fit(X, Y), "This is a bug: tell us", IncompatibleGuarantee)
+    refused(lambda: logistic(ledger=basic).fit(X, Y), "This is a bug: please report it", IncompatibleGuarantee)
     assert basic.entries() == before
 
 

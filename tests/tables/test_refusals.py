@@ -86,7 +86,7 @@ def test_a_grid_of_dates_has_whole_days() -> None:
     [
         (
             lambda: dp.release([1], dp.Laplace(scale=1), query=Count(), ledger=ledger(dp.person("id"))),
-            "protects a person: say",
+            "protects a person. Give rows_per_person=",
         ),
         (lambda: DuckDB({"visits": 3}), "must be a path, an Arrow table"),
         (lambda: Place(kind="duckdb", url="postgresql://host/db"), '[engine] has no key url for kind = "duckdb"'),

@@ -20,6 +20,11 @@ GUARANTEES = {
         "No amount of noise keeps this guarantee with the other arguments as they are.",
         "a weaker guarantee, or more clients, fewer tries or cheaper answers",
     ),
+    "guarantee-not-kept": Explained(
+        "a release of a mechanism that adds too little noise for the (ε, δ) it was made for",
+        "The charge would be smaller than the real cost. This is a bug of the mechanism.",
+        "a report of the bug; meanwhile, another mechanism",
+    ),
     "formula-does-not-apply": Explained(
         '`dp.Gaussian.for_guarantee(dp.Approx(epsilon=3, delta=1e-6), sensitivity=1, calibration="taught")`',
         "The published formula is proved for other values only.",

@@ -44,7 +44,7 @@ def check_heard(mechanism: Any, heard: int) -> None:
     needed = getattr(mechanism, "at_least", 0)
     if heard < needed:
         raise NotAllowed(
-            f"Only {heard} of the {needed} required reports can be read, so nothing is released. Collect more reports.",
+            f"{heard} of {needed} reports can be read, so nothing is released. Collect more reports.",
             code="too-few-reports",
         )
 

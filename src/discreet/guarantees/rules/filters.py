@@ -76,7 +76,8 @@ class Rule:
         kept = drawn.delta_at(epsilon=goal.epsilon) <= exactly(goal.delta)
         if not kept:
             raise IncompatibleGuarantee(
-                "The noise does not keep the (ε,δ) that is asked for. This is a bug: please report it."
+                "The noise does not keep the (ε,δ) that is asked for. This is a bug: please report it.",
+                code="guarantee-not-kept",
             )
         return replace(goal, protects=drawn.protects, trust=drawn.trust, neighbors=drawn.neighbors)
 
