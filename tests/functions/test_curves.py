@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
@@ -340,10 +341,16 @@ def test_no_noise_gives_the_curves_themselves():
 # --- errors and bands -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("counted", [False, True])
-@pytest.mark.parametrize("damp", [False, True])
-def test_bands_and_errors_cover(counted, damp):
-    """At 80%: of 300 releases 202 at least are covered but for one in 10^7, and the bands are not far too wide."""
+@pytest.mark.parametrize(
+    ("counted", "damp", "releases"),
+    [
+        (True, True, 60),
+        (False, False, 150),
+        *(pytest.param(c, d, 300, marks=pytest.mark.slow) for c in (False, True) for d in (False, True)),
+    ],
+)
+def test_bands_and_errors_cover(counted, damp, releases):
+    """At 80%: as many releases are covered as must be but for one in 10^7, and the bands are not far too wide."""
     X = data(400)
     basis = Cosines(tuple(POINTS), 6)
     with testing.no_noise():
@@ -352,7 +359,7 @@ def test_bands_and_errors_cover(counted, damp):
     model = MeanCurve(points=POINTS, curve_norm=2, basis=6, damp=damp, n_samples=None if counted else 400)
     covered = dict.fromkeys(("band", "place", "every value", "value", "norm"), 0)
     with testing.frozen(21):
-        for _ in range(300):
+        for _ in range(releases):
             gap = np.abs(model.fit(X)(basis.fine) - true)
             low, high = model.band(0.8, basis.fine)
             covered["band"] += bool(((low <= true) & (true <= high)).all())
@@ -361,12 +368,13 @@ def test_bands_and_errors_cover(counted, damp):
             covered["every value"] += bool(gap.max() <= model.error(0.8).amount)
             covered["value"] += bool(gap[37] <= model.error(0.8, of="value").amount)
             covered["norm"] += bool(np.linalg.norm(model._curves - norm) <= model.error(0.8, of="norm").amount)
-    assert min(covered.values()) >= 202
+    assert min(covered.values()) >= binom.ppf(1e-7, releases, 0.8)
+    most = binom.isf(1e-7, releases, 0.8)
     if not damp:
-        assert covered["place"] <= 276  # 240 on average
-        assert covered["band"] <= 290
+        assert covered["place"] <= most
+        assert covered["band"] <= releases * 0.98
     if not damp and not counted:
-        assert covered["norm"] <= 276
+        assert covered["norm"] <= most
 
 
 def test_the_band_of_all_functions_holds_between_the_points_too():

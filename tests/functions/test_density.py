@@ -171,32 +171,37 @@ def test_the_taught_constant_is_there_and_says_what_it_attains() -> None:
         process_for(dp.Approx(epsilon=8, delta=0.1), calibration="taught", **kept)
 
 
-def test_the_noise_has_the_covariance_it_claims() -> None:
-    """4,000 paths at grid and scattered points: each entry within 6 standard errors (false alarms below 1e-6)."""
+@pytest.mark.parametrize("count", [1000, pytest.param(4000, marks=pytest.mark.slow)])
+def test_the_noise_has_the_covariance_it_claims(count: int) -> None:
+    """Paths at grid and scattered points: each entry within 6 standard errors (false alarms below 1e-6)."""
     for size in (None, 500):
         m = process_for(GOAL, between=(0, 4), bandwidth=0.5, size=size)
         points = np.concatenate([np.linspace(0, 4, 5), [0.123, 2.7182, 3.99]])
-        paths = np.array([m.path(points) for _ in range(4000)]) / m.deviation
+        paths = np.array([m.path(points) for _ in range(count)]) / m.deviation
         apart = points[:, None] - points[None, :]
         claimed = np.exp(-(apart**2) / (2 * 0.25)) - (0 if size is None else float(m.features.constant) ** 2)  # type: ignore[union-attr]
-        found = paths.T @ paths / 4000
-        assert np.abs(found - claimed).max() < 6 * math.sqrt(2 / 4000)
+        found = paths.T @ paths / count
+        assert np.abs(found - claimed).max() < 6 * math.sqrt(2 / count)
         assert np.diag(claimed).min() > 0.5  # no point is without noise
 
 
-def test_bands_cover_everywhere_at_once() -> None:
-    """90% bands on 400 paths: more than 80 misses would happen with probability below 1e-9; and they are not idle."""
-    for kept, few in (
+@pytest.mark.parametrize(
+    ("kept", "few"),
+    [
         ({"between": (-1, 7), "bandwidth": 0.4}, 3),
-        ({"between": [(0, 4), (0, 4)], "bandwidth": 1.0}, 0),
-    ):
-        m = process_for(GOAL, **kept)
-        axes = m.features.axes  # type: ignore[union-attr]
-        grids = np.meshgrid(*(np.linspace(float(a.low), float(a.high), 200 if len(axes) == 1 else 25) for a in axes))
-        points = np.stack([grid.reshape(-1) for grid in grids], axis=1)
-        tops = np.array([np.abs(m.path(points)).max() for _ in range(400)])
-        assert few <= (tops > m.anywhere(0.1)).sum() <= 80
-        assert (np.abs(m.path(points)[:1]) < m.at_one_point(1e-9)).all()
+        pytest.param({"between": [(0, 4), (0, 4)], "bandwidth": 1.0}, 0, marks=pytest.mark.slow),
+    ],
+    ids=["one column", "two columns"],
+)
+def test_bands_cover_everywhere_at_once(kept: Any, few: int) -> None:
+    """90% bands on 400 paths: more than 80 misses would happen with probability below 1e-9; and they are not idle."""
+    m = process_for(GOAL, **kept)
+    axes = m.features.axes  # type: ignore[union-attr]
+    grids = np.meshgrid(*(np.linspace(float(a.low), float(a.high), 200 if len(axes) == 1 else 25) for a in axes))
+    points = np.stack([grid.reshape(-1) for grid in grids], axis=1)
+    tops = np.array([np.abs(m.path(points)).max() for _ in range(400)])
+    assert few <= (tops > m.anywhere(0.1)).sum() <= 80
+    assert (np.abs(m.path(points)[:1]) < m.at_one_point(1e-9)).all()
 
 
 @pytest.mark.parametrize("goal", [GOAL, dp.Pure(epsilon=1)], ids=str)

@@ -304,10 +304,24 @@ def test_an_inverted_histogram_reports_nothing_where_nobody_is() -> None:
         assert abs(answer[0] - 500) <= float(poll.error(0.999999))
 
 
-@pytest.mark.parametrize("method", ["digits", "split and mix"])
-def test_sums_and_means_of_numbers(method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "detail"),
+    [
+        ("digits", {"planes": 3}),
+        pytest.param("digits", {}, marks=pytest.mark.slow),
+        ("split and mix", {}),
+    ],
+    ids=["three digits", "digits", "split and mix"],
+)
+def test_sums_and_means_of_numbers(method: str, detail: dict[str, int]) -> None:
     values = RNG.random(3000) * 5 - 2
-    given: dict[str, Any] = {"between": (-2, 3), "clients": 3000, "epsilon": 1, "delta": DELTA, "method": method}
+    given: dict[str, Any] = {
+        "between": (-2, 3),
+        "clients": 3000,
+        "epsilon": 1,
+        "delta": DELTA,
+        "method": method,
+    } | detail
     poll = dp.shuffle.sum(**given)
     off = np.array([poll.analyze(poll.encode_many(values)).value - values.sum() for _ in range(200)])
     assert abs(off.mean()) < 5.5 * poll.deviation / math.sqrt(200)
@@ -493,7 +507,7 @@ def test_bad_arguments(bad: Callable[[], Any]) -> None:
 def test_a_simulation_of_every_model(tmp_path: Path) -> None:
     """[L8.OBS1]: one process computes every model, and the central one needs the least noise."""
     for choices in (2, 4):
-        done = simulate(clients=20_000, epsilon=1, choices=choices, runs=30)
+        done = simulate(clients=5000, epsilon=1, choices=choices, runs=30)
         names = [one.name for one in done.models]
         assert names[0] == "local"
         assert names[-1] == "central"

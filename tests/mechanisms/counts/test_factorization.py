@@ -40,9 +40,9 @@ def test_what_is_measured_is_exact(points, largest):
     assert factorization.measured(counts).tolist() == multiplied(factorization.root(points)[0], counts)
 
 
-def test_it_is_exact_on_long_vectors_where_transforms_are_worst():
-    """All digits as large as they get and of one sign, or alternating, at 2^20 points; a few entries are recomputed."""
-    points = 2**20
+@pytest.mark.parametrize("points", [2**16, pytest.param(2**20, marks=pytest.mark.slow)])
+def test_it_is_exact_on_long_vectors_where_transforms_are_worst(points):
+    """All digits as large as they get and of one sign, or alternating; a few entries are recomputed."""
     column = factorization.root(points)[0]
     for counts in (np.full(points, 2047), np.where(np.arange(points) % 2, 2047, 6143)):
         found = factorization.measured(counts)
@@ -110,8 +110,8 @@ def check_prefix(unit=ROW):
     made = dp.PrefixSums(points=2, stddev=1)
     claim = made.guarantee(made.sensitivity(unit))
     laws = {}
-    for counts in product(range(3), repeat=2):
-        found = testing.exact_law(lambda c=counts: made._draw(np.array(c)), window=16)
+    for counts in product(range(2), repeat=2):
+        found = testing.exact_law(lambda c=counts: made._draw(np.array(c)), window=10)
         laws[counts] = ({y: float(p) for y, p in found.law.items()}, float(found.unresolved))
     for one, other in product(laws, repeat=2):
         distance = (one[0] - other[0], one[1] - other[1])
@@ -236,12 +236,12 @@ def variances(mechanism, points, runs):
 
 @pytest.mark.parametrize("made", [dp.PrefixSums(points=60, stddev=5), dp.CountTree(points=60, scale=9, branches=4)])
 def test_the_noise_has_the_deviation_that_is_stated(made):
-    """4000 draws: a variance is off by 5·√(6/4000), 20%, with probability below 1e-6, Laplace tails included."""
-    drawn = variances(made, 60, 4000)
+    """1000 draws: a variance is off by 5·√(6/1000), 39%, with probability below 1e-6, Laplace tails included."""
+    drawn = variances(made, 60, 1000)
     for last, first in ((1, 0), (17, 0), (60, 0), (60, 59), (40, 7), (8, 7)):
         noise = drawn[:, last - 1] - (drawn[:, first - 1] if first else 0)
-        assert noise.std() == pytest.approx(float(made.deviation(last, first)), rel=0.12)
-        assert abs(noise.mean()) < 6 * noise.std() / math.sqrt(4000)
+        assert noise.std() == pytest.approx(float(made.deviation(last, first)), rel=0.22)
+        assert abs(noise.mean()) < 6 * noise.std() / math.sqrt(1000)
     assert (np.abs(drawn).max(axis=1) <= float(made.error(0.9))).mean() >= 0.9
 
 
@@ -374,13 +374,13 @@ def test_without_noise_everything_is_right():
 
 
 def test_rank_errors_of_read_quantiles_stay_within_the_bound():
-    """500 draws: the bound for 90% holds; it is only stated where every point is counted on its own."""
+    """200 draws: the bound for 90% holds; it is only stated where every point is counted on its own."""
     rows = np.random.default_rng(5).integers(0, 1000, 5000)
     shares = [i / 50 for i in range(1, 50)]
     made = dp.QuantilesFromCounts.for_guarantee(dp.Pure(epsilon=1), space=dp.Integers(0, 999), quantiles=shares)
     ordered, asked = np.sort(rows), np.array(shares) * 5000
     missed = []
-    for _ in range(500):
+    for _ in range(200):
         found = made._draw(rows)
         below, up_to = (np.searchsorted(ordered, found, side) for side in ("left", "right"))
         missed.append(np.maximum(below - asked, asked - up_to).max())
