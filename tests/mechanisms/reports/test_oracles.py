@@ -25,7 +25,7 @@ from discreet.mechanisms.reports.local_hashing import LocalHashing
 from discreet.mechanisms.reports.local_reports import coins, ratio_of
 from discreet.mechanisms.reports.oracle_choice import ORACLES, TIE, best_oracle
 
-from ..refusing import refuses
+from ...refusing import refuses
 
 ALARM = 1e-8
 kinds = pytest.mark.parametrize("kind", ORACLES, ids=lambda kind: kind.method)

@@ -133,7 +133,7 @@ class DuckDB:
                 f"The source of {name} is a DuckDB relation that cannot be computed. Its message is not shown, as it "
                 "may quote values. Check that its query runs."
             )
-            source = guarded(source.to_arrow_table, said)
+            source = guarded(source.to_arrow_table, said, code="source-unreadable")
         columns = columns_of(source, name)
         self._texts[name] = InMemory(name, columns, self._connection.register)
         return "", []
