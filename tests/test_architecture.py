@@ -118,9 +118,22 @@ def test_only_the_door_keeps_answers() -> None:
     assert found_in(others, lambda source: mentions(source, "keep")) == []
 
 
+def draws(source: str) -> list[int]:
+    """Lines that reach for `_draw`, or that call another method of a mechanism that draws."""
+    helpers = ("_noise", "_report")
+    called = [
+        node.lineno
+        for node in nodes_of(source)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in helpers
+    ]
+    return sorted([*mentions(source, "_draw"), *called])
+
+
 def test_only_the_door_and_the_mechanisms_draw() -> None:
     others = {name: source for name, source in SOURCES.items() if not may_draw(name)}
-    assert found_in(others, lambda source: mentions(source, "_draw")) == []
+    assert found_in(others, draws) == []
+    assert draws("release = mechanism._draw\nmechanism._noise(3) + response._report(places)") == [1, 2, 2]
+    assert draws("deviation = self._noise ** 2") == []
 
 
 def test_the_walk_sees_every_module_and_names_the_place() -> None:
@@ -154,6 +167,58 @@ def test_who_may_pass() -> None:
     assert not any(map(may_charge, ["ledger/ledger.py", "mechanisms/door.py", "cli/app.py"]))
     assert may_draw("mechanisms/noise/laplace.py")
     assert not any(map(may_draw, ["audit/attack.py", "testing.py", "ledger/ledger.py", "demo/mechanisms/run.py"]))
+
+
+# --- who draws ------------------------------------------------------------------------------------------
+
+SAMPLERS = "discreet.exact.samplers"
+MAY_SAMPLE = ("door.py", "testing.py", "exact/", "mechanisms/")
+"""What else is random is public (`exact/public_draws.py`), or handed over by a mechanism (`mechanisms/sampling.py`)."""
+
+
+def imports_samplers(source: str) -> list[int]:
+    """Lines that import the samplers, or use them by a longer name."""
+    imports = list(imported_names(source))
+    aliases = {local: dotted for local, dotted, _ in imports if local}
+    lines = {line for _, dotted, line in imports if f"{dotted}.".startswith(f"{SAMPLERS}.")}
+    for node in nodes_of(source):
+        match node:
+            case ast.Attribute() if dotted_name(node, aliases) == SAMPLERS:
+                lines.add(node.lineno)
+            case ast.Call(func=ast.Name(id="__import__") | ast.Attribute(attr="import_module"), args=arguments):
+                if any(isinstance(a, ast.Constant) and str(a.value) == SAMPLERS for a in arguments):
+                    lines.add(node.lineno)
+    return sorted(lines)
+
+
+def test_only_the_door_and_the_mechanisms_import_samplers() -> None:
+    others = {name: source for name, source in SOURCES.items() if not name.startswith(MAY_SAMPLE)}
+    assert found_in(others, imports_samplers) == []
+    assert imports_samplers(SOURCES["door.py"])
+    assert imports_samplers(SOURCES["mechanisms/noise/laplace.py"])
+
+
+@pytest.mark.parametrize(
+    "offender",
+    [
+        "from discreet.exact import samplers",
+        "from discreet.exact import samplers as harmless",
+        "from discreet.exact.samplers import permutation",
+        "import discreet.exact.samplers",
+        "import discreet.exact.samplers as draw",
+        "def f():\n    from discreet.exact.samplers import discrete_laplace",
+        "import discreet\ndiscreet.exact.samplers.bernoulli(p, 3)",
+        "from discreet import exact\nexact.samplers.bernoulli(p, 3)",
+        "import importlib\nimportlib.import_module('discreet.exact.samplers')",
+    ],
+)
+def test_an_import_of_samplers_is_caught(offender: str) -> None:
+    assert imports_samplers(offender)
+
+
+def test_other_imports_are_no_samplers() -> None:
+    assert imports_samplers("from discreet.exact import public_draws\npublic_draws.normals(3)") == []
+    assert imports_samplers("from discreet.mechanisms.sampling import random_order\nsamplers = 3") == []
 
 
 # --- one source of randomness ---------------------------------------------------------------------------

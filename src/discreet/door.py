@@ -21,6 +21,11 @@ from discreet.rows.arrays import is_frame
 from discreet.sealed import Sealed
 
 
+def in_test_mode() -> bool:
+    """Whether a test controls the draws now: what is made meanwhile is not private, and says so."""
+    return not samplers.is_private()
+
+
 def through(
     read: Callable[[], Any],
     mechanism: Mechanism,
@@ -49,7 +54,7 @@ def through(
         check_heard(mechanism, heard)
     if ledger is None:
         drawn = Sealed(read()).open_with(mechanism._draw)
-        made_in_test = not samplers.is_private()
+        made_in_test = in_test_mode()
         return Release(
             value=drawn, guarantee=guarantee, not_private=made_in_test, _mechanism=_quiet(mechanism), _sizes=sizes or {}
         )
@@ -58,7 +63,7 @@ def through(
         value, not_private = ledger.answer(entry)
     else:
         drawn = Sealed(read()).open_with(mechanism._draw)
-        value, not_private = ledger.keep(entry, drawn, not_private=not samplers.is_private())
+        value, not_private = ledger.keep(entry, drawn, not_private=in_test_mode())
     return Release(
         value=value,
         guarantee=entry.guarantee,
@@ -135,7 +140,7 @@ class Session(Closed):
     def __init__(self, mechanism: Any, entry: Entry | None, guarantee: Guarantee) -> None:
         self.mechanism, self.guarantee = mechanism, guarantee
         self.receipt = None if entry is None else entry.receipt
-        self.not_private = not samplers.is_private()
+        self.not_private = in_test_mode()
         self._running, self._process, self._lock = Sealed(mechanism._start()), os.getpid(), threading.Lock()
 
     def add(self, value: Any) -> Any:
@@ -146,7 +151,7 @@ class Session(Closed):
                 "process.",
                 code="session-in-two-processes",
             )
-        self.not_private = self.not_private or not samplers.is_private()
+        self.not_private = self.not_private or in_test_mode()
         with self._lock:
             return self._running.open_with(lambda running: running._draw(value))
 

@@ -26,8 +26,8 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.spark import frames
 from discreet.engines.spark.frames import ByPartition, Partitions
 from discreet.errors import EngineFailed
+from discreet.mechanisms import sampling as draws
 from discreet.rows import partitions as spreading
-from discreet.rows import stream as streaming
 from discreet.rows.losses import Huber
 from discreet.rows.partitions import SpreadStream
 from discreet.rows.stream import Stream
@@ -220,7 +220,7 @@ def test_samples_of_partitions_are_poisson() -> None:
     stream = SpreadStream(there.summed, there.gathered, columns=1, held_rows=10**6)
     assert stream.count == rows
     came = np.zeros((steps, rows))
-    for step, part in enumerate(stream.samples(rate, steps, rows)):
+    for step, part in enumerate(stream.samples(rate, steps, rows, draws.poisson_samples)):
         for _, goal in part._batches():
             came[step, goal.astype(int)] += 1
     assert came.max() == 1
@@ -237,16 +237,16 @@ def test_samples_of_partitions_are_poisson() -> None:
 
 def same_coins_everywhere(patch: pytest.MonkeyPatch) -> None:
     sound = spreading._coins_of
-    patch.setattr(spreading, "_coins_of", lambda thin, place: sound(thin, 0))
+    patch.setattr(spreading, "_coins_of", lambda key, place: sound(key, 0))
 
 
 def new_coins_for_a_second_attempt(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(spreading, "_coins_of", lambda thin, place: contextlib.nullcontext())
+    patch.setattr(spreading, "_coins_of", lambda key, place: contextlib.nullcontext())
 
 
 def a_step_repeats_its_sample(patch: pytest.MonkeyPatch) -> None:
-    sound = streaming._chosen
-    patch.setattr(streaming, "_chosen", lambda rate, steps, count: list(sound(rate, 1, count)) * steps)
+    sound = draws.poisson_samples
+    patch.setattr(draws, "poisson_samples", lambda rate, steps, count: list(sound(rate, 1, count)) * steps)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_a_mutant_is_caught_by_the_law(mutant: Any, monkeypatch: pytest.MonkeyPa
 def test_a_sample_that_is_not_held_is_summed_where_it_is() -> None:
     there = Machines(400, 600)
     stream = SpreadStream(there.summed, there.gathered, columns=1, held_rows=1, intercept=False, feature_norm=1)
-    parts = list(stream.samples(Fraction(1, 4), 3, 1000))
+    parts = list(stream.samples(Fraction(1, 4), 3, 1000, draws.poisson_samples))
     assert {type(part) for part in parts} == {SpreadStream}
     # every row's clipped gradient is the same, so that a sum says how many rows are in it
     each = int(Machines(0, 1).summed(lambda batches, _: [_one_row(batches)])[0].item())

@@ -26,9 +26,9 @@ import discreet as dp
 from discreet import testing
 from discreet.errors import EngineFailed
 from discreet.exact import samplers
+from discreet.mechanisms import sampling as draws
 from discreet.mechanisms.learning.descent import Descent
 from discreet.mechanisms.noise.lattice import from_lattice
-from discreet.rows import stream as streaming
 from discreet.rows.examples import Examples, unit_of
 from discreet.rows.losses import Huber, Logistic, Softmax
 from discreet.rows.stream import Stream
@@ -130,7 +130,9 @@ def the_law_is_that_of_a_coin_for_each_row_and_step() -> None:
     for sizes in ((), (2,), (1, 0, 1)):
         for held_rows, size in ((100, 3.0), (1, 3.0), (1, 50.0)):  # one pass, one for each step, nothing held
             stream = numbered(3, *sizes, held_rows=held_rows)
-            law = testing.exact_law(lambda s=stream, n=size: [members(part) for part in s.samples(share, 2, n)])
+            law = testing.exact_law(
+                lambda s=stream, n=size: [members(part) for part in s.samples(share, 2, n, draws.poisson_samples)]
+            )
             assert law.unresolved == 0
             assert len(law.law) == 64, "some samples never come"
             for found, mass in law.law.items():
@@ -148,7 +150,7 @@ def the_samples_are_binomial() -> None:
     share. Seen by them: a rate off by 5%, sizes whose variance is half or twice that, and samples that repeat.
     """
     stream = numbered(ROWS, 700, 1, 1500)
-    drawn = [members(part) for part in stream.samples(RATE, STEPS, ROWS)]
+    drawn = [members(part) for part in stream.samples(RATE, STEPS, ROWS, draws.poisson_samples)]
     came = np.zeros((STEPS, ROWS))
     for step, rows in enumerate(drawn):
         assert len(set(rows)) == len(rows), "a row is twice in a sample"
@@ -181,7 +183,7 @@ def fixed_sizes(patch: pytest.MonkeyPatch) -> None:
         for _ in range(steps):
             yield samplers.permutation(count)[: round(rate * count)]
 
-    patch.setattr(streaming, "_chosen", fixed)
+    patch.setattr(draws, "poisson_samples", fixed)
 
 
 def epochs(patch: pytest.MonkeyPatch) -> None:
@@ -194,7 +196,7 @@ def epochs(patch: pytest.MonkeyPatch) -> None:
                 order = samplers.permutation(count)
             yield order[step % rounds :: rounds]
 
-    patch.setattr(streaming, "_chosen", dealt)
+    patch.setattr(draws, "poisson_samples", dealt)
 
 
 def one_coin_for_a_batch(patch: pytest.MonkeyPatch) -> None:
@@ -202,12 +204,12 @@ def one_coin_for_a_batch(patch: pytest.MonkeyPatch) -> None:
         for _ in range(steps):
             yield np.arange(count) if samplers.bernoulli(rate, 1)[0] else np.zeros(0, dtype=np.int64)
 
-    patch.setattr(streaming, "_chosen", together)
+    patch.setattr(draws, "poisson_samples", together)
 
 
 def one_sample_for_all_steps_of_a_pass(patch: pytest.MonkeyPatch) -> None:
-    sound = streaming._chosen
-    patch.setattr(streaming, "_chosen", lambda rate, steps, count: list(sound(rate, 1, count)) * steps)
+    sound = draws.poisson_samples
+    patch.setattr(draws, "poisson_samples", lambda rate, steps, count: list(sound(rate, 1, count)) * steps)
 
 
 def empty_samples_are_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -215,7 +217,7 @@ def empty_samples_are_left_out(patch: pytest.MonkeyPatch) -> None:
         for coins in samplers.bernoulli(rate, steps * count).reshape(steps, count):
             yield np.flatnonzero(coins) if coins.any() else np.arange(min(count, 1))
 
-    patch.setattr(streaming, "_chosen", some)
+    patch.setattr(draws, "poisson_samples", some)
 
 
 @pytest.mark.parametrize(
@@ -337,8 +339,8 @@ def test_no_more_rows_are_held_than_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     held: list[int] = []
     sound = Stream._collected
 
-    def counted(self: Stream, rate: Fraction, steps: int) -> Any:
-        found = sound(self, rate, steps)
+    def counted(self: Stream, rate: Fraction, steps: int, choose: Any) -> Any:
+        found = sound(self, rate, steps, choose)
         held.append(sum(len(goal) for pieces in found for _, goal in pieces))
         return found
 

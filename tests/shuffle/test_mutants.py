@@ -15,7 +15,8 @@ from discreet.exact import samplers
 from discreet.guarantees.privacy_loss import randomized_bits, shuffled_pairs
 from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
 from discreet.guarantees.privacy_loss.shuffled_pairs import CountedPair, ShiftedBinomialPair, TwoCountsPair
-from discreet.shuffle import fakes, split_and_mix
+from discreet.mechanisms.reports import shuffle_clients
+from discreet.shuffle import fakes
 from discreet.shuffle import protocol as protocols
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -132,14 +133,14 @@ def fewer_lies(patch: pytest.MonkeyPatch) -> None:
 
 
 def fewer_fakes(patch: pytest.MonkeyPatch) -> None:
-    send = fakes.fake_messages
-    patch.setattr(fakes, "fake_messages", lambda whole, part, *rest: send(whole, part / 2, *rest))
+    send = shuffle_clients.fake_messages
+    patch.setattr(shuffle_clients, "fake_messages", lambda fakes, *rest: send(fakes - fakes % 1 / 2, *rest))
 
 
 def fakes_leave_out_a_choice(patch: pytest.MonkeyPatch) -> None:
-    send = fakes.fake_messages
-    patch.setattr(fakes, "fake_messages", lambda whole, part, choices, n: [
-        np.where(one == choices - 1, 0, one) for one in send(whole, part, choices, n)
+    send = shuffle_clients.fake_messages
+    patch.setattr(shuffle_clients, "fake_messages", lambda fakes, choices, n: [
+        np.where(one == choices - 1, 0, one) for one in send(fakes, choices, n)
     ])  # fmt: skip
 
 
@@ -202,12 +203,13 @@ def reports_are_believed(patch: pytest.MonkeyPatch) -> None:
 
 
 def outside_sends_less(patch: pytest.MonkeyPatch) -> None:
-    send = fakes.Fakes._reports
-    patch.setattr(fakes.Fakes, "_reports", lambda self, places: send(self, places)[: int((places >= 0).sum())])
+    client = shuffle_clients.ChoiceAmongFakes
+    send = client._draw
+    patch.setattr(client, "_draw", lambda self, places: send(self, places)[: int((places >= 0).sum())])
 
 
 def a_share_is_the_number(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(split_and_mix.samplers, "uniform_below", lambda bound, size: np.zeros(size, dtype=np.int64))
+    patch.setattr(shuffle_clients.samplers, "uniform_below", lambda bound, size: np.zeros(size, dtype=np.int64))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from discreet.adaptive.answers import Answer, Interval
 from discreet.adaptive.holdouts import Holdout
 from discreet.adaptive.ladder import Leaderboard
 from discreet.errors import BudgetExhausted
-from discreet.exact import samplers
+from discreet.exact import public_draws
 from discreet.exact.rational import check_count
 from discreet.guarantees.accuracy import check_confidence
 
@@ -72,8 +72,8 @@ class Population:
 
     def sample(self, size: int) -> Columns:
         """So many independent rows: "features", −1 or 1 each, and "label"."""
-        label = 2.0 * samplers.bernoulli(HALF, check_count(size, "size")) - 1
-        agree = np.stack([samplers.bernoulli(chance, size) for chance in self.chances], axis=1)
+        label = 2.0 * public_draws.coins(HALF, check_count(size, "size")) - 1
+        agree = np.stack([public_draws.coins(chance, size) for chance in self.chances], axis=1)
         return {"features": (2.0 * agree - 1) * label[:, None], "label": label}
 
     def mean(self, vote: Vote) -> float:

@@ -16,9 +16,8 @@ from discreet.adaptive.opening import Source, check_accuracy, chosen_method, sou
 from discreet.adaptive.reading import columns_of
 from discreet.adaptive.sample import Question, Sample, checked_range
 from discreet.closing import Closed, closed
-from discreet.door import Session
+from discreet.door import Session, in_test_mode
 from discreet.errors import BudgetExhausted, InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import check_count, check_positive, exactly
 from discreet.guarantees.accuracy import at_most, check_confidence
 from discreet.guarantees.guarantee import Guarantee
@@ -141,7 +140,7 @@ class Holdout(Closed):
             note="" if agrees else "the training set was off",
             guarantee=self.guarantee,
             receipt=None if self._session is None else self._session.receipt,
-            not_private=self._session is None or self._session.not_private or not samplers.is_private(),
+            not_private=self._session is None or self._session.not_private or in_test_mode(),
             _interval=partial(_interval, value, low, high, width),
         )
 

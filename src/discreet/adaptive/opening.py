@@ -14,7 +14,6 @@ from discreet.adaptive.reading import columns_of, people_of
 from discreet.adaptive.sample import Sample
 from discreet.door import Session, stream, through
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.exact import samplers
 from discreet.exact.rational import check_count, check_positive, exactly
 from discreet.guarantees.accuracy import at_most
 from discreet.guarantees.guarantee import Approx, Guarantee
@@ -23,6 +22,7 @@ from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Ledger
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import stated_at
+from discreet.mechanisms.sampling import random_order
 from discreet.queries.sensitivity import Sensitivity
 from discreet.releases import Release
 
@@ -144,7 +144,7 @@ def _one_of_each(sample: Any, columns: dict[str, Any], person: str) -> dict[str,
         )
     people = people_of(sample, person)
     seen: dict[Any, int] = {}
-    for place in samplers.permutation(len(people)).tolist():
+    for place in random_order(len(people)).tolist():
         if people[place] is not None:
             seen.setdefault(people[place], place)
     kept = np.sort(np.array(list(seen.values()), dtype=np.int64))

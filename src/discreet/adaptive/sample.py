@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from discreet.adaptive.guarded import Column, GuardedRows
 from discreet.errors import DiscreetError, InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import exactly
 from discreet.mechanisms.adaptive.means import QUANTUM
+from discreet.mechanisms.sampling import random_order
 from discreet.rows import doubles
 
 Question = Callable[[Any], Any]
@@ -64,7 +64,7 @@ class Sample:
         rows = len(next(iter(columns.values())))
         self.size, self._guarded = rows if size is None else size, guarded
         if rows > self.size or mixed:
-            kept = samplers.permutation(rows)[: self.size]
+            kept = random_order(rows)[: self.size]
             columns = {name: column[kept] for name, column in columns.items()}
         self._columns, self._rows = {name: _fixed(column) for name, column in columns.items()}, min(rows, self.size)
 

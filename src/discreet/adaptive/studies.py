@@ -15,9 +15,8 @@ from discreet.adaptive.methods import Compression, Splitting
 from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
 from discreet.adaptive.sample import Question, checked_range, exact_total
 from discreet.closing import Closed, closed
-from discreet.door import Session
+from discreet.door import Session, in_test_mode
 from discreet.errors import BudgetExhausted, InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import check_count, check_positive
 from discreet.guarantees.accuracy import at_most, check_confidence
 from discreet.guarantees.guarantee import Guarantee
@@ -182,7 +181,7 @@ class Study(Closed):
             remaining=self.remaining,
             guarantee=self.guarantee,
             receipt=self.receipt,
-            not_private=self._session is None or self._session.not_private or not samplers.is_private(),
+            not_private=self._session is None or self._session.not_private or in_test_mode(),
             _interval=partial(_interval, interval, self.mechanism, self._lost),  # of the rows it keeps nothing
             _on_sample=on_sample,
         )

@@ -10,7 +10,6 @@ import pyarrow as pa
 from discreet.demo.data import EMPLOYEES, OPINIONS, columns_of
 from discreet.demo.pictures import bars_with_truth
 from discreet.demo.story import ONLY_HERE, TRUTH, Teller
-from discreet.exact.samplers import permutation
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
@@ -81,7 +80,7 @@ def _local(said: Any) -> Model:
 def _shuffled(said: Any) -> Model:
     poll = histogram(choices=list(OPINIONS), clients=CLIENTS, epsilon=EPSILON, delta=DELTA)
     messages = poll.encode_many(said)
-    found = poll.analyze(messages[permutation(len(messages))])
+    found = poll.analyze(poll.shuffled(messages))
     return Model(found.value, float(found.error(0.95)), str(found.guarantee))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.closing import closed
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
+from discreet.exact import public_draws
 from discreet.exact.rational import Number, check_count, check_positive, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
@@ -250,7 +250,7 @@ class Density(Released):
     def sample(self, count: int) -> Floats:
         """Draws of nobody from the projected density; of several columns, rows from a grid's cells."""
         number = check_count(count, "count")
-        uniform = samplers.uniform_below(2**53, number).astype(float) * 2.0**-53
+        uniform = public_draws.fractions(number)
         if len(self.features.axes) == 1:
             return np.asarray(self.quantile(uniform))
         axes, sides = self.features.axes, 64
@@ -264,7 +264,7 @@ class Density(Released):
         cells = np.searchsorted(shares / shares[-1], uniform, side="right").clip(0, len(shares) - 1)
         columns = []
         for middle, width, index in zip(middles, widths, np.unravel_index(cells, [sides] * len(axes)), strict=True):
-            within = samplers.uniform_below(2**53, number).astype(float) * 2.0**-53 - 0.5
+            within = public_draws.fractions(number) - 0.5
             columns.append(middle[index] + within * width)
         return np.stack(columns, axis=1)
 

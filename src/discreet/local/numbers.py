@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.door import in_test_mode
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import Number
 from discreet.guarantees.accuracy import Accuracy
 from discreet.ledger import Ledger
@@ -127,7 +127,7 @@ class MeanSurvey(Device):
             value=min(max(raw, float(self.space.ends[0])), float(self.space.ends[1])),
             raw=raw,
             guarantee=self.guarantee,
-            not_private=not samplers.is_private(),
+            not_private=in_test_mode(),
             stddev=self.stddev / math.sqrt(total),
             reports=total,
             rejected=given - total,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.door import in_test_mode
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count
 from discreet.ledger import Ledger
 from discreet.local.devices import Device, check_ledger, promise
@@ -175,7 +175,7 @@ class HeavyHitters(Device):
             value=dict(zip(names, np.clip(raw, 0, total).tolist(), strict=True)),
             raw=dict(zip(names, raw.tolist(), strict=True)),
             guarantee=self.guarantee,
-            not_private=not samplers.is_private(),
+            not_private=in_test_mode(),
             reports=total,
             rejected=given - total,
             method="prefix",

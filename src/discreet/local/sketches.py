@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.door import in_test_mode
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count
 from discreet.guarantees.accuracy import bernstein
 from discreet.ledger import Ledger
@@ -105,7 +105,7 @@ class Sketch(Device):
             value=dict(zip(names, shown.tolist(), strict=True)),
             raw=dict(zip(names, raw.tolist(), strict=True)),
             guarantee=self.guarantee,
-            not_private=not samplers.is_private(),
+            not_private=in_test_mode(),
             reports=total,
             rejected=given - total,
             method=f"sketch, {self.method}",

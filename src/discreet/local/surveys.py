@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.door import in_test_mode
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count
 from discreet.guarantees.accuracy import Accuracy
 from discreet.ledger import Ledger
@@ -166,7 +166,7 @@ class Survey(Device):
             value=dict(zip(names, shown.tolist(), strict=True)),
             raw=dict(zip(names, raw.tolist(), strict=True)),
             guarantee=self.guarantee,
-            not_private=not samplers.is_private(),
+            not_private=in_test_mode(),
             reports=total,
             rejected=rejected,
             method=self.method,

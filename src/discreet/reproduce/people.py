@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact import samplers
+from discreet.exact import public_draws
 from discreet.exact.rational import check_count
 
 SALARIES = (1500, 4500)
@@ -48,8 +48,8 @@ def generate(count: int = 1000) -> People:
     size = check_count(count, "people")
     low, high = SALARIES
     ends = np.cumsum(list(_INHABITANTS.values()))
-    places = np.searchsorted(ends, samplers.uniform_below(int(ends[-1]), size), side="right")
+    places = np.searchsorted(ends, public_draws.whole_numbers(int(ends[-1]), size), side="right")
     return People(
-        salaries=low + samplers.uniform_below(high - low + 1, size),
+        salaries=low + public_draws.whole_numbers(high - low + 1, size),
         states=tuple(STATES[place] for place in places.tolist()),
     )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import discreet as dp
-from discreet.exact import samplers
+from discreet.exact import public_draws
 from discreet.functions.density import Density, process_for
 from discreet.guarantees.conversions import gaussian_delta
 from discreet.mechanisms.noise.gaussian_process import GaussianProcess
@@ -85,8 +85,8 @@ def run(people: People) -> tuple[Experiment, ...]:
 
 def draw(count: int) -> Floats:
     """Rows of the mixture ½N(1, 1) + ½N(5, 1)."""
-    normal = samplers.discrete_gaussian(Fraction(2**60), count).astype(float) * 2.0**-30
-    return np.asarray(np.where(samplers.bernoulli(Fraction(1, 2), count), *CENTERS) + normal)
+    normal = public_draws.normals(count)
+    return np.asarray(np.where(public_draws.coins(Fraction(1, 2), count), *CENTERS) + normal)
 
 
 def truth(points: Floats) -> Floats:

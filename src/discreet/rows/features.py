@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
+from discreet.exact import public_draws
 from discreet.exact.rational import Number, check_count, check_positive, exactly, float_up, sqrt_up
 from discreet.rows import table as table_of
 
@@ -267,7 +267,7 @@ class RandomFeatures:
         """Features with `number` frequencies of the Gaussian kernel, drawn once and kept."""
         count = check_count(number, "number")
         widths = tuple(float_up(check_positive(h, "bandwidth")) for h in bandwidth)
-        normal = samplers.discrete_gaussian(Fraction(2**60), count * len(widths)).astype(float) / 2.0**30
+        normal = public_draws.normals(count * len(widths))
         table = normal.reshape(len(widths), count) / np.array(widths)[:, None]
         low = tuple(float(exactly(end)) for end, _ in between)
         high = tuple(float(exactly(end)) for _, end in between)

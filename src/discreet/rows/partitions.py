@@ -18,12 +18,16 @@ from discreet.exact.randomness import Keystream, random_integer, replaying
 from discreet.exact.rational import Number
 from discreet.rows.arrow import Batch
 from discreet.rows.losses import Loss, Softmax
-from discreet.rows.stream import Stream
+from discreet.rows.stream import Choose, Stream
 
 Whole = list[NDArray[Any]]
 """Arrays of whole numbers, of any size."""
 Work = Callable[[Iterator[Batch], int], Whole]
 """From the batches of a partition, and its number, to sums over its rows."""
+
+
+Thinning = tuple[Fraction, int, Choose]
+"""The rate of a sample, the key of its coins, and how its rows are chosen."""
 
 
 class Summed(Protocol):
@@ -45,7 +49,7 @@ class SpreadStream(Stream):
     work a second time, because a machine was slow or failed, has the same coins, so that none of this is a choice.
     """
 
-    def __init__(self, summed: Summed, gathered: Gathered, *, thin: tuple[Fraction, int] | None = None, **kept: Any):
+    def __init__(self, summed: Summed, gathered: Gathered, *, thin: Thinning | None = None, **kept: Any):
         super().__init__(list, **kept)
         self._summed, self._gathered, self._thin = summed, gathered, thin
 
@@ -61,17 +65,21 @@ class SpreadStream(Stream):
 
         def work(batches: Iterator[Batch], place: int) -> Whole:
             stream = Stream(lambda: batches, columns=columns, **kept)
-            with _coins_of(thin, place):
-                return [(stream if thin is None else stream._thinned(thin[0])).sums(weights, loss, clip)]
+            if thin is None:
+                return [stream.sums(weights, loss, clip)]
+            rate, key, choose = thin
+            with _coins_of(key, place):
+                return [stream._thinned(rate, choose).sums(weights, loss, clip)]
 
         return self._summed(work, alike=True)[0]
 
-    def _collected(self, rate: Fraction, steps: int) -> deque[list[Batch]]:
+    def _collected(self, rate: Fraction, steps: int, choose: Choose) -> deque[list[Batch]]:
         columns, kept, key = self.columns, self._kept, random_integer(256)
 
         def work(batches: Iterator[Batch], place: int) -> Iterable[bytes]:
-            with _coins_of((rate, key), place):
-                return [_packed(Stream(lambda: batches, columns=columns, **kept)._collected(rate, steps), columns)]
+            stream = Stream(lambda: batches, columns=columns, **kept)
+            with _coins_of(key, place):
+                return [_packed(stream._collected(rate, steps, choose), columns)]
 
         held: deque[list[Batch]] = deque([] for _ in range(steps))
         for blob in self._gathered(work):
@@ -79,9 +87,9 @@ class SpreadStream(Stream):
                 pieces.append(piece)
         return held
 
-    def _thinned(self, rate: Fraction) -> Stream:
+    def _thinned(self, rate: Fraction, choose: Choose) -> Stream:
         given: dict[str, Any] = {"columns": self.columns, "held_rows": self.held_rows, **self._kept}
-        return SpreadStream(self._summed, self._gathered, thin=(rate, random_integer(256)), **given)
+        return SpreadStream(self._summed, self._gathered, thin=(rate, random_integer(256), choose), **given)
 
 
 def _number_of_rows(batches: Iterator[Batch], place: int) -> Whole:
@@ -89,12 +97,9 @@ def _number_of_rows(batches: Iterator[Batch], place: int) -> Whole:
 
 
 @contextmanager
-def _coins_of(thin: tuple[Fraction, int] | None, place: int) -> Iterator[None]:
+def _coins_of(key: int, place: int) -> Iterator[None]:
     """The stream of a partition: its number is the high half of the counter, which 2^64 blocks do not pass."""
-    if thin is None:
-        yield
-        return
-    with replaying(Keystream(thin[1].to_bytes(32, "big"), place.to_bytes(8, "big") + bytes(8))):
+    with replaying(Keystream(key.to_bytes(32, "big"), place.to_bytes(8, "big") + bytes(8))):
         yield
 
 

@@ -1,4 +1,4 @@
-"""Rows that never are in memory all at once: exact sums batch after batch, and true Poisson samples of every step."""
+"""Rows that never are in memory all at once: exact sums batch after batch, and samples of every step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count
 from discreet.rows.arrays import namespace, whole_beside
 from discreet.rows.arrow import Batch
@@ -22,7 +21,8 @@ from discreet.rows.losses import Loss, Softmax
 
 HELD = 2**25
 """Numbers that are held at most, about, where it is not said how many rows: 256 megabytes of doubles."""
-_COINS = 2**17
+Choose = Callable[[Fraction, int, int], Iterable[NDArray[np.int64]]]
+"""From a rate, a number of steps and a number of rows to the places of the rows of each step."""
 
 
 class Stream:
@@ -32,8 +32,9 @@ class Stream:
     samples may be held in memory, in expectation: a public number, as is all that decides how often the rows are read.
     `count` counts the rows where there is a faster way than to read them.
 
-    Promise: the sums are those of `Examples` of all the rows at once, wherever a batch ends. In every sample every row
-    has a coin of its own, independent of all other coins: what `Subsampled` asks for.
+    Promise: the sums are those of `Examples` of all the rows at once, wherever a batch ends. A stream draws nothing:
+    which rows are in a sample is part of a mechanism's guarantee, so that the mechanism hands over how they are chosen.
+    A stream asks once for each row and each step, so that every row has a coin of its own in every step.
     """
 
     large = True
@@ -82,20 +83,20 @@ class Stream:
             total = total + examples_of(rows, goal, **self._kept).sums(weights, loss, clip)
         return total
 
-    def samples(self, rate: Fraction, steps: int, size: float) -> Iterator[Stream]:
-        """The Poisson samples of all steps, one after another; `size` is the public number of rows.
+    def samples(self, rate: Fraction, steps: int, size: float, choose: Choose) -> Iterator[Stream]:
+        """The samples of all steps, one after another; `size` is the public number of rows.
 
         One pass collects those of as many steps as may be held. Where not even one may be, each step is a pass of its
         own, in which the sample is summed as it is drawn. How the steps are grouped changes nothing in their law.
         """
         together = min(steps, math.floor(self.held_rows / max(float(rate) * size, 1e-9)))
         if together < 1:
-            yield from (self._thinned(rate) for _ in range(steps))
+            yield from (self._thinned(rate, choose) for _ in range(steps))
             return
         passes = math.ceil(steps / together)
         for number in range(passes):
             self._tell(f"pass {number + 1} of {passes}")
-            held = self._collected(rate, (number + 1) * steps // passes - number * steps // passes)
+            held = self._collected(rate, (number + 1) * steps // passes - number * steps // passes, choose)
             while held:
                 yield self._held(held.popleft())
 
@@ -109,11 +110,11 @@ class Stream:
                 raise InvalidArgument("Every batch must have one target for each row.", code="wrong-shape")
             yield rows, goal
 
-    def _collected(self, rate: Fraction, steps: int) -> deque[list[Batch]]:
+    def _collected(self, rate: Fraction, steps: int, choose: Choose) -> deque[list[Batch]]:
         """The samples of the next steps, in pieces, by one pass."""
         held: deque[list[Batch]] = deque([] for _ in range(steps))
         for rows, goal in self._batches():
-            for pieces, places in zip(held, _chosen(rate, steps, len(goal)), strict=True):
+            for pieces, places in zip(held, choose(rate, steps, len(goal)), strict=True):
                 if len(places):
                     pieces.append(_taken(rows, goal, places))
         return held
@@ -127,12 +128,12 @@ class Stream:
 
         return Stream(read, columns=self.columns, **self._kept)
 
-    def _thinned(self, rate: Fraction) -> Stream:
+    def _thinned(self, rate: Fraction, choose: Choose) -> Stream:
         """One sample, drawn while it is read, for one pass: another would have other coins."""
 
         def read() -> Iterator[Batch]:
             for rows, goal in self._batches():
-                [places] = _chosen(rate, 1, len(goal))
+                [places] = choose(rate, 1, len(goal))
                 yield _taken(rows, goal, places)
 
         return Stream(read, columns=self.columns, **self._kept)
@@ -140,15 +141,6 @@ class Stream:
     def _tell(self, what: str) -> None:
         if self._progress is not None:
             self._progress(what)
-
-
-def _chosen(rate: Fraction, steps: int, count: int) -> Iterator[NDArray[np.int64]]:
-    """For each step the places of its rows among `count`: a coin for every row in every step."""
-    many = max(1, _COINS // max(count, 1))
-    for start in range(0, steps, many):
-        now = min(many, steps - start)
-        for coins in samplers.bernoulli(rate, now * count).reshape(now, count):
-            yield np.flatnonzero(coins)
 
 
 def _taken(rows: Any, goal: NDArray[np.float64], places: NDArray[np.int64]) -> Batch:

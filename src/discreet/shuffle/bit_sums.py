@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count, exactly, log_bounds, significant
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
-from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.privacy_loss.compose import Factors
 from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
 from discreet.guarantees.privacy_loss.shuffled_pairs import ShiftedBinomialPair, added, binomial
-from discreet.guarantees.unit import row
 from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, tidy
-from discreet.mechanisms.reports.local_records import inside, places_below
+from discreet.mechanisms.reports.local_records import places_below
+from discreet.mechanisms.reports.shuffle_clients import BitAndNoise, TurnedBit
 from discreet.shuffle.protocol import Ints, Protocol, checked_goal, far_off, honest_clients, least_that_keeps
 
 _MOST_PIECES, _WIDEST = 400, 50  # of the numbers of ones, for one bound on the error of each; in deviations
@@ -72,9 +71,9 @@ class BitSum(_Bits):
     def _factors(self, honest: int) -> Factors:
         return ((RandomizedBitsPair(honest, exactly(self.lie)), 1),)
 
-    def _reports(self, places: Ints) -> Ints:
-        bits = inside(places, 2)
-        return np.asarray(bits ^ samplers.bernoulli(exactly(self.lie), len(bits)), dtype=np.int64)[:, None]
+    @property
+    def client(self) -> TurnedBit:
+        return TurnedBit(lie=self.lie)
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> float:
         lie = float(self.lie)
@@ -92,8 +91,7 @@ class BitSum(_Bits):
 
     @property
     def if_they_collude(self) -> Guarantee:
-        lie = exactly(self.lie)
-        return Pure(epsilon=log_bounds((1 - lie) / lie)[1], protects=row(neighbors="replace"), trust="local")
+        return self.client.guarantee()
 
 
 @lru_cache(maxsize=256)
@@ -175,9 +173,9 @@ class TwoMessageBitSum(_Bits):
     def _factors(self, honest: int) -> Factors:
         return ((ShiftedBinomialPair(honest, exactly(self.chance)), 1),)
 
-    def _reports(self, places: Ints) -> Ints:
-        bits = inside(places, 2)
-        return np.stack([bits, samplers.bernoulli(exactly(self.chance), len(bits))], axis=1).astype(np.int64)
+    @property
+    def client(self) -> BitAndNoise:
+        return BitAndNoise(chance=self.chance)
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> float:
         return float(counts[1] - reports * float(self.chance))

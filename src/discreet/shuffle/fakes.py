@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
 from discreet.guarantees.privacy_loss.shuffled_pairs import TwoCountsPair, binomial
 from discreet.mechanisms.protocol import meets, tidy
-from discreet.mechanisms.reports.local_records import inside, places_among
+from discreet.mechanisms.reports.local_records import places_among
+from discreet.mechanisms.reports.shuffle_clients import ChoiceAmongFakes
 from discreet.queries.space import Categories
 from discreet.shuffle.protocol import (
     Ints,
@@ -117,9 +117,9 @@ class Fakes(CountedChoices):
     def _factors(self, honest: int) -> Factors:
         return ((fakes_pair(exactly(self.fakes), len(self.choices), honest), 1),)
 
-    def _reports(self, places: Ints) -> Ints:
-        own, (whole, part) = inside(places, len(self.choices)), self._whole
-        return np.column_stack([own, *fake_messages(whole, part, len(self.choices), len(own))])
+    @property
+    def client(self) -> ChoiceAmongFakes:
+        return ChoiceAmongFakes(size=len(self.choices), fakes=self.fakes)
 
     def _readable(self, known: Ints) -> int:
         return readable_with_fakes(known, len(self.choices), self.messages, self._whole[0])
@@ -155,15 +155,6 @@ def readable_with_fakes(known: Ints, choices: int, messages: int, whole: int) ->
     """Of how many reports messages can be, of which at most one a report is empty and the others name a choice."""
     named = int(np.count_nonzero(known < choices))
     return min(len(known) // messages, named // (1 + whole))
-
-
-def fake_messages(whole: int, part: Fraction, choices: int, clients: int) -> list[Ints]:
-    """The columns of fakes of so many clients; the last may be empty, which is the message after the last choice."""
-    columns = [samplers.uniform_below(choices, clients).astype(np.int64) for _ in range(whole)]
-    if part:
-        last = samplers.uniform_below(choices, clients).astype(np.int64)
-        columns.append(np.where(samplers.bernoulli(part, clients), last, choices))
-    return columns
 
 
 def fakes_pair(fakes: Fraction, choices: int, honest: int) -> TwoCountsPair:

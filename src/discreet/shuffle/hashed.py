@@ -15,17 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.privacy_loss.compose import Factors
 from discreet.mechanisms.protocol import tidy
-from discreet.mechanisms.reports.local_records import FOREIGN, inside, one_column
-from discreet.shuffle.fakes import fake_messages, fakes_pair, least_fakes, readable_with_fakes
+from discreet.mechanisms.reports.local_records import FOREIGN, one_column
+from discreet.mechanisms.reports.shuffle_clients import PRIME, HashedAmongFakes, hash_functions, hashed_keys
+from discreet.shuffle.fakes import fakes_pair, least_fakes, readable_with_fakes
 from discreet.shuffle.protocol import Ints, PollRelease, Protocol, checked_goal, each_of, honest_clients
 
-_PRIME = 2**61 - 1
 _ROWS, MOST_ROWS = 512, 2**16
 _PASSES = 3
 
@@ -137,17 +136,13 @@ class HashedHistogram(Protocol):
             return FOREIGN
         return FOREIGN
 
+    @property
+    def client(self) -> HashedAmongFakes:
+        return HashedAmongFakes(rows=self.rows, buckets=self.buckets, seed=self.seed, fakes=self.fakes)
+
     def cells(self, keys: Ints, rows: NDArray[Any]) -> Ints:
         """The cell of each value, by its key, in the row of the same place: row·buckets + bucket."""
-        first, second = _family(self.seed, self.rows)
-        hashed = _hashed(keys.astype(np.uint64), first[rows], second[rows], self.buckets)
-        return (rows * self.buckets + hashed).astype(np.int64)
-
-    def _reports(self, places: Ints) -> Ints:
-        keys, count = inside(places, _PRIME), len(places)
-        own = self.cells(keys, samplers.uniform_below(self.rows, count).astype(np.int64))
-        whole, part = math.floor(exactly(self.fakes)), exactly(self.fakes) % 1
-        return np.column_stack([own, *fake_messages(whole, part, self.rows * self.buckets, count)])
+        return self.client.cells(keys, rows)
 
     def _readable(self, known: Ints) -> int:
         whole = math.floor(exactly(self.fakes))
@@ -168,7 +163,7 @@ class HashedHistogram(Protocol):
 
     def _peeled(self, table: NDArray[np.float64], listed: list[Any], reports: int) -> NDArray[np.float64]:
         """Estimates from the cells, heavy values taken out of the cells of others; only those far above all noise."""
-        first, second = _family(self.seed, self.rows)
+        first, second = hash_functions(self.seed, self.rows)
         keys = self._places(listed).astype(np.uint64)
         uniform = table.sum() / self.buckets  # messages of others, and fakes, fall anywhere
         found = np.zeros(len(listed))
@@ -177,7 +172,7 @@ class HashedHistogram(Protocol):
         for _ in range(_PASSES):
             sums = np.zeros(len(listed))
             for row in range(self.rows):
-                sums += rest[row, _hashed(keys, first[row], second[row], self.buckets)]
+                sums += rest[row, hashed_keys(keys, first[row], second[row], self.buckets)]
             spread = math.sqrt(max(uniform, 1.0)) * (1 + math.sqrt(2 * math.log(20 * len(listed))))
             estimates = np.where(heavy, found, 0) + sums - rest.sum() / self.buckets
             collisions = _spread_of_heavy(np.where(heavy, 0, np.maximum(estimates, 0)), self.rows, self.buckets)
@@ -186,7 +181,7 @@ class HashedHistogram(Protocol):
                 change = estimates[place] - (found[place] if heavy[place] else 0.0)
                 found[place], heavy[place] = estimates[place], True
                 for row in range(self.rows):
-                    rest[row, int(_hashed(keys[place : place + 1], first[row], second[row], self.buckets)[0])] -= (
+                    rest[row, int(hashed_keys(keys[place : place + 1], first[row], second[row], self.buckets)[0])] -= (
                         change / self.rows
                     )
         return np.asarray(estimates)
@@ -210,37 +205,4 @@ def _spread_of_heavy(counts: NDArray[np.float64], rows: int, buckets: int) -> fl
 
 def _key(value: str | bytes) -> int:
     said = value if isinstance(value, bytes) else str.encode(value, "utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big") % _PRIME
-
-
-def _family(seed: str, rows: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """The numbers a and b of the public functions x → ((a·x + b) mod 2^61−1) mod buckets, from the seed."""
-    drawn = hashlib.shake_256(f"discreet/hashed/{seed}".encode()).digest(16 * rows)
-    words = np.frombuffer(drawn, dtype=">u8").astype(np.uint64) % np.uint64(_PRIME)
-    return np.maximum(words[:rows], np.uint64(1)), words[rows:]
-
-
-def _hashed(keys: NDArray[np.uint64], first: Any, second: Any, buckets: int) -> NDArray[np.int64]:
-    """(a·x + b mod 2^61−1) mod buckets, in 64-bit words: a·x in parts of 32 bits."""
-    prime, low_mask = np.uint64(_PRIME), np.uint64(2**32 - 1)
-    shift = np.uint64(32)
-    a, b = np.asarray(first, dtype=np.uint64), np.asarray(second, dtype=np.uint64)
-    a_low, a_high, x_low, x_high = a & low_mask, a >> shift, keys & low_mask, keys >> shift
-    # (2^32·ah + al)(2^32·xh + xl): each product is below 2^64, and 2^64 = 8, 2^61 = 1 mod the prime
-    cross = _reduced(a_low * x_high) + _reduced(a_high * x_low)
-    cross = _reduced(cross)
-    total = _reduced(a_low * x_low) + _times_power(cross, 32) + _times_power(_reduced(a_high * x_high), 64)
-    return (_reduced(_reduced(total) + b) % prime % np.uint64(buckets)).astype(np.int64)
-
-
-def _reduced(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The same modulo 2^61−1, below 2^61 + 8."""
-    return np.asarray((value & np.uint64(_PRIME)) + (value >> np.uint64(61)))
-
-
-def _times_power(value: NDArray[np.uint64], power: int) -> NDArray[np.uint64]:
-    """value·2^power modulo 2^61−1, by turning its 61 bits around."""
-    turn = power % 61
-    value = value % np.uint64(_PRIME)
-    kept = value & np.uint64((1 << (61 - turn)) - 1)
-    return np.asarray((kept << np.uint64(turn)) | (value >> np.uint64(61 - turn)))
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big") % PRIME

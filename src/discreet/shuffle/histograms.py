@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import Number, exactly, exp_bounds
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.privacy_loss.compose import Factors
 from discreet.guarantees.privacy_loss.shuffled_pairs import ShiftedBinomialPair, binomial, blanket_of_response
 from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, tidy
-from discreet.mechanisms.reports.local_records import inside
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
+from discreet.mechanisms.reports.shuffle_clients import ChoiceBits, ChoiceResponse
 from discreet.shuffle.bit_sums import taught_chance
 from discreet.shuffle.fakes import CountedChoices, Fakes
 from discreet.shuffle.hashed import HashedHistogram
@@ -79,8 +78,9 @@ class ResponseHistogram(CountedChoices):
     def _factors(self, honest: int) -> Factors:
         return ((blanket_of_response(len(self.choices), exactly(self.lie), honest), 1),)
 
-    def _reports(self, places: Ints) -> Ints:
-        return self._response._report(inside(places, len(self.choices)))[:, None]
+    @property
+    def client(self) -> ChoiceResponse:
+        return ChoiceResponse(response=self._response)
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> dict[Hashable, float]:
         lie, truth = float(self.lie), float(self._response.truth)
@@ -161,11 +161,9 @@ class ParallelSums(CountedChoices):
     def _factors(self, honest: int) -> Factors:
         return _two_sums(honest, exactly(self.chance))
 
-    def _reports(self, places: Ints) -> Ints:
-        size = len(self.choices)
-        own = (inside(places, size)[:, None] == np.arange(size)) ^ self.inverted
-        noise = samplers.bernoulli(exactly(self.chance), len(places) * size).reshape(-1, size)
-        return np.concatenate([2 * np.arange(size) + own, 2 * np.arange(size) + noise], axis=1).astype(np.int64)
+    @property
+    def client(self) -> ChoiceBits:
+        return ChoiceBits(size=len(self.choices), chance=self.chance, inverted=self.inverted)
 
     def _readable(self, known: Ints) -> int:
         return int(np.bincount(known // 2, minlength=len(self.choices)).min()) // 2  # a report has two of each choice

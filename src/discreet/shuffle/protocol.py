@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,14 +16,14 @@ from numpy.typing import NDArray
 from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
-from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count, exactly, significant
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
-from discreet.mechanisms.protocol import check_heard, meets, stated_at
+from discreet.mechanisms.protocol import Mechanism, check_heard, meets, stated_at
+from discreet.mechanisms.reports.shuffle_clients import InRandomOrder, RandomOrder
 from discreet.releases import Release
 from discreet.shuffle.messages import Ints as Ints
 from discreet.shuffle.messages import Once, whole_messages
@@ -99,8 +100,8 @@ class Protocol(Closed):
         """The dominating pairs of what the analyzer sees, by the noise of so many honest clients."""
         raise NotImplementedError
 
-    def _places(self, values: Any) -> Ints:
-        """Each value as the protocol takes it, read by itself; −1 for what cannot be told."""
+    def _places(self, values: Any) -> NDArray[Any]:
+        """Each value as `client` takes it, read by itself; −1 for what cannot be told."""
         raise NotImplementedError
 
     @property
@@ -108,8 +109,9 @@ class Protocol(Closed):
         """What can be told, in public words."""
         raise NotImplementedError
 
-    def _reports(self, places: Ints) -> Ints:
-        """The messages of each place, a row for each; a place of −1 is told as a uniform one."""
+    @property
+    def client(self) -> Mechanism:
+        """What each client runs on its own device: it draws the messages of a place, a row for each."""
         raise NotImplementedError
 
     def _readable(self, known: Ints) -> int:
@@ -141,6 +143,10 @@ class Protocol(Closed):
         honest = honest_clients(self.minimum, self.honest)
         return LossDistribution(factors=self._factors(honest), protects=row(neighbors="replace"), trust="shuffled")
 
+    @cached_property
+    def _promise(self) -> LossDistribution:
+        return self.guarantee()
+
     @property
     def length(self) -> int:
         """The bytes of a message."""
@@ -151,15 +157,24 @@ class Protocol(Closed):
         places = self._places([value])
         if places[0] < 0:
             raise InvalidArgument(f"This cannot be told: the poll takes {self.takes}.")
-        sent = self._reports(places)[0]
-        return [int(one) for one in sent[samplers.permutation(len(sent))]]
+        return [int(one) for one in self._sent(places, InRandomOrder(messages=self.client))[0]]
 
     def encode_many(self, values: Any) -> Ints:
         """The messages of many clients, one client after another: for simulations and tests.
 
         Each value is read by itself. One that cannot be told is told as a uniform one, so that no error can tell.
         """
-        return self._reports(self._places(values)).reshape(-1)
+        return self._sent(self._places(values), self.client).reshape(-1)
+
+    def shuffled(self, messages: NDArray[Any]) -> NDArray[Any]:
+        """The messages of all clients in a uniformly random order: what the shuffler does, and the guarantee needs."""
+        mixed: NDArray[Any] = through(lambda: messages, RandomOrder(), self._promise, ledger=None).value
+        return mixed
+
+    def _sent(self, places: NDArray[Any], client: Mechanism) -> Ints:
+        """Messages through the door. The analyzer's ledger pays, once for the whole batch, so that no client does."""
+        sent: Ints = through(lambda: places, client, self._promise, ledger=None).value
+        return sent
 
     def packed(self, messages: Iterable[int]) -> bytes:
         """Messages as bytes, `length` for each."""

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
-from discreet.exact.randomness import random_words
 from discreet.exact.rational import Number, check_count, exactly, significant
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.conversions import gaussian_delta
@@ -21,7 +19,8 @@ from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
 from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
 from discreet.mechanisms.protocol import meets, tidy
-from discreet.mechanisms.reports.local_records import FOREIGN, in_the_middle, shares_between
+from discreet.mechanisms.reports.local_records import FOREIGN, shares_between
+from discreet.mechanisms.reports.shuffle_clients import TurnedDigits
 from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients
 
 PLANES = 8
@@ -104,19 +103,15 @@ class BitPlanes(Protocol):
     def takes(self) -> str:
         return f"a number between {self.low} and {self.high}"
 
-    def _places(self, values: Any) -> Ints:
-        return rounded_to_steps(values, self.low, self.high, self._steps)
+    def _places(self, values: Any) -> NDArray[np.float64]:
+        return steps_within(values, self.low, self.high, self._steps)
 
     def _readable(self, known: Ints) -> int:
         return int(np.bincount(known // 2, minlength=self.planes).min())  # a report has one of each digit
 
-    def _reports(self, places: Ints) -> Ints:
-        whole = in_the_middle(places, self._steps)
-        columns = []
-        for plane, lie in enumerate(self.lies):
-            bits = (whole >> (self.planes - 1 - plane)) & 1
-            columns.append(2 * plane + (bits ^ samplers.bernoulli(exactly(lie), len(whole))))
-        return np.column_stack(columns).astype(np.int64)
+    @property
+    def client(self) -> TurnedDigits:
+        return TurnedDigits(lies=self.lies)
 
     def _weights(self) -> NDArray[np.float64]:
         """What a one of each digit is worth, of the whole range."""
@@ -158,16 +153,10 @@ def check_ends(low: Number, high: Number) -> None:
         raise InvalidArgument("The range must be between 1e-300 and 1e300 wide. Choose another unit.")
 
 
-def rounded_to_steps(values: Any, low: Number, high: Number, steps: int) -> Ints:
-    """Numbers within two ends as whole steps, up or down so that they are right on average; −1 for what is none.
-
-    What hides a number is noise that is added later, so that these coins need not be exact.
-    """
+def steps_within(values: Any, low: Number, high: Number, steps: int) -> NDArray[np.float64]:
+    """How many of the `steps` from one end to the other each number is away from the first; −1 for what is none."""
     shares = shares_between(values, exactly(low), exactly(high))
-    scaled = np.clip(np.where(np.isnan(shares), 0.0, shares), 0.0, 1.0) * steps
-    whole = np.floor(scaled).astype(np.int64)
-    up = (random_words(len(whole)) >> np.uint64(11)) * 2.0**-53 < scaled - whole
-    return np.where(np.isnan(shares), FOREIGN, np.minimum(whole + up, steps))
+    return np.where(np.isnan(shares), float(FOREIGN), np.clip(shares, 0.0, 1.0) * steps)
 
 
 def _digits(honest: int, lies: tuple[Fraction, ...]) -> Factors:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count
 from discreet.extras import blank_figure, saved
 from discreet.guarantees.guarantee import Approx, Pure
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
+from discreet.mechanisms.reports.shuffle_clients import ChoiceResponse
 from discreet.shuffle.bit_sums import BitSum, TwoMessageBitSum
 from discreet.shuffle.fakes import Fakes
 from discreet.shuffle.histograms import ParallelSums
@@ -90,7 +92,7 @@ def simulate(
 def _bits(goal: Approx, clients: int, values: Any, runs: int) -> list[Model]:
     response = RandomizedResponse.for_guarantee(Pure(epsilon=goal.epsilon), choices=(0, 1))
     lie, ones = float(response.lie), int((values == 1).sum())
-    off = [response.analyze(response._report(values))[1] - ones for _ in range(runs)]
+    off = [_local_counts(response, values)[1] - ones for _ in range(runs)]
     models = [_model(_LOCAL, 1, math.sqrt(clients * lie * (1 - lie)) / (1 - 2 * lie), off)]
     for name, make in ((_TAUGHT, _taught_bits), (_TIGHT, BitSum.for_guarantee)):
         try:
@@ -100,14 +102,14 @@ def _bits(goal: Approx, clients: int, values: Any, runs: int) -> list[Model]:
         off = [poll.analyze(poll.encode_many(values)).value - ones for _ in range(runs)]
         models.append(_model(name, poll.messages, poll.deviation, off))
     central = Laplace.for_guarantee(Pure(epsilon=goal.epsilon), sensitivity=1, step=1)
-    return [*models, _model(_CENTRAL, 0, _deviation(central), central._noise(runs))]
+    return [*models, _model(_CENTRAL, 0, _deviation(central), _noise(central, runs))]
 
 
 def _counts(goal: Approx, clients: int, values: Any, choices: int, runs: int, true: Any) -> list[Model]:
     names = tuple(range(choices))
     response = RandomizedResponse.for_guarantee(Pure(epsilon=goal.epsilon), choices=names)
     lie, truth = float(response.lie), float(response.truth)
-    local = [list(response.analyze(response._report(values)).values()) - true for _ in range(runs)]
+    local = [list(_local_counts(response, values).values()) - true for _ in range(runs)]
     models = [_model(_LOCAL, 1, math.sqrt(clients * lie * (1 - lie)) / (truth - lie), local)]
     for name, make in ((_TAUGHT, _taught_counts), (_TIGHT, Fakes.for_guarantee)):
         try:
@@ -117,7 +119,7 @@ def _counts(goal: Approx, clients: int, values: Any, choices: int, runs: int, tr
         off = [list(poll.analyze(poll.encode_many(values)).value.values()) - true for _ in range(runs)]
         models.append(_model(name, poll.messages, poll.deviation, off))
     central = Laplace.for_guarantee(Pure(epsilon=goal.epsilon), sensitivity=2, step=1)
-    return [*models, _model(_CENTRAL, 0, _deviation(central), central._noise(runs * choices).reshape(runs, choices))]
+    return [*models, _model(_CENTRAL, 0, _deviation(central), _noise(central, runs * choices))]
 
 
 def _taught_bits(goal: Approx, *, clients: int) -> TwoMessageBitSum:
@@ -126,6 +128,17 @@ def _taught_bits(goal: Approx, *, clients: int) -> TwoMessageBitSum:
 
 def _taught_counts(goal: Approx, *, choices: Any, clients: int) -> ParallelSums:
     return ParallelSums.for_guarantee(goal, choices=choices, clients=clients, calibration="taught")
+
+
+def _local_counts(response: RandomizedResponse, places: Any) -> dict[Any, float]:
+    """Counts of the choices 0, 1, … from the reports of all clients."""
+    reports = through(lambda: places, ChoiceResponse(response=response), response.guarantee(), ledger=None).value
+    return response.analyze(reports[:, 0])
+
+
+def _noise(central: Laplace, size: int) -> Any:
+    """What a trusted curator adds to true counts."""
+    return through(lambda: np.zeros(size, dtype=np.int64), central, central.guarantee(1), ledger=None).value
 
 
 def _deviation(noise: Laplace) -> float:

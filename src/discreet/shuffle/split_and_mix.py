@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count, check_positive, exactly, exp_bounds, significant
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
@@ -19,9 +19,9 @@ from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
 from discreet.guarantees.privacy_loss.pairs import LaplacePair
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import check_heard, tidy
-from discreet.mechanisms.reports.local_records import in_the_middle
-from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients
-from discreet.shuffle.reals import check_ends, rounded_to_steps
+from discreet.mechanisms.reports.shuffle_clients import NoisyShares
+from discreet.shuffle.protocol import Protocol, checked_goal, honest_clients
+from discreet.shuffle.reals import check_ends, steps_within
 
 FEWEST, WIDEST = 19, 20_000
 """The theorem is proved for so many clients; and noise of a larger scale than this takes too long to prepare."""
@@ -108,18 +108,13 @@ class SplitAndMix(Protocol):
     def takes(self) -> str:
         return f"a number between {self.low} and {self.high}"
 
-    def _places(self, values: Any) -> Ints:
-        return rounded_to_steps(values, self.low, self.high, self.steps)
+    def _places(self, values: Any) -> NDArray[np.float64]:
+        return steps_within(values, self.low, self.high, self.steps)
 
-    def _reports(self, places: Ints) -> Ints:
-        whole = in_the_middle(places, self.steps)
-        parts, size, mask = honest_clients(self.minimum, self.honest), len(whole), (1 << self.bits) - 1
-        noise = [samplers.polya(parts, exactly(self.scale), size) for _ in range(2)]
-        shares = [samplers.uniform_below(1 << self.bits, size).astype(np.int64) for _ in range(self.shares - 1)]
-        last = whole + noise[0] - noise[1]
-        for one in shares:
-            last = (last - one) & mask
-        return np.column_stack([*shares, last & mask]).astype(np.int64)
+    @property
+    def client(self) -> NoisyShares:
+        parts = honest_clients(self.minimum, self.honest)
+        return NoisyShares(steps=self.steps, scale=self.scale, parts=parts, bits=self.bits, shares=self.shares)
 
     def _check_reports(self, reports: int) -> None:
         super()._check_reports(reports)

@@ -17,11 +17,11 @@ from discreet.engines.duckdb.dialect import TYPES, literal, quoted, total
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import exactly
-from discreet.exact.samplers import permutation
 from discreet.guarantees.guarantee import Pure
 from discreet.mechanisms.combine import Composed, Each
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
+from discreet.mechanisms.sampling import random_order
 from discreet.queries.space import Categories, Integers, Interval, Space
 from discreet.sql.schema import Column, Table
 
@@ -105,7 +105,7 @@ class Copy:
         """The true columns, their rows in one random order."""
         listed = ", ".join(f"{one.expression} AS c{number}" for number, one in enumerate(self.columns))
         found = engine.table(f"SELECT {listed} FROM {engine.relations[table]}")
-        order = permutation(found.num_rows)
+        order = random_order(found.num_rows)
         return tuple(column.to_numpy()[order] for column in found.columns)
 
     def as_arrow(self, drawn: Sequence[Any]) -> Any:

@@ -25,6 +25,7 @@ from discreet.exact.rational import (
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
+from discreet.mechanisms import sampling
 from discreet.mechanisms.learning.descent_noise import StepNoise, calibrated, taught
 from discreet.mechanisms.learning.excess_risk import Descended, drift_term
 from discreet.mechanisms.noise.gaussian import Gaussian
@@ -36,6 +37,7 @@ from discreet.queries.sensitivity import Sensitivity
 from discreet.rows.convex import Region, region_of
 from discreet.rows.examples import one_product_at_a_time, row_norm, unit_of
 from discreet.rows.losses import Loss, Softmax
+from discreet.rows.stream import Stream
 
 Average = Literal["last half", "all", "last"]
 Floats = NDArray[np.float64]
@@ -271,9 +273,10 @@ class Descent:
         seen: Any = repeat(value)
         if self.sampling is not None:
             share = exactly(self.sampling)
-            coins = (samplers.bernoulli(share, value.count) for _ in range(self.steps))
-            streamed = hasattr(value, "samples")  # what does not fit in memory is read for many steps at once
-            seen = value.samples(share, self.steps, rows) if streamed else map(value.sample, coins)
+            if isinstance(value, Stream):  # what does not fit in memory is read for many steps at once
+                seen = value.samples(share, self.steps, rows, sampling.poisson_samples)
+            else:
+                seen = (value.sample(samplers.bernoulli(share, value.count)) for _ in range(self.steps))
         with one_product_at_a_time(value):
             for step, part in zip(range(self.steps), seen, strict=False):
                 slopes.append(self._noisy_sum(part, weights.reshape(shape)) / (rows * self._share()))

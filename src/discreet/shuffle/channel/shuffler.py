@@ -11,7 +11,6 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from discreet.errors import DiscreetError, InvalidArgument
-from discreet.exact.samplers import permutation
 from discreet.shuffle.channel import keys, wire
 from discreet.shuffle.channel.opening import Openers
 from discreet.shuffle.channel.store import Outcome, Row, Sealed, ShufflerStore, State
@@ -88,7 +87,7 @@ class Shuffler:
         whole = [content for row, body in rows if (content := _stored(cipher, row, body)) is not None]
         whole = _without_copies([one for one in whole if len(one) == shape.messages * shape.message], shape.message)
         messages = np.frombuffer(b"".join(whole), dtype=np.dtype((np.void, shape.message)))
-        blob = messages[permutation(len(messages))].tobytes()
+        blob = self.task.protocol.shuffled(messages).tobytes()
         return Sealed(len(whole), wire.digest(self.task.hash, len(whole), blob), blob)
 
     def deliver(self, post: Callable[[bytes], Reply], ask: Callable[[], Standing]) -> State:
