@@ -13,6 +13,8 @@ from discreet import testing
 from discreet.guarantees.accuracy import Accuracy
 from discreet.sealed import Sealed
 
+from .refusing import refuses
+
 SECRET = 8675309
 
 
@@ -62,7 +64,7 @@ def test_a_refusal_spends_nothing_and_draws_nothing():
     def never(_):
         raise AssertionError("a refused release was drawn")
 
-    with pytest.raises(dp.BudgetExhausted) as refusal:
+    with refuses(dp.BudgetExhausted, "budget-exhausted") as refusal:
         dp.release(SECRET, Crashes(never), ledger=ledger)
     assert ledger.spent["ε"] == 0
     assert ledger.entries() == ()
@@ -78,11 +80,11 @@ def test_ten_tenths_are_one():
     assert ledger.remaining is None
     assert ledger.spent == {"δ": 0.0, "ε": 1.0}
     before = ledger.entries()
-    with pytest.raises(dp.BudgetExhausted) as refusal:
+    with refuses(dp.BudgetExhausted, "budget-exhausted") as refusal:
         dp.release(5, dp.Laplace(scale=10), sensitivity=1, ledger=ledger)
     assert refusal.value.remaining is None
     assert ledger.entries() == before
-    with pytest.raises(dp.BudgetExhausted):
+    with refuses(dp.BudgetExhausted, "budget-exhausted"):
         dp.release(5, dp.Laplace(scale=10**17), sensitivity=1, ledger=ledger)
 
 
@@ -185,7 +187,7 @@ def test_a_copy_of_a_ledger_is_the_ledger():
 def test_the_wrong_relation_is_refused_and_spends_nothing():
     ledger = open_ledger()
     response = dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=0.1), choices=["a", "b"])
-    with pytest.raises(dp.IncompatibleGuarantee):
+    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.release(["a"], response, ledger=ledger)
     assert ledger.entries() == ()
     replaced = open_ledger(protects=dp.row(neighbors="replace"))
@@ -198,7 +200,7 @@ def test_add_or_remove_is_converted_for_a_ledger_of_replaced_rows():
     answer = dp.release(5, dp.Laplace(scale=10), sensitivity=bound, ledger=ledger)
     assert ledger.spent["ε"] == 0.2
     assert answer.guarantee.protects == ledger.protects
-    with pytest.raises(dp.IncompatibleGuarantee):
+    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.release(5, dp.Laplace(scale=10), sensitivity=dp.Sensitivity(1, unit=dp.person("id")), ledger=ledger)
 
 
@@ -212,7 +214,7 @@ def test_mechanisms_proved_for_one_relation_say_so_to_the_ledger():
     sampled = dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=0.5, query=len)
     composed = dp.Composed(mechanisms=(dp.Laplace(scale=1), sampled))
     for mechanism, data in ((sampled, [1, 2, 3]), (composed, (1, [1, 2]))):
-        with pytest.raises(dp.IncompatibleGuarantee):
+        with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
             dp.release(data, mechanism, sensitivity=1, ledger=ledger)
     added = open_ledger(dp.Approx(epsilon=5, delta=1e-3), protects=dp.person("id"), rule="basic")
     dp.release({"a": 30}, keys, ledger=added)
@@ -230,10 +232,10 @@ def test_a_query_is_asked_behind_the_door():
 
     dp.release([1, 2, 3], dp.Laplace(scale=2), query=Asked(), ledger=ledger)
     assert asked == [(0, 0), (1, 3)]  # of no records, to see that it can be, and of all after the charge
-    with pytest.raises(dp.BudgetExhausted):
+    with refuses(dp.BudgetExhausted, "budget-exhausted"):
         dp.release([1, 2, 3], dp.Laplace(scale=1), query=Asked(), ledger=ledger)
     assert asked[2:] == [(1, 0)]
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "sensitivity-not-taken"):
         dp.release([1], dp.Laplace(scale=1), query=dp.Count(), sensitivity=1, ledger=ledger)
 
 

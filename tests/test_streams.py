@@ -55,7 +55,7 @@ def test_errors_hold():
 
 def test_nothing_begins_that_does_not_fit():
     ledger = opened(dp.Approx(epsilon=0.5, delta=1e-5))
-    with pytest.raises(dp.BudgetExhausted):
+    with refuses(dp.BudgetExhausted, "budget-exhausted"):
         dp.stream(sums(), sensitivity=1, ledger=ledger)
     assert ledger.count == 0
 

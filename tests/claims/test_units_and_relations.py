@@ -15,6 +15,8 @@ import discreet as dp
 from discreet import testing
 from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
 
+from ..refusing import refuses
+
 PERSON = dp.person("id")
 REPLACED = dp.row(neighbors="replace")
 
@@ -37,10 +39,10 @@ def test_a_sample_of_rows_promises_nothing_about_a_person_with_two() -> None:
     without = testing.exact_law(lambda: sampled._draw(np.array([], dtype=int)), window=8)
     assert curve(with_two, without, 1) > sampled.guarantee(2).delta_at(epsilon=1) + 0.05
     assert sampled.guarantee(2).protects == dp.row()
-    with pytest.raises(dp.IncompatibleGuarantee):
+    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
         sampled.guarantee(dp.Sensitivity(2, unit=PERSON))
     account = ledger()
-    with pytest.raises(dp.IncompatibleGuarantee):
+    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.release(np.array([1, 1]), sampled, sensitivity=2, ledger=account)
     assert not account.entries()
     assert dp.release(np.array([1, 1]), sampled, sensitivity=1, ledger=ledger(dp.row())).receipt
@@ -59,7 +61,7 @@ def test_a_sampled_row_is_what_it_says() -> None:
 
 def test_an_ordinary_norm_says_nothing_about_a_covariance() -> None:
     noise = dp.CorrelatedGaussian(stddev=1, covariance=((0.01, 0.0), (0.0, 0.01)))
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "sensitivity-wrong-kind"):
         noise.guarantee(dp.Sensitivity(1, "L2", dp.row(), 2))
 
 
@@ -74,24 +76,24 @@ def test_what_is_proved_for_one_relation_is_converted_in_a_composition() -> None
     assert (unnamed.protects, unnamed.neighbors) == (None, "add_or_remove")
     assert unnamed.stated_for(REPLACED).largest_loss == 2 * (1 + Fraction(1, 10))
     assert unnamed.stated_for(dp.row()).largest_loss == 1 + Fraction(1, 10)
-    with pytest.raises(dp.IncompatibleGuarantee):
+    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.Pure(epsilon=1, neighbors="replace").stated_for(dp.row())
 
 
 def test_a_sanitized_database_needs_a_mechanism_for_single_values() -> None:
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "part-does-not-fit"):
         dp.Each(dp.Quantile(space=dp.Interval(0, 0.5), rate=10), dp.Interval(0, 0.5))
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "part-does-not-fit"):
         dp.Each(dp.NoisyArgmax(scale=1), dp.Interval(0, 1))
     response = dp.RandomizedResponse(choices=["a", "b"], lie=0.25)
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "part-does-not-fit"):
         dp.Each(response, dp.Categories(["a", "b", "c"]))
     assert dp.Each(response).guarantee() == dp.Each(response, dp.Categories(["a", "b"])).guarantee()
 
 
 def test_a_query_is_not_sampled_by_its_coordinates() -> None:
     sampled = dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=0.1, query=lambda rows: rows.sum())
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "conflicting-arguments"):
         dp.release([1.0], sampled, query=dp.Sum((0, 1)), ledger=ledger(dp.row()))
 
 
@@ -198,7 +200,7 @@ def test_small_promises_are_calibrated_and_none_at_all_is_shown() -> None:
     ],
 )
 def test_slips_get_a_typed_error(wrong: Callable[[], Any]) -> None:
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "wrong-type"):
         wrong()
 
 

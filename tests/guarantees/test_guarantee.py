@@ -9,6 +9,8 @@ import pytest
 import discreet as dp
 from discreet.guarantees.conversions import gaussian_delta, renyi_of_response
 
+from ..refusing import refuses
+
 EPSILONS = (0.0, 0.01, 0.3, 1.0, 4.0, 12.0)
 DELTAS = (1e-15, 1e-6, 1e-2, 0.3)
 
@@ -110,7 +112,7 @@ def test_to_replacement():
     assert (1 + math.e) * 1e-6 <= approx.delta * (1 + 1e-15) <= (1 + math.e) * 1e-6 * (1 + 1e-14)
     assert dp.Renyi(order=8, epsilon=1).for_replacement() == dp.Renyi(order=4, epsilon=3, neighbors="replace")
     for hopeless in (dp.Renyi(order=3, epsilon=1), dp.Approx(epsilon=3, delta=0.2)):
-        with pytest.raises(dp.IncompatibleGuarantee):
+        with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
             hopeless.for_replacement()
     replaced = dp.Pure(epsilon=1, protects=dp.row(neighbors="replace"))
     assert replaced.for_replacement() is replaced
@@ -128,7 +130,7 @@ def test_underflow_is_not_purity():
     ):
         assert 0 < promise.delta_at(epsilon=50) < 1e-30
         assert promise.epsilon_at(delta=0) == math.inf
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "guarantee-out-of-reach"):
         dp.Composed.for_guarantee(dp.Pure(epsilon=1), of=lambda s: [dp.Gaussian(stddev=s)], sensitivity=1)
 
 
@@ -139,9 +141,9 @@ def test_units_and_relations():
     assert promise.stated_for(replaced) == dp.Pure(epsilon=2, protects=replaced)
     assert dp.Pure(epsilon=1).stated_for(replaced) == dp.Pure(epsilon=1, protects=replaced)
     for wrong in (dp.row(), dp.person("other")):
-        with pytest.raises(dp.IncompatibleGuarantee):
+        with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
             promise.stated_for(wrong)
-    with pytest.raises(dp.IncompatibleGuarantee):
+    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.Pure(epsilon=1, protects=replaced).stated_for(added)
 
 

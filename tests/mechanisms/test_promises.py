@@ -14,6 +14,8 @@ from discreet.mechanisms.noise.gaussian_process import GaussianProcess
 from discreet.rows.features import FourierFeatures
 from discreet.rows.losses import Huber, Logistic
 
+from ..refusing import refuses
+
 GOAL = dp.Approx(epsilon=1, delta=1e-6)
 
 
@@ -32,6 +34,6 @@ def test_a_promise_for_added_rows_is_not_taken_for_replaced_ones(m: Any) -> None
     """Without a sensitivity the promise is for one row added or removed, and says so: it costs more when replaced."""
     promised = m.guarantee()
     assert promised.protects == dp.row()
-    with pytest.raises(dp.IncompatibleGuarantee):
+    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
         promised.stated_for(dp.person("who"))
     assert promised.stated_for(dp.row(neighbors="replace")).delta_at(epsilon=1) > 1e-4

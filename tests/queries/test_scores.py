@@ -15,6 +15,8 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import RELATIONS, person, row
 from discreet.queries import Grid, Integers, MedianScore, Popularity, QuantileScore, Query, Scores
 
+from ..refusing import refuses
+
 VALUES = (0, 1, 2, 3, math.nan)
 QUANTILES = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(1, 3)]
 
@@ -107,7 +109,7 @@ def test_popularity(relation: Any, neighbors: Any, largest: Any) -> None:
     matrix = np.array([[1, 0], [7, -3], [math.nan, 1]])
     assert query(matrix).steps.tolist() == [2, 1]
     assert query([]).steps.tolist() == [0, 0]
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "wrong-shape"):
         query(np.ones((2, 3)))
 
 

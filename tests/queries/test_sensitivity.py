@@ -16,6 +16,8 @@ from discreet.exact.rational import sqrt_up
 from discreet.guarantees.unit import person, row
 from discreet.queries import Sensitivity, nearest_step, sensitivity_of
 
+from ..refusing import refuses
+
 
 @pytest.mark.parametrize("amount", [0, -0.0, -1, math.nan, math.inf, -math.inf, "1", True, None])
 def test_bad_amounts_are_refused(amount: Any) -> None:
@@ -39,9 +41,9 @@ def test_plain_numbers() -> None:
     stated = Sensitivity(2, unit=row(neighbors="replace"), dimension=3)
     assert sensitivity_of(stated, dimension=3) is stated
     assert sensitivity_of(2, dimension=3).dimension == 3
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "sensitivity-wrong-size"):
         sensitivity_of(stated, dimension=4)
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "sensitivity-wrong-kind"):
         Sensitivity(1, "L2", dimension=2).in_steps(Fraction(1))
     for step in (0, -1, math.nan):
         with pytest.raises(InvalidArgument):

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from discreet.errors import InvalidArgument
 from discreet.queries import Ball, Categories, Functions, Grid, Integers, Interval, Product, Space
 
+from ..refusing import refuses
+
 SPACES: list[Any] = [
     Interval(0, 120),
     Interval(-0.1, 0.1),
@@ -75,7 +77,7 @@ def test_integers_do_not_wrap() -> None:
     assert Integers(0, 5).clamp(np.array([True, False])).tolist() == [1, 0]
     near = 2**53 + 1
     assert Integers(0, 2**60).clamp(np.array([near])).tolist() == [near]
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "too-large"):
         wide.positions([1])
 
 
@@ -126,10 +128,10 @@ def test_bad_declarations_are_refused(make: Any) -> None:
 def test_text_is_refused_without_showing_it() -> None:
     for space in (Interval(0, 1), Grid(0, 1, 0.5), Ball(2, 1)):
         for text in (np.array(["secret", "secret"]), np.array(["2020-01-01"] * 2, dtype="datetime64[D]")):
-            with pytest.raises(InvalidArgument) as caught:
+            with refuses(InvalidArgument, "not-a-number") as caught:
                 space.clamp(text)
             assert "secret" not in str(caught.value)
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "not-a-number"):
         Interval(0, 1).clamp("secret")
     assert Interval(0, 1).clamp(np.array(["secret", 0.2], dtype=object)).tolist() == [0.5, 0.2]
 
@@ -139,7 +141,7 @@ def test_categories() -> None:
     assert cities.clamp("Haifa") == "Haifa"
     assert cities.clamp(np.array(["Ljubljana", "Haifa"])).tolist() == ["Ljubljana", "Haifa"]
     for bad in ("secret", ["secret"], math.nan, None, {"secret": 1}, np.array(["Haifa", "secret"])):
-        with pytest.raises(InvalidArgument) as caught:
+        with refuses(InvalidArgument, "unknown-choice") as caught:
             cities.clamp(bad)
         assert "secret" not in str(caught.value)
         assert caught.value.__cause__ is None
@@ -182,7 +184,7 @@ def test_ball_by_hand() -> None:
     assert unit.distance([0, 0], [3, 4]) == 5
     assert 0 < unit.distance([0, 0], [1, 1]) ** 2 - 2 < Fraction(1, 10**15)
     assert unit.clamp([[1, 2, 3], [1, 0]]).tolist() == [[0, 0], [1, 0]]
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "wrong-shape"):
         unit.clamp(np.ones((1, 3)))
 
 
@@ -248,7 +250,7 @@ def test_finite_spaces_list_their_points() -> None:
     mixed = Product(Interval(0, 1), Categories(("a", "b")))
     assert mixed.minimal_distance is None
     assert bool(mixed)
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "not-finite"):
         len(mixed)
 
 
@@ -259,12 +261,12 @@ def test_functions_and_products_clamp_by_parts() -> None:
     assert [0, 0.5] in curves
     assert [0, 1.5] not in curves
     assert "ab" not in curves
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "wrong-shape"):
         curves.clamp([1, 2, 3])
     row = Product(Interval(0, 1), Categories(("a", "b"), other="b"))
     assert row.clamp((5, "z")) == (1.0, "b")
     assert (0.5, "a") in row
     assert (0.5, "z") not in row
     assert 3 not in row
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "wrong-shape"):
         row.clamp((1,))

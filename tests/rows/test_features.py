@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import discreet as dp
 from discreet.rows.features import Axis, RandomFeatures
+
+from ..refusing import refuses
 
 
 def test_random_features_may_be_two_apart() -> None:
@@ -18,6 +19,6 @@ def test_random_features_may_be_two_apart() -> None:
 
 
 def test_tables_of_features_fit_in_memory() -> None:
-    with pytest.raises(dp.InvalidArgument, match="bandwidth is too small"):
+    with refuses(dp.InvalidArgument, "bandwidth-too-small"):
         Axis(0, 6000, 1)
     assert Axis(0, 300, 1).cells * Axis(0, 300, 1).size < 2**26

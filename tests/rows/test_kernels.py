@@ -17,6 +17,8 @@ from discreet.rows import kernels
 from discreet.rows.examples import unit_of
 from discreet.rows.kernels import BITS, LOSSES, MOST_COLUMNS, FusedPass, cut_at, unit_for
 
+from ..refusing import refuses
+
 CLIP = 2**BITS
 SHAPES = {
     "huber": {"threshold": 0.5},
@@ -61,7 +63,7 @@ def test_a_cut_without_that_room_is_caught() -> None:
 
 @pytest.mark.parametrize("columns", [0, MOST_COLUMNS + 1])
 def test_the_cut_knows_its_limits(columns: int) -> None:
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "out-of-range"):
         cut_at(columns)
 
 

@@ -50,7 +50,8 @@ def check_ranges(ranges: Any, features: int | None = None) -> Floats:
         wide = (pairs[:, 1] - pairs[:, 0]) / 2
     if not (np.isfinite(pairs).all() and np.isfinite(wide).all() and (wide > 1e-300).all()):
         raise InvalidArgument(
-            "Every feature range must be two finite numbers with low below high.", code="ends-out-of-order"
+            "Every feature range must be two finite numbers with low below high.",
+            code="ends-out-of-order" if np.isfinite(pairs).all() else "not-a-number",
         )
     return pairs
 

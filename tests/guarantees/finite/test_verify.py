@@ -13,6 +13,8 @@ from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.exact.rational import exp_bounds
 from discreet.guarantees.finite.verify import adaptive, product, repeat, verify
 
+from ...refusing import refuses
+
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 
 
@@ -250,9 +252,9 @@ def test_what_is_not_a_mechanism_is_refused(laws):
 
 
 def test_compositions_need_the_same_inputs_and_no_pair_is_doubled():
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "different-inputs"):
         product(response(THIRD), response(Fraction(1, 5), 3))
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "out-of-range"):
         verify(response(THIRD)).delta_at(epsilon=-1)
-    with pytest.raises(IncompatibleGuarantee):
+    with refuses(IncompatibleGuarantee, "incompatible-guarantee"):
         verify(response(THIRD)).for_replacement()

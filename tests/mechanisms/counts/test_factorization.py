@@ -18,6 +18,8 @@ from discreet.mechanisms.counts import count_tree, factorization
 from discreet.mechanisms.counts.count_tree import best_branches, levels_of, prefix_variances
 from discreet.mechanisms.quantiles.cumulative import mean_deviation
 
+from ...refusing import refuses
+
 ROW, REPLACED = dp.row(), dp.row(neighbors="replace")
 
 
@@ -216,7 +218,7 @@ def test_calibration_keeps_the_promise_and_uses_it(unit):
         assert claim.delta_at(epsilon=0.5) <= promise.delta
         less = kind.for_guarantee(promise, points=100, unit=unit, rows_per_person=3)
         assert less.guarantee(less.sensitivity(unit, 4)).delta_at(epsilon=0.5) > promise.delta
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "needs-delta"):
         dp.PrefixSums.for_guarantee(dp.Pure(epsilon=1), points=100)
 
 
@@ -306,7 +308,7 @@ def test_a_stream_is_one_release_whatever_the_batches(monkeypatch):
         place[0], stream = 0, made._start()
         found = [stream._draw(part) for part in np.split(counts, np.cumsum(sizes)[:-1])]
         assert np.allclose(np.concatenate(found), whole, atol=1e-6)
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "stream-ended"):
         stream._draw([1])
     assert repr(stream) == "<RunningSum: step 500 of 500>"
 
@@ -357,7 +359,7 @@ def test_cumulative_counts_are_monotone_and_ranges_agree(promise, rows):
     assert found.between(10, 20)[1] == made.sums.deviation(21, 10)
     assert 0 <= found.fraction(50) <= found.fraction(99) == 1 or found.monotone[-1] < 1
     assert np.all(np.diff(found.quantiles([0.1, 0.5, 0.9])) >= 0)
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "ends-out-of-order"):
         found.between(9, 3)
 
 

@@ -12,6 +12,8 @@ from discreet import testing
 from discreet.mechanisms.quantiles.quantile import Quantile
 from discreet.mechanisms.quantiles.quantile_interval import QuantileInterval
 
+from ...refusing import refuses
+
 GRID = dp.Grid(0, 2, 1, missing=None)
 
 
@@ -83,7 +85,7 @@ def test_calibration_keeps_the_promise_and_uses_it(rows_per_person):
         )
         loss = made.guarantee(made.sensitivity(unit, rows_per_person)).largest_loss
         assert Fraction(49, 100) < loss <= Fraction(1, 2)
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "guarantee-not-supported"):
         QuantileInterval.for_guarantee(dp.Approx(epsilon=1, delta=1e-6), space=GRID, unit=dp.row())
     wide = QuantileInterval.for_error(50, space=dp.Integers(0, 120))
     assert float(wide.error(0.95)) <= 50

@@ -17,6 +17,8 @@ from discreet.mechanisms.quantiles.cumulative import bins_for, predicted_error
 from discreet.mechanisms.quantiles.quantiles import plan
 from discreet.queries.ranks import Ranks
 
+from ...refusing import refuses
+
 ROW, REPLACED = dp.row(), dp.row(neighbors="replace")
 QUARTERS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 EPSILONS, ORDERS = (0.0, 0.2, 0.5, 0.8, 1.0, 1.4, 1.9, 2.5, 4.0), (1.01, 1.5, 2, 4, 16)
@@ -324,7 +326,7 @@ def test_without_noise_the_answers_are_the_quantiles():
 def test_an_error_asked_for_is_kept():
     made = dp.Quantiles.for_error(300, space=dp.Integers(0, 1000), quantiles=QUARTERS, confidence=0.9)
     assert 299 < float(made.error(0.9)) <= 300
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "error-out-of-reach"):
         dp.Quantiles.for_error(1, space=dp.Integers(0, 1000), quantiles=QUARTERS)
 
 
@@ -356,7 +358,7 @@ def test_through_the_door():
     made = dp.Quantiles.for_guarantee(
         dp.Pure(epsilon=1), space=dp.Integers(0, 9), quantiles=QUARTERS, unit=unit, rows_per_person=3
     )
-    with pytest.raises(dp.IncompatibleGuarantee):
+    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.release([1, 2, 3], made, ledger=ledger)
     answer = dp.release([1, 2, 3] * 50, made, sensitivity=made.sensitivity(unit, 3), ledger=ledger)
     assert answer.value.shape == (3,)
@@ -381,7 +383,7 @@ def test_the_method_is_chosen_by_its_predicted_error():
     assert isinstance(pick(loose, space=space, quantiles=many, rows=1000, least="largest"), dp.QuantilesFromCounts)
     very_many = [i / 2000 for i in range(1, 2000)]
     assert isinstance(pick(dp.Pure(epsilon=1), space=space, quantiles=very_many), dp.QuantilesFromCounts)
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "not-an-option"):
         pick(loose, space=space, quantiles=many, least="best")
     assert bins_for(1000) == 4096
 

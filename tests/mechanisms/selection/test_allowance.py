@@ -13,6 +13,8 @@ from discreet import testing
 from discreet.mechanisms.selection import allowance
 from discreet.mechanisms.selection.allowance import Allowance, concentrated
 
+from ...refusing import refuses
+
 ADDED, REPLACED = dp.row(), dp.row(neighbors="replace")
 
 
@@ -120,9 +122,9 @@ def test_caps_are_exact_and_refusals_draw_nothing():
             left.measure(np.zeros(2, dtype=np.int64), Fraction(5))
         assert left.measuring == 0
         drawn = len(tape.calls)
-        with pytest.raises(dp.BudgetExhausted):
+        with refuses(dp.BudgetExhausted, "budget-exhausted"):
             left.measure(np.zeros(2, dtype=np.int64), Fraction(10**30))
-        with pytest.raises(dp.BudgetExhausted):
+        with refuses(dp.BudgetExhausted, "budget-exhausted"):
             left.choose(np.array([1, 2]), Fraction(1, 2))
         assert len(tape.calls) == drawn
     assert left.choosing == Fraction(1, 10)

@@ -21,6 +21,8 @@ from discreet.guarantees.privacy_loss.finite_pairs import FinitePair
 from discreet.mechanisms.selection import private_selection
 from discreet.mechanisms.selection.private_selection import NegativeBinomialTries, PoissonTries, Selection
 
+from ...refusing import refuses
+
 ORDERS = (1.2, 2.0, 4.0, 16.0)
 DELTAS = (1e-2, 1e-5)
 LAWS = [
@@ -171,7 +173,7 @@ def test_runs_that_go_wrong(tries: Any) -> None:
         assert float(claim.epsilon) <= float(tries.pure(Fraction(epsilon))) * (1 + 1e-9)
         worst = max(delta(a, b, float(claim.epsilon)) for a, b in (sides, sides[::-1]))
         assert worst > 0.2 * min(allowed, 0.1)  # the runs' δ, uncharged, is passed
-        with pytest.raises(dp.InvalidArgument):
+        with refuses(dp.InvalidArgument, "guarantee-out-of-reach"):
             Selection(tries=tries, run=run, delta=small * min(0.5, float(tries.mean) / 2)).guarantee()
 
 
@@ -259,7 +261,7 @@ def test_calibration() -> None:
     concentrated = Selection.for_guarantee(dp.Approx(epsilon=1, delta=1e-4), tries=NegativeBinomialTries.for_mean(5))
     assert isinstance(concentrated.run, dp.ZeroConcentrated)
     assert 0.999 < float(concentrated.guarantee().epsilon) <= 1
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "guarantee-not-supported"):
         Selection.for_guarantee(dp.ZeroConcentrated(rho=1), tries=NegativeBinomialTries(stop=0.1))
 
 
@@ -356,7 +358,7 @@ def test_one_charge_before_the_first_run() -> None:
     assert set(calls) == {1}
     assert len(book.entries()) == 1
     again = Selection(tries=selection.tries, run=dp.Pure(epsilon=0.5))
-    with pytest.raises(dp.BudgetExhausted):
+    with refuses(dp.BudgetExhausted, "budget-exhausted"):
         dp.release(value, again, ledger=book)
     assert len(book.entries()) == 1
 

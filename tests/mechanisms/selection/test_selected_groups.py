@@ -10,6 +10,8 @@ import discreet as dp
 from discreet import testing
 from discreet.mechanisms.selection.threshold import SelectedGroups
 
+from ...refusing import refuses
+
 WINDOW = 12
 EPSILONS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 
@@ -58,7 +60,7 @@ def test_a_selection_gets_what_the_answers_leave():
     goal = dp.Approx(epsilon=1, delta=1e-6)
     fitted = SelectedGroups.for_guarantee(goal, answers=answers, sensitivity=dp.Sensitivity(1, grain=1))
     assert fitted.guarantee(dp.Sensitivity(1, grain=1)).delta_at(epsilon=1) <= 1e-6
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "guarantee-out-of-reach"):
         SelectedGroups.for_guarantee(
             dp.Approx(epsilon=0.5, delta=1e-6), answers=answers, sensitivity=dp.Sensitivity(1, grain=1)
         )
