@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from discreet.exact.search import bisect
+
 _CELLS = 1024
 
 
@@ -21,13 +23,8 @@ def deviation(size: int, log_misses: float) -> float:
     geometric series and Stirling's formula. 1 where neither says anything.
     """
     each = log_misses + math.log(2)
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (low, middle) if _log_tail(size, middle) <= -each else (middle, high)
-    return min(1.0, high * (1 + 1e-9))
+    found = bisect(lambda t: _log_tail(size, t) <= -each, 1.0, 0.0, absolute=2.0**-40)
+    return min(1.0, found * (1 + 1e-9))
 
 
 def _log_tail(size: int, t: float) -> float:
@@ -38,15 +35,12 @@ def _log_tail(size: int, t: float) -> float:
 
 def _likeliest(t: float) -> float:
     """The a at which KL(a‖a−t) is least: it is convex in a, and its slope rises through 0."""
-    low, high = t, 1.0
-    for _ in range(100):
-        a = (low + high) / 2
+
+    def rises(a: float) -> bool:
         p = a - t
-        if a in (low, high) or p <= 0 or a >= 1:
-            break
-        slope = math.log(a / p) + math.log((1 - p) / (1 - a)) - t / (p * (1 - p))
-        low, high = (a, high) if slope < 0 else (low, a)
-    return high
+        return p > 0 and math.log(a / p) + math.log((1 - p) / (1 - a)) >= t / (p * (1 - p))
+
+    return bisect(rises, 1.0, t)
 
 
 def _log_binomial(size: int, t: float) -> float:

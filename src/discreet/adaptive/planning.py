@@ -14,6 +14,7 @@ from discreet.adaptive.published import bassily, jung_as_coded, jung_exact
 from discreet.adaptive.studies import method_for
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count, check_positive, exactly
+from discreet.exact.search import bisect, bracket
 from discreet.guarantees.accuracy import at_most, check_confidence
 from discreet.mechanisms.adaptive.thresholdout import Thresholdout
 
@@ -158,20 +159,13 @@ def rows_needed(accuracy: Any, k: Any, confidence: Any = 0.95, method: str = "ga
     def suffice(size: int) -> bool:
         return _width(method, size, asked, sure, corrected) <= most
 
-    high = min(_MOST_ROWS, math.ceil(math.sqrt(asked) / most**2))
-    while not suffice(high):
-        if high >= _MOST_ROWS:
-            raise InvalidArgument(
-                f"No sample of up to 10^12 rows answers {asked} questions within {most:.3g}. Ask for less."
-            )
-        high = min(_MOST_ROWS, 2 * high)
-    low = high // 2
-    while low and suffice(low):
-        low, high = low // 2, low
-    while high > max(low + 1, 1.01 * low):
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffice(middle) else (middle, high)
-    return high
+    guess = min(_MOST_ROWS, math.ceil(math.sqrt(asked) / most**2))
+    found = bracket(suffice, guess, least=1, most=_MOST_ROWS)
+    if found is None:
+        raise InvalidArgument(
+            f"No sample of up to 10^12 rows answers {asked} questions within {most:.3g}. Ask for less."
+        )
+    return bisect(suffice, *found, relative=0.0099)
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from discreet.audit.bounds import Finding, epsilon_proved
+from discreet.exact.search import bisect
 
 SURE = 0.99
 FAR = 100.0
@@ -48,12 +49,8 @@ def power_of(finding: Finding, claimed: float) -> Power:
         few, many = quantile(n, p, (1 - SURE) / 2), quantile(m, excess * math.exp(-true), (1 + SURE) / 2)
         return proved(few, many) > claimed
 
-    low, detects = claimed, math.inf
-    if fires(claimed + FAR):
-        detects = claimed + FAR
-        while detects - low > 1e-6 * detects:
-            middle = (low + detects) / 2
-            low, detects = (low, middle) if fires(middle) else (middle, detects)
+    far = claimed + FAR
+    detects = bisect(fires, far, claimed, relative=1e-6) if fires(far) else math.inf
     seen = math.inf if q == 0 else math.log(excess / q) if excess else -math.inf
     return Power(
         expected=proved(round(n * p), round(m * excess * math.exp(-claimed))),
@@ -70,8 +67,4 @@ def quantile(trials: int, probability: float, level: float) -> int:
     """
     from scipy.special import bdtr
 
-    low, high = -1, trials  # the distribution function is below `level` at low, and not at high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if bdtr(middle, trials, probability) < level else (low, middle)
-    return high
+    return bisect(lambda count: not bdtr(count, trials, probability) < level, trials, -1)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count
+from discreet.exact.search import bisect
 from discreet.rows.arrays import on_host
 from discreet.rows.rounding import BLOCK, Block, RoundedRows
 
@@ -94,16 +95,12 @@ class Cosines:
         """
         from scipy.special import erfc
 
-        low, high = 0.0, 60.0
-        while high - low > 1e-9:
-            middle = (low + high) / 2
-            leaves = (
-                faster * turns(len(self.points), self.size) / math.pi * math.exp(-(middle**2) / 2)
-                if everywhere
-                else 0.0
-            )
-            low, high = (low, middle) if erfc(middle / math.sqrt(2)) + leaves <= miss else (middle, high)
-        return high * (1 + 1e-6)
+        leaves = faster * turns(len(self.points), self.size) / math.pi if everywhere else 0.0
+
+        def rare(level: float) -> bool:
+            return bool(erfc(level / math.sqrt(2)) + leaves * math.exp(-(level**2) / 2) <= miss)
+
+        return bisect(rare, 60.0, 0.0, absolute=1e-9) * (1 + 1e-6)
 
 
 @lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from discreet.errors import InvalidArgument
+from discreet.exact.search import bisect, bracket, geometric, least_place
 
 SLACK = 1 + 1e-12
 """Float formulas below are good to far better than this; multiplying by it rounds them up."""
@@ -41,26 +42,19 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 @lru_cache(maxsize=256)
 def largest_mu(epsilon: float, delta: float) -> float:
     """The largest μ with δ(ε) of N(0,1) against N(μ,1) at most `delta`: where to begin, not a promise."""
-    low, high = 1e-19, 1e4
-    while high / low > 1 + 1e-13:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if gaussian_delta(middle, epsilon) <= delta else (low, middle)
-    return low
+    return bisect(lambda mu: gaussian_delta(mu, epsilon) <= delta, 1e-19, 1e4, relative=1e-13, middle=geometric)
 
 
 def smallest_epsilon(delta_of: Callable[[float], float], delta: float, precision: float = 1e-12) -> float:
     """The smallest ε ≥ 0 with `delta_of(ε) ≤ delta` for a decreasing curve, rounded up by bisection."""
-    if delta_of(0.0) <= delta:
+
+    def keeps(epsilon: float) -> bool:
+        return not delta_of(epsilon) > delta
+
+    if keeps(0.0):
         return 0.0
-    low, high = 0.0, 1.0
-    while delta_of(high) > delta:
-        low, high = high, high * 2
-        if high > 1e9:
-            return math.inf
-    while high - low > precision * max(1e-6, high):
-        middle = (low + high) / 2
-        low, high = (middle, high) if delta_of(middle) > delta else (low, middle)
-    return high
+    found = bracket(keeps, 1.0, least=precision * 1e-6, most=2.0**29)
+    return math.inf if found is None else bisect(keeps, *found, relative=precision, absolute=precision * 1e-6)
 
 
 def delta_at_order(order: float, divergence: float, epsilon: float) -> float:
@@ -81,15 +75,6 @@ def epsilon_at_order(order: float, divergence: float, delta: Any) -> float:
     log_delta = math.log(float(delta))
     bound = divergence + math.log1p(-1 / order) - (log_delta + math.log(order)) / (order - 1)
     return max(0.0, bound + 1e-15 * (divergence + (abs(log_delta) + 10) * (1 + 1 / (order - 1))))
-
-
-def least_place(cost: Callable[[float], float], low: float, high: float, rounds: int) -> float:
-    """Where a cost with one valley is least, by golden section."""
-    golden = (math.sqrt(5) - 1) / 2
-    for _ in range(rounds):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if cost(left) < cost(right) else (left, high)
-    return (low + high) / 2
 
 
 def _best_order(objective: Callable[[float], float]) -> float:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.exact.search import bisect, bracket
 from discreet.guarantees.accuracy import check_confidence
 from discreet.guarantees.privacy_loss.compose import LossDistribution
 from discreet.guarantees.privacy_loss.pairs import GaussianPair
@@ -101,17 +102,13 @@ def worst_mean(tail: Callable[[Floats], Floats], count: int, miss: float) -> flo
 
 def _where(tail: Callable[[Floats], Floats], chance: float) -> float:
     """The least z with P[|X| > z] ≤ chance, rounded up."""
-    low, high = 0.0, 1.0
-    while _at(tail, high) > chance:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _at(tail, middle) <= chance else (middle, high)
-    return high
 
+    def rare(z: float) -> bool:
+        return float(tail(np.array([z]))[0]) <= chance
 
-def _at(tail: Callable[[Floats], Floats], z: float) -> float:
-    return float(tail(np.array([z]))[0])
+    found = bracket(rare, 1.0, least=2.0**-60, most=2.0**60)
+    assert found is not None  # every tail falls below every chance
+    return bisect(rare, *found)
 
 
 def taught_width(size: int, queries: int, miss: float) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
 from discreet.exact.rational import SMALLEST_EPSILON, Number, exactly, significant
+from discreet.exact.search import bisect, bracket
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Renyi, ZeroConcentrated
 from discreet.guarantees.rules.coordinates import stated_rho
@@ -142,19 +143,15 @@ def least_noise(make: Callable[[Fraction], M], keeps: Callable[[M], bool], start
 
     The scale handed out was itself checked: bisection chooses it, the exact law decides.
     """
-    low = high = start
-    while not keeps(make(high)):
-        low, high = high, high * 2
-        if high > start * 2**200:
-            raise InvalidArgument(
-                "No amount of this noise keeps the guarantee. Ask for a weaker one.", code="guarantee-out-of-reach"
-            )
-    while low == high or keeps(make(low)):
-        low, high = low / 2, low
-        if low < Fraction(1, 2**1000):
-            return make(high)
-    while high - low > high / 10**9:
-        middle = Fraction(float((low + high) / 2))
-        low, high = (low, middle) if keeps(make(middle)) else (middle, high)
-    rounded = significant(high, up=True, digits=10)
-    return make(rounded) if keeps(make(rounded)) else make(high)
+
+    def enough(scale: Fraction) -> bool:
+        return keeps(make(scale))
+
+    found = bracket(enough, start, least=Fraction(1, 2**1000), most=start * 2**200)
+    if found is None:
+        raise InvalidArgument(
+            "No amount of this noise keeps the guarantee. Ask for a weaker one.", code="guarantee-out-of-reach"
+        )
+    least = bisect(enough, *found, relative=1e-9)
+    rounded = significant(least, up=True, digits=10)
+    return make(rounded) if enough(rounded) else make(least)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly
+from discreet.exact.search import bracket
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
@@ -171,11 +172,15 @@ def least_fakes(goal: Approx, choices: int, honest: int) -> Fraction:
     check_count(choices, "choices", at_least=2)
     check_count(honest, "honest clients", at_least=2)
     # about 30/ε² + 5 fakes a choice are enough for any δ above 10⁻¹²; more are tried when they are not
-    high = Fraction(8 * choices, honest)
-    while not meets(LossDistribution(factors=((fakes_pair(high, choices, honest), 1),)), goal):
-        high *= 2
-        if high * honest > choices * 10**9:
-            raise InvalidArgument(f"No number of fakes keeps {goal}. Ask more clients, or a weaker guarantee.")
-    return least_that_keeps(
-        lambda fakes: ((fakes_pair(fakes, choices, honest), 1),), goal, Fraction(1, 10**12), high, "number of fakes"
-    )
+    start = Fraction(8 * choices, honest)
+
+    def factors(fakes: Fraction) -> Factors:
+        return ((fakes_pair(fakes, choices, honest), 1),)
+
+    def keeps(fakes: Fraction) -> bool:
+        return meets(LossDistribution(factors=factors(fakes)), goal)
+
+    found = bracket(keeps, start, least=start, most=Fraction(choices * 10**9, honest))
+    if found is None:
+        raise InvalidArgument(f"No number of fakes keeps {goal}. Ask more clients, or a weaker guarantee.")
+    return least_that_keeps(factors, goal, Fraction(1, 10**12), found[0], "number of fakes")

@@ -17,6 +17,7 @@ from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
 from discreet.exact.rational import Number, check_count, exactly, significant
+from discreet.exact.search import bisect, geometric
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
@@ -349,12 +350,11 @@ def least_that_keeps(
 
     if not keeps(high):
         raise InvalidArgument(f"No {what} keeps {goal} with so few clients. Ask more of them, or a weaker guarantee.")
-    while high > low * Fraction(1_000_001, 1_000_000):
-        middle = significant(Fraction(math.sqrt(low * high)), up=True, digits=9)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high
+    return bisect(keeps, high, low, relative=1e-6, middle=_nine_digits)
+
+
+def _nine_digits(low: Fraction, high: Fraction) -> Fraction:
+    return significant(geometric(low, high), up=True, digits=9)
 
 
 def far_off(law: tuple[int, NDArray[np.float64]], center: float, miss: float) -> float:

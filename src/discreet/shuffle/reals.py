@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, exactly, significant
+from discreet.exact.search import bisect, bracket, geometric
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.conversions import gaussian_delta
 from discreet.guarantees.guarantee import Approx, Guarantee
@@ -181,18 +182,11 @@ def _least_lies(goal: Approx, honest: int, planes: int) -> tuple[Fraction, ...]:
         mu = math.sqrt(sum(float((1 - 2 * lie) ** 2 / (honest * lie * (1 - lie))) for lie in made(scale)))
         return gaussian_delta(mu, float(exactly(goal.epsilon))) <= float(exactly(goal.delta))
 
-    low, high = 1e-3, float(honest)
-    while high > low * 1.001:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if nearly(middle) else (middle, high)
-    while not keeps(high):
-        low, high = high, high * 1.1
-        if high > honest:
-            raise InvalidArgument(f"No digits keep {goal} with so few clients. Ask more of them, or fewer planes.")
-    while high > low * 1.01:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return made(high)
+    start = bisect(nearly, float(honest), 1e-3, relative=1e-3, middle=geometric)
+    found = bracket(keeps, start, least=start, most=float(honest), factor=1.1)
+    if found is None:
+        raise InvalidArgument(f"No digits keep {goal} with so few clients. Ask more of them, or fewer planes.")
+    return made(bisect(keeps, *found, relative=0.01, middle=geometric))
 
 
 def real_sum(

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.exact.search import bisect
 from discreet.guarantees.privacy_loss.pairs import Floats, Pair
 
 Factors = Sequence[tuple[Pair, int]]
@@ -163,13 +164,10 @@ def _tilt_for(laws: Sequence[tuple[GridLaw, int]], *, epsilon: float | None, log
             return mean < epsilon
         return _log_moment(laws, tilt) - tilt * mean > log_delta
 
-    low, high = 0.0, 1.0
-    while too_small(high) and high < 1e6:
-        low, high = high, high * 4
-    for _ in range(12):
-        middle = (low + high) / 2
-        low, high = (middle, high) if too_small(middle) else (low, middle)
-    return low
+    outside = 1.0
+    while too_small(outside) and outside < 1e6:
+        outside *= 4
+    return bisect(too_small, 0.0 if outside == 1.0 else outside / 4, outside, absolute=outside / 4096)
 
 
 def _step_for(factors: Factors, estimate: float, deviation: float, log_delta: float, accuracy: float) -> float:

@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.exact.rational import float_down, float_up, log_bounds
+from discreet.exact.search import bisect, bracket
 from discreet.guarantees.conversions import renyi_of_response
 from discreet.guarantees.privacy_loss.derived_pairs import ProfilePair
 from discreet.guarantees.privacy_loss.pairs import Floats
@@ -141,18 +142,18 @@ def told_at(ones: int, zeros: int, lie: Fraction, most: float, least: float) -> 
         return float(up[first : last + 1] @ back[length - 1 - k + first : length - k + last])
 
     ratio = most / least * (1 + 4 * error) if least > 0 else math.inf
-    low, high = 0, len(up) + length - 1  # s(low) counts, s(high) does not
     center = int(np.argmax(up)) + int(np.argmax(down))
-    while high - low > 1:
-        middle = (low + high) // 2
-        here = mass(middle)
+
+    def counts(k: int) -> bool:
+        here = mass(k)
         # far below the center a mass may be 0 in floats: it counts
-        counts = middle < center if here == 0 else mass(middle - 1) <= here * ratio
-        low, high = (middle, high) if counts else (low, middle)
-    first, last = max(0, low - length), min(len(up) - 1, low - 1)
-    upto = np.cumsum(down)[np.minimum(low - 1 - np.arange(first, last + 1), length - 1)]
+        return k < center if here == 0 else mass(k - 1) <= here * ratio
+
+    counted = bisect(counts, 0, len(up) + length - 1)
+    first, last = max(0, counted - length), min(len(up) - 1, counted - 1)
+    upto = np.cumsum(down)[np.minimum(counted - 1 - np.arange(first, last + 1), length - 1)]
     below = float(up[:first].sum()) + float(up[first : last + 1] @ upto)
-    excess = most * (below + mass(low)) * (1 + 6 * error) - least * below * (1 - 6 * error)
+    excess = most * (below + mass(counted)) * (1 + 6 * error) - least * below * (1 - 6 * error)
     return min(most, excess) + LOST
 
 
@@ -188,13 +189,14 @@ def _table(pair: RandomizedBitsPair) -> tuple[Floats, Floats]:
 
 def _reach(pair: RandomizedBitsPair) -> float:
     """A loss beyond which there is about 10⁻²⁵: where the knots end, which any choice keeps valid."""
-    others, low, high = pair.clients - 1, 0.0, pair.largest
-    while high - low > 0.02 * high:
-        middle = (low + high) / 2 if low else high / 8
-        most, least = (float(one[0]) for one in weights(pair.lie, np.array([middle])))
-        tried = (told_at(t, others - t, pair.lie, most, least) for t in (0, others // 2, others))
-        low, high = (middle, high) if max(tried) > 1e-25 else (low, middle)
-    return high
+    others = pair.clients - 1
+
+    def beyond(loss: float) -> bool:
+        most, least = (float(one[0]) for one in weights(pair.lie, np.array([loss])))
+        return max(told_at(t, others - t, pair.lie, most, least) for t in (0, others // 2, others)) <= 1e-25
+
+    found = bracket(beyond, pair.largest, least=pair.largest * 1e-9, most=pair.largest, factor=8)
+    return pair.largest if found is None else bisect(beyond, *found, relative=0.02)
 
 
 def renyi_of_view(ones: int, zeros: int, lie: Fraction, order: float) -> float:

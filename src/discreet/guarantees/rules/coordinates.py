@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -64,12 +63,3 @@ def best_order(epsilon: Any, delta: Fraction) -> Fraction:
 def as_fraction(value: float) -> Fraction:
     """A float as it is; infinity as a number larger than any limit."""
     return Fraction(min(value, 1e300))
-
-
-def largest_that(holds: Callable[[int], bool], high: int) -> int:
-    """The largest k in [0, high] for which a condition that fails for good still holds; 0 when none does."""
-    low = 0
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle - 1)
-    return low

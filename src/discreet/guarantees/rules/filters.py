@@ -16,12 +16,12 @@ from typing import Any, ClassVar, Self
 
 from discreet.errors import BudgetExhausted, IncompatibleGuarantee, InvalidArgument
 from discreet.exact.rational import LEDGER_UNIT, SMALLEST_EPSILON, check_count, exactly, round_down, round_up, sqrt_up
+from discreet.exact.search import bisect
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.rules.coordinates import (
     as_fraction,
     best_order,
     conversion_cost,
-    largest_that,
     stated_delta,
     stated_epsilon,
     stated_rho,
@@ -120,7 +120,7 @@ class Rule:
         def fits(units: int) -> bool:
             return self.fits(self.spend(vector, _of_size(like, Fraction(units, LEDGER_UNIT))))
 
-        units = largest_that(fits, 10**6 * LEDGER_UNIT)
+        units = bisect(fits, 0, 10**6 * LEDGER_UNIT + 1)
         return _of_size(like, _readable(Fraction(units, LEDGER_UNIT))) if units else None
 
     def refusal(self, guarantee: Guarantee, remaining: Guarantee | None) -> str:
@@ -188,7 +188,7 @@ class Filter(Rule):
         if not isinstance(self.limit, Approx):
             return round_down(self.cost(self.limit) or Fraction(0))
         epsilon, unit = exactly(self.limit.epsilon), Fraction(1, LEDGER_UNIT)
-        return largest_that(lambda k: self.epsilon(k * unit, self.converted) <= epsilon, 10**40)
+        return bisect(lambda k: self.epsilon(k * unit, self.converted) <= epsilon, 0, 10**40 + 1)
 
     @cached_property
     def delta_room(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.exact import samplers
 from discreet.exact.rational import check_count, check_positive, significant
+from discreet.exact.search import bisect, geometric
 from discreet.guarantees.accuracy import Accuracy, at_most, check_confidence
 from discreet.guarantees.generalization import (
     gaussian_tail,
@@ -119,11 +120,13 @@ class AdaptiveMeans:
                 f"best, not within {most:.3g}. Ask fewer questions, or of more rows.",
                 code="error-out-of-reach",
             )
-        low, high = best, cls.of_noise(2 * most, size=size, queries=queries, noise=noise)
-        while high._scale > low._scale * 1.001:
-            middle = cls.of_noise(math.sqrt(low._scale * high._scale), size=size, queries=queries, noise=noise)
-            low, high = (middle, high) if middle.width(confidence) <= most else (low, middle)
-        return low
+
+        def near(scale: float) -> bool:
+            return cls.of_noise(scale, size=size, queries=queries, noise=noise).width(confidence) <= most
+
+        far = max(2 * most, best._scale)
+        scale = bisect(near, best._scale, far, relative=1e-3, middle=geometric)
+        return best if scale == best._scale else cls.of_noise(scale, size=size, queries=queries, noise=noise)
 
     @classmethod
     def for_guarantee(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count, check_positive, exactly, significant, sqrt_up
+from discreet.exact.search import bisect
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, ZeroConcentrated
 from discreet.guarantees.privacy_loss.compose import LossDistribution
@@ -226,17 +227,13 @@ class ResidualMarginals:
         sets = self.workload.sets if of is None else (tuple(of),)
         cells = np.array([math.prod(self._shape(names)) if of is None else 1 for names in sets], dtype=np.float64)
         spread = np.array([math.sqrt(self.variance_of(names)) for names in sets])
-        low, high = 0.0, 40.0 * float(spread.max())
         from scipy.special import ndtr
 
-        for _ in range(100):
-            middle = (low + high) / 2
-            low, high = (
-                (low, middle)
-                if float(np.sum(2 * cells * ndtr(-middle / spread))) <= (1 - sure) * (1 - 1e-9)
-                else (middle, high)
-            )
-        return Accuracy(amount=high * (1 + 1e-6), confidence=sure, of="value" if of is not None else "every value")
+        def holds(amount: float) -> bool:
+            return float(np.sum(2 * cells * ndtr(-amount / spread))) <= (1 - sure) * (1 - 1e-9)
+
+        amount = bisect(holds, 40.0 * float(spread.max()), 0.0, relative=1e-12) * (1 + 1e-6)
+        return Accuracy(amount=amount, confidence=sure, of="value" if of is not None else "every value")
 
     # --- the draw, and what is made of it -----------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count, check_positive, exactly, significant
+from discreet.exact.search import bisect
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
@@ -224,11 +225,7 @@ def _most_rows(workload: Workload, size: int) -> int:
     """The most rows that can be drawn, up to 4096 and the size itself."""
     if not _possible(workload, 1):
         raise InvalidArgument(_refusal(workload, 1), code="too-large")
-    low, high = 1, min(size, 4096) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _possible(workload, middle) else (low, middle)
-    return low
+    return bisect(lambda rows: _possible(workload, rows), 1, min(size, 4096) + 1)
 
 
 def _best(workload: Workload, size: int, rows: int) -> Fraction:
@@ -266,15 +263,11 @@ def taught_accuracy(workload: Workload, size: int, epsilon: Any, confidence: Any
     budget = check_count(size, "size") * float(check_positive(epsilon, "epsilon")) / 4
 
     def enough(alpha: float) -> bool:
-        return (taught_rows(workload, alpha) * logs[0] - logs[1]) / alpha <= budget
+        return alpha > 1e-6 and (taught_rows(workload, alpha) * logs[0] - logs[1]) / alpha <= budget
 
-    low, high = 0.0, 1.0
-    if not enough(high):
+    if not enough(1.0):
         raise InvalidArgument(
             "The formula of the lecture gives no bound for this few rows. Use calibration='tight', or a larger ε.",
             code="formula-does-not-apply",
         )
-    while high - low > 1e-9:
-        middle = (low + high) / 2
-        low, high = (low, middle) if middle > 1e-6 and enough(middle) else (middle, high)
-    return high
+    return bisect(enough, 1.0, 0.0, absolute=1e-9)

@@ -10,6 +10,7 @@ from typing import Any
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.exact.rational import Number, exactly, significant, sqrt_up
+from discreet.exact.search import bisect, bracket, geometric
 from discreet.guarantees.conversions import largest_mu
 from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated
 from discreet.guarantees.privacy_loss.compose import compose
@@ -89,21 +90,19 @@ def calibrated(guarantee: Guarantee, drawn: StepNoise, kind: str) -> Gaussian | 
                 return made  # type: ignore[no-any-return]
     if drawn.sampling is None:
         return least_noise(make, keeps, significant(start, up=True))  # type: ignore[no-any-return]
-    low, high = start / 2, start
-    while not keeps(make(high)):
-        low, high = high, high * 2
-        if high > start * 2**60:
-            raise InvalidArgument(
-                "No amount of this noise keeps the guarantee. Ask for a weaker one.", code="guarantee-out-of-reach"
-            )
-    while keeps(make(low)):
-        low, high = low / 2, low
-        if low < drawn.bound.exact / 8:  # very small samples might need no noise at all: they get some
-            return make(significant(high, up=True, digits=10))  # type: ignore[no-any-return]
-    while high / low > Fraction(1001, 1000):  # numerical composition is slow: to a thousandth, and checked
-        middle = Fraction(math.sqrt(low * high))
-        low, high = (low, middle) if keeps(make(middle)) else (middle, high)
-    return make(significant(high, up=True, digits=10))  # type: ignore[no-any-return]
+
+    def enough(size: Fraction) -> bool:
+        return keeps(make(size))
+
+    # very small samples might need no noise at all: they get some
+    found = bracket(enough, start, least=min(start, drawn.bound.exact / 8), most=start * 2**60)
+    if found is None:
+        raise InvalidArgument(
+            "No amount of this noise keeps the guarantee. Ask for a weaker one.", code="guarantee-out-of-reach"
+        )
+    # numerical composition is slow: to a thousandth, and checked
+    least = bisect(enough, *found, relative=1e-3, middle=geometric)
+    return make(significant(least, up=True, digits=10))  # type: ignore[no-any-return]
 
 
 def _first_guess(guarantee: Guarantee, bound: Sensitivity, steps: int) -> Fraction:

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from discreet.guarantees.conversions import least_place
+from discreet.exact.search import least_place
 
 
 @dataclass(frozen=True, kw_only=True)

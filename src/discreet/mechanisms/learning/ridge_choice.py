@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import exactly, exp_bounds, float_up, log_bounds, significant
-from discreet.guarantees.conversions import least_place
+from discreet.exact.search import bisect, geometric, least_place
 from discreet.guarantees.guarantee import Approx, Renyi
 from discreet.mechanisms.learning.minimizer_pair import MinimizerPair
 from discreet.queries.sensitivity import Sensitivity
@@ -54,11 +54,7 @@ def least_stddev(
             return pair.renyi(float(guarantee.order)) <= float(guarantee.epsilon)
         return pair.delta(float(guarantee.epsilon)) <= float(guarantee.delta)
 
-    low, high = 1e-12, 1e6
-    while high / low > 1 + 1e-9:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return slope / Fraction(low)
+    return slope / Fraction(bisect(keeps, 1e-12, 1e6, relative=1e-9, middle=geometric))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count, exactly, significant, sqrt_up
+from discreet.exact.search import bisect
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, ZeroConcentrated
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
@@ -91,11 +92,9 @@ class Gaussian(AdditiveNoise):
         sure = check_confidence(confidence)
         miss = -math.expm1(math.log(sure) / check_count(values, "values"))
         pair = GaussianPair(1, self._variance)
-        low, high = -1, max(1, math.ceil(40 * math.sqrt(self._variance)))
-        while high - low > 1:  # the smallest k with P[|X| > k] ≤ miss
-            middle = (low + high) // 2
-            low, high = (low, middle) if 2 * pair.mass_above(middle) * (1 + 1e-9) <= miss else (middle, high)
-        return self._accuracy(high, sure, values)
+        far = max(1, math.ceil(40 * math.sqrt(self._variance)))
+        least = bisect(lambda k: 2 * pair.mass_above(k) * (1 + 1e-9) <= miss, far, -1)  # P[|X| > k] ≤ miss
+        return self._accuracy(least, sure, values)
 
     def _noise(self, size: int) -> NDArray[Any]:
         return samplers.discrete_gaussian(self._variance, size)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_positive, exactly, significant
+from discreet.exact.search import bisect
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
@@ -158,12 +159,11 @@ class GaussianProcess:
             return 0.0
         turning = math.sqrt(float((shares * axis.frequencies() ** 2).sum() / shares.sum()))
         crossing = turning * axis.length / (2 * math.pi)
-        low, high = 0.0, 60.0
-        while high - low > 1e-9:
-            middle = (low + high) / 2
-            passed = 2 * (float(ndtr(-middle)) + crossing * math.exp(-(middle**2) / 2))
-            low, high = (low, middle) if passed <= miss else (middle, high)
-        return high * self.deviation * self.spread(damping) * (1 + 1e-6)
+
+        def rare(level: float) -> bool:
+            return 2 * (float(ndtr(-level)) + crossing * math.exp(-(level**2) / 2)) <= miss
+
+        return bisect(rare, 60.0, 0.0, absolute=1e-9) * self.deviation * self.spread(damping) * (1 + 1e-6)
 
     def _draw(self, value: Any) -> dict[str, Any]:
         sums = self.features.sums(value).astype(object)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact import samplers
 from discreet.exact.rational import Number, check_count, exactly
+from discreet.exact.search import bisect, bracket
 from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import row
@@ -336,14 +337,10 @@ def laplace_mean_error(scale: float, confidence: Any, records: int) -> Accuracy:
     sure, count = check_confidence(confidence), check_count(records, "records")
     log = math.log(2 / (1 - sure)) / count
 
-    def exponent(tau: float) -> float:
+    def rare(tau: float) -> bool:
         u = tau / (math.sqrt(1 + tau * tau) + 1)
-        return u * tau + math.log1p(-u * u)
+        return u * tau + math.log1p(-u * u) >= log
 
-    low, high = 0.0, 1.0
-    while exponent(high) < log:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if exponent(middle) < log else (low, middle)
-    return Accuracy(amount=high * scale, confidence=sure)
+    found = bracket(rare, 1.0, least=2.0**-60, most=2.0**60)
+    assert found is not None  # the exponent grows without limit
+    return Accuracy(amount=bisect(rare, *found) * scale, confidence=sure)

@@ -14,6 +14,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact import samplers
 from discreet.exact.randomness import random_words
 from discreet.exact.rational import Number, exactly, exp_bounds, float_down, significant
+from discreet.exact.search import bisect, bisect_each, bracket
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.privacy_loss.compose import LossDistribution
 from discreet.guarantees.privacy_loss.finite_pairs import FinitePair
@@ -72,15 +73,12 @@ def fitted(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
     def keeps(odds: Fraction) -> bool:
         return make(tidy(odds)).apart * (odds - bound) <= delta
 
-    high = max(2 * low, Fraction(2))
-    while keeps(high) and high < LARGEST_ODDS:
-        low, high = high, min(2 * high, LARGEST_ODDS)
-    if keeps(high):
-        return make(tidy(high))
-    for _ in range(100):  # on odds − 1, which may be small
-        middle = 1 + exactly(float((low + high) / 2 - 1))
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return make(tidy(low))
+    ends = bracket(keeps, low, least=low, most=LARGEST_ODDS, falling=True) or (low, low)
+
+    def middle(low: Fraction, high: Fraction) -> Fraction:
+        return 1 + exactly(float((low + high) / 2 - 1))  # on odds − 1, which may be small
+
+    return make(tidy(bisect(keeps, *ends, middle=middle)))
 
 
 def whole_numbers(reports: Any, columns: int | None = None, *, packed: bool = False) -> Reports:
@@ -130,14 +128,11 @@ def within(numbers: Reports, below: int) -> NDArray[np.bool_]:
 def mean_interval(observed: NDArray[Any], most: float) -> NDArray[np.float64]:
     """The means m with KL(observed‖m) ≤ most, as rows (low, high)."""
     seen = np.asarray(observed, dtype=np.float64)
-    ends = []
-    for far in (np.zeros_like(seen), np.ones_like(seen)):
-        near = seen.copy()
-        for _ in range(60):
-            middle = (near + far) / 2
-            inside = _relative_entropy(seen, middle) <= most
-            near, far = np.where(inside, middle, near), np.where(inside, far, middle)
-        ends.append(far)
+
+    def excluded(mean: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return ~(_relative_entropy(seen, mean) <= most)
+
+    ends = [bisect_each(excluded, far, seen, rounds=60) for far in (np.zeros_like(seen), np.ones_like(seen))]
     return np.stack(ends, axis=-1)
 
 

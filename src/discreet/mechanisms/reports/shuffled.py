@@ -13,6 +13,7 @@ import numpy as np
 from discreet.errors import InvalidArgument
 from discreet.exact import samplers
 from discreet.exact.rational import check_count, exactly, significant
+from discreet.exact.search import bisect, geometric
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import LossDistribution
@@ -77,17 +78,21 @@ class Shuffled:
     def for_guarantee(cls, guarantee: Guarantee, *, clients: int, local: Callable[[Pure], Any]) -> Self:
         """The weakest local randomizer, made by `local` from a pure guarantee, that shuffled keeps `guarantee`."""
         low, high = Fraction(1, 10**6), Fraction(math.ceil(math.log(check_count(clients, "clients", at_least=2))) + 4)
-        if not meets(cls(local=local(Pure(epsilon=low)), clients=clients).guarantee(), guarantee):
+
+        def keeps(epsilon: Fraction) -> bool:
+            return meets(cls(local=local(Pure(epsilon=tidy(epsilon))), clients=clients).guarantee(), guarantee)
+
+        def middle(low: Fraction, high: Fraction) -> Fraction:
+            return significant(geometric(low, high), up=False, digits=9)
+
+        if not keeps(low):
             raise InvalidArgument(
                 "No local randomizer keeps this guarantee with so few clients. Use more clients, or a weaker "
                 "guarantee.",
                 code="guarantee-out-of-reach",
             )
-        while high > low * Fraction(10_001, 10_000):
-            middle = significant(Fraction(math.sqrt(low * high)), up=False, digits=9)
-            kept = meets(cls(local=local(Pure(epsilon=tidy(middle))), clients=clients).guarantee(), guarantee)
-            low, high = (middle, high) if kept else (low, middle)
-        return cls(local=local(Pure(epsilon=tidy(low))), clients=clients)
+        largest = bisect(keeps, low, high, relative=1e-4, middle=middle)
+        return cls(local=local(Pure(epsilon=tidy(largest))), clients=clients)
 
     def error(self, confidence: Any, **given: Any) -> Accuracy:
         """That of the local reports."""

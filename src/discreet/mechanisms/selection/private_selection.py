@@ -26,6 +26,7 @@ from discreet.exact.rational import (
     float_up,
     significant,
 )
+from discreet.exact.search import bisect, bracket, geometric
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.conversions import SLACK, epsilon_from_renyi
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure, ZeroConcentrated
@@ -58,12 +59,12 @@ class NegativeBinomialTries:
         wanted = check_positive(mean, "mean")
         if wanted <= 1:
             raise InvalidArgument("mean must be above 1: there is always one try.", code="out-of-range")
-        low, high = 1e-15, 1 - 1e-9
-        while high / low > 1 + 1e-9:
-            middle = math.sqrt(low * high)
-            tried = cls(stop=Fraction(middle), shape=shape).mean
-            low, high = (middle, high) if tried > wanted else (low, middle)
-        return cls(stop=tidy(significant(Fraction(high), up=True, digits=6)), shape=shape)
+
+        def few(stop: float) -> bool:
+            return not cls(stop=Fraction(stop), shape=shape).mean > wanted
+
+        stop = bisect(few, 1 - 1e-9, 1e-15, relative=1e-9, middle=geometric)
+        return cls(stop=tidy(significant(Fraction(stop), up=True, digits=6)), shape=shape)
 
     @property
     def mean(self) -> float:
@@ -276,20 +277,13 @@ class Selection:
         def keeps(size: Fraction) -> bool:
             return exactly(made(size).guarantee().epsilon) <= limit
 
-        low = high = limit
-        while not keeps(low):
-            low = low / 4
-            if low < limit / 2**60:
-                raise InvalidArgument(
-                    "No run is private enough for this number of tries. Ask for a weaker guarantee.",
-                    code="guarantee-out-of-reach",
-                )
-        while keeps(high) and high < limit * 2**60:
-            high = high * 4
-        while high / low > 1 + Fraction(1, 10**4):
-            middle = Fraction(math.sqrt(low * high))
-            low, high = (middle, high) if keeps(middle) else (low, middle)
-        return made(low)  # type: ignore[no-any-return]
+        found = bracket(keeps, limit, least=limit / 2**60, most=limit * 2**60, factor=4, falling=True)
+        if found is None:
+            raise InvalidArgument(
+                "No run is private enough for this number of tries. Ask for a weaker guarantee.",
+                code="guarantee-out-of-reach",
+            )
+        return made(bisect(keeps, *found, relative=1e-4, middle=geometric))  # type: ignore[no-any-return]
 
     def chance(self, candidates: int) -> float:
         """The probability that one given candidate of so many is tried at least once."""

@@ -23,6 +23,7 @@ from discreet.exact.rational import (
     float_up,
     significant,
 )
+from discreet.exact.search import bisect, bracket
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
@@ -101,13 +102,9 @@ class KeySelection:
         def keeps(threshold: int) -> bool:
             return cls(scale=tidy(scale), threshold=threshold, keys_per_person=keys).delta <= delta
 
-        low, high = 1, 2
-        while not keeps(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if keeps(middle) else (middle, high)
-        return cls(scale=tidy(scale), threshold=high, keys_per_person=keys)
+        found = bracket(keeps, 2, least=2, most=math.ceil(scale) * 2**20)
+        assert found is not None  # a key of one person passes it with a probability far below the smallest delta
+        return cls(scale=tidy(scale), threshold=bisect(keeps, *found), keys_per_person=keys)
 
     @classmethod
     def for_error(cls, amount: Any, *, delta: Any, keys_per_person: int = 1, confidence: Any = 0.95) -> Self:
