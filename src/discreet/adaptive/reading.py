@@ -16,8 +16,19 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.rows import column as cells_in
 from discreet.rows import has
+from discreet.rows.arrow import (
+    bytes_of,
+    days_of,
+    floats_of,
+    in_arrow,
+    is_moment,
+    is_text,
+    is_whole,
+    plain,
+    texts_of,
+    ticks_of,
+)
 
-_PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _COLUMN = "A column must be numbers, true and false, dates, or text."
 _EXACT = 2.0**53
 
@@ -59,7 +70,7 @@ def people_of(source: Any, name: str) -> list[Any]:
     column = _in_arrow(next(source[one] for one in _names(source) if str(one) == name))
     people: list[Any] | None
     if _is_arrow(column):
-        people = _people_in_arrow(_decoded(column))
+        people = _people_in_arrow(plain(column))
     else:
         array = _ids(column)
         people = None if array.ndim != 1 or array.dtype.kind not in "biufMUSO" else [*map(_person, _cells(array))]
@@ -83,7 +94,7 @@ def typed_array(column: Any) -> NDArray[Any]:
         column = np.ma.filled(column, gap) if kind in "biufM" else cells_in(column)
     column = _in_arrow(column)
     if _is_arrow(column):
-        array = _from_arrow(_decoded(column))
+        array = _from_arrow(plain(column))
     elif _is_pandas_type(column):
         kind = column.dtype.kind
         missing: Any = {"b": False, "O": None}.get(kind, np.nan)
@@ -156,39 +167,18 @@ def _named(cell: Any) -> Any:
 
 def _in_arrow(column: Any) -> Any:
     """A column of polars, or one that pandas keeps in Arrow, as Arrow has it; any other as it is."""
-    kind = getattr(column, "dtype", None)
-    if has(column, "array") and (hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", None) == "pyarrow"):
-        return column.array.__arrow_array__()
-    if not has(column, "to_arrow"):
-        return column
-    made = None
-    try:
-        made = column.to_arrow()
-    except Exception:  # a type that Arrow has not; not said from here, as it would stay in the chain of exceptions
-        made = None
-    if made is None:
+    found = in_arrow(column)
+    if found is not None or not has(column, "to_arrow"):
+        return column if found is None else found
+    if str(column.dtype) != "Object":
         raise InvalidArgument(_COLUMN)
-    return made
+    import pyarrow as pa
+
+    return pa.nulls(len(column), pa.binary())  # objects of no public type: each of them is missing
 
 
 def _is_arrow(column: Any) -> bool:
     return has(column, "chunks") or type(column).__module__.startswith("pyarrow")
-
-
-def _decoded(column: Any) -> Any:
-    """A column without a dictionary, runs, or a type built on another."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    while True:
-        if isinstance(column.type, pa.BaseExtensionType):
-            column = column.cast(column.type.storage_type)
-        elif pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        elif pa.types.is_run_end_encoded(column.type):
-            column = pc.run_end_decode(column)
-        else:
-            return column
 
 
 def _from_arrow(column: Any) -> NDArray[Any]:
@@ -198,16 +188,14 @@ def _from_arrow(column: Any) -> NDArray[Any]:
     if pa.types.is_boolean(kind):
         return np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        numbers = column.cast("float64", safe=False)  # beyond 2^53 the nearest, and no error that quotes a cell
-        return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        per_day = 1 if pa.types.is_date32(kind) else _PER_DAY[getattr(kind, "unit", "ms")]
-        return np.asarray(_whole(column).cast("float64", safe=False).to_numpy(zero_copy_only=False)) / per_day
+        return floats_of(column).astype(np.float64, copy=False)
+    if is_moment(kind):
+        return days_of(column)
     if pa.types.is_duration(kind):
         raise InvalidArgument(_COLUMN)
     cells = np.full(len(column), None, dtype=object)
-    if _is_text(kind):
-        cells[:] = [_text(cell) for cell in column.cast(pa.large_binary()).to_pylist()]
+    if is_text(kind):
+        cells[:] = texts_of(column)
     return cells
 
 
@@ -215,29 +203,8 @@ def _people_in_arrow(column: Any) -> list[Any] | None:
     import pyarrow as pa
 
     kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+    if is_whole(kind) or pa.types.is_null(kind):
         return list(column.to_pylist())
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return list(_whole(column).to_pylist())
-    return list(column.cast(pa.large_binary()).to_pylist()) if _is_text(kind) else None
-
-
-def _whole(column: Any) -> Any:
-    """Days or instants as the whole numbers that they are kept as."""
-    import pyarrow as pa
-
-    return column.cast("int32" if pa.types.is_date32(column.type) else "int64")
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return kind in (pa.string(), pa.large_string(), pa.string_view())
-
-
-def _text(cell: bytes | None) -> str | None:
-    """None where bytes are no text."""
-    try:
-        return None if cell is None else cell.decode()
-    except UnicodeDecodeError:
-        return None
+    if is_moment(kind):
+        return list(ticks_of(column).to_pylist())
+    return bytes_of(column) if is_text(kind) else None

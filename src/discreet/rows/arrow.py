@@ -1,4 +1,8 @@
-"""Columns of Arrow as numbers and targets: whatever is in a cell, it gives a number or NaN, and never an error."""
+"""Columns of Arrow, decoded here and nowhere else: by the type of the column, and each cell by itself.
+
+Whatever is in a cell, it gives a value or nothing, and never an error: text that is not Unicode and moments that Python
+cannot write are missing. Columns of polars, and those that pandas keeps in Arrow, are read as Arrow has them.
+"""
 
 from __future__ import annotations
 
@@ -9,41 +13,185 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.rows.arrays import on_host
+from discreet.rows.containers import has, names_of, objects, package
 
 Targets = Callable[[Any], Any]
 Batch = tuple[Any, NDArray[np.float64]]
+Floats = NDArray[np.float64]
+_PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 
 
-def unlabelled(labels: Any) -> Any:
-    """The targets of rows that have none."""
-    return labels
+# --- what is a column of Arrow, and of which type -----------------------------------------------------------------
+
+
+def in_arrow(data: Any) -> Any:
+    """A column of Arrow, of polars, or of pandas that is kept in Arrow, as Arrow has it; None for any other."""
+    if names_of(data) is not None:
+        return None
+    if package(data) == "pyarrow":
+        return data if has(data, "null_count") else None
+    kind = getattr(data, "dtype", None) if has(data, "dtype") else None
+    if package(data) == "polars":  # Arrow has no integers of 128 bits, and of objects only where they are in memory
+        return None if kind is None or str(kind) in ("Object", "Int128") else data.to_arrow()
+    if package(data) == "pandas" and (hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", None) == "pyarrow"):
+        return (data.array if has(data, "array") else data).__arrow_array__()
+    return None
+
+
+def plain(column: Any) -> Any:
+    """A column without its dictionary, runs, or a type built on another."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(column.cast(kind.storage_type))
+    if pa.types.is_dictionary(kind):
+        return plain(column.cast(kind.value_type))
+    return plain(pc.run_end_decode(column)) if pa.types.is_run_end_encoded(kind) else column
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a type is one of numbers or of true and false; one of nothing but NULL is, since any may look so."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return is_number(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return is_number(kind.value_type)
+    are = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
+    return any(one(kind) for one in are)
+
+
+def is_whole(kind: Any) -> bool:
+    """Whether a type is one of whole numbers, or of true and false."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a type is one of text."""
+    import pyarrow as pa
+
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
+
+
+def is_moment(kind: Any) -> bool:
+    """Whether a type is one of days or of moments."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+# --- the cells of a plain column ----------------------------------------------------------------------------------
+
+
+def floats_of(column: Any) -> NDArray[Any]:
+    """Numbers as the nearest doubles, or as the floats of 32 bits that they are; NaN where there is none."""
+    wide = column if str(column.type) == "float" else column.cast("float64", safe=False)
+    return np.asarray(wide.to_numpy(zero_copy_only=False))
+
+
+def texts_of(column: Any) -> list[str | None]:
+    """The cells of a column of text; None where bytes are not text."""
+    return [_decoded(cell) for cell in bytes_of(column)]
+
+
+def bytes_of(column: Any) -> list[bytes | None]:
+    """The cells of a column of text as bytes, text or not."""
+    import pyarrow as pa
+
+    return list(column.cast(pa.large_binary()).to_pylist())
+
+
+def ticks_of(column: Any) -> Any:
+    """Days or moments as a column of the whole numbers that they are kept as."""
+    import pyarrow as pa
+
+    return column.cast("int32" if pa.types.is_date32(column.type) else "int64")
+
+
+def days_of(column: Any) -> Floats:
+    """Days or moments in days since 1970, with their fraction; NaN where there is none."""
+    import pyarrow as pa
+
+    per_day = 1 if pa.types.is_date32(column.type) else _PER_DAY[getattr(column.type, "unit", "ms")]
+    return np.asarray(floats_of(ticks_of(column)) / per_day)
+
+
+def whole_days_of(column: Any) -> NDArray[Any]:
+    """Days or moments in whole days since 1970; as doubles with NaN where one is missing."""
+    return np.asarray(column.cast("date32").cast("int32").to_numpy(zero_copy_only=False))
+
+
+def cells_of(column: Any) -> list[Any]:
+    """The cells of a column as Python has them; None for what Python has not, such as a day after the year 9999."""
+    column = plain(column)
+    if is_text(column.type):
+        return texts_of(column)
+    return list(column.to_pylist()) if is_whole(column.type) else [_python(cell) for cell in column]
+
+
+def _decoded(cell: bytes | None) -> str | None:
+    try:
+        return None if cell is None else cell.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _python(cell: Any) -> Any:
+    try:
+        return cell.as_py()
+    except Exception:
+        return None
+
+
+# --- columns as arrays --------------------------------------------------------------------------------------------
+
+
+def whole_in_arrow(data: Any) -> Any:
+    """A column of whole numbers, or of true and false, as Arrow has it; None for any other."""
+    column = in_arrow(data)
+    column = None if column is None else plain(column)
+    return column if column is not None and is_whole(column.type) else None
+
+
+def of_arrow(column: Any) -> NDArray[Any]:
+    """A column as an array. One of whole numbers is an array of objects where it has gaps: its numbers stay exact."""
+    import pyarrow as pa
+
+    column = plain(column)
+    kind = column.type
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return floats_of(column)
+    if is_whole(kind) and not column.null_count:
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    return objects(cells_of(column))
 
 
 def from_arrow(batch: Any, targets: Targets, *, names: list[str], target: str | None) -> Batch:
     """The named columns of a record batch as rows, and what `targets` makes of its target: zeros without one."""
     place = batch.schema.names.index
-    columns = [doubles_of_column(batch.column(place(name))) for name in names]
+    columns = [_feature(batch.column(place(name))) for name in names]
     table = np.empty((batch.num_rows, len(names)), dtype=np.result_type(*columns))
     for number, column in enumerate(columns):
         table[:, number] = column
     return table, np.zeros(len(table)) if target is None else _goals(batch.column(place(target)), targets)
 
 
-def doubles_of_column(column: Any) -> NDArray[Any]:
+def _feature(column: Any) -> NDArray[Any]:
     """A column as numbers, NaN where there is none; a column of anything else has none."""
-    import pyarrow as pa
-
     if not is_number(column.type):
         return np.full(len(column), np.nan, dtype=np.float32)
-    kind = pa.float32() if column.type == pa.float32() else pa.float64()
-    return np.asarray(_plain(column).cast(kind, safe=False).to_numpy(zero_copy_only=False))
+    return floats_of(plain(column))
 
 
-def _goals(column: Any, targets: Targets) -> NDArray[np.float64]:
+def _goals(column: Any, targets: Targets) -> Floats:
     """Targets of a column of numbers or text, NaN where it has neither: a cell's target depends on that cell alone."""
     import pyarrow as pa
 
-    column = _plain(column)
+    column = plain(column)
     missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=bool)
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
@@ -51,29 +199,13 @@ def _goals(column: Any, targets: Targets) -> NDArray[np.float64]:
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.float64(), safe=False)
         values = column.fill_null(pa.scalar(0).cast(column.type)).to_numpy(zero_copy_only=False)
-    elif column.type in (pa.string(), pa.large_string(), pa.string_view()):
-        values = np.array([_text(cell) for cell in column.cast(pa.large_binary()).to_pylist()], dtype=object)
+    elif is_text(column.type):
+        values = objects(texts_of(column))
     else:
         return np.full(len(column), np.nan)
     return np.where(missing, np.nan, on_host(targets(values)))
 
 
-def _text(cell: bytes | None) -> str:
-    return "" if cell is None else cell.decode(errors="replace")
-
-
-def _plain(column: Any) -> Any:
-    """A column without a dictionary."""
-    import pyarrow as pa
-
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
-def is_number(kind: Any) -> bool:
-    """Whether a type of Arrow is one of numbers; one of nothing but NULL is, since any may look so."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    are = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
-    return any(one(kind) for one in are)
+def unlabelled(labels: Any) -> Any:
+    """The targets of rows that have none."""
+    return labels

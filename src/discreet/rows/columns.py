@@ -9,18 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
+from discreet.rows.arrow import floats_of, in_arrow, of_arrow, whole_in_arrow
 from discreet.rows.cells import LEAST, MOST, number_of, parts_of, whole_of
-from discreet.rows.containers import (
-    columns_of,
-    has,
-    names_of,
-    objects,
-    of_arrow,
-    of_series,
-    on_host,
-    package,
-    whole_in_arrow,
-)
+from discreet.rows.containers import columns_of, has, names_of, objects, on_host, package
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -55,7 +46,7 @@ def doubles(data: Any) -> Floats:
     """A column as doubles, NaN for what is no number."""
     whole = whole_in_arrow(data)
     if whole is not None:
-        return np.asarray(whole.cast("float64", safe=False).to_numpy(zero_copy_only=False))
+        return floats_of(whole)
     values = column(data)
     if values.dtype.kind == "O":
         return np.fromiter(map(number_of, values), np.float64, len(values))
@@ -216,10 +207,27 @@ def _of_container(data: Any) -> NDArray[Any]:
     if package(data) == "pyarrow":
         return of_arrow(data)
     if has(data, "dtype") or has(data, "__array__"):
-        return on_host(data) if not has(data, "to_numpy") else of_series(data)
+        return on_host(data) if not has(data, "to_numpy") else _of_series(data)
     if not isinstance(data, Iterable):
         raise InvalidArgument(_COLUMN, code="not-a-column")
     return objects(list(data))
+
+
+def _of_series(series: Any) -> NDArray[Any]:
+    """A column of polars or pandas."""
+    kind = series.dtype
+    if isinstance(kind, np.dtype):
+        return np.asarray(series.to_numpy())
+    kept = in_arrow(series)
+    if kept is not None:
+        return of_arrow(kept)
+    if has(series, "to_arrow"):  # a type that Arrow has not
+        return objects(series.to_list())
+    if hasattr(kind, "categories") and hasattr(kind, "ordered"):
+        known = series.cat if has(series, "cat") else series
+        listed = [*_of_series(known.categories).tolist(), None]  # the code of a missing one is -1
+        return objects([listed[code] for code in known.codes.tolist()])
+    return np.asarray(series.astype(object))
 
 
 def _check_numbers(values: NDArray[Any]) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from discreet.errors import InvalidArgument
+from discreet.rows.arrow import in_arrow
 from discreet.rows.kinds import READERS
 
 _DAYS = 2**31 - 1
@@ -239,8 +240,8 @@ def _of_pandas(series: Any) -> Any:
     if isinstance(dtype, pd.DatetimeTZDtype):
         moments = _moments(series.to_numpy(dtype=f"datetime64[{dtype.unit}]"), None)
         return moments.cast(pa.timestamp(moments.type.unit, "UTC"))
-    if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
-        return series.array.__arrow_array__()
+    if (kept := in_arrow(series)) is not None:
+        return kept
     if isinstance(dtype, pd.StringDtype):
         return Cells(series.to_numpy(dtype=object).tolist()).read("text")
     if isinstance(dtype, pd.SparseDtype):

@@ -9,6 +9,7 @@ from typing import Any
 from discreet.datasets.database import Database
 from discreet.engines.duckdb.dialect import quoted
 from discreet.errors import InvalidArgument
+from discreet.rows import arrow
 from discreet.sql.plan import Plan
 from discreet.sql.reading.ranges import day_of
 from discreet.sql.running.rows import rows_of
@@ -69,17 +70,5 @@ def statement_of(database: Database, plan: Plan, names: list[str]) -> tuple[str,
 def cells_of(column: Any, kind: str) -> Any:
     """A column of Arrow: numbers as they are, days as numbers, and else a list of its cells."""
     if kind in DAYS:
-        days = column.cast("date32").cast("int32")
-        return days.to_numpy(zero_copy_only=False)
-    return column if kind in ("integer", "number") else _within_calendar(column).to_pylist()
-
-
-def _within_calendar(column: Any) -> Any:
-    """Moments that Python has no word for are missing: to name one would stop the question."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_date(column.type) and not pa.types.is_timestamp(column.type):
-        return column
-    first, last = (pa.scalar(day, pa.date32()).cast(column.type) for day in (datetime.date.min, datetime.date.max))
-    return pc.if_else(pc.and_(pc.greater_equal(column, first), pc.less_equal(column, last)), column, None)
+        return arrow.whole_days_of(column)
+    return column if kind in ("integer", "number") else arrow.cells_of(column)
