@@ -16,7 +16,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 STORIES = sorted((ROOT / "examples" / "stories").glob("*.py"))
 SAID = {
-    "census_table": (r"\d+ counts, off by about \d+", r"made-up rows of age, sex", r"(?s)(independent +[\d.]+%.*){15}"),
+    "census_table": (
+        r"\d+ counts, off by about \d+",
+        r"synthetic rows of age, sex",
+        r"(?s)(independent +[\d.]+%.*){15}",
+    ),
     "hospital_visits": (r"(?m)^ *asthma +[\d,]+ ± ", r"the same answer: True", r"refused: .* passes the limit"),
     "leaderboard": (r"naive: a loss of 0\.4", r"naive: 0 of 10 claimed", r"(?s)(clearly better than chance: .*){2}"),
     "load_curves": (r"at 19:00 the mean load is [\d.]+ kW", r"the whole curve is ± ", r"the released ones explain \d"),

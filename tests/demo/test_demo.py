@@ -19,6 +19,7 @@ import discreet as dp
 from discreet.cli.app import Story, main
 from discreet.demo import adaptive, density, learning, pictures, run, shuffle, sql
 from discreet.demo import story as stories
+from discreet.demo.data import make_clinic
 from discreet.errors import InvalidArgument
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,7 +72,7 @@ def test_a_story_fits_a_screen(one: Told) -> None:
 
 def test_a_story_has_all_its_parts(one: Told) -> None:
     error = {"learning": "at most (95%)"}.get(one.story, "±")
-    parts = ("made-up", "question", error, "Only a demo can show it", "ε =", "picture", "Type next (all of it: docs/")
+    parts = ("synthetic", "question", error, "Only a demo can show it", "ε =", "picture", "Type next (see docs/")
     assert [part for part in (f"discreet demo {one.story}", *parts) if part not in one.shown] == []
     assert one.shown.index("question") < one.shown.index(error) < one.shown.index("Type next")
     assert one.picture.name in re.sub(r"\s", "", one.shown)
@@ -151,7 +152,12 @@ def test_a_command_that_the_shell_would_not_find_is_told_where_it_is(
 
 def test_rows_of_single_people_are_refused_in_the_story_of_sql(tmp_path: Path) -> None:
     shown = " ".join(told("sql", tmp_path).split())
-    assert "patient_id tells people apart" in shown
+    clinic = dp.connect(make_clinic(tmp_path))
+    with pytest.raises(dp.NotAllowed) as refused:
+        clinic.sql(sql.TOO_NOSY, epsilon=sql.EPSILON)
+    clinic.close()
+    assert refused.value.code == "sql-shows-people"
+    assert str(refused.value).splitlines()[0] in shown
     assert "remains ε = 3.5: a refusal costs nothing" in shown
 
 

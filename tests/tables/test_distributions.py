@@ -220,7 +220,7 @@ def test_made_up_rows_hold_declared_values_only():
     assert made.to_pandas().shape == (500, 5)
     assert made.to_polars().shape == (500, 5)
     assert made["x"].shape == (500,)
-    assert "made-up rows" in str(made)
+    assert "synthetic rows" in str(made)
 
 
 def test_made_up_columns_follow_the_true_ones():

@@ -1,4 +1,4 @@
-"""A finding in pure noise: whoever chooses a question after looking is fooled, unless answers are made for it."""
+"""A finding in pure noise: exact answers mislead an analyst who looks first and asks later; a study does not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ $ discreet study plan --rows 20000 --questions 300   # the ±, before any data
 
 
 class Found(NamedTuple):
-    """What was said of the last question, after so many others."""
+    """The answer to the last question, after one question for each feature."""
 
     features: int
     last: game.Round
@@ -30,9 +30,9 @@ def tell(teller: Teller) -> None:
     """Let an analyst look for something where there is nothing, with exact means and with a study."""
     teller.begin(
         {
-            "data": f"{ROWS:,} made-up patients; features and label are all fair coins",
-            "question": "Which features tell the label, and how often is their vote right?",
-            "analyst": "asks of every feature, then of the vote of those that look best",
+            "data": f"{ROWS:,} synthetic patients; features and label are all fair coins",
+            "question": "Which features predict the label, and how often is their vote right?",
+            "analyst": "asks about every feature, then about the vote of the best ones",
             "truth": "half of the time: there is nothing to find",
         }
     )
@@ -53,13 +53,12 @@ def tell(teller: Teller) -> None:
         ],
     )
     teller.out.print(
-        f"[dim]{ONLY_HERE}[/] Each ± claims 95%: that of exact means for "
-        "questions fixed before looking, that of a study whatever is asked."
+        f"[dim]{ONLY_HERE}[/] Each ± claims 95%: exact means for questions fixed in advance, a study for any questions."
     )
     teller.end(
         {
             "cost": f"{guarantees[-1]}, for all {FEATURES[-1] + 1} answers together",
-            "price": "a wider ±, known before the first question; more rows make it narrower",
+            "price": "a wider ±, known before the first question; more rows reduce it",
         },
         lambda figure: _draw(figure, naive, ours),
         "Looking for a finding where there is none",
@@ -103,5 +102,5 @@ def _draw(figure: Any, naive: list[Found], ours: list[Found]) -> None:
     panel.set_xticks(FEATURES, [f"{count}" for count in FEATURES])
     panel.minorticks_off()
     panel.yaxis.set_major_formatter("{x:.0f}%")
-    panel.set(xlabel="features asked before the last question", ylabel="how often the vote is said to be right")
+    panel.set(xlabel="features asked before the last question", ylabel="reported accuracy of the vote")
     legend_below(figure, panel)

@@ -1,6 +1,6 @@
-"""Made-up people: a clinic with its visits, patients who may come back, employees with an opinion.
+"""Synthetic people: a clinic with its visits, patients who may come back, employees with an opinion.
 
-They are the same every time, so that a reader can compare.
+They are the same in every run, so that results can be compared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SELECT visit_id,
        round(least(5000, 60 + 420 * -ln(1 - u[5]) * (0.4 + u[6])), 2) AS cost
 FROM dice
 """
-# whoever is older, more expensive and comes more often is likelier to come back
+# patients who are older, cost more or come more often are more likely to come back
 PATIENTS = """
 WITH dice AS (SELECT [hash(i * 41 + k + 11) % 1000000 / 1000000.0 FOR k IN range(4)] AS u FROM range({count}) t(i)),
      known AS (SELECT 18 + 72 * u[1] AS age, least(3000, -500 * ln(1 - u[2])) AS cost, 10 * u[3] * u[3] AS visits,
@@ -76,7 +76,7 @@ between = [0, 3000]
 
 
 def make_clinic(folder: Path) -> Path:
-    """Write both tables and a policy for them into a folder; the policy's path."""
+    """Write both tables and a policy for them into a folder, and return the path of the policy."""
     import duckdb
 
     with duckdb.connect(":memory:") as connection:
@@ -88,7 +88,7 @@ def make_clinic(folder: Path) -> Path:
 
 
 def columns_of(query: str, **sizes: int) -> dict[str, Any]:
-    """What a query of made-up people gives, as numpy columns."""
+    """The result of a query that generates synthetic people, as numpy columns."""
     import duckdb
 
     with duckdb.connect(":memory:") as connection:
@@ -96,7 +96,7 @@ def columns_of(query: str, **sizes: int) -> dict[str, Any]:
 
 
 class Truth:
-    """Plain DuckDB on the clinic's files: what nobody may see where people are real."""
+    """Exact answers by plain DuckDB on the clinic's files, which nobody may see if people are real."""
 
     def __init__(self, folder: Path) -> None:
         import duckdb

@@ -30,13 +30,13 @@ CODE = """
 
 
 def tell(teller: Teller) -> None:
-    """Release a density, and ask it at some points, at no further cost."""
+    """Release a density, and evaluate it at some points for free."""
     with tempfile.TemporaryDirectory(prefix="discreet_demo_") as folder:
         make_clinic(Path(folder))
         ledger = Ledger.open(":memory:", protects=person("patient_id"), limit=Approx(epsilon=4, delta=1e-5))
         teller.begin(
             {
-                "data": f"{VISITS:,} visits of {PEOPLE:,} made-up patients",
+                "data": f"{VISITS:,} visits of {PEOPLE:,} synthetic patients",
                 "question": "How are the costs of visits distributed?",
                 "protects": "all visits of one patient, up to 20 of them",
                 "limit": f"{ledger.limit}",
@@ -64,7 +64,7 @@ def tell(teller: Teller) -> None:
             "answer": "costs near {:,.0f} are the most common (truth*: near {:,.0f})".format(
                 *map(_peak, (density, exact))
             ),
-            "cost": f"{density.guarantee}; asking at more points is free",
+            "cost": f"{density.guarantee}; more points are free",
             "remains": f"{ledger.remaining}",
         },
         lambda figure: _draw(figure, density, off, exact),
@@ -75,7 +75,7 @@ def tell(teller: Teller) -> None:
 
 
 def _without_noise(costs: Any) -> Any:
-    """The same Gaussian kernels over the true costs: NOT private, and only for comparison."""
+    """The same Gaussian kernels over the true costs: NOT private, for comparison only."""
     heights, edges = np.histogram(np.clip(costs, *RANGE), bins=RANGE[1], range=RANGE)
     middles = (edges[1:] + edges[:-1]) / 2
 

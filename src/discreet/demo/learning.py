@@ -1,4 +1,4 @@
-"""Who comes back: a logistic regression of patients, private at several ε and not at all, scored on fresh patients."""
+"""Who comes back: a logistic regression at several ε and without privacy, scored on fresh patients."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ CODE = """
 
 
 def tell(teller: Teller) -> None:
-    """Train one model for the ledger, and many for the picture."""
+    """Train one model under the ledger, and many for the plot."""
     ledger = Ledger.open(":memory:", protects=row(), limit=Approx(epsilon=4, delta=1e-5))
     teller.begin(
         {
-            "data": f"{TRAINED:,} made-up patients to learn from, {FRESH:,} more to score on",
+            "data": f"{TRAINED:,} synthetic patients to learn from, {FRESH:,} more to score on",
             "question": "Who comes back to the hospital, by age, cost and visits?",
-            "protects": "one patient: the model is about as likely without any one of them",
+            "protects": "one patient: without that patient, the model is about as likely",
             "limit": f"{ledger.limit}",
         }
     )
@@ -41,7 +41,7 @@ def tell(teller: Teller) -> None:
     model = _model(1, ledger=ledger).fit(*known)
     right = model.score(*fresh)
     cost = ledger.entries()[-1].guarantee
-    # every further model would be charged, too: only made-up patients can be learned from so often
+    # with real patients, each of these models would be charged too
     models = {epsilon: [_model(epsilon).fit(*known) for _ in range(FITS)] for epsilon in EPSILONS}
     scores = {epsilon: [one.score(*fresh) for one in made] for epsilon, made in models.items()}
     best = _score_without_noise(known, fresh)
@@ -80,7 +80,7 @@ def _right(scores: list[float]) -> str:
 
 
 def _promised(model: Any) -> str:
-    """How far its mean loss is above the least one; a model that knows nothing has ln 2, so more is no promise."""
+    """How far its mean loss can be above the least one; a constant model has ln 2, so a larger bound says nothing."""
     bound = model.release_.error(0.95).amount
     return "no promise" if bound is None or bound > math.log(2) else f"{bound:.2g}"
 
@@ -91,7 +91,7 @@ def _formula(model: Any) -> str:
 
 
 def _score_without_noise(known: tuple[Any, Any], fresh: tuple[Any, Any]) -> float:
-    """Plain logistic regression by Newton's method: NOT private, and only for comparison."""
+    """Plain logistic regression by Newton's method: NOT private, for comparison only."""
     low, high = np.array(list(PATIENT_RANGES.values()), dtype=float).T
 
     def features(X: Any) -> Any:

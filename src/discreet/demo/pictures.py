@@ -1,4 +1,4 @@
-"""The pictures of all stories: what they look like, and what they show alike."""
+"""The style and the common parts of the plots of all demos."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BARS = {"ecolor": INK, "elinewidth": 1.3, "capsize": 4, "capthick": 1.3}
 
 
 def save(path: Path, title: str, draw: Callable[[Any], None]) -> Path:
-    """Have `draw` fill a figure, and write it as PNG."""
+    """Let `draw` fill a figure, and write it as PNG."""
     try:
         return plots.save(path, title, draw)
     except OSError as error:
@@ -22,7 +22,7 @@ def save(path: Path, title: str, draw: Callable[[Any], None]) -> Path:
 
 
 def bars_with_truth(panel: Any, names: list[str], values: Any, errors: Any, truth: Any) -> None:
-    """Private numbers as bars with their error bars, and the truth beside the middle of each."""
+    """Private numbers as bars with error bars, and the truth next to the middle of each bar."""
     places = range(len(names))
     panel.bar(places, values, 0.66, color=BAND, yerr=errors, error_kw=BARS, label="private answer, ± 95%")
     style = {"color": TRUTH, "markeredgecolor": INK, "markersize": 6, "linestyle": "none"}

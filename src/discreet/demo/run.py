@@ -1,6 +1,6 @@
-"""Five questions of growing interest on a made-up clinic: answers with error bars, the truth beside them, the bill.
+"""Five questions about a synthetic clinic: answers with error bars next to the truth, and their costs.
 
-The other stories have a module each; `tell` opens it when it is asked for.
+Each of the other demos has its own module, which `tell` imports when it is needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STORIES = {
     "learning": "a model of who comes back, by ε",
     "density": "the density of costs, with its band",
     "shuffle": "a poll in three models of trust",
-    "adaptive": "a finding in pure noise, which a study does not make",
+    "adaptive": "a false finding in pure noise, which a study avoids",
 }
 QUESTIONS = (
     ("How many patients are 65 or older?", "SELECT COUNT(*) AS patients\nFROM people WHERE age >= 65", 0.1),
@@ -43,7 +43,7 @@ QUESTIONS = (
         0.6,
     ),
     (
-        "Which diagnoses are there? (nobody declared them: a rare one stays hidden)",
+        "Which diagnoses are there? (they are not declared: a rare one stays hidden)",
         "SELECT diagnosis, COUNT(*) AS visits, COUNT(DISTINCT patient_id) AS patients\nFROM visits\n"
         "GROUP BY diagnosis ORDER BY visits DESC",
         0.8,
@@ -59,7 +59,7 @@ QUESTIONS = (
 
 
 def main(console: Console | None = None) -> None:
-    """Make the data, ask, and show answers, error bars and the ledger."""
+    """Generate the data, ask, and show answers, error bars and the ledger."""
     out = console or Console(highlight=False)
     with tempfile.TemporaryDirectory(prefix="discreet_demo_") as folder:
         policy = make_clinic(Path(folder))
@@ -76,25 +76,25 @@ def main(console: Console | None = None) -> None:
 
 
 def tell(story: str, folder: Path, console: Console | None = None) -> None:
-    """Tell one of `STORIES`, with its picture in `folder`."""
+    """Run one of `STORIES`, and save its plot in `folder`."""
     importlib.import_module(f"discreet.demo.{story}").tell(Teller(story, folder, console or Console(highlight=False)))
 
 
 def opening(clinic: Database) -> Panel:
-    """Who is asked, who is protected, and what a ± says."""
+    """What the data is, who is protected, and what a ± means."""
     return Panel.fit(
-        f"[bold]{PEOPLE:,} made-up patients and {VISITS:,} visits[/], asked in SQL.\n"
-        "Protected: all that one patient has in both tables.\n"
+        f"[bold]{PEOPLE:,} synthetic patients and {VISITS:,} visits[/], queried in SQL.\n"
+        "Protected: all rows of one patient, in both tables.\n"
         f"Limit: {clinic.ledger.limit} for everything below together.\n"
-        "The truth is beside each answer only because nobody here is real.\n"
-        "Each ± holds with 95% confidence for what the policy's bounds leave in:\n"
-        "at most 20 visits of one patient, and 3,000 for a visit.",
+        "The truth is next to each answer only because nobody here is real.\n"
+        "Each ± holds with 95% confidence within the bounds of the policy:\n"
+        "at most 20 visits per patient, and a cost of at most 3,000.",
         title="discreet demo",
     )
 
 
 def ask(out: Console, clinic: Database, truth: Truth, title: str, question: str, epsilon: float) -> None:
-    """Ask one question, and show its answer beside the truth."""
+    """Ask one question, and show its answer next to the truth."""
     answer = clinic.sql(question, epsilon=epsilon)
     keys = len(answer.question.keys)
     exact = truth.rows(question, keys)
@@ -114,7 +114,7 @@ def ask(out: Console, clinic: Database, truth: Truth, title: str, question: str,
     out.print(Text(f"  {question}".replace("\n", "\n  "), style="cyan"))
     out.print(table)
     if hidden := sorted(str(key[0]) for key in exact if key not in seen):
-        out.print(f"  Not shown, as too few patients have it: {', '.join(hidden)}.")
+        out.print(f"  Not shown, because too few patients have it: {', '.join(hidden)}.")
     out.print(f"  cost {answer.cost}; {answer.remaining or 'nothing'} remains; receipt {answer.receipt}")
 
 
@@ -134,14 +134,14 @@ def _accuracy_first(out: Console, clinic: Database) -> None:
         f"  Answer: [bold]{answer.shown(row)['patients']}[/]"
     )
     again = clinic.sql(question, within={"patients": 40}, confidence=0.95)
-    out.print(f"  Asked again: the same answer, receipt {again.receipt}, at no new cost.")
+    out.print(f"  Asked again: the same answer, receipt {again.receipt}, for free.")
 
 
 def _refusal(out: Console, clinic: Database) -> None:
     try:
         clinic.sql("SELECT COUNT(*) AS patients FROM people WHERE age < 18", epsilon=3)
     except BudgetExhausted as refused:
-        out.print(f"\n[bold]A question too many.[/] {refused}")
+        out.print(f"\n[bold]One question too many.[/] {refused}")
 
 
 def account(out: Console, clinic: Database) -> None:
@@ -161,7 +161,7 @@ def account(out: Console, clinic: Database) -> None:
 
 def _next(out: Console) -> None:
     lines = {f"discreet demo {story}": words for story, words in STORIES.items()} | {
-        "discreet init FILE": "a first policy for your own Parquet, CSV or JSON",
+        "discreet init FILE": "a draft policy for your own Parquet, CSV or JSON",
         "discreet --help": "every command, and who uses it",
     }
     type_next(out, [f"{line:<24}{words}" for line, words in lines.items()], "index.md")

@@ -30,7 +30,7 @@ $ discreet shuffle init poll.toml            # the same with two real services
 
 
 class Model(NamedTuple):
-    """What one model of trust says: a count for each choice, and how far all may be off."""
+    """The result in one model of trust: a count for each choice, an error for all of them, and the cost."""
 
     counts: dict[str, float]
     off: float
@@ -38,11 +38,11 @@ class Model(NamedTuple):
 
 
 def tell(teller: Teller) -> None:
-    """Ask the same employees three times."""
+    """Ask the same employees in three models of trust."""
     teller.begin(
         {
-            "data": f"{CLIENTS:,} made-up employees",
-            "question": "“Would you report an error of your own?”",
+            "data": f"{CLIENTS:,} synthetic employees",
+            "question": "“Would you report your own mistake?”",
             "protects": "the answer of one employee",
             "promise": f"ε = {EPSILON} in every model; they differ in who is trusted",
         }
@@ -89,7 +89,7 @@ def _central(said: Any) -> Model:
     ledger = Ledger.open(":memory:", protects=unit, limit=Approx(epsilon=EPSILON, delta=DELTA), rule="basic")
     answers = table(pa.table({"said": said}), ledger=ledger)
     found = answers.histogram("said", choices=list(OPINIONS), epsilon=EPSILON)
-    each = 1 - 0.05 / len(OPINIONS)  # so sure of each count, all are right together with 95%
+    each = 1 - 0.05 / len(OPINIONS)  # with this confidence for each count, all hold together with 95%
     return Model(found.value, float(found.error(each)), str(found.guarantee))
 
 

@@ -27,15 +27,15 @@ $ discreet query clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
 
 
 def tell(teller: Teller) -> None:
-    """Ask, show, be refused, and draw."""
+    """Ask a question, show the answer, try one that is refused, and plot."""
     with tempfile.TemporaryDirectory(prefix="discreet_demo_") as folder:
         clinic, truth = connect(make_clinic(Path(folder))), Truth(Path(folder))
         teller.begin(
             {
-                "data": f"{PEOPLE:,} made-up patients and {VISITS:,} visits",
-                "question": "How many visits of patients of 60 or older has each city?",
-                "protects": "all that one patient has in both tables",
-                "limit": f"{clinic.ledger.limit} for all that is ever asked",
+                "data": f"{PEOPLE:,} synthetic patients and {VISITS:,} visits",
+                "question": "How many visits do patients of 60 or older have, by city?",
+                "protects": "all rows of one patient, in both tables",
+                "limit": f"{clinic.ledger.limit} for all questions together",
             }
         )
         answer = clinic.sql(QUESTION, epsilon=EPSILON)
@@ -49,7 +49,7 @@ def tell(teller: Teller) -> None:
                 for visits, patients in [exact[one["city"]]]
             ],
         )
-        teller.out.print(f"[dim]{ONLY_HERE}[/] Each ± holds with 95% confidence, for up to 20 visits of a patient.")
+        teller.out.print(f"[dim]{ONLY_HERE}[/] Each ± holds with 95% confidence, for up to 20 visits per patient.")
         teller.end(
             {
                 "cost": f"{answer.cost}, for all twelve numbers together; receipt {answer.receipt}",

@@ -1,4 +1,4 @@
-"""How a story is told: its facts, the answers with the truth beside them, one picture, and what to type next."""
+"""The parts of a demo: its facts, the answers next to the truth, one plot, and what to type next."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ ONLY_HERE = "* Only a demo can show it: nobody here is real."
 
 @dataclass(frozen=True)
 class Teller:
-    """Tells one story on a console, and puts its picture into a folder."""
+    """Shows one demo on a console, and saves its plot in a folder."""
 
     story: str
     folder: Path
     out: Console
 
     def begin(self, facts: Mapping[str, str]) -> None:
-        """What the data is, what is asked, who is protected."""
+        """Show what the data is, what is asked, and who is protected."""
         self.out.print(Panel(_listed(facts), title=f"discreet demo {self.story}", width=80))
 
     def show(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Answers; the first column names them, and the truth is dim."""
+        """Show the answers; the first column names them, and the truth is dim."""
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
         for number, name in enumerate(columns):
             style = "dim" if name == TRUTH else ""
@@ -46,7 +46,7 @@ class Teller:
         self.out.print(table)
 
     def end(self, facts: Mapping[str, str], draw: Callable[[Any], None], title: str, *, code: str, page: str) -> None:
-        """What it cost, where the picture is, and how to do the same with one's own data."""
+        """Show what it cost, where the plot is, and how to do the same with your own data."""
         self.out.print()
         self.out.print(_listed({**facts, "picture": self._drawn(draw, title)}))
         type_next(self.out, code.strip().splitlines(), page)
@@ -59,12 +59,12 @@ class Teller:
 
 
 def type_next(out: Console, lines: Sequence[str], page: str) -> None:
-    """What to type next, and where all of it is explained."""
+    """Show what to type next, and which page explains it."""
     here = Path(sys.argv[0])
-    # `make demo` runs a command that the shell does not find by its name
+    # `make demo` runs a command that is not on the shell's PATH
     hidden = here.name == "discreet" and shutil.which("discreet") is None
     where = f"; here discreet is {min(os.path.relpath(here), str(here), key=len)}" if hidden else ""
-    out.print(f"\n[bold]Type next[/] (all of it: docs/{page}{where})")
+    out.print(f"\n[bold]Type next[/] (see docs/{page}{where})")
     out.print(Text("\n".join(f"  {line}" for line in lines), style="cyan"))
 
 

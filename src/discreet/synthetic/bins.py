@@ -1,4 +1,4 @@
-"""Fewer values for a column, from its noisy counts alone: what is too rare to be seen is merged."""
+"""Fewer values for a column, from its noisy counts alone: values too rare to distinguish from noise are merged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each column of a made-up table may hold: public choices, or numbers in public bounds cut into bins."""
+"""What each column of a synthetic table may hold: public choices, or numbers in public bounds, divided into bins."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Numbers:
         return int(exactly(self.high) - exactly(self.low)) + 1
 
     def codes(self, values: Any) -> NDArray[np.int64]:
-        """The bin of each number, those outside at the nearer end; -1 for what is no number."""
+        """The bin of each number, clamped to the bounds; -1 for a value that is not a number."""
         if self.whole:
             whole, missing = wholes(values)
             inside = np.clip(whole, int(self.low), int(self.high)).tolist()

@@ -1,4 +1,4 @@
-"""A made-up table as it left, and how wrong it is where that is known."""
+"""A released synthetic table, and its error where that is known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from discreet.synthetic.declared import Declared
 
 @dataclass(frozen=True)
 class MadeUp:
-    """Rows of nobody: what `Synthesis` released, with the columns that were declared."""
+    """Synthetic rows: what `Synthesis` released, with the declared columns."""
 
     released: Mapping[str, Any] = field(repr=False)
     declared: Declared = field(repr=False)
@@ -44,8 +44,8 @@ class MadeUp:
     def error(self, confidence: Any = 0.95, *, of: Sequence[str]) -> Accuracy:
         """How far any count of the columns `of`, one or those of a measured set, may be from the true one.
 
-        A bound for all cells at once: how far the made-up counts are from the noisy ones, which anybody can see, and
-        how far those may be from the truth, from the exact law of the noise. Counts of a set are counts of bins.
+        A bound for all counts at once: the distance between the synthetic and the noisy counts, which anyone can see,
+        plus the distance between noisy and true counts, by the exact law of the noise. Counts of a set are of bins.
         """
         sure = check_confidence(confidence)
         names = self.declared.domain.names

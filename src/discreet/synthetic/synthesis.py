@@ -1,4 +1,4 @@
-"""A made-up table: measure the columns, then the pairs that the model gets most wrong, fit it, draw rows."""
+"""A synthetic table: measure the columns, then the pairs that the model gets most wrong, fit it, draw rows."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Synthesis:
         return sorted({p for s in sets for ways in (2, 3) for p in itertools.combinations(s, ways)})
 
     def _draw(self, value: Any) -> dict[str, Any]:
-        """Plain values: the made-up rows as codes, the noisy counts they were made from, the bins of each column."""
+        """Plain values: the synthetic rows as codes, the noisy counts behind them, the bins of each column."""
         run = _Run(self, self.domain.codes(value))
         run.measure_columns()
         run.measure_sets()

@@ -1,4 +1,4 @@
-"""A synthetic table as it leaves: rows of nobody with the columns that were declared."""
+"""A released synthetic table: rows that belong to nobody, with the declared columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discreet.synthetic.sample import MadeUp
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticTable(Release):
-    """`value` is an Arrow table of made-up rows: it may be kept, copied and asked anything, at no further cost."""
+    """`value` is an Arrow table of synthetic rows: keep it, copy it and use it for any question, for free."""
 
     _made: MadeUp | None = field(repr=False, default=None)
 
@@ -45,13 +45,13 @@ class SyntheticTable(Release):
 
     @property
     def rows_estimated(self) -> float:
-        """How many true rows there are, about: made-up counts are scaled to that before they are compared."""
+        """The noisy number of true rows: synthetic counts are scaled to it before they are compared."""
         assert self._made is not None
         return max(float(self._made.released["total"]), 0.0)
 
     def error(self, confidence: float = 0.95, *, of: Any = None) -> Accuracy:
-        """How far any count of a measured set of columns may be from the true one, once made-up counts are scaled to
-        `rows_estimated`; by default of single columns. Numbers are counted in bins, of which there are at most 100.
+        """How far any count of a measured set of columns can be from the true one, after synthetic counts are scaled to
+        `rows_estimated`; by default for single columns. Numbers are counted in bins, of which there are at most 100.
         """
         assert self._made is not None
         if of is not None:
@@ -65,4 +65,4 @@ class SyntheticTable(Release):
         """How many rows of which columns, and how far counts may be off."""
         off = f"{float(self.error(0.95)):,.0f} (95%)"
         counts = f"counts of single columns, of about {self.rows_estimated:,.0f} true rows, within {off}"
-        return f"{len(self):,} made-up rows of {', '.join(self.value.column_names)}; {counts}"
+        return f"{len(self):,} synthetic rows of {', '.join(self.value.column_names)}; {counts}"
