@@ -257,7 +257,7 @@ def processes_differ(before: str = "") -> bool:
 import random, numpy, os
 random.seed(7); numpy.random.seed(7)
 from fractions import Fraction
-from discreet import randomness, samplers
+from discreet.exact import randomness, samplers
 {before}
 print(*randomness.random_words(4).tolist(), *samplers.discrete_laplace(Fraction(2**40), 4).tolist())
 """

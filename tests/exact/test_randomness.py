@@ -52,7 +52,7 @@ def test_forked_workers_do_not_share_the_stream():
     script = """
 import multiprocessing, threading
 from fractions import Fraction
-from discreet import randomness, samplers
+from discreet.exact import randomness, samplers
 def work(_):
     return randomness.random_words(4).tolist() + samplers.discrete_laplace(Fraction(2**50), 4).tolist()
 if __name__ == "__main__":
