@@ -60,7 +60,7 @@ class TopK:
         object.__setattr__(self, "choices", self._one.choices)
         if self.choices is not None and len(self.choices) < self.k:
             raise InvalidArgument(
-                f"{self.k} of {len(self.choices)} choices cannot be named. Lower k.", code="too-few-choices"
+                f"k={self.k} is more than the {len(self.choices)} choices. Lower k.", code="too-few-choices"
             )
 
     @property
@@ -130,7 +130,7 @@ class TopK:
         found = self._one.sizes(value)
         if found["candidates"] < self.k:
             raise InvalidArgument(
-                f"{self.k} of {found['candidates']} candidates cannot be named. Lower k.", code="too-few-choices"
+                f"k={self.k} is more than the {found['candidates']} candidates. Lower k.", code="too-few-choices"
             )
         return found
 
