@@ -6,7 +6,7 @@ from discreet.error_codes.row import Explained
 
 DATA = {
     "not-a-table": Explained(
-        '`dp.table("patients")`, or a list of dicts',
+        '`dp.table([{"age": 30}, {"age": 41}], ledger=ledger)`',
         "The data is not a table with named columns that can be read.",
         "a path, an Arrow table, a DataFrame, a DuckDB relation, or a dict of arrays and lists",
     ),
@@ -21,7 +21,7 @@ DATA = {
         "columns of the same length",
     ),
     "untyped-column": Explained(
-        '`{"patient": [7, 8], …}` with `protects=dp.person("patient")`',
+        '`dp.table({"patient": [7, 8], …}, ledger=ledger)` where the ledger protects `dp.person("patient")`',
         "The column identifies people, and a list has no type: its values must not decide who is the same person.",
         '`types={"patient": "integer"}`, `type = "integer"` in a policy, or an array',
     ),

@@ -31,7 +31,7 @@ GUARANTEES = {
         '`calibration="tight"`, which holds for all values',
     ),
     "rule-does-not-fit": Explained(
-        '`dp.Ledger.open(…, limit=dp.Pure(epsilon=1), rule="zcdp")`',
+        '`dp.Ledger.open(…, limit=dp.ZeroConcentrated(rho=1), rule="gaussian")`',
         "The rule of composition cannot guard this limit.",
         "the rule that the message names, or no `rule`: the natural one of the limit",
     ),
