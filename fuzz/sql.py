@@ -122,7 +122,7 @@ class Sql:
             raise Broken("the charge is not that of the plan", (before, after, cost))
         shape = answer.table.schema
         named = f"answered: {len(plan.question.keys)} keys, {sorted({str(field.type) for field in shape})}"
-        if plan.cells is None:  # which keys are found is noise, and so is how many
+        if plan.groups is None:  # which keys are found is noise, and so is how many
             return named, shape, str(answer.guarantee), sent
         declared = not any(word in text.upper() for word in ("HAVING", "LIMIT", "OFFSET", "QUALIFY", "TOP"))
         return named, shape, str(answer.guarantee), sent, _noise(tape), declared and answer.table.num_rows

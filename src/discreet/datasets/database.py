@@ -42,7 +42,7 @@ from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.select import check_only_rows, understood
 from discreet.sql.running.answer import Answer, check_showable
 from discreet.sql.running.explanation import Explanation, explained
-from discreet.sql.running.groups import MOST_CELLS, Cells
+from discreet.sql.running.groups import MOST_GROUPS_SHOWN, Groups
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.measure import check_computable, discovered, measured
 from discreet.sql.running.notes import error_of, goals, notes_on, written
@@ -131,9 +131,9 @@ class Database(Closed):
 
     def _priced(self, question: Question, terms: Mapping[str, Any]) -> Plan:
         """A plan within the bounds that are known."""
-        cells = None if any(key.domain is None for key in question.keys) else Cells(question)
-        bounds = bounds_of(question, _size(cells), self._frequency, terms["bounds"])
-        plan = Plan(question, bounds, cells, self._price(question, bounds, cells, terms), terms=terms)
+        groups = None if any(key.domain is None for key in question.keys) else Groups(question)
+        bounds = bounds_of(question, _size(groups), self._frequency, terms["bounds"])
+        plan = Plan(question, bounds, groups, self._price(question, bounds, groups, terms), terms=terms)
         return replace(plan, price=self._chargeable(plan.price))
 
     def _computable(self, question: Question, terms: Mapping[str, Any]) -> Plan:
@@ -145,9 +145,9 @@ class Database(Closed):
             return plan
         raise QueryError("This question is nested too deeply. Ask for less at once.")
 
-    def _price(self, question: Question, bounds: Bounds | None, cells: Cells | None, terms: Mapping[str, Any]) -> Price:
+    def _price(self, question: Question, bounds: Bounds | None, groups: Groups | None, terms: Mapping[str, Any]) -> Price:
         spent = {name: terms[name] for name in ("epsilon", "delta", "weights")}
-        return priced(question, self.schema.unit, bounds, _size(cells), **spent)
+        return priced(question, self.schema.unit, bounds, _size(groups), **spent)
 
     def _frequency(self, relation: Relation, keys: tuple[Field, ...]) -> int:
         """How many rows of a public relation share their keys, at most."""
@@ -159,9 +159,9 @@ class Database(Closed):
         assert plan.bounds is not None  # only people are in several groups
 
         def noise_of(bounds: Bounds) -> Price:
-            return self._price(plan.question, bounds, plan.cells, plan.terms)
+            return self._price(plan.question, bounds, plan.groups, plan.terms)
 
-        number = None if plan.cells is None else plan.cells.count
+        number = None if plan.groups is None else plan.groups.count
         return groups_finding(plan.question, self.schema.unit, plan.bounds, number, epsilon, noise_of)
 
     def settled(self, plan: Plan, *, key: str | None = None) -> Plan:
@@ -184,7 +184,7 @@ class Database(Closed):
             groups = min(self._found(self._groups_finding(after, each), key), after.bounds.groups)
             told.append(f"groups of one person: {groups}")
             bounds = replace(after.bounds, groups=groups)
-            price = self._price(after.question, bounds, after.cells, plan.terms)
+            price = self._price(after.question, bounds, after.groups, plan.terms)
             after = replace(after, bounds=bounds, price=self._chargeable(price))
         return replace(after, found=tuple(told), before=plan.before)
 
@@ -270,14 +270,14 @@ class Database(Closed):
                 question.relation, ("answer", question.meaning, plan.bounds), before=question.same, **bounds
             ),
         )
-        keys, noisy = release.value if plan.cells is None else (plan.cells.keys(), release.value)
+        keys, noisy = release.value if plan.groups is None else (plan.groups.keys(), release.value)
         return Answer(question, Columns(question, price, noisy, keys), release, notes=notes_on(plan), cost=plan.cost)
 
     def _read(self, plan: Plan) -> Any:
         """The exact measures: the only place where data is read."""
-        if plan.cells is None:
+        if plan.groups is None:
             return discovered(plan.question, self.engine, plan.enforced)
-        return tuple(measured(plan.question, self.engine, plan.enforced, plan.cells))
+        return tuple(measured(plan.question, self.engine, plan.enforced, plan.groups))
 
     def identity(self, relation: Relation, asked: Any, *, before: str | None = None, **arguments: Any) -> Identity:
         """What makes the same question the same: all of `asked`, the declarations, and the data it is asked of.
@@ -326,6 +326,6 @@ def _listed(column: Column, table: Table, engine: Engine) -> Column:
     return replace(column, choices=tuple(found)) if 0 < len(found) <= LARGEST_DOMAIN else column
 
 
-def _size(cells: Cells | None) -> int:
+def _size(groups: Groups | None) -> int:
     """How many groups there are to answer in; for groups that are not declared, as many as one could be in."""
-    return MOST_CELLS if cells is None else cells.count
+    return MOST_GROUPS_SHOWN if groups is None else groups.count

@@ -1,44 +1,44 @@
-"""How a question is answered: what is decided before data is read."""
+"""Plans: everything that is decided from public facts before any row is read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import tidy
+from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Bounds, Question
-from discreet.sql.running.groups import Cells
+from discreet.sql.running.groups import Groups
+from discreet.sql.terms import Terms
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A question, what it costs and how it will be answered: everything that is decided before data is read."""
+    """How one question will be answered, and what that costs.
+
+    `first` are the bounds to find privately before; until then errors are stated for public defaults. `found` says in
+    words what was found, and `before` is the ε of both.
+    """
 
     question: Question
     bounds: Bounds | None
-    cells: Cells | None
+    groups: Groups | None
     price: Price
-    first: tuple[Any, ...] = ()
-    """What is to be found before; errors are told for public defaults until then."""
+    terms: Terms
+    first: tuple[AutomaticBound, ...] = ()
     found: tuple[str, ...] = ()
-    """What was found."""
-    terms: Mapping[str, Any] = field(default_factory=dict)
-    """The ε, δ and weights it was priced with."""
     before: Fraction = Fraction(0)
-    """The ε of what is, or was, found before."""
 
     @property
     def enforced(self) -> Bounds | None:
-        """The bounds that the engine sees to: where single rows are protected there are none."""
+        """The bounds that the engine enforces. Where single rows are protected there are none."""
         return None if self.question.relation.person is None else self.bounds
 
     @property
     def cost(self) -> Approx:
-        """What the answer costs, with what is found for it."""
+        """What the answer costs, including what is found for it."""
         whole = self.price.cost
         return whole if not self.before else replace(whole, epsilon=tidy(exactly(whole.epsilon) + self.before))

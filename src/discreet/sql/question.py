@@ -78,8 +78,9 @@ class Ordering:
 
 @dataclass(frozen=True)
 class Question:
-    """A whole statement. `source` is what it was read from, `same` its text without comments and in one layout, and
-    `meaning` what makes two questions the same. `bounded` are the fields whose declared ranges the answer rests on.
+    """A whole statement. `source` is its syntax tree, `same` its text without comments and in one layout, and `meaning`
+    the identity of what it measures. `bounded` are the fields whose declared ranges the answer rests on. Keys and
+    measures are in canonical order; `key_order` has the places of the keys as they were written.
     """
 
     text: str
@@ -95,8 +96,10 @@ class Question:
     limit: int | None = None
     offset: int = 0
     bounded: frozenset[Field] = frozenset()
-    source: Any = ""
+    source: Any = None
     meaning: str = ""
+    key_order: tuple[int, ...] = ()
+    reordered: bool = False
 
     @property
     def line(self) -> str:

@@ -78,8 +78,8 @@ def allowed(plan: Plan) -> Guarantee:
 
 def _values(database: Database, plan: Plan) -> Any:
     """The values of the one measure, in steps of its grid."""
-    assert plan.cells is not None  # nothing is grouped
-    return measured(plan.question, database.engine, plan.enforced, plan.cells)[0][0]
+    assert plan.groups is not None  # nothing is grouped
+    return measured(plan.question, database.engine, plan.enforced, plan.groups)[0][0]
 
 
 def counted(database: Database, plan: Plan, epsilon: Any, column: str, where: str | None) -> Drawing:
@@ -335,7 +335,7 @@ def density(
 
 def votes(database: Database, plan: Plan, k: int) -> Drawing:
     """The choice of values by the rows that have them, of which one person has a few."""
-    cells, unit = plan.cells, database.schema.unit
+    cells, unit = plan.groups, database.schema.unit
     if cells is None:
         raise InvalidArgument("The most common value is one of those that are declared: give choices=.")
     listed = tuple(key for (key,) in cells.keys())  # noqa: SIM118 - not a dict

@@ -336,7 +336,7 @@ def test_a_found_range_declares_no_groups():
     data = pa.table({"pid": list(range(300)), "a": [n % 3 for n in range(300)]})
     database = connected({"v": (data, {"columns": {"a": {"between": "auto"}}})})
     plan = database.plan("SELECT a, COUNT(*) AS n FROM v GROUP BY a", epsilon=1, delta=1e-6)
-    assert plan.cells is None
+    assert plan.groups is None
     assert plan.first == ()
 
 

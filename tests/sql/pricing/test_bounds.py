@@ -95,7 +95,7 @@ def planned(text, unit, bounds):
 def exact(rows, text, unit, **bounds):
     """The plan, and the exact measures of every cell."""
     plan = planned(text, unit, tuple(sorted(bounds.items())))
-    return plan, measured(plan.question, database(rows, unit, **bounds).engine, plan.bounds, plan.cells)
+    return plan, measured(plan.question, database(rows, unit, **bounds).engine, plan.bounds, plan.groups)
 
 
 def moved(measure, first, second):
@@ -246,7 +246,7 @@ def test_a_join_is_bounded_after_it():
     ledger = dp.Ledger.open(":memory:", protects=PERSON, limit=dp.Approx(epsilon=1000, delta=0.1), rule="basic")
     asked = Database(Schema(unit=PERSON, tables={"t": table, "u": other}), DuckDB({"t": data, "u": data}), ledger)
     plan = asked.plan("SELECT t.k, COUNT(*) AS n, SUM(u.x) AS s FROM t JOIN u ON t.pid = u.pid GROUP BY t.k", epsilon=1)
-    count, total = measured(plan.question, asked.engine, plan.bounds, plan.cells)
+    count, total = measured(plan.question, asked.engine, plan.bounds, plan.groups)
     assert count.tolist() == [3, 0, 0]
     assert total[0] * float(plan.question.measures[1].step) == 15
 
@@ -258,7 +258,7 @@ def test_the_choice_of_rows_and_groups_is_spread_out():
     rows = of(1, [("abc"[n % 3], 1, 1.0, n % 8) for n in range(9)])
     asked = database(rows, PERSON, rows_per_person=9, groups_per_person=1)
     plan = asked.plan("SELECT k, COUNT(*) AS n FROM t GROUP BY k", epsilon=1)
-    kept = sum(measured(plan.question, asked.engine, plan.bounds, plan.cells)[0] > 0 for _ in range(60))
+    kept = sum(measured(plan.question, asked.engine, plan.bounds, plan.groups)[0] > 0 for _ in range(60))
     assert sum(kept) == 60
     assert all(kept > 0)
 
@@ -287,7 +287,7 @@ class Ranged:
 
     def measured(self, values):
         self.database.engine._connection.register("source t", self.data(values))
-        return measured(self.plan.question, self.database.engine, self.plan.bounds, self.plan.cells)
+        return measured(self.plan.question, self.database.engine, self.plan.bounds, self.plan.groups)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_statistics_of_a_file_are_not_believed(tmp_path, unit, kind):
     assert claimed != content[footer:]
     path.write_bytes(content[:footer] + claimed)
     question = asked.plan.question
-    found = measured(question, DuckDB({"t": path}), asked.plan.bounds, asked.plan.cells)
+    found = measured(question, DuckDB({"t": path}), asked.plan.bounds, asked.plan.groups)
     expected = asked.measured([1, 50, 100])
     assert [int(f[0]) for f in found] == [int(e[0]) for e in expected]
 
@@ -364,8 +364,8 @@ def test_what_is_only_shown_is_what_the_engine_shows():
         text = f"SELECT {keys}AVG(x) AS d, COUNT(*) AS a, SUM(y) AS f FROM t GROUP BY k{', j' if 'j' in keys else ''}"
         for limit in ("", " LIMIT 2", " LIMIT 2 OFFSET 1", " LIMIT 1 OFFSET 100", " OFFSET 2"):
             plan = planned(text + limit, PERSON, (("rows_per_person", 3),))
-            noisy = [rng.integers(-50, 50, plan.cells.count) for _ in plan.question.measures]
-            columns = Columns(plan.question, plan.price, noisy, plan.cells.keys())
+            noisy = [rng.integers(-50, 50, plan.groups.count) for _ in plan.question.measures]
+            columns = Columns(plan.question, plan.price, noisy, plan.groups.keys())
             places, shown = _shown_rows(plan.question, columns)
             others, engine = _shown_rows(replace(plan.question, having=Const(True, "boolean")), columns)
             assert places.tolist() == others.tolist()

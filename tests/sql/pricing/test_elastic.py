@@ -95,7 +95,7 @@ def test_the_count_moves_by_what_is_priced_where_rows_are_put_out():
         for left in ([(1, "x")], [(1, "x"), (1, "y")]):
             asked = database(left, [1], 1)
             plan = asked.plan(text, epsilon=1)
-            moved.append(measured(plan.question, asked.engine, None, plan.cells)[0])
+            moved.append(measured(plan.question, asked.engine, None, plan.groups)[0])
         apart = abs(moved[0] - moved[1])
         bound = contribution(plan.question.measures[0], plan.bounds, ROW)
         assert sum(apart) <= bound.l1
@@ -128,7 +128,7 @@ def test_rows_that_are_swapped_may_add_up_when_a_row_is_replaced():
             for left in (first, second):
                 asked = database(left, [1], 1, unit=dp.row(neighbors="replace"))
                 plan = asked.plan(TWO, epsilon=1)
-                counts.append(measured(plan.question, asked.engine, None, plan.cells)[0])
+                counts.append(measured(plan.question, asked.engine, None, plan.groups)[0])
             apart = counts[0] - counts[1]
             bound = contribution(plan.question.measures[0], plan.bounds, dp.row(neighbors="replace"))
             assert sum(abs(apart)) <= bound.l1

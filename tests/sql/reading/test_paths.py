@@ -71,7 +71,7 @@ def database(data, **bounds):
 def exact(data, text, **bounds):
     asked = database(data, **bounds)
     plan = asked.plan(text, epsilon=1)
-    return plan, measured(plan.question, asked.engine, plan.bounds, plan.cells)
+    return plan, measured(plan.question, asked.engine, plan.bounds, plan.groups)
 
 
 VISITS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ef")), max_size=5)
@@ -207,7 +207,7 @@ def test_one_row_for_each_person_is_priced_as_one():
     text = "SELECT COUNT(*) AS n FROM (SELECT pid, COUNT(*) AS k FROM visits GROUP BY pid) u WHERE k > 1"
     plan = asked.plan(text, epsilon=1)
     assert plan.bounds.rows == 1
-    assert measured(plan.question, asked.engine, plan.bounds, plan.cells)[0].tolist() == [1]
+    assert measured(plan.question, asked.engine, plan.bounds, plan.groups)[0].tolist() == [1]
     joined = "SELECT v.pid, COUNT(*) AS k FROM items i JOIN visits v ON i.vid = v.vid GROUP BY v.pid"
     assert asked.plan(f"SELECT COUNT(*) AS n FROM ({joined}) u", epsilon=1).bounds.rows == 1
     by_city = "SELECT COUNT(*) AS n FROM (SELECT pid, c, COUNT(*) AS k FROM visits GROUP BY pid, c) u"
@@ -224,11 +224,11 @@ def test_people_are_counted_by_whichever_of_their_columns():
     text = "SELECT COUNT(DISTINCT v.pid) AS n FROM items i JOIN visits v ON i.vid = v.vid"
     plan = asked.plan(text, epsilon=1)
     assert [measure.kind for measure in plan.question.measures] == ["people"]
-    assert measured(plan.question, asked.engine, plan.bounds, plan.cells)[0].tolist() == [2]
+    assert measured(plan.question, asked.engine, plan.bounds, plan.groups)[0].tolist() == [2]
     some = "(SELECT * FROM visits WHERE c = 'f') w"
     left = f"SELECT COUNT(DISTINCT w.pid) AS n FROM visits v LEFT JOIN {some} ON v.pid = w.pid"
     plan = asked.plan(left, epsilon=1)
-    assert measured(plan.question, asked.engine, plan.bounds, plan.cells)[0].tolist() == [2]
+    assert measured(plan.question, asked.engine, plan.bounds, plan.groups)[0].tolist() == [2]
 
 
 def test_groups_of_others_in_from_are_refused():
@@ -250,7 +250,7 @@ def test_a_question_may_lower_the_bounds(bounds):
     expected = Bounds(rows, bounds.get("groups_per_person", 2), bounds.get("rows_per_group", rows))
     assert plan.bounds == expected
     assert plan.price.parts[0].scale <= whole.price.parts[0].scale
-    count = measured(plan.question, asked.engine, plan.bounds, plan.cells)[0]
+    count = measured(plan.question, asked.engine, plan.bounds, plan.groups)[0]
     assert sum(count) <= contribution(plan.question.measures[0], plan.bounds, PERSON).l1
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -24,7 +24,7 @@ from discreet.guarantees.unit import Unit
 from discreet.mechanisms.combine import Composed
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.queries.sensitivity import Sensitivity
-from discreet.sql.expressions import Origin
+from discreet.sql.expressions import Field, Origin
 from discreet.sql.pricing.relation import DEFAULTS, Few, Names, Relation, parts_of
 from discreet.sql.question import Bounds, Measure, Question
 from discreet.sql.running.compile import Statement
@@ -44,7 +44,7 @@ IMAGINED_GROUPS = 100
 
 
 @dataclass(frozen=True)
-class Finding:
+class AutomaticBound:
     """One release: what is found, of what, what is read for it, with which noise, and what is made of the numbers; and
     the question it is found for, where it is of no use to another one.
     """
@@ -58,6 +58,11 @@ class Finding:
     question: Question | None = None
 
     @property
+    def asked(self) -> str:
+        """What is asked, for the ledger's record."""
+        return self.what if self.question is None else f"{self.what} in {self.question.same}"
+
+    @property
     def guarantee(self) -> Guarantee:
         """What is charged for it."""
         return self.mechanism.guarantee(self.sensitivity)  # type: ignore[no-any-return]
@@ -68,10 +73,10 @@ def share_of(count: int) -> Fraction:
     return min(SHARE, MOST_SHARE / max(count, 1))
 
 
-def columns_to_find(question: Question) -> list[tuple[str, Origin]]:
-    """The columns whose range or frequency the question needs, and has not."""
-    ranges = {("between", origin) for field in question.bounded for origin in field.found}
-    joined = {("frequency", part.found) for part in parts_of(question.relation) if isinstance(part, Few) and part.found}
+def columns_to_find(relation: Relation, bounded: Iterable[Field]) -> list[tuple[str, Origin]]:
+    """The columns whose range or frequency is needed and not declared."""
+    ranges = {("between", origin) for field in bounded for origin in field.found}
+    joined = {("frequency", part.found) for part in parts_of(relation) if isinstance(part, Few) and part.found}
     return sorted(ranges | joined)
 
 
@@ -93,7 +98,7 @@ def widest(schema: Schema, wanted: list[tuple[str, Origin]]) -> Schema:
     return schema
 
 
-def column_finding(schema: Schema, name: str, origin: Origin, epsilon: Fraction) -> Finding:
+def column_bound(schema: Schema, name: str, origin: Origin, epsilon: Fraction) -> AutomaticBound:
     """How a bound of a column is found."""
     return (_range if name == "between" else _frequency)(schema, origin, epsilon)
 
@@ -101,7 +106,7 @@ def column_finding(schema: Schema, name: str, origin: Origin, epsilon: Fraction)
 # --- ranges -------------------------------------------------------------------------------------------------
 
 
-def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> Finding:
+def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBound:
     """The range of a column, from how many people have a value in each bin: one value, chosen at random, of each."""
     column = schema.tables[origin[0]].columns[origin[1]]
     relation = Names(schema).scan(schema.tables[origin[0]])
@@ -118,7 +123,7 @@ def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> Finding:
         seen = [bin for bin, count in zip(bins, np.asarray(noisy).tolist(), strict=True) if count > least]
         return _ends(column, seen)
 
-    return Finding(f"the range of {'.'.join(origin)}", relation, read, noise, bound, value)
+    return AutomaticBound(f"the range of {'.'.join(origin)}", relation, read, noise, bound, value)
 
 
 def _bins(column: Column) -> range:
@@ -169,7 +174,7 @@ def _edge(column: Column, bin: int, *, outer: bool) -> int | float:
 # --- frequencies --------------------------------------------------------------------------------------------
 
 
-def _frequency(schema: Schema, origin: Origin, epsilon: Fraction) -> Finding:
+def _frequency(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBound:
     """How many rows share a value, at most: one row more or less changes that by one."""
     bound = Sensitivity(1, "L1", schema.unit, grain=1)
     noise = _whole(bound, epsilon)
@@ -184,7 +189,7 @@ def _frequency(schema: Schema, origin: Origin, epsilon: Fraction) -> Finding:
         return max(1, int(np.asarray(noisy)[0]) + math.ceil(margin))
 
     relation = Names(schema).scan(schema.tables[origin[0]])
-    return Finding(f"how many rows share one {'.'.join(origin)}", relation, read, noise, bound, value)
+    return AutomaticBound(f"how many rows share one {'.'.join(origin)}", relation, read, noise, bound, value)
 
 
 # --- groups per person --------------------------------------------------------------------------------------
@@ -196,14 +201,14 @@ def wants_groups(question: Question) -> bool:
     return bool(question.keys) and any(table.groups_per_person == AUTO for table in private)
 
 
-def groups_finding(
+def groups_bound(
     question: Question,
     unit: Unit,
     bounds: Bounds,
-    cells: int | None,
+    groups: int | None,
     epsilon: Fraction,
     noise_of: Callable[[Bounds], Any],
-) -> Finding:
+) -> AutomaticBound:
     """How many groups of one person to use: from how many people have so many groups, and how many rows there are.
 
     With few groups a part of the rows is lost, with many the noise grows: the sum of both, measure by measure and
@@ -225,10 +230,10 @@ def groups_finding(
     def value(noisy: Any) -> int:
         counts, (total,) = (np.asarray(part, dtype=np.float64) for part in noisy)
         seen = np.where(counts > least, counts, 0.0)  # noise alone would look like many people with many groups
-        return _best(question, bounds, seen, total, cells or IMAGINED_GROUPS, noise_of)
+        return _best(question, bounds, seen, total, groups or IMAGINED_GROUPS, noise_of)
 
-    what = f"groups_per_person (of {bounds.rows} rows at most {most}) in {question.same}"
-    return Finding(what, question.relation, read, noise, [people, rows], value, question)
+    what = f"groups_per_person (of {bounds.rows} rows at most {most})"
+    return AutomaticBound(what, question.relation, read, noise, [people, rows], value, question)
 
 
 class _Spread(Statement):
@@ -250,12 +255,12 @@ class _Spread(Statement):
 
 
 def _best(
-    question: Question, bounds: Bounds, counts: Any, total: float, cells: int, noise_of: Callable[[Bounds], Any]
+    question: Question, bounds: Bounds, counts: Any, total: float, number: int, noise_of: Callable[[Bounds], Any]
 ) -> int:
     """The number of groups with the least sum of what is lost and of the noise."""
     groups = np.arange(1, len(counts) + 1)
     pairs = max(float(counts @ groups), 1.0)
-    size = max(total, pairs) / cells
+    size = max(total, pairs) / number
 
     def cost(most: int) -> float:
         lost = float(counts @ np.maximum(groups - most, 0)) / pairs

@@ -31,9 +31,9 @@ Frequency = Callable[[Relation, tuple[Field, ...]], int]
 """How many rows of a public relation share the values of these fields, at most."""
 
 
-def bounds_of(question: Question, cells: int, frequency: Frequency, asked: Mapping[str, int]) -> Bounds | None:
+def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapping[str, int]) -> Bounds | None:
     """The bounds of one person, which a question may lower; or of one row that joins repeat. None for a row that is
-    there once.
+    there once. `groups` is how many there are in all.
     """
     relation = question.relation
     if relation.person is None:
@@ -52,8 +52,8 @@ def bounds_of(question: Question, cells: int, frequency: Frequency, asked: Mappi
     private = [table for table in relation.tables() if not table.public]
     declared = [t.groups_per_person for t in private if isinstance(t.groups_per_person, int)]
     in_group = [t.rows_per_group for t in private if t.rows_per_group is not None]
-    groups = min([rows, *declared, cells, asked.get("groups_per_person", rows)])
-    return Bounds(rows, groups, min([rows, *in_group, asked.get("rows_per_group", rows)]))
+    most_groups = min([rows, *declared, groups, asked.get("groups_per_person", rows)])
+    return Bounds(rows, most_groups, min([rows, *in_group, asked.get("rows_per_group", rows)]))
 
 
 def checked_bounds(given: Mapping[str, int] | None) -> dict[str, int]:

@@ -24,24 +24,22 @@ from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid
 from discreet.sql.pricing.price import LARGE, Noise, Price, contribution
 from discreet.sql.question import Bounds, Measure, Question
+from discreet.sql.terms import Terms
 
 
 def priced(
     question: Question,
     unit: Unit,
     bounds: Bounds | None,
-    cells: int,
-    *,
-    epsilon: Any,
-    delta: Any = 0,
-    weights: Mapping[str, Any] | None = None,
+    groups: int,
+    terms: Terms,
 ) -> Price:
     """The least noise, Laplace or Gaussian, that keeps (ε,δ) for the whole statement.
 
     Where keys are not declared, choosing the groups costs as much as one more aggregate, and a half of δ or all of it.
     """
-    total, slack = check_epsilon(epsilon), check_delta(delta)
-    offers = Offers(question, unit, bounds, cells, shares_of(question, weights))
+    total, slack = check_epsilon(terms.epsilon), check_delta(terms.delta)
+    offers = NoiseChoice(question, unit, bounds, groups, shares_of(question, terms.weights))
     if all(key.domain is not None for key in question.keys):
         return replace(offers.best(total, slack), epsilon=total)
     if not slack:
@@ -50,9 +48,9 @@ def priced(
         )
     left = total * Fraction(len(question.aggregates), len(question.aggregates) + 1)
     offer = offers.best(left, slack / 2)
-    groups = 1 if bounds is None else bounds.groups
+    keys = 1 if bounds is None else bounds.groups
     goal = _added_or_removed(total - left, slack - offer.delta, unit)
-    chosen = KeySelection.for_guarantee(goal, keys_per_person=groups)
+    chosen = KeySelection.for_guarantee(goal, keys_per_person=keys)
     mechanism = SelectedGroups(selection=chosen, answers=offer.mechanism)
     guarantee = compose([chosen.guarantee().stated_for(unit), offer.guarantee])
     return replace(offer, mechanism=mechanism, guarantee=guarantee, delta=slack, epsilon=total)
@@ -97,13 +95,13 @@ HEAVIEST = Fraction(10**6)
 
 
 @dataclass(frozen=True)
-class Offers:
+class NoiseChoice:
     """Prices of one statement: what is asked, of whom, within which bounds, in how many groups, in which shares."""
 
     question: Question
     unit: Unit
     bounds: Bounds | None
-    cells: int
+    groups: int
     shares: tuple[Fraction, ...]
 
     @property
@@ -136,7 +134,7 @@ class Offers:
                 part, sensitivity = self._quantile(measure, moved.groups, total * share)
             else:
                 part = Laplace(scale=tidy(significant(moved.l1 / (total * share), up=True)), step=1)
-                sensitivity = Sensitivity(moved.l1, "L1", self.unit, self.cells, grain=1)
+                sensitivity = Sensitivity(moved.l1, "L1", self.unit, self.groups, grain=1)
             parts.append(part)
             sensitivities.append(sensitivity)
         return self._price(parts, sensitivities, "Laplace", Fraction(0))
@@ -172,7 +170,7 @@ class Offers:
         for n in self.added:
             reach = sqrt_up(Fraction(contribution(self.question.measures[n], self.bounds, self.unit).squared))
             deviation = significant(reach / exactly(mu * math.sqrt(self.shares[n] / whole)), up=True)
-            sensitivities[n] = Sensitivity(reach, "L2", self.unit, self.cells)
+            sensitivities[n] = Sensitivity(reach, "L2", self.unit, self.groups)
             parts[n] = Gaussian(stddev=tidy(deviation))
         return self._price(parts, sensitivities, "Gaussian", slack)
 

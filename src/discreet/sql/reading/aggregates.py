@@ -181,6 +181,11 @@ class Aggregates:
             self.sql.refuse(node, what, "Write QUANTILE_CONT(age, 0.9).", code="sql-quantile")
         return Fraction(str(value.value))
 
+    def on_grid(self, of: exp.Expression) -> Measure:
+        """The values of an expression, as whole steps of a public grid."""
+        self._quantile(of, of, Fraction(1, 2), None)
+        return self.measures[-1]
+
     def _quantile(self, node: exp.Expression, of: exp.Expression, share: Fraction, where: Expr | None) -> Parts:
         value, within = self._value(node, of)
         low, high = (Fraction(end) for end in within)

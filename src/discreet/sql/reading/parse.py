@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import sqlglot
 from sqlglot import exp
@@ -160,8 +160,17 @@ class Conditioned:
         return f"{self.before} WHERE {self.condition}{ended}{self.after}"
 
 
-def parsed(source: Any) -> tuple[Text, exp.Query]:
+class Parsed(NamedTuple):
+    """A text and its syntax tree, which nobody changes: it may be read again under other declarations."""
+
+    sql: Text
+    query: exp.Query
+
+
+def parsed(source: Any) -> Parsed:
     """The one query of a text."""
+    if isinstance(source, Parsed):
+        return source
     if not isinstance(source, Conditioned):
         return _query(source)
     condition = _condition(source.condition)
@@ -171,7 +180,7 @@ def parsed(source: Any) -> tuple[Text, exp.Query]:
         if "start" in node.meta:
             node.meta.update(start=node.meta["start"] + moved, end=node.meta["end"] + moved)
     query.set("where", exp.Where(this=condition))
-    return sql, query
+    return Parsed(sql, query)
 
 
 def _condition(text: Any) -> exp.Condition:
@@ -217,7 +226,7 @@ def _read(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
     return found
 
 
-def _query(text: Any) -> tuple[Text, exp.Query]:
+def _query(text: Any) -> Parsed:
     if not isinstance(text, str) or not text.strip():
         raise QueryError("A query must be text in SQL, such as SELECT COUNT(*) FROM visits.", code="sql-not-a-query")
     sql = _checked(text)
@@ -232,7 +241,7 @@ def _query(text: Any) -> tuple[Text, exp.Query]:
         )
     [statement] = statements
     if isinstance(statement, exp.Select | exp.SetOperation):
-        return sql, _renamed(statement)
+        return Parsed(sql, _renamed(statement))
     if isinstance(statement, exp.Subquery):
         sql.refuse(
             statement, "A query in parentheses is not supported.", "Remove the parentheses.", code="sql-parentheses"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from discreet.errors import QueryError
 from discreet.sql.expressions import Expr, Field, conjuncts
-from discreet.sql.identity import identity_of
-from discreet.sql.pricing.relation import Filter
-from discreet.sql.question import Key, Ordering, Output, Question
+from discreet.sql.measurement import canonical, identity_of
+from discreet.sql.pricing.relation import Filter, Relation
+from discreet.sql.question import Key, Measure, Ordering, Output, Question
 from discreet.sql.reading.aggregates import Aggregates, shown
 from discreet.sql.reading.domains import domain_of, restricted, typed
-from discreet.sql.reading.parse import Text, given, parsed, span_of, unnamed
+from discreet.sql.reading.parse import Conditioned, Parsed, Text, given, parsed, span_of, unnamed
 from discreet.sql.reading.scope import Scope
 from discreet.sql.reading.sources import Sources
 from discreet.sql.reading.translate import Translator
@@ -27,25 +27,56 @@ _CLAUSES = {"expressions", "from_", "joins", "where", "with_", "group", "having"
 
 def understood(source: Any, schema: Schema) -> Question:
     """The question in a text, or what is wrong with it."""
-    sql, query = parsed(source)
+    sql, query = tree = parsed(source)
     if not isinstance(query, exp.Select):
         what = f"{query.key.upper()} of whole queries is not supported."
         sql.refuse(query, what, "Ask them one by one.", code="sql-union")
     try:
-        question = replace(_Reader(sql, schema, query).question(), source=source)
+        question = canonical(replace(_Reader(sql, schema, query).question(), source=tree))
         return replace(question, meaning=identity_of(question, schema))
     except RecursionError:
         raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex") from None
 
 
-def check_only_rows(question: Question) -> None:
-    """That a question only says of which rows it asks: anything else would be left out in silence."""
-    chosen = question.having is not None or question.order or question.limit is not None or question.offset
-    if question.keys or chosen:
+@dataclass(frozen=True)
+class RowsAsked:
+    """The rows that FROM and WHERE name and, where `value` is given, one number of each on a public grid."""
+
+    source: Parsed
+    relation: Relation
+    value: str | None = None
+    measure: Measure | None = None
+    bounded: frozenset[Field] = frozenset()
+    meaning: str = ""
+
+    @property
+    def question(self) -> Question:
+        """What the engine computes of them: the numbers, or how many rows there are."""
+        measures = (Measure("count") if self.measure is None else self.measure,)
+        return Question(
+            text="", same="", relation=self.relation, keys=(), key_fields=(), measures=measures, aggregates=(), outputs=()
+        )
+
+
+def rows_in(source: str | Conditioned | Parsed, schema: Schema, value: str | None = None) -> RowsAsked:
+    """The rows of a query `SELECT … FROM …`, whose SELECT list has no meaning; `value` is an expression over them."""
+    sql, query = tree = parsed(source)
+    if not isinstance(query, exp.Select) or given(query, "expressions", "from_", "joins", "where", "with_"):
         raise QueryError(
             "Write only what stands after FROM: tables, joins and WHERE. Remove GROUP BY, HAVING, ORDER BY and LIMIT.",
             code="sql-rows-only",
         )
+    try:
+        scope = Sources(sql, schema).scope(query, {})
+        if scope.relation.public:
+            sql.refuse(query, "This asks of public tables only.", "Read them directly: no noise is needed.")
+        aggregates, measure = Aggregates(sql, schema, scope), None
+        if value is not None:
+            measure = aggregates.on_grid(parse_one(value, read="duckdb"))
+        bare = RowsAsked(tree, scope.relation, value, measure, frozenset(aggregates.bounded))
+        return replace(bare, meaning=identity_of(bare.question, schema))
+    except RecursionError:
+        raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex") from None
 
 
 class _Reader:

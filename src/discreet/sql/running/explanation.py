@@ -66,7 +66,7 @@ def explained_data(plan: Plan, *, ledger: Ledger | None = None, confidence: floa
         "protects": protected(price.guarantee.protects or Unit()),
         "one_row": bounds.rows if bounds is not None and question.relation.person is None else None,
         "one_person": bounds and {"rows": bounds.rows, "groups": bounds.groups, "rows_in_group": bounds.per_group},
-        "groups": None if plan.cells is None else plan.cells.count,
+        "groups": None if plan.groups is None else plan.groups.count,
         "keys": [key.name for key in question.keys],
         "noise": price.noise,
         "guarantee": str(plan.cost),

@@ -9,10 +9,10 @@ from typing import Any
 from discreet.errors import NotAllowed
 from discreet.sql.question import Question
 
-MOST_CELLS = 1_000_000
+MOST_GROUPS_SHOWN = 1_000_000
 
 
-class Cells:
+class Groups:
     """The groups of an answer, declared in advance: every combination of the keys' values."""
 
     def __init__(self, question: Question) -> None:
@@ -20,7 +20,7 @@ class Cells:
         self.count = 1
         for domain in self.domains:
             self.count *= len(domain)
-        if self.count > MOST_CELLS:
+        if self.count > MOST_GROUPS_SHOWN:
             raise NotAllowed(f"This has {self.count:,} groups. Group by fewer, or coarser, keys.")
         self.places = [{value: place for place, value in enumerate(domain)} for domain in self.domains]
 

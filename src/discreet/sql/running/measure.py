@@ -13,11 +13,11 @@ from discreet.errors import NotAllowed
 from discreet.exact.randomness import random_integer
 from discreet.sql.question import Bounds, Measure, Question
 from discreet.sql.running.compile import Statement
-from discreet.sql.running.groups import Cells
+from discreet.sql.running.groups import Groups
 
 
-def measured(question: Question, engine: Engine, bounds: Bounds | None, cells: Cells) -> list[Any]:
-    """For each measure the whole numbers of all cells; for a quantile the values in each cell."""
+def measured(question: Question, engine: Engine, bounds: Bounds | None, groups: Groups) -> list[Any]:
+    """For each measure the whole numbers of all groups; for a quantile the values in each cell."""
     seed = random_integer(62)
 
     def statement() -> Statement:
@@ -28,20 +28,20 @@ def measured(question: Question, engine: Engine, bounds: Bounds | None, cells: C
     additive = [n for n, m in enumerate(question.measures) if m.kind in ("count", "sum", "people")]
     if additive:
         rows = engine.rows(statement().additive())
-        cells.learn(row[:width] for row in rows)
-        rows = [row for row in rows if cells.has(row[:width])]
-        places = [cells.place(row[:width]) for row in rows]
+        groups.learn(row[:width] for row in rows)
+        rows = [row for row in rows if groups.has(row[:width])]
+        places = [groups.place(row[:width]) for row in rows]
         assert len(set(places)) == len(places)  # keys are printed so that each is one value here, too
         for column, number in enumerate(additive):
-            vector = np.zeros(cells.count, dtype=object)
+            vector = np.zeros(groups.count, dtype=object)
             vector[places] = [row[width + column] for row in rows]
             found[number] = _narrow(vector)
     for number, measure in enumerate(question.measures):
         if measure.kind not in ("distinct", "quantile"):
             continue
-        rows = [row for row in engine.rows(statement().values(number)) if cells.has(row[:width])]
-        places = [cells.place(row[:width]) for row in rows]
-        size = cells.count
+        rows = [row for row in engine.rows(statement().values(number)) if groups.has(row[:width])]
+        places = [groups.place(row[:width]) for row in rows]
+        size = groups.count
         if measure.kind == "distinct":
             vector = np.zeros(size, dtype=np.int64)
             vector[places] = [row[width] for row in rows]
@@ -57,9 +57,9 @@ def discovered(question: Question, engine: Engine, bounds: Bounds | None) -> tup
     Promise: nothing of this leaves but through a selection of groups.
     """
     asked = replace(question, measures=(*question.measures, Measure("people")))
-    cells = _Found()
-    *measures, people = measured(asked, engine, bounds, cells)
-    keys = list(cells.found)
+    groups = _Found()
+    *measures, people = measured(asked, engine, bounds, groups)
+    keys = list(groups.found)
     parts = {key: tuple(values[place] for values in measures) for place, key in enumerate(keys)}
     return {key: int(people[place]) for place, key in enumerate(keys)}, parts
 
@@ -82,7 +82,7 @@ def check_computable(question: Question, engine: Engine, bounds: Bounds | None) 
         )
 
 
-class _Found(Cells):
+class _Found(Groups):
     """Groups as they are found by the first statement, which counts people; others find no new ones."""
 
     def __init__(self) -> None:

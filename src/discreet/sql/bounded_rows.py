@@ -1,0 +1,89 @@
+"""The rows of a relation within bounds: what fits, densities, quantiles and synthetic tables read.
+
+Rows are read as in SQL: no more of one person than the bounds allow, and every cell by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from discreet.engines.engine import Engine
+from discreet.rows.arrow import cells_of
+from discreet.sql.pricing.relation import Relation
+from discreet.sql.question import Bounds, Measure
+from discreet.sql.reading.select import RowsAsked
+from discreet.sql.running.groups import Groups
+from discreet.sql.running.measure import measured
+from discreet.sql.running.rows import rows_of
+
+
+@dataclass(frozen=True)
+class BoundedRows:
+    """What FROM and WHERE name, at most so many rows of each person, on the engine that has them."""
+
+    asked: RowsAsked
+    bounds: Bounds | None
+    engine: Engine
+
+    @property
+    def relation(self) -> Relation:
+        return self.asked.relation
+
+    @property
+    def of_one(self) -> int:
+        """How many rows one person may have in them, or how often a join repeats one row."""
+        return 1 if self.bounds is None else self.bounds.rows
+
+    @property
+    def enforced(self) -> Bounds | None:
+        """The bounds that the engine enforces. Where single rows are protected there are none."""
+        return None if self.relation.person is None else self.bounds
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """The names and types of the columns."""
+        return {field.name: field.type for field in self.relation.fields}
+
+    @property
+    def grid(self) -> Measure:
+        """The public grid that the values lie on."""
+        assert self.asked.measure is not None  # rows were asked for with a value
+        return self.asked.measure
+
+    def values(self) -> Any:
+        """The value of every row, in steps of its grid."""
+        question = self.asked.question
+        return measured(question, self.engine, self.enforced, Groups(question))[0][0]
+
+    def columns(self, names: list[str], kinds: Mapping[str, str]) -> dict[str, Any]:
+        """Columns of the rows, as numbers and cells."""
+        text, known = self.statement(names)
+        found = self.engine.table(text)
+        return {name: cells_of(found.column(known[name]), kinds[name]) for name in names}
+
+    def statement(self, names: list[str]) -> tuple[str, dict[str, str]]:
+        """The statement that reads these columns, and the name that each has in it."""
+        relation, dialect = self.relation, self.engine.dialect
+        known = {field.name: field.id for field in relation.fields}  # no id is a name of the engine's own
+        columns = [dialect.quoted(known[name]) for name in names]
+        texts = {dialect.quoted(field.id) for field in relation.fields if field.type == "text"}
+        # as keys are: bytes that are no text would stop whoever reads them
+        cells = [f"{dialect.group_key(column, 'text')} AS {column}" if column in texts else column for column in columns]
+        shown, rows = ", ".join(cells), f"({rows_of(relation, self.engine)}) AS one"
+        if relation.person is None or self.bounds is None:
+            text = f"SELECT {shown} FROM {rows}"
+        else:
+            person = dialect.quoted(relation.person.id)
+            own = f"SELECT {shown}, {person} AS person FROM {rows} WHERE {person} IS NOT NULL"
+            text = dialect.few_of_each(own, "person", self.bounds.rows, columns)
+        return text, {name: known[name] for name in names}
+
+    def count(self) -> int:
+        """How many rows there are, or people who have one. Not public."""
+        person = self.relation.person
+        counted = "*" if person is None else f"DISTINCT {self.engine.dialect.quoted(person.id)}"
+        text = f"SELECT COUNT({counted}) AS n FROM ({rows_of(self.relation, self.engine)}) AS one"
+        return int(self.engine.table(text).column("n")[0].as_py())

@@ -1,0 +1,126 @@
+"""The identity of a measurement: what is charged, stored and replayed.
+
+A measurement is the rows, the groups and the measures of a question, with every literal, type and declaration in them.
+How its noisy numbers are shown is no part of it: aliases, the order of columns and rows, HAVING, LIMIT and arithmetic
+run again on stored numbers, at no cost. Measures and keys are kept in one canonical order, so that two questions that
+measure the same are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import Any
+
+from sqlglot.errors import SqlglotError
+
+from discreet.ledger.exact import exact_text
+from discreet.sql.expressions import Expr, Field, conjuncts
+from discreet.sql.pricing.relation import Filter, Relation
+from discreet.sql.question import Aggregate, Key, Measure, Question
+from discreet.sql.reading.parse import Text
+from discreet.sql.schema import Schema, Table
+
+_DECLARED = ("name", "public", "person", "through", "rows_per_person", "groups_per_person", "rows_per_group")
+
+
+def canonical(question: Question) -> Question:
+    """The question with its keys and measures in canonical order; `key_order` says how the keys were written."""
+    keys = _ordered([key.expr for key in question.keys])
+    measures = _ordered(question.measures)
+    place = {old: new for new, old in enumerate(measures)}
+
+    def moved(aggregate: Aggregate) -> Aggregate:
+        return replace(aggregate, parts=tuple(place[part] for part in aggregate.parts))
+
+    return replace(
+        question,
+        keys=tuple(question.keys[old] for old in keys),
+        key_fields=tuple(question.key_fields[old] for old in keys),
+        key_order=tuple(keys.index(number) for number in range(len(keys))),
+        measures=tuple(question.measures[old] for old in measures),
+        aggregates=tuple(map(moved, question.aggregates)),
+        reordered=keys != sorted(keys) or measures != sorted(measures),
+    )
+
+
+def _ordered(parts: Iterable[Expr | Measure]) -> list[int]:
+    """The numbers of these parts in canonical order: by what each is of, and as written where that is the same."""
+    texts = [exact_text(part, _by_content) for part in parts]
+    return sorted(range(len(texts)), key=texts.__getitem__)
+
+
+def _by_content(part: Any) -> Any:
+    """A field by what it is a copy of: its id and its alias differ between two writings of one question."""
+    return ("field", part.origin, part.type, part.between, part.choices) if isinstance(part, Field) else part
+
+
+def identity_of(question: Question, schema: Schema) -> str:
+    """What a question measures under the declarations it rests on, as one text."""
+    return _Written(schema).text({"relation": question.relation, "keys": _keys(question), "measures": question.measures})
+
+
+def identity_of_rows(relation: Relation, schema: Schema) -> str:
+    """The same for the rows of a relation alone."""
+    return _Written(schema).text({"relation": relation})
+
+
+def identities_apart(question: Question, schema: Schema) -> tuple[str, tuple[str, ...]]:
+    """The rows and groups of a question, and each of its measures, as texts that can be compared one by one."""
+    written = _Written(schema)
+    groups = written.text({"relation": question.relation, "keys": _keys(question)})
+    return groups, tuple(written.text({"measure": measure}) for measure in question.measures)
+
+
+def _keys(question: Question) -> list[tuple[Expr, tuple[Any, ...] | None]]:
+    return [(key.expr, key.domain) for key in question.keys]
+
+
+class _Written:
+    """Writes parts of questions; a field has the number of its first appearance, and stands for its declaration."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.known: dict[Field, int] = {}
+        self.tables: dict[str, Table] = {}
+
+    def text(self, parts: dict[str, Any]) -> str:
+        rows = exact_text(parts, self._instead)
+        declared = {
+            name: [[getattr(table, one) for one in _DECLARED], [_facts(c) for c in table.columns.values()]]
+            for name, table in sorted(self.tables.items())
+        }
+        # what is read of a table is in a field's origin; its own name is an alias
+        listed = [[getattr(one, part.name) for part in fields(Field) if part.name != "name"] for one in self.known]
+        return exact_text((rows, listed, declared, self.schema.unit))
+
+    def _instead(self, part: Any) -> Any:
+        """Fields and tables by name: what is declared of each is written once, and no data are."""
+        if isinstance(part, Field):
+            return "field", self.known.setdefault(part, len(self.known))
+        if isinstance(part, Table):
+            self.tables[part.name] = part
+            return "table", part.name
+        if isinstance(part, Key | Aggregate):
+            return type(part).__name__, [getattr(part, one.name) for one in fields(part) if one.name != "name"]
+        if isinstance(part, Filter):
+            conditions = list(conjuncts(part.condition))
+            return "Filter", part.source, [conditions[place] for place in _ordered(conditions)]
+        return part
+
+
+def _facts(column: Any) -> tuple[Any, ...]:
+    return tuple(getattr(column, one.name) for one in fields(column))
+
+
+def line_before(question: Question) -> str | None:
+    """The line that version 0.1 knew a question by; None where other questions had the same line: it folded white
+    space in quoted text, too, and the ends of comments. None, too, where its numbers were stored in another order.
+    """
+    try:
+        tokens = Text(question.text).tokens
+    except SqlglotError:
+        return None
+    quoted = [token.text for token in tokens if token.token_type.name.endswith(("STRING", "IDENTIFIER"))]
+    folded = any(token.comments for token in tokens) or any(letter.isspace() for text in quoted for letter in text)
+    return None if folded or question.reordered else question.line

@@ -1,0 +1,308 @@
+"""The planner: how a question is answered, what it costs, and what is found privately before, from public facts alone.
+
+A plan spends nothing and reads no private row. `settle` charges and draws the bounds that a plan rests on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from discreet.door import through
+from discreet.engines.engine import Engine
+from discreet.errors import InvalidArgument, NotAllowed, QueryError
+from discreet.exact.randomness import random_integer
+from discreet.exact.rational import Number, check_delta, check_epsilon
+from discreet.ledger import Identity, Ledger, version_of
+from discreet.ledger.exact import exact_text
+from discreet.sql.bounded_rows import BoundedRows
+from discreet.sql.expressions import Field
+from discreet.sql.measurement import identity_of_rows
+from discreet.sql.plan import Plan
+from discreet.sql.pricing.automatic_bounds import (
+    AutomaticBound,
+    column_bound,
+    columns_to_find,
+    found_in,
+    groups_bound,
+    share_of,
+    wants_groups,
+    widest,
+)
+from discreet.sql.pricing.bounds import bounds_of, checked_bounds
+from discreet.sql.pricing.choice_of_noise import priced
+from discreet.sql.pricing.price import Price
+from discreet.sql.pricing.relation import Relation
+from discreet.sql.question import Bounds, Question
+from discreet.sql.reading.parse import Conditioned
+from discreet.sql.reading.select import RowsAsked, rows_in, understood
+from discreet.sql.running.answer import check_showable
+from discreet.sql.running.groups import MOST_GROUPS_SHOWN, Groups
+from discreet.sql.running.measure import check_computable
+from discreet.sql.running.notes import error_of, goals, written
+from discreet.sql.running.rows import rows_of
+from discreet.sql.schema import Schema
+from discreet.sql.terms import Terms
+
+Wanted = list[tuple[str, tuple[str, str]]]
+"""What is to be found of which columns."""
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Plans questions about one schema, on one engine, under one ledger.
+
+    `policy` is the public text of the declarations, a part of what makes two questions the same. `opening` names these
+    data while they are open: data without a version are known by it.
+    """
+
+    schema: Schema
+    engine: Engine
+    ledger: Ledger
+    delta_per_question: Number = 0
+    policy: str = ""
+    opening: str = ""
+
+    # --- questions ------------------------------------------------------------------------------------------
+
+    def plan(
+        self,
+        question: str | Conditioned,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        within: Mapping[str, Any] | None = None,
+        confidence: Any = 0.95,
+        weights: Mapping[str, Any] | None = None,
+        bounds: Mapping[str, int] | None = None,
+    ) -> Plan:
+        """How a question would be answered; spends nothing and reads no private data."""
+        asked = understood(question, self.schema)
+        if (epsilon is None) == (within is None):
+            raise InvalidArgument(
+                "Say what the answer may cost, with epsilon=, or how wrong it may be, with within=.",
+                code="epsilon-or-within",
+            )
+        wanted = columns_to_find(asked.relation, asked.bounded)
+        number = len(wanted) + wants_groups(asked)
+        share = self.delta_per_question if delta is None else delta
+        terms = Terms(0 if epsilon is None else epsilon, share, weights, checked_bounds(bounds))
+        if within is not None:
+            if number:
+                raise NotAllowed(
+                    "How wrong the answer may be depends on bounds that are to be found. Say epsilon=.",
+                    code="within-automatic",
+                )
+            terms = replace(terms, epsilon=self._least_epsilon(asked, within, confidence, terms))
+        if not number:
+            return self._computable(asked, terms)
+        understood(asked.source, widest(self.schema, wanted))  # refused now, if it would be once bounds are found
+        each = check_epsilon(terms.epsilon) * share_of(number)
+        plan = self._computable(asked, replace(terms, epsilon=check_epsilon(terms.epsilon) - number * each))
+        first = self._column_bounds(wanted, each)
+        if wants_groups(asked):
+            first = (*first, self._groups_bound(plan, each))
+        return replace(plan, first=first, before=number * each)
+
+    def settle(self, plan: Plan, *, key: str | None = None) -> Plan:
+        """The plan once everything it rests on is found; each bound is a release of its own."""
+        if not plan.first:
+            return plan
+        self._check_fits(plan.first, plan.price.guarantee, key)
+        wanted = columns_to_find(plan.question.relation, plan.question.bounded)
+        schema, told = self._found_columns(wanted, plan.first, key)
+        after = self._priced(understood(plan.question.source, schema), plan.terms)
+        if len(plan.first) > len(wanted):
+            each = plan.before / len(plan.first)
+            assert after.bounds is not None
+            groups = min(self._found(self._groups_bound(after, each), key), after.bounds.groups)
+            told.append(f"groups of one person: {groups}")
+            bounds = replace(after.bounds, groups=groups)
+            price = self._price(after.question, bounds, after.groups, plan.terms)
+            after = replace(after, bounds=bounds, price=self._chargeable(price))
+        return replace(after, found=tuple(told), before=plan.before)
+
+    def _computable(self, question: Question, terms: Terms) -> Plan:
+        """The plan, unless the engine cannot compute it, or its answer cannot be shown: refused before any charge."""
+        with suppress(RecursionError):
+            plan = self._priced(question, terms)
+            check_computable(question, self.engine, plan.enforced)
+            check_showable(question, self.engine)
+            return plan
+        raise QueryError("This question is nested too deeply. Ask for less at once.", code="sql-too-deep")
+
+    # --- prices ---------------------------------------------------------------------------------------------
+
+    def _priced(self, question: Question, terms: Terms) -> Plan:
+        """A plan within the bounds that are known."""
+        groups = None if any(key.domain is None for key in question.keys) else Groups(question)
+        bounds = bounds_of(question, _size(groups), self._frequency, terms.bounds)
+        price = self._chargeable(self._price(question, bounds, groups, terms))
+        return Plan(question=question, bounds=bounds, groups=groups, price=price, terms=terms)
+
+    def _price(self, question: Question, bounds: Bounds | None, groups: Groups | None, terms: Terms) -> Price:
+        return priced(question, self.schema.unit, bounds, _size(groups), terms)
+
+    def _chargeable(self, price: Price) -> Price:
+        """Stated as (ε,δ) where the ledger's rule adds nothing else."""
+        if price.delta and self.ledger.rule.adds_stated:
+            return replace(price, guarantee=price.cost.stated_for(self.schema.unit))
+        return price
+
+    def _frequency(self, relation: Relation, keys: tuple[Field, ...]) -> int:
+        """How many rows of a public relation share their keys, at most."""
+        listed = ", ".join(self.engine.dialect.quoted(key.id) for key in keys)
+        counts = f"SELECT count(*) AS n FROM ({rows_of(relation, self.engine)}) AS one GROUP BY {listed}"
+        return int(self.engine.rows(f"SELECT coalesce(max(n), 0) FROM ({counts}) AS one")[0][0])
+
+    def _least_epsilon(self, question: Question, within: Mapping[str, Any], confidence: Any, terms: Terms) -> float:
+        """The smallest ε, to three digits, whose errors stay inside what was asked for."""
+        wanted = goals(question, within)
+
+        def keeps(epsilon: float) -> bool:
+            price = self._priced(question, replace(terms, epsilon=epsilon)).price
+            return all(error_of(question, price, part, confidence) <= float(amount) for part, amount in wanted)
+
+        low, high = 1e-6, 1e-6
+        while not keeps(high):
+            low, high = high, high * 4
+            if high > 1e5:
+                raise InvalidArgument(
+                    "No ε up to 1e5 makes the answer as accurate as within= asks. Ask for less.", code="within-too-small"
+                )
+        while high / low > 1.001:
+            middle = (low * high) ** 0.5
+            low, high = (low, middle) if keeps(middle) else (middle, high)
+        return float(f"{high:.4g}") if keeps(float(f"{high:.4g}")) else high
+
+    # --- rows -----------------------------------------------------------------------------------------------
+
+    def rows(
+        self, source: str | Conditioned, *, epsilon: Number, delta: Number = 0, value: str | None = None
+    ) -> RowsPlan:
+        """The rows that a query names, within bounds, for a release of another kind than an answer in SQL: `value` is
+        one number of each row, on a public grid.
+        """
+        asked = rows_in(source, self.schema, value)
+        terms = Terms(epsilon, delta)
+        check_epsilon(epsilon)
+        check_delta(delta)
+        wanted = columns_to_find(asked.relation, asked.bounded)
+        if not wanted:
+            return RowsPlan(self._bounded(asked), terms)
+        rows_in(asked.source, widest(self.schema, wanted), value)
+        each = check_epsilon(epsilon) * share_of(len(wanted))
+        left = replace(terms, epsilon=check_epsilon(epsilon) - len(wanted) * each)
+        return RowsPlan(self._bounded(asked), left, self._column_bounds(wanted, each))
+
+    def settle_rows(self, plan: RowsPlan) -> RowsPlan:
+        """The rows once the bounds they rest on are found."""
+        if not plan.first:
+            return plan
+        asked = plan.rows.asked
+        schema, told = self._found_columns(columns_to_find(asked.relation, asked.bounded), plan.first, None)
+        return replace(plan, rows=self._bounded(rows_in(asked.source, schema, asked.value)), first=(), found=tuple(told))
+
+    def _bounded(self, asked: RowsAsked) -> BoundedRows:
+        bounds = bounds_of(asked.question, 1, self._frequency, {})
+        rows = BoundedRows(asked, bounds, self.engine)
+        check_computable(asked.question, self.engine, rows.enforced)
+        return rows
+
+    # --- bounds that are found privately --------------------------------------------------------------------
+
+    def _column_bounds(self, wanted: Wanted, epsilon: Fraction) -> tuple[AutomaticBound, ...]:
+        return tuple(column_bound(self.schema, *one, epsilon) for one in wanted)
+
+    def _groups_bound(self, plan: Plan, epsilon: Fraction) -> AutomaticBound:
+        assert plan.bounds is not None  # only people are in several groups
+
+        def noise_of(bounds: Bounds) -> Price:
+            return self._price(plan.question, bounds, plan.groups, plan.terms)
+
+        number = None if plan.groups is None else plan.groups.count
+        return groups_bound(plan.question, self.schema.unit, plan.bounds, number, epsilon, noise_of)
+
+    def _check_fits(self, first: tuple[AutomaticBound, ...], last: Any, key: str | None) -> None:
+        """Refuse before anything is spent what does not fit the ledger as a whole."""
+        new = [bound.guarantee for bound in first if not self.ledger.knows(**self._request(bound, key))]
+        if new:
+            self.ledger.after(*new, last)
+
+    def _found_columns(
+        self, wanted: Wanted, first: tuple[AutomaticBound, ...], key: str | None
+    ) -> tuple[Schema, list[str]]:
+        """The schema with every bound of a column found, and what was found in words."""
+        schema, told = self.schema, []
+        for (name, origin), bound in zip(wanted, first, strict=False):
+            found = self._found(bound, key)
+            schema = found_in(schema, name, origin, found)
+            told.append(f"{bound.what}: {written(found)}")
+        return schema, told
+
+    def _found(self, bound: AutomaticBound, key: str | None) -> Any:
+        asked = self._request(bound, key)
+        return bound.value(through(lambda: bound.read(self.engine), ledger=self.ledger, **asked).value)
+
+    def _request(self, bound: AutomaticBound, key: str | None) -> dict[str, Any]:
+        """The request of a bound: its retry key follows from that of the question."""
+        own = None if key is None else hashlib.sha256(f"{key}\0{bound.asked}".encode()).hexdigest()
+        meaning = bound.question.meaning if bound.question else identity_of_rows(bound.of, self.schema)
+        return {
+            "guarantee": bound.guarantee,
+            "mechanism": bound.mechanism,
+            "asked": bound.asked,
+            "key": own,
+            "identity": self.identity(bound.of, (bound.what, meaning), before=bound.asked),
+        }
+
+    # --- identity -------------------------------------------------------------------------------------------
+
+    def identity(self, relation: Relation, asked: Any, *, before: str | None = None, **arguments: Any) -> Identity:
+        """What makes the same request the same: all of `asked`, the declarations, and the data it is asked of.
+
+        Data without a version are known by this opening of them. `before` is the text that version 0.1 knew it by.
+        """
+        versions, lasting = [], True
+        for table in relation.tables(owners=True):
+            named = isinstance(table.source, str | Path)
+            if table.version is not None:
+                versions.append(f"{table.name}: {table.version}" + (f" of {table.source}" if named else ""))
+            elif self.engine.reads_files and named:
+                versions.append(f"{table.name}: {version_of(table.source)}")
+            else:
+                lasting = False
+                versions.append(f"{table.name}: opened as {self._opening}")
+        facts: dict[str, Any] = {"data_version": "; ".join(versions), "policy": self.policy, "arguments": arguments}
+        old = None if before is None or not lasting else Identity(question=before, **facts)
+        return Identity(question=exact_text(asked), lasting=lasting, before=old, **facts)
+
+    @cached_property
+    def _opening(self) -> str:
+        return self.opening or new_opening()
+
+
+@dataclass(frozen=True)
+class RowsPlan:
+    """Rows within bounds, what a release of them may cost, and what is found before."""
+
+    rows: BoundedRows
+    terms: Terms
+    first: tuple[AutomaticBound, ...] = ()
+    found: tuple[str, ...] = ()
+
+
+def new_opening() -> str:
+    """A name for data that are opened now: nobody else's."""
+    return f"{random_integer(128):032x}"
+
+
+def _size(groups: Groups | None) -> int:
+    """How many groups there are to answer in; for groups that are not declared, as many as one could be in."""
+    return MOST_GROUPS_SHOWN if groups is None else groups.count

@@ -1,0 +1,77 @@
+"""From a plan to an answer: charged, read, drawn, stored and shown; or served from what is stored already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.door import again, through
+from discreet.mechanisms.selection.threshold import order_of
+from discreet.releases import Release
+from discreet.sql.plan import Plan
+from discreet.sql.planner import Planner
+from discreet.sql.pricing.price import Price
+from discreet.sql.question import Question
+from discreet.sql.running.answer import Answer
+from discreet.sql.running.intervals import Columns
+from discreet.sql.running.measure import discovered, measured
+from discreet.sql.running.notes import notes_on
+from discreet.sql.running.stored import chosen_numbers, mark_of, served
+
+
+def answered(planner: Planner, plan: Plan, *, key: str | None = None) -> Answer:
+    """Charge, read, draw, store, hand out. What was measured before, at least as accurately, is free."""
+    plan = planner.settle(plan, key=key)
+    price, release, numbers = _measured(planner, plan, key)
+    keys, noisy = numbers if plan.groups is None else (plan.groups.keys(), numbers)
+    columns = Columns(plan.question, price, *_as_written(plan.question, noisy, keys))
+    return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
+
+
+def _measured(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Release, Any]:
+    """The noisy numbers of all groups, the release they are from, and the noise they have."""
+    question, price, ledger = plan.question, plan.price, planner.ledger
+    identity = planner.identity(
+        question.relation,
+        ("answer", question.meaning, plan.bounds),
+        before=None if question.reordered else question.same,
+        found=list(plan.found),
+        bounds=dict(plan.terms.bounds),
+    )
+    mark = mark_of(plan, planner.schema, identity)
+    request: dict[str, Any] = {"asked": question.same, "key": key, "identity": identity}
+    known = ledger.knows(price.guarantee, mechanism=price.mechanism, **request)
+    found = served(ledger, mark, price) if identity.lasting and key is None and not known else None
+    if found is not None:
+        entry, own, places = found
+        release = again(entry, price.mechanism, ledger=ledger)
+        return own, release, chosen_numbers(release.value, plan, places)
+    marked = str(mark) if identity.lasting else ""
+    release = through(
+        lambda: _read(planner, plan), price.mechanism, price.guarantee, ledger=ledger, mark=marked, **request
+    )
+    return price, release, release.value
+
+
+def _read(planner: Planner, plan: Plan) -> Any:
+    """The exact measures: the only place where a question reads data."""
+    if plan.groups is None:
+        return discovered(plan.question, planner.engine, plan.enforced)
+    return tuple(measured(plan.question, planner.engine, plan.enforced, plan.groups))
+
+
+def _as_written(question: Question, noisy: Sequence[Any], keys: Sequence[tuple[Any, ...]]) -> tuple[Any, Any]:
+    """The numbers and keys of all groups, by the keys in the order in which they were written."""
+    if question.key_order == tuple(range(len(question.keys))):
+        return noisy, keys
+    places = [{value: place for place, value in enumerate(key.domain or ())} for key in question.keys]
+
+    def rank(row: int) -> list[Any]:
+        declared = all(key.domain is not None for key in question.keys)
+        parts = [places[n][keys[row][n]] if declared else order_of(keys[row][n]) for n in question.key_order]
+        return parts
+
+    order = sorted(range(len(keys)), key=rank)
+    return [np.asarray(values)[order] for values in noisy], [keys[row] for row in order]

@@ -1,0 +1,25 @@
+"""The terms of an answer: what it may cost, how its ε is shared out, and the bounds lowered for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from discreet.exact.rational import Number, check_delta
+from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+
+
+@dataclass(frozen=True)
+class Terms:
+    """`weights` share ε out among the columns of the answer; `bounds` lower those of the policy."""
+
+    epsilon: Number
+    delta: Number = 0
+    weights: Mapping[str, Number] | None = None
+    bounds: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def allowed(self) -> Guarantee:
+        """What a release may cost."""
+        delta = check_delta(self.delta)
+        return Approx(epsilon=self.epsilon, delta=delta) if delta else Pure(epsilon=self.epsilon)
