@@ -38,6 +38,7 @@ def through(
     sizes: dict[str, int] | None = None,
     heard: int | None = None,
     about: Any = None,
+    mark: str = "",
 ) -> Release:
     """Reserve, compute, store, hand out: the way of every release.
 
@@ -58,7 +59,9 @@ def through(
         return Release(
             value=drawn, guarantee=guarantee, not_private=made_in_test, _mechanism=_quiet(mechanism), _sizes=sizes or {}
         )
-    entry = ledger.charge(guarantee, asked=asked, mechanism=mechanism, key=key, identity=identity, about=about)
+    entry = ledger.charge(
+        guarantee, asked=asked, mechanism=mechanism, key=key, identity=identity, about=about, mark=mark
+    )
     if replayed := entry.state == "answered":
         value, not_private = ledger.answer(entry)
     else:
@@ -72,6 +75,20 @@ def through(
         replayed=replayed,
         _mechanism=_quiet(mechanism),
         _sizes=sizes or {},
+        _left=ledger.remaining_after(entry),
+    )
+
+
+def again(entry: Entry, mechanism: Mechanism, *, ledger: Ledger) -> Release:
+    """Hand out what is stored for an answered entry: nothing is charged, read or drawn."""
+    value, not_private = ledger.answer(entry)
+    return Release(
+        value=value,
+        guarantee=entry.guarantee,
+        receipt=entry.receipt,
+        not_private=not_private,
+        replayed=True,
+        _mechanism=_quiet(mechanism),
         _left=ledger.remaining_after(entry),
     )
 

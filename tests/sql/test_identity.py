@@ -19,7 +19,7 @@ from discreet.ledger import ledger as ledgers
 from discreet.ledger import request as requests
 from discreet.ledger.exact import Nameless, exact_text
 from discreet.ledger.record import written
-from discreet.sql import identity
+from discreet.sql import measurement
 from discreet.sql.reading import select as selecting
 
 N = 24
@@ -266,8 +266,8 @@ def test_a_key_that_0_1_gave_to_data_without_a_version_is_refused(monkeypatch: p
 
 def test_folded_text_is_caught(monkeypatch: pytest.MonkeyPatch, table: Any) -> None:
     """A meaning that folds white space answers another question: seen by the tests above."""
-    exact = identity.exact_text
-    monkeypatch.setattr(identity, "exact_text", lambda *given: " ".join(exact(*given).split()))
+    exact = measurement.exact_text
+    monkeypatch.setattr(measurement, "exact_text", lambda *given: " ".join(exact(*given).split()))
     with pytest.raises(AssertionError):
         test_a_method_is_asked_anew_of_other_rows("count", *WHERE[0], table)
 

@@ -113,7 +113,7 @@ def released(database: Database, table: Table, copy: Copy, *, key: str | None = 
         ledger=database.ledger,
         asked=asked,
         key=key,
-        identity=_identity(asked, table, database.policy),
+        identity=_identity(asked, table, database.planner.policy),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.rules.best_of import Vector
 from discreet.ledger.book import WHOLE, Row, vectors
+from discreet.ledger.marks import split
 from discreet.ledger.record import read_guarantee
 
 Kind = Literal["opening", "charge", "limit", "renewal", "account", "adoption"]
@@ -20,13 +21,15 @@ class Entry:
 
     `kind` is "charge" for a release; the owner's own entries set limits, and have the limit as their guarantee.
     `cost` and `totals` are in units of 10^-18. `state` is "reserved" until an answer is kept, then "answered". A
-    `repeatable` one has a key or a public identity, by which its answer can be asked for again.
+    `repeatable` one has a key or a public identity, by which its answer can be asked for again. `mark` says what was
+    measured, where its numbers may answer another question.
     """
 
     number: int
     kind: Kind
     analyst: str | None
     asked: str
+    mark: str
     mechanism: str
     guarantee: Guarantee
     cost: Vector
@@ -64,11 +67,13 @@ class Entry:
 def entry_of(row: Row, *, answered: bool) -> Entry:
     """A row, read back."""
     charge = row.kind == "charge"
+    asked, mark = split(row.asked)
     return Entry(
         number=row.number,
         kind=row.kind,  # type: ignore[arg-type]
         analyst=row.analyst or None,
-        asked=row.asked,
+        asked=asked,
+        mark=mark,
         mechanism=row.mechanism,
         guarantee=read_guarantee(row.content) if charge else row.rule.limit,
         cost=vectors(row.costs).get(WHOLE, ()),

@@ -14,7 +14,7 @@ from discreet.exact.rational import LEDGER_UNIT
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.rules.best_of import CLOSED, Rule, Vector
 from discreet.guarantees.unit import Unit
-from discreet.ledger import accounts, answers, book, opening, verification
+from discreet.ledger import accounts, answers, book, marks, opening, verification
 from discreet.ledger.accounts import Account, Standing
 from discreet.ledger.book import WHOLE, Head, Row
 from discreet.ledger.entry import Entry, entry_of
@@ -39,6 +39,7 @@ class Ledger:
     def __init__(self, store: Store, terms: opening.Terms, analyst: str = WHOLE) -> None:
         self._store, self._terms, self._analyst = store, terms, analyst
         self._checkpoint = store.checkpoint_of(terms.ledger)
+        self._marks = marks.Marks()
 
     @classmethod
     def open(
@@ -198,13 +199,14 @@ class Ledger:
         key: str | None = None,
         identity: Identity | None = None,
         about: Any = None,
+        mark: str = "",
     ) -> Entry:
         """Reserve the cost of a release, durably, before any data is read; BudgetExhausted, and nothing recorded, when
         it passes the limit.
 
         A request that was made before, with the same `key` or the same public `identity`, finds its own reservation
         again at no cost. A key that was used for another request is refused: one with another mechanism, guarantee,
-        text, identity, or of anything else that it is `about`.
+        text, identity, or of anything else that it is `about`. `mark` says what is measured, for `marked`.
         """
         if not isinstance(guarantee, Guarantee):
             raise InvalidArgument("A ledger is charged a guarantee, such as dp.Pure(epsilon=0.1).")
@@ -222,6 +224,7 @@ class Ledger:
             totals, refused = accounts.totals_with(standing, costs)
             if found is None and not refused:
                 facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
+                facts["asked"] = marks.marked(request.asked, mark)
                 row = book.append(execute, at, request.columns() | facts)
         if found is not None:  # its checkpoint may be missing still
             self._note_head(at)
@@ -271,6 +274,14 @@ class Ledger:
         request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity)
         with self._store.transaction(write=False) as execute:
             return request.can_be_known and self._made_before(execute, request) is not None
+
+    def marked(self, first: str) -> tuple[Entry, ...]:
+        """The charges of this analyst whose mark begins with these 32 letters, oldest first."""
+        with self._store.transaction(write=False) as execute:
+            numbers = self._marks.numbers(execute, self._analyst, first)
+            rows = [book.row(execute, number) for number in numbers]
+            answered = [bool(execute("SELECT 1 FROM answers WHERE number = ?", number)) for number in numbers]
+        return tuple(entry_of(row, answered=done) for row, done in zip(rows, answered, strict=True))
 
     def after(self, *guarantees: Guarantee) -> Guarantee | None:
         """What would remain after these releases, if nothing else is charged before; BudgetExhausted when they do not

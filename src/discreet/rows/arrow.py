@@ -6,6 +6,7 @@ cannot write are missing. Columns of polars, and those that pandas keeps in Arro
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from typing import Any
 
@@ -209,3 +210,10 @@ def _goals(column: Any, targets: Targets) -> Floats:
 def unlabelled(labels: Any) -> Any:
     """The targets of rows that have none."""
     return labels
+
+
+def typed_cells(column: Any, kind: str) -> Any:
+    """A column of one of our types: numbers as they are, dates as days, and else a list of its cells."""
+    if kind in ("date", "timestamp"):
+        return whole_days_of(column)
+    return column if kind in ("integer", "number") else cells_of(column)

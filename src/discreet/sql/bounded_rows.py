@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from discreet.engines.engine import Engine
-from discreet.rows.arrow import cells_of
+from discreet.rows.arrow import typed_cells
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Measure
 from discreet.sql.reading.select import RowsAsked
@@ -62,7 +62,7 @@ class BoundedRows:
         """Columns of the rows, as numbers and cells."""
         text, known = self.statement(names)
         found = self.engine.table(text)
-        return {name: cells_of(found.column(known[name]), kinds[name]) for name in names}
+        return {name: typed_cells(found.column(known[name]), kinds[name]) for name in names}
 
     def statement(self, names: list[str]) -> tuple[str, dict[str, str]]:
         """The statement that reads these columns, and the name that each has in it."""
@@ -71,7 +71,9 @@ class BoundedRows:
         columns = [dialect.quoted(known[name]) for name in names]
         texts = {dialect.quoted(field.id) for field in relation.fields if field.type == "text"}
         # as keys are: bytes that are no text would stop whoever reads them
-        cells = [f"{dialect.group_key(column, 'text')} AS {column}" if column in texts else column for column in columns]
+        cells = [
+            f"{dialect.group_key(column, 'text')} AS {column}" if column in texts else column for column in columns
+        ]
         shown, rows = ", ".join(cells), f"({rows_of(relation, self.engine)}) AS one"
         if relation.person is None or self.bounds is None:
             text = f"SELECT {shown} FROM {rows}"

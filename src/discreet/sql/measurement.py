@@ -57,7 +57,9 @@ def _by_content(part: Any) -> Any:
 
 def identity_of(question: Question, schema: Schema) -> str:
     """What a question measures under the declarations it rests on, as one text."""
-    return _Written(schema).text({"relation": question.relation, "keys": _keys(question), "measures": question.measures})
+    return _Written(schema).text(
+        {"relation": question.relation, "keys": _keys(question), "measures": question.measures}
+    )
 
 
 def identity_of_rows(relation: Relation, schema: Schema) -> str:
@@ -113,14 +115,14 @@ def _facts(column: Any) -> tuple[Any, ...]:
     return tuple(getattr(column, one.name) for one in fields(column))
 
 
-def line_before(question: Question) -> str | None:
-    """The line that version 0.1 knew a question by; None where other questions had the same line: it folded white
-    space in quoted text, too, and the ends of comments. None, too, where its numbers were stored in another order.
+def line_before(text: str) -> str | None:
+    """The line that version 0.1 knew a text by; None where other texts had the same line: it folded white space in
+    quoted text, too, and the ends of comments.
     """
     try:
-        tokens = Text(question.text).tokens
+        tokens = Text(text).tokens
     except SqlglotError:
         return None
     quoted = [token.text for token in tokens if token.token_type.name.endswith(("STRING", "IDENTIFIER"))]
     folded = any(token.comments for token in tokens) or any(letter.isspace() for text in quoted for letter in text)
-    return None if folded or question.reordered else question.line
+    return None if folded else " ".join(text.split())

@@ -10,6 +10,7 @@ from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import tidy
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.pricing.price import Price
+from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Question
 from discreet.sql.running.groups import Groups
 from discreet.sql.terms import Terms
@@ -31,6 +32,16 @@ class Plan:
     first: tuple[AutomaticBound, ...] = ()
     found: tuple[str, ...] = ()
     before: Fraction = Fraction(0)
+
+    @property
+    def relation(self) -> Relation:
+        """The rows it is about."""
+        return self.question.relation
+
+    @property
+    def meaning(self) -> str:
+        """The identity of what it measures."""
+        return self.question.meaning
 
     @property
     def enforced(self) -> Bounds | None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ class Planner:
     ledger: Ledger
     delta_per_question: Number = 0
     policy: str = ""
-    opening: str = ""
+    opening: str = field(default_factory=lambda: new_opening())
 
     # --- questions ------------------------------------------------------------------------------------------
 
@@ -174,7 +173,8 @@ class Planner:
             low, high = high, high * 4
             if high > 1e5:
                 raise InvalidArgument(
-                    "No ε up to 1e5 makes the answer as accurate as within= asks. Ask for less.", code="within-too-small"
+                    "No ε up to 1e5 makes the answer as accurate as within= asks. Ask for less.",
+                    code="within-too-small",
                 )
         while high / low > 1.001:
             middle = (low * high) ** 0.5
@@ -207,7 +207,9 @@ class Planner:
             return plan
         asked = plan.rows.asked
         schema, told = self._found_columns(columns_to_find(asked.relation, asked.bounded), plan.first, None)
-        return replace(plan, rows=self._bounded(rows_in(asked.source, schema, asked.value)), first=(), found=tuple(told))
+        return replace(
+            plan, rows=self._bounded(rows_in(asked.source, schema, asked.value)), first=(), found=tuple(told)
+        )
 
     def _bounded(self, asked: RowsAsked) -> BoundedRows:
         bounds = bounds_of(asked.question, 1, self._frequency, {})
@@ -278,14 +280,10 @@ class Planner:
                 versions.append(f"{table.name}: {version_of(table.source)}")
             else:
                 lasting = False
-                versions.append(f"{table.name}: opened as {self._opening}")
+                versions.append(f"{table.name}: opened as {self.opening}")
         facts: dict[str, Any] = {"data_version": "; ".join(versions), "policy": self.policy, "arguments": arguments}
         old = None if before is None or not lasting else Identity(question=before, **facts)
         return Identity(question=exact_text(asked), lasting=lasting, before=old, **facts)
-
-    @cached_property
-    def _opening(self) -> str:
-        return self.opening or new_opening()
 
 
 @dataclass(frozen=True)
@@ -296,6 +294,21 @@ class RowsPlan:
     terms: Terms
     first: tuple[AutomaticBound, ...] = ()
     found: tuple[str, ...] = ()
+
+    @property
+    def relation(self) -> Relation:
+        """The rows it is about."""
+        return self.rows.relation
+
+    @property
+    def meaning(self) -> str:
+        """What the rows are, as one text."""
+        return self.rows.asked.meaning
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """What one unit may have in them."""
+        return self.rows.bounds
 
 
 def new_opening() -> str:

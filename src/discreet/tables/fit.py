@@ -11,18 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.datasets.database import Database
 from discreet.engines.spark.frames import Partitions
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import exactly
 from discreet.extras import need
-from discreet.rows import cells, column, doubles, number_of, place_of
+from discreet.ledger import Ledger
+from discreet.rows import cells, column, doubles, place_of
 from discreet.rows.arrays import on_host
-from discreet.sql.plan import Plan
-from discreet.sql.reading.ranges import day_of
-from discreet.sql.running.rows import rows_of
+from discreet.rows.arrow import typed_cells
+from discreet.sql.bounded_rows import BoundedRows
+from discreet.sql.running.explanation import Explanation
 from discreet.sql.schema import Column
-from discreet.tables.columns import EPOCH, cells_of, columns_of, rows_of_one, statement_of
+from discreet.tables.days import number_of_day
+
+Estimator = Any
+"""A private estimator, such as `dp.learn.LogisticRegression`."""
+Features = Sequence[str] | Mapping[str, tuple[Any, Any] | list[Any] | None]
+"""Columns, or for each its public ends in parentheses or its choices in brackets."""
 
 
 @dataclass(frozen=True)
@@ -73,24 +78,26 @@ def check_estimator(estimator: Any, target: Any) -> None:
         raise InvalidArgument('target must be the name of a column, such as target="cost".')
 
 
-def fitted(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> Any:
-    """Fit the estimator to the rows that the plan is about: one release, under the database's ledger.
+def fitted(
+    estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None
+) -> Estimator:
+    """Fit the estimator to the rows: one release, under the ledger.
 
     Promise: for a person with at most the declared rows, which are enforced as in SQL; for a row that joins repeat, as
     often as they may.
     """
-    chosen = _prepared(estimator, database, plan, features, target)
+    chosen = _prepared(estimator, ledger, rows, features, target)
     if hasattr(estimator, "guarantee"):  # refused before any row is read, where the ledger has not enough left
-        database.ledger.after(estimator._stated(estimator.guarantee(n_features=_width(chosen))))
+        ledger.after(estimator._stated(estimator.guarantee(n_features=_width(chosen))))
     kinds = {one.name: "listed" if one.listed else one.kind for one in chosen}
     if target is not None and target not in kinds:
         # whole numbers and text one by one: a missing one must not change how the others are read
-        kinds[target] = "number" if _known(plan)[target] == "number" else "listed"
+        kinds[target] = "number" if rows.types[target] == "number" else "listed"
     by_steps = getattr(estimator, "solver", "descent") == "descent"
-    if hasattr(database.engine, "frame") and hasattr(estimator, "fit_batches") and by_steps:
-        done = estimator.fit_batches(_partitions(database, plan, chosen, target, kinds))
+    if hasattr(rows.engine, "frame") and hasattr(estimator, "fit_batches") and by_steps:
+        done = estimator.fit_batches(_partitions(rows, chosen, target, kinds))
     else:
-        found = columns_of(database, plan, list(kinds), kinds)
+        found = rows.columns(list(kinds), kinds)
         labels = [] if target is None else [column(found[target])]
         done = estimator.fit(_table(chosen, found), *labels)
     done.feature_names_in_ = np.array([name for one in chosen for name in one.names], dtype=object)
@@ -101,13 +108,11 @@ def _table(features: list[Feature], found: Mapping[str, Any]) -> NDArray[np.floa
     return np.hstack([one.columns(found[one.name]) for one in features])
 
 
-def _partitions(
-    database: Database, plan: Plan, features: list[Feature], target: str | None, kinds: dict[str, str]
-) -> Partitions:
+def _partitions(rows: BoundedRows, features: list[Feature], target: str | None, kinds: dict[str, str]) -> Partitions:
     """The rows where Spark has them: its executors make features of them, and only exact sums come back."""
-    text, ids = statement_of(database, plan, list(kinds))
+    text, ids = rows.statement(list(kinds))
     cells = partial(_cells, features=features, target=target, kinds=kinds, ids=ids)
-    engine: Any = database.engine
+    engine: Any = rows.engine
     names = [name for one in features for name in one.names]
     return Partitions(engine.frame(text), _width(features), names, cells, getattr(engine, "timeout", None))
 
@@ -117,55 +122,51 @@ def _cells(
 ) -> Any:
     """The rows of a record batch as a model sees them, and their targets."""
     place = batch.schema.names.index
-    found = {name: cells_of(batch.column(place(ids[name])), kind) for name, kind in kinds.items()}
+    found = {name: typed_cells(batch.column(place(ids[name])), kind) for name, kind in kinds.items()}
     goals = np.zeros(batch.num_rows) if target is None else on_host(targets(column(found[target])))
     return _table(features, found), goals
 
 
-def explained_fit(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> str:
+def explained_fit(
+    estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None
+) -> Explanation:
     """What a fit would do, cost and promise; nothing is spent and the estimator stays as it is."""
     mine = need("sklearn.base", "learn", "fit").clone(estimator)
-    chosen = _prepared(mine, database, plan, features, target)
+    chosen = _prepared(mine, ledger, rows, features, target)
     width = _width(chosen)
     cost = mine.guarantee(n_features=width).epsilon_at(delta=float(exactly(mine.delta)))
     lines = [
         f"{type(mine).__name__} of {', '.join(one.name for one in chosen)} in {width} columns",
-        f"rows of one {'person' if plan.question.relation.person is not None else 'row'}: at most {rows_of_one(plan)}",
+        f"rows of one {'person' if rows.relation.person is not None else 'row'}: at most {rows.of_one}",
         f"costs ε = {cost:.4g}, δ = {float(exactly(mine.delta)):.4g}",
     ]
     told = hasattr(mine, "error") and "n_features" in inspect.signature(mine.error).parameters
-    return "\n".join([*lines, f"excess risk: {mine.error(n_features=width)}"] if told else lines)
+    return Explanation("\n".join([*lines, f"excess risk: {mine.error(n_features=width)}"] if told else lines))
 
 
-def _prepared(estimator: Any, database: Database, plan: Plan, features: Any, target: str | None) -> list[Feature]:
+def _prepared(
+    estimator: Any, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None
+) -> list[Feature]:
     """The features, once the estimator knows the ledger, the ranges and how many rows a unit has."""
-    if estimator.ledger is not None and estimator.ledger is not database.ledger:
+    if estimator.ledger is not None and estimator.ledger is not ledger:
         raise InvalidArgument("The estimator has a ledger of its own. Leave it out: the table's ledger is charged.")
-    chosen = _features(plan, features)
-    if target is not None and target not in _known(plan):
-        raise InvalidArgument(f"There is no column {target}. Known: {', '.join(_known(plan))}.")
-    if target is not None and _known(plan)[target] not in ("integer", "number", "boolean", "text"):
+    chosen = _features(rows, features)
+    if target is not None and target not in rows.types:
+        raise InvalidArgument(f"There is no column {target}. Known: {', '.join(rows.types)}.")
+    if target is not None and rows.types[target] not in ("integer", "number", "boolean", "text"):
         raise InvalidArgument(f"{target} is neither a number, text nor a condition: it cannot be the target.")
     inner = "estimator__" if hasattr(estimator, "estimator") else ""  # a search tunes the estimator inside it
     ranges = _ranges(chosen, getattr(estimator, "estimator", estimator))
-    settings = {"ledger": database.ledger, "rows_per_person": rows_of_one(plan)}
+    settings = {"ledger": ledger, "rows_per_person": rows.of_one}
     estimator.set_params(**settings, **({} if ranges is None else {f"{inner}feature_ranges": ranges}))
     return chosen
 
 
-def compared(database: Database, plan: Plan) -> dict[str, NDArray[Any]]:
-    """The columns that can be compared, of the rows that the plan is about, for a study: each cell read by itself."""
-    kinds = {name: kind for name, kind in _known(plan).items() if kind != "other"}
-    found = columns_of(database, plan, list(kinds), kinds)
+def compared(rows: BoundedRows) -> dict[str, NDArray[Any]]:
+    """The columns that can be compared, for a study: each cell read by itself."""
+    kinds = {name: kind for name, kind in rows.types.items() if kind != "other"}
+    found = rows.columns(list(kinds), kinds)
     return {name: _comparable(found[name], kind) for name, kind in kinds.items()}
-
-
-def independent_rows(database: Database, plan: Plan) -> int:
-    """How many rows there are, or people who have one."""
-    relation = plan.question.relation
-    counted = "*" if relation.person is None else f"DISTINCT {database.engine.dialect.quoted(relation.person.id)}"
-    text = f"SELECT COUNT({counted}) AS n FROM ({rows_of(relation, database.engine)}) AS one"
-    return int(database.engine.table(text).column("n")[0].as_py())
 
 
 def _comparable(values: Any, kind: str) -> NDArray[Any]:
@@ -178,19 +179,15 @@ def _width(features: list[Feature]) -> int:
     return sum(len(one.names) for one in features)
 
 
-def _known(plan: Plan) -> dict[str, str]:
-    return {field.name: field.type for field in plan.question.relation.fields}
-
-
-def _features(plan: Plan, given: Any) -> list[Feature]:
+def _features(rows: BoundedRows, given: Any) -> list[Feature]:
     listed = isinstance(given, Sequence | Mapping) and not isinstance(given, str) and len(given) > 0
     if not listed or not all(isinstance(name, str) for name in given):
         raise InvalidArgument(
             'features must be a list of columns, such as ["age", "cost"], or a dict with their ranges.'
         )
-    declared = {c.name: c for table in plan.question.relation.tables() for c in table.columns.values()}
+    declared = {c.name: c for table in rows.relation.tables() for c in table.columns.values()}
     said = dict(given) if isinstance(given, Mapping) else {name: _declared(declared.get(name)) for name in given}
-    known = _known(plan)
+    known = rows.types
     for name in said:
         if name not in known:
             raise InvalidArgument(f"There is no column {name}. Known: {', '.join(known)}.")
@@ -236,11 +233,3 @@ def _ranges(features: list[Feature], estimator: Any) -> list[tuple[float, float]
         raise InvalidArgument(f"{', '.join(open_ended)} needs a range, as the other features have one. Add it.")
     share = (len(features) / _width(features)) ** 0.5
     return [pair for one in features for pair in one.ranges(share)]
-
-
-def number_of_day(value: Any) -> float:
-    """A cell or an end of a range as a number: dates are days since 1970."""
-    day = day_of(value)
-    if hasattr(day, "toordinal"):
-        return float((day - EPOCH).days)
-    return number_of(value)

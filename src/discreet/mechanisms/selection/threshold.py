@@ -137,7 +137,7 @@ class KeySelection:
         noise = samplers.discrete_laplace(exactly(self.scale), len(keys))
         noisy = ((key, int(value[key]) + int(k)) for key, k in zip(keys, noise, strict=True))
         shown = [(key, count) for key, count in noisy if count >= self.threshold]
-        return dict(sorted(shown, key=lambda item: _order(item[0])))
+        return dict(sorted(shown, key=lambda item: order_of(item[0])))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +185,7 @@ def _whole(column: Any) -> Any:
     return column
 
 
-def _order(key: Any) -> tuple[str, Any, str]:
+def order_of(key: Any) -> tuple[str, Any, str]:
     """A total order of keys of any kind: numbers by size, everything else by how it is written."""
     number = key if isinstance(key, int | float) else 0
     return ("" if isinstance(key, int | float) else type(key).__name__, number, str(key))

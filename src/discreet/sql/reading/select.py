@@ -54,7 +54,14 @@ class RowsAsked:
         """What the engine computes of them: the numbers, or how many rows there are."""
         measures = (Measure("count") if self.measure is None else self.measure,)
         return Question(
-            text="", same="", relation=self.relation, keys=(), key_fields=(), measures=measures, aggregates=(), outputs=()
+            text="",
+            same="",
+            relation=self.relation,
+            keys=(),
+            key_fields=(),
+            measures=measures,
+            aggregates=(),
+            outputs=(),
         )
 
 
@@ -72,11 +79,17 @@ def rows_in(source: str | Conditioned | Parsed, schema: Schema, value: str | Non
             sql.refuse(query, "This asks of public tables only.", "Read them directly: no noise is needed.")
         aggregates, measure = Aggregates(sql, schema, scope), None
         if value is not None:
-            measure = aggregates.on_grid(parse_one(value, read="duckdb"))
+            measure = aggregates.on_grid(_expression(value))
         bare = RowsAsked(tree, scope.relation, value, measure, frozenset(aggregates.bounded))
         return replace(bare, meaning=identity_of(bare.question, schema))
     except RecursionError:
         raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex") from None
+
+
+def _expression(text: str) -> exp.Expression:
+    found = parse_one(text, read="duckdb")
+    assert isinstance(found, exp.Expression)
+    return found
 
 
 class _Reader:

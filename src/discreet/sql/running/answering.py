@@ -67,11 +67,12 @@ def _as_written(question: Question, noisy: Sequence[Any], keys: Sequence[tuple[A
     if question.key_order == tuple(range(len(question.keys))):
         return noisy, keys
     places = [{value: place for place, value in enumerate(key.domain or ())} for key in question.keys]
+    declared = all(key.domain is not None for key in question.keys)
 
-    def rank(row: int) -> list[Any]:
-        declared = all(key.domain is not None for key in question.keys)
-        parts = [places[n][keys[row][n]] if declared else order_of(keys[row][n]) for n in question.key_order]
-        return parts
+    def rank(row: int) -> Any:
+        written = tuple(keys[row][number] for number in question.key_order)
+        known = [places[number] for number in question.key_order]
+        return [place[part] for place, part in zip(known, written, strict=True)] if declared else order_of(written)
 
     order = sorted(range(len(keys)), key=rank)
     return [np.asarray(values)[order] for values in noisy], [keys[row] for row in order]

@@ -1,0 +1,429 @@
+"""The methods of a table: each builds an offer, which explains itself or makes the release."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet.engines.duckdb.dialect import quoted
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number, check_count, check_delta, check_epsilon
+from discreet.functions.density import Density
+from discreet.guarantees.accuracy import check_confidence
+from discreet.ledger import Ledger
+from discreet.releases import Release
+from discreet.sql.bounded_rows import BoundedRows
+from discreet.sql.planner import Planner, new_opening
+from discreet.sql.reading.parse import Conditioned
+from discreet.sql.reading.ranges import day_of
+from discreet.sql.running.explanation import IMAGINED, Explanation
+from discreet.sql.schema import Column, Schema, Table, Type, checked_choice, checked_range, implied_type, listed_choices
+from discreet.synthetic.table import SyntheticTable
+from discreet.tables import distributions
+from discreet.tables.bands import BandedQuantiles, Least, checked
+from discreet.tables.days import as_number, from_number
+from discreet.tables.distribution import Distribution
+from discreet.tables.fit import Estimator, Features, check_estimator, explained_fit, fitted
+from discreet.tables.offer import (
+    Drawing,
+    Offer,
+    SqlOffer,
+    TableRows,
+    error_of_all,
+    error_of_counts,
+    error_of_one,
+)
+
+NAME = "data"
+"""How the table is called in SQL."""
+FEW = 3
+"""This many quantiles are best chosen one by one, each with its own narrow interval."""
+COUNTING = Fraction(1, 20)
+"""The part of ε that counts values before quantiles are asked for: how far out the ends of intervals are."""
+End = Number | datetime.date
+Between = tuple[End, End] | Literal["auto"]
+"""Two public ends, or "auto" for ends that are found privately."""
+
+
+@dataclass(frozen=True)
+class Methods:
+    """A table, the ledger that pays for its answers, and the engine that reads it."""
+
+    ledger: Ledger
+    table: Table
+    engine: DuckDB
+    opening: str = field(default_factory=new_opening)
+
+    # --- answers in numbers -------------------------------------------------------------------------------
+
+    def count(
+        self, of: str = "rows", *, epsilon: Number, delta: Number = 0, where: str | None = None
+    ) -> Offer[Release]:
+        """How many rows there are, or how many people: `count("people", …)`."""
+        if not isinstance(of, str) or of not in ("rows", "people"):
+            raise InvalidArgument('of must be "rows" or "people".', code="not-an-option")
+        person = self.table.person
+        counted = f"COUNT(DISTINCT {quoted(person)})" if of == "people" and person is not None else "COUNT(*)"
+        return self._number(counted, {}, epsilon, delta, where)
+
+    def sum(
+        self, column: str, *, between: Between, epsilon: Number, delta: Number = 0, where: str | None = None
+    ) -> Offer[Release]:
+        """The sum of a column."""
+        return self._number(f"SUM({self._quoted(column)})", {column: between}, epsilon, delta, where)
+
+    def mean(
+        self, column: str, *, between: Between, epsilon: Number, delta: Number = 0, where: str | None = None
+    ) -> Offer[Release]:
+        """The mean of a column, from a noisy sum and a noisy count."""
+        return self._number(f"AVG({self._quoted(column)})", {column: between}, epsilon, delta, where)
+
+    def variance(
+        self, column: str, *, between: Between, epsilon: Number, delta: Number = 0, where: str | None = None
+    ) -> Offer[Release]:
+        """The sample variance of a column."""
+        return self._number(f"VAR_SAMP({self._quoted(column)})", {column: between}, epsilon, delta, where)
+
+    def median(self, column: str, *, between: Between, epsilon: Number, where: str | None = None) -> Offer[Release]:
+        """The median of a column, chosen from a public grid; of dates, to the day."""
+        kind = self._kind(column, between)
+        text = f"MEDIAN({as_number(column, kind)})"
+        return self._number(text, {column: between}, epsilon, 0, where, lambda v: from_number(v, kind))
+
+    def quantiles(
+        self,
+        column: str,
+        at: Sequence[Number],
+        *,
+        between: Between,
+        epsilon: Number,
+        delta: Number = 0,
+        least: Least = "bound",
+        confidence: float = 0.95,
+        where: str | None = None,
+    ) -> Offer[Release]:
+        """Several quantiles of a column, as an array in the order asked, within intervals that hold together.
+
+        Up to three are chosen one by one. More are chosen one inside the other, or read off cumulative counts: by what
+        promises less error (`least="bound"`), or is expected to have less, on average (`"mean"`: most often several
+        times less, in much wider intervals) or at worst (`"largest"`). A twentieth of ε counts the values first.
+        """
+        checked(at, least)
+        sure = check_confidence(confidence)
+        if len(at) <= FEW and not check_delta(delta):
+            return self._few_quantiles(column, at, between, epsilon, where)
+        whole, kind = check_epsilon(epsilon), self._kind(column, between)
+        number = as_number(column, kind)
+        rows = self._rows(
+            where, {column: between}, {}, whole * (1 - COUNTING), delta, number, f"MEDIAN({number}) AS value"
+        )
+
+        def asked(known: TableRows, size: float) -> Drawing[BandedQuantiles]:
+            return distributions.quantiles(known, column, at, size=size, least=least, confidence=sure, kind=kind)
+
+        return _CountedFirst(rows, lambda known: distributions.counted(known, whole * COUNTING, column), asked)
+
+    def _few_quantiles(
+        self, column: str, at: Sequence[Number], between: Between, epsilon: Number, where: str | None
+    ) -> SqlOffer:
+        kind = self._kind(column, between)
+        number = as_number(column, kind)
+        names = [f"q{place}" for place, _ in enumerate(at)]
+        shown = [f"QUANTILE_CONT({number}, {float(q)!r}) AS {name}" for name, q in zip(names, at, strict=True)]
+        planner = self._planner({column: between}, {})
+        plan = planner.plan(_query(", ".join(shown), where), epsilon=epsilon, delta=0)
+        value_of = lambda answer: np.array([from_number(answer[n][0], kind) for n in names])  # noqa: E731
+        return SqlOffer(planner, plan, value_of, error_of_all)
+
+    def cdf(
+        self,
+        column: str,
+        *,
+        between: Between,
+        step: Number = 1,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
+    ) -> Offer[Distribution]:
+        """The share of rows up to each point from one public end to the other, by a step: every threshold at once."""
+        if not isinstance(between, tuple | list) or len(between) != 2:
+            raise InvalidArgument(
+                "between must be two public ends, such as (0, 120): they are the grid.", code="ends-missing"
+            )
+        kind = self._kind(column, between)
+        low, high = map(day_of, checked_range(between, kind, column))
+        points = distributions.Points(low, high, step)
+        place = points.places(column, kind)
+        rows = self._rows(where, {column: between}, {}, epsilon, delta, place, f"MEDIAN({place}) AS value")
+        return distributions.cumulative(rows, column, points)
+
+    def synthesize(
+        self,
+        columns: Mapping[str, Any],
+        *,
+        epsilon: Number,
+        delta: Number,
+        where: str | None = None,
+        rows: int | None = None,
+        rounds: int | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> Offer[SyntheticTable]:
+        """A table of made-up rows with these columns: for each a pair of public ends in parentheses, such as (0, 120),
+        or a list of all its choices in brackets. A row with another choice, or with no value, is left out.
+
+        Every column, and the pairs of columns that matter most, have nearly the counts of the true rows. `rows` is how
+        many to make, by default about as many as there are. `progress` is told of every step.
+        """
+        if not isinstance(columns, Mapping) or not columns:
+            raise InvalidArgument(
+                'columns says what each may be, such as {"age": (0, 120), "city": ["Acre", "Haifa"]}.'
+            )
+        if progress is not None and not callable(progress):
+            raise InvalidArgument("progress must be a function of one line of text, such as print.")
+        for name, what in columns.items():
+            if isinstance(what, str) or not isinstance(what, Sequence):
+                raise InvalidArgument(f"{name} needs a pair of ends, such as (0, 120), or a list of choices.")
+        ranges = {name: what for name, what in columns.items() if isinstance(what, tuple)}
+        listed = {name: what for name, what in columns.items() if name not in ranges}
+        planner = self._planner(ranges, listed)
+        kinds: dict[str, Type] = {name: planner.schema.tables[NAME].columns[name].type for name in columns}
+        for name, kind in kinds.items():
+            if kind == "other":
+                raise InvalidArgument(
+                    f"{name} is neither a number, text, a date nor a condition. Leave it out.", code="column-type"
+                )
+        taken = self._rows(where, ranges, listed, epsilon, delta)
+        options = {"rows": rows, "rounds": rounds, "progress": _show if progress is None else progress}
+        return distributions.synthetic(taken, columns, kinds=kinds, **options)
+
+    def density(
+        self,
+        column: str | Sequence[str],
+        *,
+        between: Between | Sequence[Between],
+        bandwidth: Number | Sequence[Number] | None = None,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
+    ) -> Offer[Density]:
+        """The density of a column, or of up to three, as one function: a release that answers at every point.
+
+        `between` is a pair of public ends, or a list of pairs; values beyond are moved to the ends. `bandwidth` is the
+        width of the kernel, one or one for each column; of one column it is found by rule in the release itself, free,
+        when it is not given. With `delta=0` noise is Laplace.
+        """
+        columns: list[Any] = list(column) if isinstance(column, list | tuple) else [column]
+        ranges = list(between) if isinstance(column, list | tuple) and isinstance(between, list | tuple) else [between]
+        if not 1 <= len(columns) <= 3 or len(ranges) != len(columns):
+            raise InvalidArgument("A density has one to three columns, with one pair of ends for each.")
+        if any(ends is None for ends in ranges):
+            raise InvalidArgument("A density needs the public ends of its columns: between=(0, 120).")
+        given = {self._column(name).name: ends for name, ends in zip(columns, ranges, strict=True)}
+        rows = self._rows(where, given, {}, epsilon, delta)
+        known = rows.planner.schema.tables[NAME].columns
+        return distributions.density(rows, columns, ranges, bandwidth, [known[name].type for name in columns])
+
+    # --- answers by value ---------------------------------------------------------------------------------
+
+    def histogram(
+        self,
+        column: str,
+        *,
+        choices: Sequence[Any] | None = None,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
+    ) -> Offer[Release]:
+        """How many rows there are for each value, as a dict. Without `choices`, only values that enough people have are
+        shown, which needs a `delta`.
+        """
+        planner, plan, _ = self._by_value(column, where, choices, epsilon, delta)
+        value_of = lambda answer: dict(zip(answer["value"], answer["n"], strict=True))  # noqa: E731
+        return SqlOffer(planner, plan, value_of, error_of_counts)
+
+    def most_common(
+        self,
+        column: str,
+        *,
+        choices: Sequence[Any],
+        epsilon: Number,
+        delta: Number = 0,
+        k: int = 1,
+        where: str | None = None,
+    ) -> Offer[Release]:
+        """The value that most rows have, nearly, chosen among declared ones; with `k`, so many of them, best first.
+
+        By permute-and-flip, or the exponential mechanism where the ledger's rule lets it choose more sharply.
+        """
+        planner, plan, line = self._by_value(column, where, choices, epsilon, delta)
+        return distributions.votes(planner, plan, column, check_count(k, "k"), where, line)
+
+    # --- models -------------------------------------------------------------------------------------------
+
+    def fit(
+        self, estimator: Estimator, *, features: Features, target: str | None = None, where: str | None = None
+    ) -> Offer[Estimator]:
+        """Fit a private estimator, such as `dp.learn.LogisticRegression`, to columns of this table, and return it.
+
+        `features` lists columns of numbers, taken as they are and clipped by the estimator's `feature_norm`; or it is a
+        dict that says for each a pair of public ends in parentheses, such as (0, 120), or a list of all its choices in
+        brackets, which makes one column of each. The cost is the estimator's own epsilon and delta, and the ledger this
+        table's. Each fit is charged and drawn anew.
+        """
+        check_estimator(estimator, target)
+        rows = self._rows(where, {}, {}, estimator.epsilon, estimator.delta).plan.rows
+        return _FitOffer(estimator, self.ledger, rows, features, target)
+
+    def one_of_each(self) -> BoundedRows:
+        """Every row, or one of each person."""
+        return replace(self, table=replace(self.table, rows_per_person=1))._rows(None, {}, {}, 1, 0).plan.rows
+
+    # --- how all of them ask --------------------------------------------------------------------------------
+
+    def _number(
+        self,
+        aggregate: str,
+        between: Mapping[str, Between],
+        epsilon: Number,
+        delta: Number,
+        where: str | None,
+        shown: Callable[[Any], Any] = lambda value: value,
+    ) -> SqlOffer:
+        """One aggregate of all rows."""
+        planner = self._planner(between, {})
+        plan = planner.plan(_query(f"{aggregate} AS value", where), epsilon=epsilon, delta=delta)
+        return SqlOffer(planner, plan, lambda answer: shown(answer["value"][0]), error_of_one)
+
+    def _by_value(
+        self, column: str, where: str | None, choices: Any, epsilon: Number, delta: Number
+    ) -> tuple[Planner, Any, str]:
+        """How many rows have each value."""
+        name, planner = self._quoted(column), self._planner({}, {column: choices})
+        query = _query(f"{name} AS value, COUNT(*) AS n", where, f" GROUP BY {name}")
+        return planner, planner.plan(query, epsilon=epsilon, delta=delta), _text(query)
+
+    def _rows(
+        self,
+        where: str | None,
+        between: Mapping[str, Any],
+        choices: Mapping[str, Any],
+        epsilon: Number,
+        delta: Number,
+        value: str | None = None,
+        old: str = "COUNT(*) AS n",
+    ) -> TableRows:
+        """The rows within bounds; `value` is one number of each, and `old` what version 0.1 selected for them."""
+        planner = self._planner(between, choices)
+        plan = planner.rows(_query("*", where), epsilon=epsilon, delta=delta, value=value)
+        return TableRows(planner, plan, where, _text(_query(old, where)))
+
+    def _planner(self, between: Mapping[str, Any], choices: Mapping[str, Any]) -> Planner:
+        """A planner for the table, with what is declared for one method alone."""
+        listed = {name: None if given is None else listed_choices(given, name) for name, given in choices.items()}
+        columns = dict(self.table.columns)
+        for name in (*between, *listed):
+            columns[name] = self._typed(self._column(name), between.get(name), listed.get(name))
+        for name, ends in between.items():
+            columns[name] = replace(columns[name], between=ends)
+        for name, given in listed.items():
+            kind = columns[name].type
+            if given is not None and kind != "other":  # what has no type of ours is refused for what it is
+                given = tuple(checked_choice(value, kind, name) for value in given)
+            columns[name] = replace(columns[name], choices=given)
+        engine = self.engine.typed(NAME, {name: column.type for name, column in columns.items()})
+        schema = Schema(unit=self.ledger.protects, tables={NAME: replace(self.table, columns=columns)})
+        bounds = (self.table.rows_per_person, self.table.groups_per_person, self.table.rows_per_group)
+        declared = repr((bounds, [(c.name, c.between, c.choices, c.type) for _, c in sorted(columns.items())]))
+        return Planner(schema, engine, self.ledger, policy=declared, opening=self.opening)
+
+    def _column(self, name: Any) -> Column:
+        """A column of the table, by its name."""
+        known = self.table.columns
+        if not isinstance(name, str):
+            raise InvalidArgument(f"A column is named by a text, such as {next(iter(known))!r}.", code="wrong-type")
+        if name not in known:
+            raise InvalidArgument(f"There is no column {name}. Known: {', '.join(known)}.", code="unknown-column")
+        return known[name]
+
+    def _quoted(self, column: Any) -> str:
+        """A column of the table, as SQL writes it."""
+        return quoted(self._column(column).name)
+
+    def _kind(self, column: str, between: Any) -> Type:
+        """The type of a column; of a text file, the one that follows from the range it is given."""
+        return self._typed(self._column(column), between, None).type
+
+    def _typed(self, column: Column, between: Any, choices: Any) -> Column:
+        kind = implied_type(between, choices)
+        fixed = column.declared or column.name == self.table.person or not self.engine.reads_text(NAME, column.name)
+        if kind == "other" or fixed:
+            return column
+        return replace(column, type=kind)
+
+
+def _query(shown: str, where: str | None, after: str = "") -> str | Conditioned:
+    text = f"SELECT {shown} FROM {NAME}"
+    return text + after if where is None else Conditioned(text, where, after)
+
+
+def _text(query: str | Conditioned) -> str:
+    return query if isinstance(query, str) else query.text
+
+
+def _show(line: str) -> None:
+    """Progress, for a person who watches."""
+    if sys.stderr.isatty():
+        print(line, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class _CountedFirst:
+    """Quantiles whose intervals depend on how many values there are: a part of ε counts them first."""
+
+    rows: TableRows
+    counting: Callable[[TableRows], Drawing[Release]]
+    quantiles: Callable[[TableRows, float], Drawing[BandedQuantiles]]
+
+    def explain(self) -> Explanation:
+        return self.quantiles(self.rows, IMAGINED[-1]).explain()
+
+    def release(self) -> BandedQuantiles:
+        self._check_fits()
+        rows = self.rows.settled()
+        counting = self.counting(rows)
+        size = float(counting.release().value[0]) - float(counting.mechanism.error(0.995))
+        return self.quantiles(rows, size).release()
+
+    def _check_fits(self) -> None:
+        """Refuse before anything is spent what does not fit as a whole; what was counted before is free."""
+        counting, plan = self.counting(self.rows), self.rows.plan
+        if counting.is_known:
+            return
+        pure = not check_delta(plan.terms.delta)
+        left = plan.terms.allowed if pure else self.quantiles(self.rows, IMAGINED[-1]).guarantee
+        ledger = self.rows.planner.ledger
+        ledger.after(*(bound.guarantee for bound in plan.first), counting.guarantee, left)
+
+
+@dataclass(frozen=True)
+class _FitOffer:
+    """A model, and the rows that it would be fitted to."""
+
+    estimator: Estimator
+    ledger: Ledger
+    rows: BoundedRows
+    features: Features
+    target: str | None
+
+    def explain(self) -> Explanation:
+        return explained_fit(self.estimator, self.ledger, self.rows, self.features, self.target)
+
+    def release(self) -> Estimator:
+        return fitted(self.estimator, self.ledger, self.rows, self.features, self.target)

@@ -1,0 +1,215 @@
+"""Offers: what a table's method would do. Each explains itself, at no cost, and makes the release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from discreet.door import through
+from discreet.exact.rational import exactly
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.unit import Unit
+from discreet.ledger import Identity
+from discreet.releases import Release
+from discreet.sql.measurement import line_before
+from discreet.sql.plan import Plan
+from discreet.sql.planner import Planner, RowsPlan
+from discreet.sql.running.answer import Answer
+from discreet.sql.running.answering import answered
+from discreet.sql.running.explanation import Explanation, explained
+
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+
+
+class Offer(Protocol[R_co]):
+    """What a method would do."""
+
+    def explain(self) -> Explanation:
+        """What it would cost and how wrong it may be; spends nothing."""
+
+    def release(self) -> R_co:
+        """Charge, read, draw, store, hand out."""
+
+
+# --- answers in SQL -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SqlOffer:
+    """A question in SQL, and what a method makes of its answer: `value_of` its columns, `error_of` its intervals."""
+
+    planner: Planner
+    plan: Plan
+    value_of: Callable[[dict[str, list[Any]]], Any]
+    error_of: Callable[[Answer, Plan, float], Accuracy]
+
+    def explain(self) -> Explanation:
+        return explained(self.plan)
+
+    def release(self) -> Release:
+        plan = self.planner.settle(self.plan)
+        answer = answered(self.planner, plan)
+        shown = {name: answer.table.column(name).to_pylist() for name in answer.table.column_names}
+        error = _Error(partial(self.error_of, answer, plan))
+        return replace(answer.release, value=self.value_of(shown), _mechanism=error, _sizes={})
+
+
+class _Error:
+    """How wrong an answer may be, worked out when it is asked for."""
+
+    def __init__(self, of: Callable[[float], Accuracy]) -> None:
+        self._of = of
+
+    def error(self, confidence: Any) -> Accuracy:
+        return self._of(check_confidence(confidence))
+
+
+def error_of_one(answer: Answer, plan: Plan, confidence: float) -> Accuracy:
+    """Half the interval of the one value; for a quantile with the bound in ranks next to it."""
+    quantile = plan.question.aggregates[0].kind == "quantile"
+    ranks = float(plan.price.parts[0].error(confidence)) if quantile else None
+    return _half(answer, ["value"], confidence, ranks)
+
+
+def error_of_all(answer: Answer, plan: Plan, confidence: float) -> Accuracy:
+    """Half the widest of the quantiles' intervals, which hold together."""
+    each = 1 - (1 - confidence) / len(plan.price.parts)
+    ranks = max(float(part.error(each)) for part in plan.price.parts)
+    return _half(answer, [output.name for output in plan.question.outputs], each, ranks, confidence)
+
+
+def error_of_counts(answer: Answer, plan: Plan, confidence: float) -> Accuracy:
+    """The error of every count."""
+    return plan.price.parts[0].error(confidence)  # type: ignore[no-any-return]
+
+
+def _half(
+    answer: Answer, names: Sequence[str], each: float, ranks: float | None, confidence: float | None = None
+) -> Accuracy:
+    table, sure = answer.with_errors(each), each if confidence is None else confidence
+    halves = [table.column(f"{name}_error").to_pylist()[0] for name in names]
+    of = "value" if len(names) == 1 else "every value"
+    if any(half is None for half in halves):
+        reason = "the interval is drawn with the answer, for 95%" if ranks else "no interval is known for this answer"
+        return Accuracy(amount=None, confidence=sure, of=of, reason=reason, ranks=ranks)
+    return Accuracy(amount=max(halves), confidence=sure, of=of, ranks=ranks)
+
+
+# --- releases drawn from rows -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing(Generic[R]):
+    """A release drawn from rows: what is read, what is drawn, what is charged, and what is made of it.
+
+    `asked` says in words what is recorded. `method` and `arguments` are all that tells it from another release of the
+    same rows. `before` is the line that version 0.1 recorded, where it was no other one's.
+    """
+
+    planner: Planner
+    plan: RowsPlan | Plan
+    asked: str
+    method: str
+    arguments: Mapping[str, Any]
+    mechanism: Any
+    guarantee: Guarantee
+    read: Callable[[], Any]
+    finish: Callable[[Release], R]
+    before: str | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """The method, all of its arguments, the meaning of its rows, and what was found of them."""
+        plan = self.plan
+        meant = (self.method, dict(self.arguments), plan.meaning, plan.bounds)
+        return self.planner.identity(plan.relation, meant, before=self.before, found=list(plan.found))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it was released before, and is free."""
+        return self.planner.ledger.knows(
+            self.guarantee, asked=self.asked, mechanism=self.mechanism, key=None, identity=self.identity
+        )
+
+    def explain(self) -> Explanation:
+        cost = self.guarantee.epsilon_at(delta=float(exactly(self.plan.terms.delta)))
+        if self.plan.first:
+            return Explanation(
+                f"{self.asked}\nThe range is found first, and decides how wrong it may be. Then costs ε = {cost:.4g}."
+            )
+        return Explanation(f"{self.asked}\n{self.mechanism!r}\ncosts ε = {cost:.4g}; {self.mechanism.error(0.95)}")
+
+    def release(self) -> R:
+        release = through(
+            self.read,
+            self.mechanism,
+            self.guarantee,
+            ledger=self.planner.ledger,
+            asked=self.asked,
+            identity=self.identity,
+        )
+        return self.finish(release)
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows of a table within bounds, for one method; `line` is the SQL that version 0.1 recorded for the same rows."""
+
+    planner: Planner
+    plan: RowsPlan
+    where: str | None
+    line: str
+
+    @property
+    def unit(self) -> Unit:
+        """Who is protected."""
+        return self.planner.schema.unit
+
+    @property
+    def of_one(self) -> int:
+        """How many rows one person may have."""
+        return self.plan.rows.of_one
+
+    @property
+    def allowed(self) -> Guarantee:
+        """What a release may cost."""
+        return self.plan.terms.allowed
+
+    def settled(self) -> TableRows:
+        """The same once their bounds are found."""
+        return replace(self, plan=self.planner.settle_rows(self.plan))
+
+    def drawing(self, mechanism: Any, sensitivity: Any, *, asked: str, before: str, **parts: Any) -> Drawing[Any]:
+        """A release under the ledger, stated as (ε,δ) where its rule adds nothing else. `before` is what version 0.1
+        recorded in front of the line.
+        """
+        guarantee = self.planner.ledger.rule.charged(mechanism.guarantee(sensitivity), self.allowed)
+        return Drawing(
+            planner=self.planner,
+            plan=self.plan,
+            mechanism=mechanism,
+            guarantee=guarantee,
+            asked=in_words(asked, self.where),
+            before=old_line(before, self.line),
+            **parts,
+        )
+
+
+def in_words(asked: str, where: str | None) -> str:
+    """What is asked, with its condition, on one line."""
+    return asked if where is None else f"{asked} where {' '.join(where.split())}"
+
+
+def old_line(before: str, line: str) -> str | None:
+    """What version 0.1 recorded; None where another release had the same record."""
+    known = line_before(line)
+    return None if known is None else f"{before} {known}"
+
+
+def released_as(kind: type[Any], release: Release, **parts: Any) -> Any:
+    """The release as one of a kind that has more parts."""
+    return kind(**({one.name: getattr(release, one.name) for one in fields(Release)} | parts))
