@@ -18,6 +18,7 @@ from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.exact.randomness import random_integer
 from discreet.exact.rational import Number, check_delta, check_epsilon
+from discreet.exact.search import bisect, bracket, geometric
 from discreet.ledger import Identity, Ledger, version_of
 from discreet.ledger.exact import exact_text
 from discreet.sql.bounded_rows import BoundedRows
@@ -134,7 +135,7 @@ class Planner:
             check_computable(question, self.engine, plan.enforced)
             check_showable(question, self.engine)
             return plan
-        raise QueryError("This question is nested too deeply. Ask for less at once.", code="sql-too-deep")
+        raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex")
 
     # --- prices ---------------------------------------------------------------------------------------------
 
@@ -168,18 +169,13 @@ class Planner:
             price = self._priced(question, replace(terms, epsilon=epsilon)).price
             return all(error_of(question, price, part, confidence) <= float(amount) for part, amount in wanted)
 
-        low, high = 1e-6, 1e-6
-        while not keeps(high):
-            low, high = high, high * 4
-            if high > 1e5:
-                raise InvalidArgument(
-                    "No ε up to 1e5 makes the answer as accurate as within= asks. Ask for less.",
-                    code="within-too-small",
-                )
-        while high / low > 1.001:
-            middle = (low * high) ** 0.5
-            low, high = (low, middle) if keeps(middle) else (middle, high)
-        return float(f"{high:.4g}") if keeps(float(f"{high:.4g}")) else high
+        found = bracket(keeps, 1e-6, least=1e-6, most=1e5, factor=4)
+        if found is None:
+            raise InvalidArgument(
+                "No ε up to 1e5 makes the answer as accurate as within= asks. Ask for less.", code="within-too-small"
+            )
+        least = bisect(keeps, *found, relative=1e-3, middle=geometric)
+        return float(f"{least:.4g}") if keeps(float(f"{least:.4g}")) else least
 
     # --- rows -----------------------------------------------------------------------------------------------
 

@@ -76,7 +76,8 @@ def rows_in(source: str | Conditioned | Parsed, schema: Schema, value: str | Non
     try:
         scope = Sources(sql, schema).scope(query, {})
         if scope.relation.public:
-            sql.refuse(query, "This asks of public tables only.", "Read them directly: no noise is needed.")
+            what = "This query reads public tables only."
+            sql.refuse(query, what, "Read them directly: no noise is needed.", code="sql-public-only")
         aggregates, measure = Aggregates(sql, schema, scope), None
         if value is not None:
             measure = aggregates.on_grid(_expression(value))
