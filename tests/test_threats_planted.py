@@ -13,7 +13,6 @@ import pytest
 
 import discreet as dp
 from discreet import door, testing
-from discreet.datasets import database as databases
 from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import EngineFailed
@@ -23,6 +22,7 @@ from discreet.mechanisms.selection.allowance import Allowance
 from discreet.queries.workload import Domain
 from discreet.sql.reading.sources import Sources
 from discreet.sql.running import answer as answers
+from discreet.sql.running import answering
 from discreet.sql.schema import Column, Schema, Table
 from discreet.synthetic import Synthesis, synthesis
 
@@ -154,7 +154,7 @@ def limit_in_a_sub_query(patch: pytest.MonkeyPatch) -> None:
 def shown_by_the_truth(patch: pytest.MonkeyPatch, chosen: Callable[[Any, Any], Any]) -> None:
     """Which rows are shown, and in which order, is decided by true counts."""
     true: list[Any] = []
-    measured, shown = databases.measured, answers._shown_rows
+    measured, shown = answering.measured, answers._shown_rows
 
     def remembered(*given: Any) -> Any:
         found = measured(*given)
@@ -166,7 +166,7 @@ def shown_by_the_truth(patch: pytest.MonkeyPatch, chosen: Callable[[Any, Any], A
         kept = chosen(question, true[0][places])
         return places[kept], {name: column.take(pa.array(kept)) for name, column in values.items()}
 
-    patch.setattr(databases, "measured", remembered)
+    patch.setattr(answering, "measured", remembered)
     patch.setattr(answers, "_shown_rows", wrong)
 
 

@@ -12,7 +12,6 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.rows import cells
-from discreet.tables.columns import columns_of
 
 BIG = 10**30
 """Beyond what a float tells apart."""
@@ -58,8 +57,8 @@ def test_nobody_who_asks_changes_the_type_of_the_person(tmp_path):
     source = tmp_path / "ids.csv"
     source.write_text("\n".join(lines) + "\n")
     table = dp.table(str(source), ledger=ledger(), rows_per_person=1)
-    database, plan = table._asked("SELECT COUNT(*) AS n FROM data", None, {"x": (-100, 100)}, {}, 1, 0)
-    assert sorted(cells(columns_of(database, plan, ["x"], {"x": "number"})["x"])) == [-100, 100]
+    rows = table._methods._rows(None, {"x": (-100, 100)}, {}, 1, 0).plan.rows
+    assert sorted(cells(rows.columns(["x"], {"x": "number"})["x"])) == [-100, 100]
     with pytest.raises(dp.DiscreetError):
         table.synthesize({"person": (0, 1e15), "x": (-100, 100)}, epsilon=1, delta=1e-6)
     with pytest.raises(dp.DiscreetError):

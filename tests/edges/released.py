@@ -73,8 +73,8 @@ def opened(planted: Planted, kind: str = "arrow") -> Any:
 
 def database(planted: Planted) -> Database:
     """What `connect` makes, of a table in memory."""
-    made, _ = opened(planted)._asked("SELECT COUNT(*) AS n FROM data", None, {"cost": (0, 100)}, {"city": CITIES}, 1, 0)
-    return made
+    planner = opened(planted)._methods._planner({"cost": (0, 100)}, {"city": CITIES})
+    return Database(planner.schema, planner.engine, planner.ledger)
 
 
 # --- tables and SQL ------------------------------------------------------------------------------------------

@@ -16,8 +16,7 @@ from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, NotAllowed
 from discreet.rows import cells
 from discreet.sql.schema import Column, Schema, Table
-from discreet.tables.columns import EPOCH, columns_of
-from discreet.tables.fit import independent_rows
+from discreet.tables.days import EPOCH
 
 from ..refusing import refuses
 from .conftest import sql
@@ -206,14 +205,14 @@ def test_models_are_fitted_where_the_rows_are(clinic):
     model = dp.learn.LinearRegression(epsilon=100, target_bound=1000)
     asked.fit(model, "visits WHERE cost < 900", features=["floor", "discount", "day", "city"], target="cost")
     assert len(asked.ledger.entries()) == before + 1
-    plan = asked.plan("SELECT COUNT(*) AS n FROM visits WHERE cost < 900", epsilon=1)
-    found = columns_of(asked, plan, ["floor", "day", "city"], {"floor": "integer", "day": "date", "city": "text"})
+    rows = asked.planner.rows("SELECT * FROM visits WHERE cost < 900", epsilon=1).rows
+    found = rows.columns(["floor", "day", "city"], {"floor": "integer", "day": "date", "city": "text"})
     table = clinic.data["visits"].to_pylist()
     kept = [row for row in table if row["cost"] is not None and row["cost"] < 900]
     assert sorted(cells(found["floor"])) == sorted(row["floor"] for row in kept)
     assert sorted(found["day"].tolist()) == sorted((row["day"] - EPOCH).days for row in kept)
     assert sorted(found["city"]) == sorted(row["city"] for row in kept)
-    assert independent_rows(asked, plan) == len({row["person_id"] for row in kept})
+    assert rows.count() == len({row["person_id"] for row in kept})
 
 
 def test_what_has_no_words_is_refused_before_it_is_charged(clinic, where):

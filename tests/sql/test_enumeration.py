@@ -14,10 +14,10 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.datasets import database as databases
 from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.pricing import choice_of_noise
+from discreet.sql.running import answering
 from discreet.sql.schema import Column, Schema, Table
 
 EPSILONS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.2, 1.5, 2.0, 3.0)
@@ -70,7 +70,7 @@ def opened(people, **bounds):
 @pytest.fixture(autouse=True)
 def _light(monkeypatch):
     """The engine is asked once for each text: one table always has the same measures here."""
-    monkeypatch.setattr(databases, "Answer", _Plain)
+    monkeypatch.setattr(answering, "Answer", _Plain)
     original, known = DuckDB.rows, {}
 
     def rows(engine, text):
@@ -151,8 +151,8 @@ def test_mutant_contribution_halved(monkeypatch):
 
 def loosen(monkeypatch, **wider):
     """Measures are taken with wider bounds than those that were priced."""
-    original = databases.measured
-    monkeypatch.setattr(databases, "measured", lambda q, e, bounds, c: original(q, e, replace(bounds, **wider), c))
+    original = answering.measured
+    monkeypatch.setattr(answering, "measured", lambda q, e, bounds, c: original(q, e, replace(bounds, **wider), c))
 
 
 def test_mutant_groups_are_not_bounded(monkeypatch):
@@ -166,8 +166,8 @@ def test_mutant_rows_are_not_bounded(monkeypatch):
 
 
 def test_mutant_keys_from_the_data(monkeypatch):
-    original = databases.measured
-    monkeypatch.setattr(databases, "measured", lambda *given: [v[v != 0] for v in original(*given)])
+    original = answering.measured
+    monkeypatch.setattr(answering, "measured", lambda *given: [v[v != 0] for v in original(*given)])
     killed(GROUPED, 6, [("nobody", "one")], rows_per_person=3, groups_per_person=1)
 
 

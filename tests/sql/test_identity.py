@@ -224,7 +224,7 @@ def test_every_value_has_a_text_of_its_own() -> None:
 def as_before(guarantee: Any, asked: str, mechanism: Any, key: Any, identity: Any, about: Any = None) -> Any:
     """The request as version 0.1 made it: words folded, without what the data were where they had no version."""
     known = identity if identity is None or identity.lasting else None
-    asked = " ".join(asked.split()) if asked.startswith("cumulative") else asked
+    asked = asked if known is None or known.before is None else " ".join(known.before.question.split())
     words = [requests._CUT.sub("", text).replace("\0", "") for text in (asked, repr(mechanism))]
     facts = None if known is None else requests._identified(replace(known, question=asked))
     mark = requests._hashed((*words, written(guarantee), facts))

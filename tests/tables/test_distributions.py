@@ -11,6 +11,7 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.tables.bands import bands_for
+from discreet.tables.offer import TableRows
 
 DECILES = [n / 10 for n in range(1, 10)]
 START = datetime.date(2024, 1, 1)
@@ -264,12 +265,10 @@ def test_progress_is_told():
 @pytest.mark.parametrize("method", ["quantiles", "cdf", "synthesize"])
 def test_one_person_with_many_rows_has_as_many_as_may_be(method, monkeypatch):
     """What is read: 3 of the 1000 rows of one person, and no row of nobody."""
-    from discreet.tables import distributions
-
     table, _ = table_of([5] * 1000 + [7] * 4, rows=3, people=[1] * 1000 + [2, 3, None, None])
     read = []
-    original = distributions.drawing
-    monkeypatch.setattr(distributions, "drawing", lambda *a, **k: (read.append(k["read"]), original(*a, **k))[1])
+    original = TableRows.drawing
+    monkeypatch.setattr(TableRows, "drawing", lambda *a, **k: (read.append(k["read"]), original(*a, **k))[1])
     given = {"between": (0, 9), "epsilon": 1} if method != "synthesize" else {"epsilon": 1, "delta": 1e-6}
     first = {"quantiles": ("x", DECILES), "cdf": ("x",), "synthesize": ({"x": (0, 9)},)}[method]
     getattr(table, method)(*first, **given)

@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.tables import fit as fitting
+from discreet.sql.bounded_rows import BoundedRows
 
 CITIES = ["Haifa", "Ljubljana", "Lyon"]
 
@@ -148,7 +148,7 @@ def test_another_ledger_is_refused_and_so_is_another_estimator() -> None:
 
 def test_what_does_not_fit_the_budget_is_refused_before_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     table, ledger = opened()
-    monkeypatch.setattr(fitting, "columns_of", lambda *_: pytest.fail("rows were read"))
+    monkeypatch.setattr(BoundedRows, "columns", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(dp.BudgetExhausted):
         table.fit(
             dp.learn.LogisticRegression(epsilon=100, delta=1e-6, classes=[0, 1]), features=["age"], target="readmitted"

@@ -14,8 +14,9 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.datasets import database
 from discreet.engines.duckdb.engine import DuckDB
+from discreet.sql import bounded_rows
+from discreet.sql.running import answering
 from discreet.tables import distributions
 
 CITIES = ["Haifa", "Ljubljana", "Koper"]
@@ -122,7 +123,7 @@ class Watched:
 
         monkeypatch.setattr(DuckDB, "_run", watched_run)
         monkeypatch.setattr("discreet.sql.running.measure.random_integer", lambda bits: 12345)
-        for module in (database, distributions):
+        for module in (answering, bounded_rows, distributions):
             monkeypatch.setattr(module, "measured", watched(module.measured))
 
 

@@ -137,7 +137,7 @@ def test_a_row_moves_the_largest_frequency_by_one(keys, one):
 
 def found_for(column, values, epsilon=10):
     asked = database([row(n, **{column: value}) for n, value in enumerate(values)])
-    [found] = [automatic_bounds.column_finding(asked.schema, "between", ("t", column), Fraction(epsilon))]
+    [found] = [automatic_bounds.column_bound(asked.schema, "between", ("t", column), Fraction(epsilon))]
     return found.value(found.mechanism._draw(found.read(asked.engine)))
 
 
@@ -178,7 +178,7 @@ def test_all_zeros_find_the_default():
 def test_numbers_that_are_not_there_are_in_no_bin():
     asked = database([row(n, x=None, y=None, d=None) for n in range(5)] + [row(9, x=float("nan"))])
     for column in "xydt":
-        found = automatic_bounds.column_finding(asked.schema, "between", ("t", column), Fraction(1))
+        found = automatic_bounds.column_bound(asked.schema, "between", ("t", column), Fraction(1))
         assert found.read(asked.engine).sum() == (1 if column != "x" else 0)
 
 
