@@ -20,6 +20,7 @@ from discreet.ledger import Identity, book
 from discreet.ledger import request as requests
 from discreet.mechanisms.selection.allowance import Allowance
 from discreet.queries.workload import Domain
+from discreet.sql.planner import Planner
 from discreet.sql.reading.sources import Sources
 from discreet.sql.running import answer as answers
 from discreet.sql.running import answering
@@ -179,15 +180,15 @@ def sorted_by_true_count(patch: pytest.MonkeyPatch) -> None:
 
 
 def sensitivity_from_the_maximum(patch: pytest.MonkeyPatch) -> None:
-    sound = Database.plan
+    sound = Planner.plan
 
-    def plan(self: Database, question: str, **given: Any) -> Any:
+    def plan(self: Planner, question: str, **given: Any) -> Any:
         [(most,)] = self.engine.rows(f"SELECT max(x) FROM {self.engine.relations['t']}")
         columns = COLUMNS | {"x": replace(COLUMNS["x"], between=(0, most))}
-        self.schema = Schema(unit=PERSON, tables={"t": replace(self.schema.tables["t"], columns=columns)})
-        return sound(self, question, **given)
+        schema = Schema(unit=PERSON, tables={"t": replace(self.schema.tables["t"], columns=columns)})
+        return sound(replace(self, schema=schema), question, **given)
 
-    patch.setattr(Database, "plan", plan)
+    patch.setattr(Planner, "plan", plan)
 
 
 def bins_from_true_counts(patch: pytest.MonkeyPatch) -> None:
