@@ -11,6 +11,7 @@ from discreet.error_codes.data import DATA
 from discreet.error_codes.engines import ENGINES, SOURCES
 from discreet.error_codes.guarantees import GUARANTEES
 from discreet.error_codes.mechanisms import MECHANISMS
+from discreet.error_codes.planning import PLANNING
 from discreet.error_codes.row import Explained
 from discreet.error_codes.sql import SQL
 
@@ -21,6 +22,7 @@ SECTIONS: dict[str, dict[str, Explained]] = {
     "Mechanisms and releases": MECHANISMS,
     "One code per class": CLASSES,
     "SQL": SQL,
+    "Questions and tables": PLANNING,
     "Sources of data": SOURCES,
     "Engines": ENGINES,
 }
