@@ -6,7 +6,6 @@ cannot write are missing. Columns of polars, and those that pandas keeps in Arro
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 from typing import Any
 
