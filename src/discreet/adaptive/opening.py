@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,12 +16,10 @@ from discreet.door import Session, stream, through
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import check_count, check_positive, exactly
 from discreet.guarantees.accuracy import at_most
-from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.guarantees.privacy_loss.compose import LossDistribution
+from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import Unit, row
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, cost_of
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.mechanisms.protocol import stated_at
 from discreet.mechanisms.sampling import random_order
 from discreet.queries.sensitivity import Sensitivity
 from discreet.releases import Release
@@ -81,16 +79,10 @@ class Source:
     def session(self, mechanism: Any, asked: str) -> Session:
         """Begin, once all that will be said is charged."""
         bound = mechanism.sensitivity(self.unit)
-        stated = None if self.ledger is None else self._stated(mechanism.guarantee(bound))
+        own = mechanism.guarantee(bound)
+        cost = cost_of(self.ledger, own, shares=(10,), most=DELTA)
+        stated = None if cost is own else cost
         return stream(mechanism, sensitivity=bound, ledger=self.ledger, stated=stated, asked=asked)
-
-    def _stated(self, guarantee: LossDistribution) -> Guarantee | None:
-        """(ε,δ) where the ledger's rule adds up nothing else."""
-        assert self.ledger is not None
-        if not self.ledger.rule.adds_stated or self.pure():
-            return None
-        delta = min(DELTA, exactly(getattr(self.ledger.rule.limit, "delta", 1)) / 10)
-        return stated_at(replace(guarantee, protects=None), delta)
 
 
 def source_of(sample: Any, ledger: Any, unprotected: Any, size: Any = None) -> Source:

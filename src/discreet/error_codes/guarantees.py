@@ -25,6 +25,11 @@ GUARANTEES = {
         "The charge would be smaller than the real cost. This is a bug of the mechanism.",
         "a report of the bug; meanwhile, another mechanism",
     ),
+    "no-epsilon-at-delta": Explained(
+        '`poll.analyze(messages, ledger=ledger)` with a ledger of `rule="basic"` and a very small δ',
+        "The rule adds up ε and δ, and the release keeps no finite ε at a δ as small as the limit's.",
+        "a limit with a larger δ, another `rule`, or `stated=dp.Approx(epsilon=1, delta=1e-6)`",
+    ),
     "formula-does-not-apply": Explained(
         '`dp.Gaussian.for_guarantee(dp.Approx(epsilon=3, delta=1e-6), sensitivity=1, calibration="taught")`',
         "The published formula is proved for other values only.",

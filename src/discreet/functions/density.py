@@ -19,6 +19,7 @@ from discreet.exact.rational import Number, check_count, check_positive, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
+from discreet.ledger import cost_of
 from discreet.mechanisms.noise.gaussian_process import GaussianProcess
 from discreet.releases import Release, Released
 from discreet.rows import table as table_of
@@ -322,7 +323,7 @@ def density_of(
     table = table_of(rows, len(process.features.axes))  # type: ignore[union-attr]
     promised = process.guarantee(process.sensitivity(unit, rows_per_person))
     asked = f"a density of {len(process.features.axes)} columns"  # type: ignore[union-attr]
-    charged = promised if ledger is None else ledger.rule.charged(promised, guarantee)
+    charged = cost_of(ledger, promised, guarantee)
     release = through(lambda: process.features.counts(table), process, charged, ledger=ledger, asked=asked)
     return Density(process, np.asarray(release.value["coefficients"]), float(release.value["size"]), release)
 

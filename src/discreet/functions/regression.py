@@ -16,6 +16,7 @@ from discreet.exact.rational import Number, check_positive, exactly
 from discreet.functions.density import features_over
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger import cost_of
 from discreet.mechanisms.learning.private_minimizer import PrivateMinimizer
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.gaussian_process import GaussianProcess
@@ -104,7 +105,7 @@ def regression_curve(
         return _featured(features, table, goal[:, 0], bound)
 
     promised = mechanism.guarantee(mechanism.sensitivity(unit, rows_per_person))
-    charged = promised if ledger is None else ledger.rule.charged(promised, guarantee)
+    charged = cost_of(ledger, promised, guarantee)
     release = through(read, mechanism, charged, ledger=ledger, asked=f"a curve of {len(features.axes)} columns")
     return Curve(features, np.asarray(release.value), mechanism.noise, bound, release)
 

@@ -17,7 +17,7 @@ from discreet.exact.rational import check_count, check_delta, check_epsilon, exa
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import Unit, row
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, cost_of
 from discreet.releases import Release
 from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_device, place_of, table
 from discreet.rows.arrays import doubles as doubles_beside
@@ -69,7 +69,7 @@ class Private(Closed, BaseEstimator):  # type: ignore[misc]
 
     def _stated(self, guarantee: Guarantee) -> Guarantee:
         """What is charged: (ε,δ) as asked for, once it is known to hold, where the ledger's rule adds nothing else."""
-        return guarantee if self.ledger is None else self.ledger.rule.charged(guarantee, self._goal())
+        return cost_of(self.ledger, guarantee, self._goal())
 
 
 class Planned(Private):

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from discreet.closing import Closed
 from discreet.door import through
-from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
+from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import Number, check_count, exactly, significant
 from discreet.exact.search import bisect, geometric
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
 from discreet.guarantees.unit import row
-from discreet.ledger import Ledger
-from discreet.mechanisms.protocol import Mechanism, check_heard, meets, stated_at
+from discreet.ledger import Ledger, cost_of
+from discreet.mechanisms.protocol import Mechanism, check_heard, meets
 from discreet.mechanisms.reports.shuffle_clients import InRandomOrder, RandomOrder
 from discreet.releases import Release
 from discreet.shuffle.messages import Ints as Ints
@@ -218,12 +218,11 @@ class Protocol(Closed):
             raise InvalidArgument("Say of how many clients the messages are: reports=.")
         self._check_reports(check_count(reports, "reports", at_least=0))
         read = Once(messages if known is None else lambda: known)
+        cost = replace(stated, protects=row(neighbors="replace"), trust="shuffled") if stated else None
         release = through(
             lambda: (read(), reports),
             self,
-            self._stated(ledger)
-            if stated is None
-            else replace(stated, protects=row(neighbors="replace"), trust="shuffled"),
+            cost or cost_of(ledger, self.guarantee()),
             ledger=ledger,
             asked=f"a shuffled {self.kind} of {reports} reports",
             key=key,
@@ -261,20 +260,6 @@ class Protocol(Closed):
         self._check_reports(reports)
         check_heard(self, heard := self.heard(value))
         return self._estimate(np.bincount(self._known(messages), minlength=self.alphabet), heard)
-
-    def _stated(self, ledger: Ledger | None) -> Guarantee:
-        """The loss distribution, or (ε,δ) where the ledger's rule adds up nothing else."""
-        whole = self.guarantee()
-        if ledger is None or not ledger.rule.adds_stated:
-            return whole
-        delta = exactly(getattr(ledger.rule.limit, "delta", 0))
-        for share in (10**6, 10**4, 100, 10, 1):  # the least δ at which there is an ε
-            if delta and (stated := stated_at(whole, delta / share)) is not None:
-                return stated
-        raise IncompatibleGuarantee(
-            "This ledger adds up ε and δ, and the poll keeps no ε at its δ. Give stated=dp.Approx(epsilon=…, delta=…), "
-            "or open a ledger with a larger δ or another rule."
-        )
 
     def described(self) -> dict[str, Any]:
         """All that a client must know, as plain values: the same for everyone who takes part."""

@@ -66,14 +66,15 @@ class Rule:
         """What a new ledger has spent."""
         return (0,) * len(self.labels)
 
-    def charged(self, drawn: Guarantee, goal: Guarantee) -> Guarantee:
+    def charged(self, drawn: Guarantee, goal: Guarantee, *, proved: bool = False) -> Guarantee:
         """What a release costs that was made to keep `goal`: that (ε,δ) where the rule adds nothing else, or its own.
 
+        `ledger.cost_of` is how others ask for it. With `proved`, the caller has shown that `drawn` keeps the goal.
         Promise: whatever is returned, `drawn` keeps it, for the unit that `drawn` protects.
         """
         if not self.adds_stated or not isinstance(goal, Approx) or not exactly(goal.delta):
             return drawn
-        kept = drawn.delta_at(epsilon=goal.epsilon) <= exactly(goal.delta)
+        kept = proved or drawn.delta_at(epsilon=goal.epsilon) <= exactly(goal.delta)
         if not kept:
             raise IncompatibleGuarantee(
                 "The noise does not keep the (ε,δ) that is asked for. This is a bug: please report it.",

@@ -14,7 +14,7 @@ from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import row
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, cost_of
 from discreet.shuffle.channel import keys, wire
 from discreet.shuffle.channel.opening import Openers
 from discreet.shuffle.channel.results import AnalyzerStore
@@ -115,7 +115,8 @@ def released(task: Task, ledger: Ledger, reports: int, messages: Callable[[], ND
     The charge is what the task promises, to a ledger that adds up nothing else; else the exact loss of the protocol.
     The task's hash is the idempotency key: whatever is tried, a task is charged once and has one answer.
     """
-    promised = Approx(epsilon=task.epsilon, delta=task.delta) if ledger.rule.adds_stated else None
+    cost = cost_of(ledger, task.protocol.guarantee(), Approx(epsilon=task.epsilon, delta=task.delta))
+    promised = cost if isinstance(cost, Approx) else None
     key = f"discreet shuffle {task.hash.hex()}"
     return task.protocol.analyze(messages, reports=reports, ledger=ledger, key=key, stated=promised)
 
