@@ -15,7 +15,7 @@ from scipy import stats
 
 from discreet import testing
 from discreet.adaptive import Holdout, Leaderboard, Study, holdout, leaderboard, study
-from discreet.adaptive.game import Population, Raw, play, trace
+from discreet.reproduce.game import Population, Raw, play, trace
 
 Columns = dict[str, NDArray[Any]]
 CHANCE = 0.5

@@ -18,7 +18,10 @@ import pytest
 from scipy.stats import binom
 
 from discreet.adaptive import holdout, leaderboard, study
-from discreet.adaptive.game import (
+from discreet.adaptive.methods import Compression
+from discreet.adaptive.opening import source_of
+from discreet.adaptive.studies import Study
+from discreet.reproduce.game import (
     ANALYSTS,
     HALF,
     Analyst,
@@ -36,9 +39,6 @@ from discreet.adaptive.game import (
     stay_honest,
     trace,
 )
-from discreet.adaptive.methods import Compression
-from discreet.adaptive.opening import source_of
-from discreet.adaptive.studies import Study
 
 CONFIDENCE, FALSE_ALARM = 0.95, 1e-6
 

@@ -32,8 +32,8 @@ from discreet.guarantees.finite.verify import verify
 from discreet.guarantees.privacy_loss.compose import compose, pair_of
 from discreet.guarantees.privacy_loss.derived_pairs import RenyiPair, SubsampledPair
 from discreet.guarantees.privacy_loss.pairs import LaplacePair
-from discreet.guarantees.rules.advanced import AdvancedTaught
 from discreet.guarantees.rules.best_of import BestOf, rule_for
+from discreet.reproduce.course import AdvancedTaught
 from discreet.sealed import Sealed
 from discreet.tables.bands import checked
 from discreet.testing import exact_law

@@ -13,7 +13,8 @@ from discreet import testing
 from discreet.guarantees.privacy_loss.finite_pairs import FinitePair
 from discreet.guarantees.privacy_loss.pairs import LaplacePair
 from discreet.guarantees.rules.best_of import Heterogeneous
-from discreet.mechanisms.noise.laplace import taught_answers, taught_sum_scale
+from discreet.mechanisms.noise.laplace import taught_sum_scale
+from discreet.reproduce.course import taught_answers
 
 from ..refusing import refuses
 

@@ -1,6 +1,5 @@
 """Adaptive analysis: answers that hold on the population, even if a question depends on earlier answers."""
 
-from discreet.adaptive import game
 from discreet.adaptive.answers import Answer
 from discreet.adaptive.holdouts import Holdout, holdout
 from discreet.adaptive.ladder import Leaderboard, leaderboard
@@ -14,7 +13,6 @@ __all__ = [
     "Leaderboard",
     "Plan",
     "Study",
-    "game",
     "holdout",
     "leaderboard",
     "plan",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from discreet.adaptive import game, study
+from discreet.adaptive import study
 from discreet.demo.pictures import BARS, INK, PRIVATE, WRONG
 from discreet.demo.story import ONLY_HERE, TRUTH, Teller
 from discreet.plots import legend_below
+from discreet.reproduce import game
 
 ROWS, FEATURES = 20_000, (10, 30, 100, 300)
 CODE = """

@@ -17,7 +17,6 @@ from discreet.guarantees.privacy_loss.compose import compose
 from discreet.guarantees.rules.best_of import (
     CLOSED,
     RULES,
-    AdvancedTaught,
     Basic,
     BestOf,
     Heterogeneous,
@@ -25,6 +24,7 @@ from discreet.guarantees.rules.best_of import (
     rule_for,
 )
 from discreet.guarantees.rules.coordinates import conversion_cost, stated_rho
+from discreet.reproduce.course import AdvancedTaught
 
 from ...refusing import refuses
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.exact.rational import LEDGER_UNIT, SMALLEST_EPSILON, exactly, round_down, round_up
 from discreet.guarantees.guarantee import Approx, Guarantee
-from discreet.guarantees.rules.advanced import AdaptiveAdvanced, AdvancedTaught, Heterogeneous
+from discreet.guarantees.rules.advanced import AdaptiveAdvanced, Heterogeneous
 from discreet.guarantees.rules.coordinates import best_order, stated_delta, stated_epsilon
 from discreet.guarantees.rules.filters import (
     Basic,
@@ -26,7 +26,6 @@ __all__ = [
     "CLOSED",
     "RULES",
     "AdaptiveAdvanced",
-    "AdvancedTaught",
     "Basic",
     "BestOf",
     "Filter",

@@ -131,18 +131,3 @@ def taught_sum_scale(theorem: str, sensitivity: Any, dimension: int, guarantee: 
     if theorem not in ("L10.A strong", "L10.T3"):
         raise InvalidArgument("theorem must be 'L10.A basic', 'L10.A strong' or 'L10.T3'.", code="not-an-option")
     return delta_bound * sqrt_up(grown) / epsilon
-
-
-def taught_answers(answers: int, size: int, guarantee: Approx) -> Laplace:
-    """The documents' noise for many adaptive averages of [0,1]-values over `size` rows: Lap(1/(γ·size)) each [L6.C5].
-
-    γ = ε/√(8k ln(1/δ)), for ε ≤ 2 ln(1/δ): the noise grows as √k, not k. All answers are within ln(k/β)/(γ·size) of
-    the sample's with probability 1−β [L6.CL6], which `error(1 − β, values=k)` sharpens.
-    """
-    count, rows = check_count(answers, "answers"), check_count(size, "size")
-    epsilon, delta = exactly(guarantee.epsilon), exactly(guarantee.delta)
-    if not delta or epsilon > 2 * math.log(1 / float(delta)):
-        raise InvalidArgument(
-            "L6.C5 needs δ above 0 and ε at most 2 ln(1/δ). Lower ε, or give a δ.", code="formula-does-not-apply"
-        )
-    return Laplace(scale=float(sqrt_up(8 * count * exactly(math.log(1 / float(delta)))) / (epsilon * rows)))
