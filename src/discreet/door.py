@@ -14,7 +14,18 @@ from discreet.exact import samplers
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee, Renyi, ZeroConcentrated
 from discreet.ledger import Entry, Identity, Ledger
-from discreet.mechanisms.protocol import Mechanism, check_heard, meets
+from discreet.mechanisms.protocol import (
+    AsksItself,
+    ChecksShape,
+    CountsRecords,
+    GoesOn,
+    Mechanism,
+    ReadsSensitivity,
+    ShowsProgress,
+    StatesSizes,
+    check_heard,
+    meets,
+)
 from discreet.releases import Release
 from discreet.rows import none_of
 from discreet.rows.arrays import is_frame
@@ -129,7 +140,7 @@ def release(
         )
     if query is not None:
         sensitivity = _sensitivity_of(query, mechanism, sensitivity, ledger, rows_per_person)
-    elif hasattr(mechanism, "sensitivity_for"):
+    elif isinstance(mechanism, ReadsSensitivity):
         sensitivity = mechanism.sensitivity_for(sensitivity, value)
     _check_shape(value, query, mechanism)
     guarantee = mechanism.guarantee(sensitivity)
@@ -142,8 +153,8 @@ def release(
         ledger=ledger,
         asked=asked or (f"a value of sensitivity {sensitivity}" if query is None else repr(query)),
         key=key,
-        sizes=mechanism.sizes(value) if query is None and hasattr(mechanism, "sizes") else {},
-        heard=mechanism.heard(value) if query is None and hasattr(mechanism, "heard") else None,
+        sizes=mechanism.sizes(value) if query is None and isinstance(mechanism, StatesSizes) else {},
+        heard=mechanism.heard(value) if query is None and isinstance(mechanism, CountsRecords) else None,
         about=None if query is None else (query, rows_per_person),
     )
 
@@ -194,7 +205,7 @@ def stream(
     `sensitivity` is how far one unit can move all that will ever come: for `PrefixSums` how many rows of the stream it
     has, or `m.sensitivity(unit, rows_per_person)`.
     """
-    if not hasattr(mechanism, "_start"):
+    if not isinstance(mechanism, GoesOn):
         raise InvalidArgument(
             "This mechanism answers once. Use dp.release. dp.stream takes mechanisms such as dp.PrefixSums.",
             code="not-a-stream",
@@ -208,9 +219,10 @@ def stream(
     return Session(mechanism, entry, guarantee)
 
 
-def _quiet(mechanism: Any) -> Any:
+def _quiet(mechanism: Mechanism) -> Any:
     """The mechanism as it leaves with a release: whom it told of its progress is not part of what it is."""
-    return mechanism if getattr(mechanism, "progress", None) is None else replace(mechanism, progress=None)
+    shown = isinstance(mechanism, ShowsProgress) and mechanism.progress is not None
+    return replace(mechanism, progress=None) if shown else mechanism  # type: ignore[type-var]
 
 
 def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger | None, rows: int | None) -> Any:
@@ -220,7 +232,7 @@ def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger
             "A query takes its sensitivity from the ledger's unit. Give ledger=, and leave sensitivity= out.",
             code="sensitivity-not-taken",
         )
-    if hasattr(mechanism, "query"):
+    if isinstance(mechanism, AsksItself):
         raise InvalidArgument(
             "This mechanism has a query of its own. Give the query to the mechanism, and not to release.",
             code="conflicting-arguments",
@@ -237,7 +249,7 @@ def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger
 def _check_shape(value: Any, query: Any, mechanism: Any) -> None:
     """Refuse before the charge what shape and type decide: a query is asked of no records, a mechanism looks itself."""
     if query is None:
-        if hasattr(mechanism, "check"):
+        if isinstance(mechanism, ChecksShape):
             mechanism.check(value)
         return
     refused = None

@@ -17,6 +17,7 @@ from discreet.closing import closed
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count, check_delta, check_epsilon, exactly
 from discreet.guarantees.accuracy import check_confidence
+from discreet.mechanisms.protocol import Mechanism
 
 Draw = Callable[[Any, int], Iterable[Any]]
 """From data and a size to that many independent outputs."""
@@ -90,7 +91,7 @@ def audit(
     check_confidence(confidence)
     draw = drawing(mechanism, sensitivity)
     claimed = None if epsilon is None else float(check_epsilon(epsilon))
-    if claimed is None and hasattr(mechanism, "guarantee"):
+    if claimed is None and isinstance(mechanism, Mechanism):
         claimed = mechanism.guarantee(sensitivity=sensitivity).epsilon_at(delta=delta)
 
     def told(start: int) -> Progress | None:
@@ -117,7 +118,7 @@ def audit(
 
 def drawing(mechanism: Any, sensitivity: Any = None) -> Draw:
     """The mechanism or function as one `draw(data, size)`."""
-    if hasattr(mechanism, "guarantee"):
+    if isinstance(mechanism, Mechanism):
         from discreet.audit.mechanisms import released
 
         return released(mechanism, sensitivity)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -76,9 +76,10 @@ def halved(mechanism: Any) -> Any:
     """The same mechanism with half its noise: half the scale, half the lies, or twice the preference."""
     if isinstance(mechanism, Subsampled):
         return replace(mechanism, mechanism=halved(mechanism.mechanism))
-    changed: dict[str, Any] = {"step": None} if hasattr(mechanism, "step") else {}
+    names = {one.name for one in fields(mechanism)}
+    changed: dict[str, Any] = {"step": None} if "step" in names else {}
     for name, factor in _HALF_THE_NOISE.items():
-        if hasattr(mechanism, name):
+        if name in names:
             changed[name] = tidy(factor * exactly(getattr(mechanism, name)))
     return replace(mechanism, **changed)
 

@@ -19,7 +19,7 @@ from discreet.guarantees.privacy_loss.compose import LossDistribution, compose, 
 from discreet.guarantees.unit import row
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.mechanisms.protocol import least_noise, meets
+from discreet.mechanisms.protocol import HasNorm, NeedsRecords, ReadsSensitivity, least_noise, meets
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Grid, Integers, Interval, Space
@@ -189,7 +189,7 @@ class Composed:
         if len(value) != len(self.mechanisms):
             raise InvalidArgument(f"Give {len(self.mechanisms)} answers, one for each mechanism.", code="wrong-shape")
         return tuple(
-            m.sensitivity_for(s, v) if hasattr(m, "sensitivity_for") else s
+            m.sensitivity_for(s, v) if isinstance(m, ReadsSensitivity) else s
             for m, s, v in zip(self.mechanisms, parts, value, strict=True)
         )
 
@@ -226,7 +226,7 @@ class Composed:
 
 def _refuse_minimum(mechanism: Any) -> None:
     """A typed error for a mechanism that counts on a number of records, which groups and samples keep private."""
-    if getattr(mechanism, "at_least", 0):
+    if isinstance(mechanism, NeedsRecords) and mechanism.at_least:
         raise InvalidArgument(
             "The promise of this mechanism needs a minimum number of records, and the number of records in a group "
             "or a sample is private. Apply the mechanism to all records.",
@@ -292,7 +292,7 @@ class Subsampled:
 
     def sensitivity_for(self, sensitivity: Any, value: Any) -> Any:
         """A plain number read for the shape of the answer about no rows at all, which says nothing about the data."""
-        if isinstance(sensitivity, Sensitivity) or not hasattr(self.mechanism, "norm"):
+        if isinstance(sensitivity, Sensitivity) or not isinstance(self.mechanism, HasNorm):
             return sensitivity
         amount = check_positive(sensitivity, "sensitivity")
         if self.query is None:

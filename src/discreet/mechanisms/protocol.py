@@ -35,14 +35,95 @@ class Mechanism(Protocol):
     def _draw(self, value: Any) -> Any: ...
 
 
+# --- what a mechanism may offer besides: it has the methods, and the door uses them -----------------------------
+
+
+@runtime_checkable
+class ReadsSensitivity(Protocol):
+    """Reads a sensitivity that is a plain number for the shape and type of the answer, both public."""
+
+    def sensitivity_for(self, sensitivity: Any, value: Any) -> Any:
+        """The sensitivity that `guarantee` takes."""
+
+
+@runtime_checkable
+class ChecksShape(Protocol):
+    """Looks at a value before anything is charged."""
+
+    def check(self, value: Any) -> None:
+        """Refuse by shape and type, and by nothing else, what cannot be read."""
+
+
+@runtime_checkable
+class StatesSizes(Protocol):
+    """Has an error that depends on a public size of the value."""
+
+    def sizes(self, value: Any) -> dict[str, int]:
+        """The arguments that `error` takes besides the confidence."""
+
+
+@runtime_checkable
+class NeedsRecords(Protocol):
+    """Promises something only if enough records take part. Their number is public."""
+
+    @property
+    def at_least(self) -> int:
+        """How many records must be readable."""
+
+
+@runtime_checkable
+class CountsRecords(Protocol):
+    """Counts the records in hand that can be read."""
+
+    def heard(self, value: Any) -> int:
+        """How many there are."""
+
+
+@runtime_checkable
+class AsksItself(Protocol):
+    """Asks a query of its own of the rows."""
+
+    @property
+    def query(self) -> Any: ...
+
+
+@runtime_checkable
+class ShowsProgress(Protocol):
+    """Tells someone how far it is, while it draws."""
+
+    @property
+    def progress(self) -> Any: ...
+
+
+@runtime_checkable
+class HasNorm(Protocol):
+    """Adds noise for a sensitivity in one norm."""
+
+    @property
+    def norm(self) -> Any: ...
+
+
+@runtime_checkable
+class GoesOn(Protocol):
+    """Answers again and again, at one cost for all: what `dp.stream` takes."""
+
+    def guarantee(self, sensitivity: Any) -> Guarantee:
+        """What all that it will ever say promises."""
+
+    def error(self, confidence: Any) -> Any:
+        """How wrong anything it says may be, all of it at once."""
+
+    def _start(self) -> Any: ...
+
+
 def check_heard(mechanism: Any, heard: int) -> None:
     """A typed error for fewer records than the mechanism's promise counts on.
 
-    A mechanism whose promise depends on how many take part says so: `at_least` records are needed, and `heard(value)`
-    is how many of those in hand can be read. That number is public, as such a promise is for a replaced record; where
-    records are added or removed no promise depends on it, and nothing compares it with a declared one.
+    A mechanism whose promise depends on how many take part says so (`NeedsRecords`), and how many of those in hand can
+    be read (`CountsRecords`). That number is public, as such a promise is for a replaced record; where records are
+    added or removed no promise depends on it, and nothing compares it with a declared one.
     """
-    needed = getattr(mechanism, "at_least", 0)
+    needed = mechanism.at_least if isinstance(mechanism, NeedsRecords) else 0
     if heard < needed:
         raise NotAllowed(
             f"{heard} of {needed} reports can be read, so nothing is released. Collect more reports.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
@@ -149,7 +149,7 @@ class OnlineMultiplicativeWeights:
         """How many questions there are, for `error`, when they are listed."""
         if not isinstance(value, tuple) or len(value) != 2:
             raise InvalidArgument("Release a pair: the data, and the questions.", code="wrong-type")
-        return {"questions": max(len(value[1]), 1)} if hasattr(value[1], "__len__") else {}
+        return {"questions": max(len(value[1]), 1)} if isinstance(value[1], Sized) else {}
 
     def _draw(self, value: Any) -> dict[str, Any]:
         data, questions = value

@@ -36,9 +36,14 @@ _FEW = 32  # values that are picked one by one; more are quicker by coins
 class _Bits(FrequencyOracle):
     """Sets of values as packed bits, one row a report."""
 
+    @property
+    def listed(self) -> bool:
+        """Whether a report is a list of places, and not one bit for each value."""
+        return False
+
     def as_reports(self, reports: Any) -> Reports:
         """Reports as an array of bytes, or of numbers that may be bytes."""
-        return whole_numbers(reports, self.columns, packed=not getattr(self, "listed", False))
+        return whole_numbers(reports, self.columns, packed=not self.listed)
 
     @property
     def report_bits(self) -> int:

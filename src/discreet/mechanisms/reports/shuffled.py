@@ -19,7 +19,7 @@ from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import LossDistribution
 from discreet.guarantees.privacy_loss.shuffled_pairs import TwoCountsPair, blanket_of_response, cloned, split_apart
 from discreet.guarantees.unit import row
-from discreet.mechanisms.protocol import check_heard, meets, tidy
+from discreet.mechanisms.protocol import ChecksShape, check_heard, meets, tidy
 from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle
 from discreet.mechanisms.reports.local_records import is_column
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
@@ -58,8 +58,8 @@ class Shuffled:
     def local_epsilon(self) -> Fraction | None:
         """The ε of one report alone; None when it is not pure, or not local."""
         guarantee = self.local.guarantee()
-        pure = guarantee if isinstance(guarantee, Pure) else getattr(guarantee, "pure", None)
-        return None if pure is None or guarantee.trust != "local" else exactly(pure.epsilon)
+        pure = guarantee.pure if isinstance(guarantee, LossDistribution) else guarantee
+        return exactly(pure.epsilon) if isinstance(pure, Pure) and guarantee.trust == "local" else None
 
     def _pair(self) -> TwoCountsPair:
         if isinstance(self.local, RandomizedResponse):
@@ -113,7 +113,7 @@ class Shuffled:
 
     def check(self, value: Any) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
-        if hasattr(self.local, "check"):
+        if isinstance(self.local, ChecksShape):
             self.local.check(value)
 
     def _draw(self, value: Any) -> list[Any]:

@@ -5,7 +5,7 @@ pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -261,7 +261,7 @@ class AboveThreshold:
 
     def sizes(self, value: Any) -> dict[str, int]:
         """How many questions there are, for `error`."""
-        return {"questions": max(len(value), 1)} if hasattr(value, "__len__") else {}
+        return {"questions": max(len(value), 1)} if isinstance(value, Sized) else {}
 
     def error(self, confidence: Any, *, questions: int = 1) -> Accuracy:
         sure = check_confidence(confidence)
