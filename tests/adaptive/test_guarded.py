@@ -10,24 +10,26 @@ import pytest
 import discreet as dp
 from discreet.adaptive.guarded import GuardedRows
 
+from ..refusing import refuses
+
 
 @pytest.mark.parametrize(
-    "question",
+    ("question", "code"),
     [
-        lambda r: (r["x"] + np.zeros((1, 1))).sum(axis=1),  # all rows become the numbers of one
-        lambda r: r["x"] + np.zeros((1, 7)),
-        lambda r: r["x"] + np.zeros((1, 6)),
-        lambda r: (r["X"] + np.zeros((1, 1, 1)))[:, 0, 0],
-        lambda r: r["T"][:, True, :, 0],
-        lambda r: np.where(np.array([[True]]), r["x"], 0),
-        lambda r: np.frompyfunc(print, 1, 1)(r["x"]),
-        lambda r: r["x"].astype(np.uint8),  # casts beyond the range depend on the place
-        lambda r: r["x"].astype(np.int32),
+        (lambda r: (r["x"] + np.zeros((1, 1))).sum(axis=1), "wrong-shape"),  # all rows become the numbers of one
+        (lambda r: r["x"] + np.zeros((1, 7)), "wrong-shape"),
+        (lambda r: r["x"] + np.zeros((1, 6)), "wrong-shape"),
+        (lambda r: (r["X"] + np.zeros((1, 1, 1)))[:, 0, 0], "wrong-shape"),
+        (lambda r: r["T"][:, True, :, 0], "study-row-by-row"),
+        (lambda r: np.where(np.array([[True]]), r["x"], 0), "wrong-shape"),
+        (lambda r: np.frompyfunc(print, 1, 1)(r["x"]), "study-row-by-row"),
+        (lambda r: r["x"].astype(np.uint8), "study-types"),  # casts beyond the range depend on the place
+        (lambda r: r["x"].astype(np.int32), "study-types"),
     ],
 )
-def test_no_row_reaches_another(question: Any) -> None:
+def test_no_row_reaches_another(question: Any, code: str) -> None:
     rows = GuardedRows({"x": np.arange(6.0), "X": np.ones((6, 2)), "T": np.ones((6, 2, 2, 2))})
-    with pytest.raises((dp.NotAllowed, dp.InvalidArgument)) as refused:
+    with refuses(dp.DiscreetError, code) as refused:
         question(rows)
     assert refused.value.__context__ is None
 
@@ -36,7 +38,7 @@ def test_the_number_of_rows_is_in_no_error() -> None:
     said = set()
     for count in (5, 6, 7):
         for given in range(1, 9):
-            with pytest.raises((dp.NotAllowed, dp.InvalidArgument)) as refused:
+            with refuses(dp.InvalidArgument, "wrong-shape") as refused:
                 _ = GuardedRows({"x": np.arange(float(count))})["x"] + np.zeros((1, given))
             said.add(str(refused.value))
     assert len(said) == 1

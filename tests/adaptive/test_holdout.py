@@ -14,6 +14,8 @@ import discreet as dp
 from discreet import testing
 from discreet.adaptive.holdouts import GuessAndCheck
 
+from ..refusing import refuses
+
 RNG = np.random.default_rng(21)
 REPLACE = dp.row(neighbors="replace")
 
@@ -70,41 +72,41 @@ def test_one_overfit_more_than_allowed_ends_it(method: str, free: bool) -> None:
         held = dp.adaptive.holdout(wrong, TEST, queries=50, overfits=2, method=method, unprotected=free, tolerance=0.1)
         assert [held.check(uniform_above(0.5)).agrees for _ in range(2)] == [False, False]
         assert held.check(lambda one: one["y"]).agrees  # agreement still costs nothing
-        with pytest.raises(dp.BudgetExhausted, match="one overfit more"):
+        with refuses(dp.BudgetExhausted, "overfits-used-up"):
             held.check(uniform_above(0.5))
         assert held.remaining == 0
-        with pytest.raises(dp.BudgetExhausted, match="used up"):
+        with refuses(dp.BudgetExhausted, "questions-used-up"):
             held.check(lambda one: one["y"])
 
 
 def test_questions_are_counted() -> None:
     held = dp.adaptive.holdout(TRAIN, TEST, queries=2, unprotected=True)
     held.check(lambda one: one["u"])
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "unknown-column"):
         held.check(lambda one: one["nothing"])
     assert held.check(lambda one: one["u"], between=(0, 2)).remaining == 0
-    with pytest.raises(dp.BudgetExhausted):
+    with refuses(dp.BudgetExhausted, "questions-used-up"):
         held.check(lambda one: one["u"])
 
 
 def test_a_holdout_is_protected_unless_said_otherwise(ledger: dp.Ledger) -> None:
     assert dp.adaptive.holdout(TRAIN, TEST, queries=50).method in ("thresholdout", "gaussian")
-    with pytest.raises(dp.NotAllowed):
+    with refuses(dp.NotAllowed, "study-protected"):
         dp.adaptive.holdout(TRAIN, TEST, queries=50, method="guess and check")
-    with pytest.raises(dp.NotAllowed):
+    with refuses(dp.NotAllowed, "study-protected"):
         dp.adaptive.holdout(TRAIN, TEST, queries=50, ledger=ledger, unprotected=True)
     assert len(list(ledger.entries())) == 0
     held = dp.adaptive.holdout(TRAIN, TEST, queries=50, ledger=ledger)
     answers = [held.check(lambda one: one["u"] > 0.3) for _ in range(5)]
     assert len(list(ledger.entries())) == 1
     assert all(one.receipt == answers[0].receipt is not None and not one.not_private for one in answers)
-    with pytest.raises((dp.NotAllowed, dp.InvalidArgument)):
+    with refuses(dp.NotAllowed, "study-row-by-row"):
         held.check(lambda one: one["u"] > one["u"].mean())
 
 
 def test_the_training_set_is_shown_and_cannot_be_under_a_ledger(ledger: dp.Ledger) -> None:
     table = dp.table({"u": TRAIN["u"]}, ledger=ledger)
-    with pytest.raises(dp.InvalidArgument, match="training set"):
+    with refuses(dp.InvalidArgument, "study-protected"):
         dp.adaptive.holdout(table, TEST, queries=5)
     held = dp.adaptive.holdout({"u": TRAIN["u"]}, table, queries=5)
     assert held.check(uniform_above(0.4)).value == pytest.approx(0.6, abs=0.5)
@@ -161,9 +163,9 @@ def test_protected_labels_are_answered_with_noise(ledger: dp.Ledger) -> None:
     assert len(list(ledger.entries())) == 1
     for _ in range(2):
         board.submit(labels)
-    with pytest.raises(dp.BudgetExhausted):
+    with refuses(dp.BudgetExhausted, "questions-used-up"):
         board.submit(labels)
-    with pytest.raises(dp.NotAllowed):
+    with refuses(dp.NotAllowed, "study-protected"):
         dp.adaptive.leaderboard(labels, submissions=3, ledger=ledger, unprotected=True)
 
 
@@ -171,19 +173,23 @@ def test_bad_submissions() -> None:
     labels = np.array([0, 1, 1])
     board = dp.adaptive.leaderboard(labels, submissions=2, unprotected=True)
     for bad in ([0, 1], [[0, 1, 1]], 3):
-        with pytest.raises(dp.InvalidArgument):
+        with refuses(dp.InvalidArgument, "wrong-shape"):
             board.submit(bad)
     board.submit([0, 1, 1])
     board.submit([0, 1, 0])
-    with pytest.raises(dp.BudgetExhausted):
+    with refuses(dp.BudgetExhausted, "questions-used-up"):
         board.submit(labels)
-    for given in ({"loss": "hinge"}, {"submissions": 0}, {"confidence": 2}):
-        with pytest.raises(dp.InvalidArgument):
+    for given, code in (
+        ({"loss": "hinge"}, "not-an-option"),
+        ({"submissions": 0}, "out-of-range"),
+        ({"confidence": 2}, "out-of-range"),
+    ):
+        with refuses(dp.InvalidArgument, code):
             dp.adaptive.leaderboard(labels, **{"submissions": 2, "unprotected": True, **given})  # type: ignore[arg-type]
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "study-sample"):
         dp.adaptive.leaderboard([[1]], submissions=2)
     text = dp.adaptive.leaderboard(np.array(["a", "secret"]), "absolute", submissions=2, unprotected=True)
-    with pytest.raises(dp.InvalidArgument) as refused:
+    with refuses(dp.InvalidArgument, "study-types") as refused:
         text.submit(["a", "b"])
     assert "secret" not in str(refused.value)
 
@@ -214,7 +220,7 @@ def test_losses_of_models_and_several_columns() -> None:
     scoring = dp.adaptive.scorer(asked, features=["a", "b"], target="y", loss=lambda y, p: (y - p) ** 2, between=(0, 4))
     expected = ((TEST["u"] - model.predict(TEST["X"][:, :2])) ** 2).mean()
     assert scoring(model) == pytest.approx(-expected, abs=0.2)
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "wrong-type"):
         dp.adaptive.scorer("study", features="X", target="y")  # type: ignore[arg-type]
 
 

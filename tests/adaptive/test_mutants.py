@@ -18,6 +18,8 @@ from discreet.mechanisms.adaptive import means, thresholdout
 from discreet.mechanisms.adaptive.means import QUANTUM, AdaptiveMeans, Answering
 from discreet.mechanisms.adaptive.thresholdout import Thresholdout
 
+from ..refusing import refuses
+
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -52,7 +54,7 @@ def the_whole_study_is_charged(path: Path) -> None:
     assert guarantee.renyi(8.0) >= 24.9 * alone.renyi(8.0), "not every question is charged"
     for _ in range(25):
         study.mean(lambda rows: rows["x"] > 0)
-    with pytest.raises(dp.BudgetExhausted):
+    with refuses(dp.BudgetExhausted, "questions-used-up"):
         study.mean(lambda rows: rows["x"] > 0)
 
 
@@ -78,12 +80,12 @@ def widths_are_never_below_the_theorem() -> None:
 
 def a_question_concerns_each_row_alone() -> None:
     rows = guarded.GuardedRows({"x": np.arange(4.0)})
-    for question in (
-        lambda: rows["x"] + np.arange(4.0),
-        lambda: (rows["x"] + np.zeros((1, 1))).sum(axis=1),
-        lambda: np.add.accumulate(rows["x"]),
+    for question, code in (
+        (lambda: rows["x"] + np.arange(4.0), "wrong-shape"),
+        (lambda: (rows["x"] + np.zeros((1, 1))).sum(axis=1), "wrong-shape"),
+        (lambda: np.add.accumulate(rows["x"]), "study-row-by-row"),
     ):
-        with pytest.raises((dp.NotAllowed, dp.InvalidArgument)):
+        with refuses(dp.DiscreetError, code):
             question()
 
 
@@ -91,7 +93,7 @@ def rows_under_a_ledger_get_private_methods(path: Path) -> None:
     ledger = dp.Ledger.open(
         path / "p.ledger", limit=dp.Approx(epsilon=9, delta=1e-6), protects=dp.row(neighbors="replace")
     )
-    with pytest.raises(dp.NotAllowed):
+    with refuses(dp.NotAllowed, "study-protected"):
         dp.adaptive.study({"x": np.ones(500)}, queries=2, ledger=ledger, method="splitting")
     assert dp.adaptive.study({"x": np.ones(500)}, queries=2, ledger=ledger).guarantee is not None
 
@@ -103,7 +105,7 @@ def the_charge_comes_before_the_rows(path: Path) -> None:
     table = dp.table({"x": np.ones(500)}, ledger=ledger)
     read: list[int] = []
     table._columns_of_study = lambda: read.append(1) or {"x": np.ones(500)}  # type: ignore[method-assign,func-returns-value]
-    with pytest.raises(dp.BudgetExhausted):
+    with refuses(dp.BudgetExhausted, "budget-exhausted"):
         dp.adaptive.study(table, queries=100)
     assert not read, "rows were read before the charge"
 

@@ -14,6 +14,8 @@ from discreet.audit.features import Event, Feature, as_outputs, bins_of, edges_o
 from discreet.audit.power import quantile
 from discreet.errors import InvalidArgument
 
+from ..refusing import refuses
+
 
 @pytest.mark.parametrize("trials", [1, 7, 1000, 100_000])
 @pytest.mark.parametrize("miss", [0.3, 1e-3, 5e-10])
@@ -94,12 +96,12 @@ def test_vectors_may_be_infinite_constant_or_of_different_lengths() -> None:
 
 
 def test_few_or_no_outputs_are_refused() -> None:
-    for bad in ([], [1.0] * 7):
-        with pytest.raises(InvalidArgument):
+    for bad, code in (([], "empty"), ([1.0] * 7, "audit-too-few-outputs")):
+        with refuses(InvalidArgument, code):
             lower_bound(bad, [1.0] * 100)
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "wrong-type"):
         lower_bound(np.float64(3), [1.0] * 100)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument, "out-of-range"):
         delta_lower_bound([1.0] * 100, [1.0] * 100, epsilon=-1)
 
 

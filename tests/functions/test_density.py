@@ -17,6 +17,8 @@ from discreet.guarantees.conversions import gaussian_delta
 from discreet.mechanisms.noise.gaussian_process import GaussianProcess, feature_sensitivity
 from discreet.rows.features import Axis, FourierFeatures, RandomFeatures
 
+from ..refusing import refuses
+
 GOAL = dp.Approx(epsilon=1, delta=1e-6)
 
 
@@ -103,23 +105,23 @@ def test_random_features_serve_more_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "code"),
     [
-        lambda: FourierFeatures.over([(1, 0)], [1]),
-        lambda: FourierFeatures.over([(0, 1)], [0]),
-        lambda: FourierFeatures.over([(0, 1)], [1e-9]),
-        lambda: FourierFeatures.over([(0, 1)] * 4, [1] * 4),
-        lambda: FourierFeatures.over([(0, 100)] * 3, [0.1] * 3),
-        lambda: Axis(0, 1, 1, tolerance=0.5),
-        lambda: process_for(GOAL, between=(0, 1), bandwidth=[1, 2]),
-        lambda: made().smooth(0.1),
-        lambda: made()(1.0, 2.0),
-        lambda: made().quantile(1.5),
-        lambda: made().sample(0),
+        (lambda: FourierFeatures.over([(1, 0)], [1]), "ends-out-of-order"),
+        (lambda: FourierFeatures.over([(0, 1)], [0]), "out-of-range"),
+        (lambda: FourierFeatures.over([(0, 1)], [1e-9]), "bandwidth-too-small"),
+        (lambda: FourierFeatures.over([(0, 1)] * 4, [1] * 4), "too-large"),
+        (lambda: FourierFeatures.over([(0, 100)] * 3, [0.1] * 3), "bandwidth-too-small"),
+        (lambda: Axis(0, 1, 1, tolerance=0.5), "out-of-range"),
+        (lambda: process_for(GOAL, between=(0, 1), bandwidth=[1, 2]), "wrong-shape"),
+        (lambda: made().smooth(0.1), "density-bandwidth"),
+        (lambda: made()(1.0, 2.0), "wrong-shape"),
+        (lambda: made().quantile(1.5), "out-of-range"),
+        (lambda: made().sample(0), "out-of-range"),
     ],
 )
-def test_bad_arguments_are_told(bad: Any) -> None:
-    with pytest.raises(dp.InvalidArgument):
+def test_bad_arguments_are_told(bad: Any, code: str) -> None:
+    with refuses(dp.InvalidArgument, code):
         bad()
 
 
@@ -167,7 +169,7 @@ def test_the_taught_constant_is_there_and_says_what_it_attains() -> None:
     tight = process_for(goal, **kept)
     assert float(taught.noise.stddev) / float(tight.noise.stddev) == pytest.approx(8.6, abs=0.1)
     assert taught.guarantee(taught.sensitivity(dp.row(neighbors="replace"))).delta_at(epsilon=0.1) < 0.02
-    with pytest.raises(dp.InvalidArgument, match="ε ≤ 1"):
+    with refuses(dp.InvalidArgument, "formula-does-not-apply"):
         process_for(dp.Approx(epsilon=8, delta=0.1), calibration="taught", **kept)
 
 
@@ -297,7 +299,7 @@ def test_two_and_three_columns() -> None:
         assert density.sample(50).shape == (50, columns)
         assert density.sample(2000).mean() == pytest.approx(5, abs=0.2)
         assert density.score_samples(np.full((2, columns), 5.0)).shape == (2,)
-        with pytest.raises(dp.InvalidArgument, match="one column"):
+        with refuses(dp.InvalidArgument, "one-column-only"):
             density.cdf(1.0)
 
 
@@ -307,7 +309,7 @@ def test_a_ledger_is_charged_once_however_often_it_is_asked() -> None:
     density(np.linspace(-1, 7, 100_000))
     assert len(ledger.entries()) == 1
     assert density.receipt == ledger.entries()[0].receipt
-    with pytest.raises(dp.BudgetExhausted):
+    with refuses(dp.BudgetExhausted, "budget-exhausted"):
         made(ledger=ledger, guarantee=dp.Approx(epsilon=50, delta=1e-6))
 
 
@@ -341,7 +343,7 @@ def test_the_tour(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("name", ["nowhere/cost.png", "cost.toml"])
 def test_a_path_that_cannot_be_a_picture_is_told(name: str, tmp_path: Any) -> None:
-    with pytest.raises(dp.InvalidArgument, match="cannot be a picture"):
+    with refuses(dp.InvalidArgument, "picture-not-written"):
         made().plot(str(tmp_path / name))
 
 
@@ -408,7 +410,7 @@ def test_smoothing_does_not_run_around_the_circle() -> None:
     wide = density.smooth(150)
     assert abs(wide(1000.0) - direct(1000.0)) < 2 * float(wide.error(0.999)) + 1e-5
     assert wide.quantile(0.9) == pytest.approx(direct.quantile(0.9), rel=0.02)
-    with pytest.raises(dp.InvalidArgument, match="widest"):
+    with refuses(dp.InvalidArgument, "density-bandwidth"):
         density.smooth(300)
     few = dp.table({"x": rows[:3000]}, ledger=book()).density("x", between=(0, 1000), epsilon=1, delta=1e-6)
     assert abs(few(1000.0)) < 3 * float(few.error(0.99))

@@ -13,6 +13,8 @@ from discreet import testing
 from discreet.rows.convex import WithinRadius
 from discreet.rows.examples import Examples
 
+from ..refusing import refuses
+
 GOAL: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 
 
@@ -35,7 +37,7 @@ def test_wild_rates_end_in_finite_models() -> None:
 )
 def test_numbers_without_measure_are_refused_before_the_charge(wrong: Any) -> None:
     ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=20, delta=1e-3))
-    with pytest.raises(dp.InvalidArgument, match="1e100"):
+    with refuses(dp.InvalidArgument, "out-of-range"):
         dp.learn.LogisticRegression(classes=[0, 1], ledger=ledger, **GOAL, **wrong).fit(*data(20))
     assert not ledger.entries()
 

@@ -20,6 +20,8 @@ from discreet.mechanisms.reports import local_mean
 from discreet.mechanisms.reports.local_records import one_column, places_among, places_below, steps_between
 from discreet.mechanisms.reports.local_reports import whole_numbers
 
+from ..refusing import refuses
+
 
 class Odd:
     """A record that fails whatever is asked of it."""
@@ -80,7 +82,7 @@ def test_no_record_changes_another(name: str) -> None:
 def test_one_person_is_told_what_cannot_be_told(name: str) -> None:
     survey = SURVEYS[name]
     for one in (None, [1], {"a": 1}, Odd(), math.nan, datetime.datetime(2020, 1, 1), np.array([1, 2])):
-        with pytest.raises(dp.InvalidArgument, match="This cannot be told: the survey takes") as refused:
+        with refuses(dp.InvalidArgument, "unknown-answer") as refused:
             survey.encode(one)
         assert refused.value.__context__ is None
         assert refused.value.__cause__ is None
@@ -88,15 +90,15 @@ def test_one_person_is_told_what_cannot_be_told(name: str) -> None:
 
 def test_a_choice_that_is_misspelled_is_not_counted_as_the_first() -> None:
     survey = local.survey(choices=["daily", "weekly", "never"], epsilon=3)
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "unknown-answer"):
         survey.encode("Daily")
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument, "unknown-answer"):
         local.repeated(survey, memory={}).encode("Daily")
     with testing.no_noise():
         assert survey.encode("weekly") == 1
     response = dp.RandomizedResponse(choices=["daily", "weekly"], lie=0.1)
     for one in ("Daily", ["daily"], [1, [2]], None, Odd()):
-        with pytest.raises(dp.InvalidArgument, match="none of the choices"):
+        with refuses(dp.InvalidArgument, "unknown-choice"):
             response.encode(one)
     assert set(dp.release([*HOSTILE, "daily"], response).value) <= {"daily", "weekly"}
     assert dp.release({"a": 1}, response).value in ("daily", "weekly")
@@ -122,10 +124,10 @@ CONTAINERS: list[Callable[[], Any]] = [
 @every_survey
 def test_what_is_no_column_is_refused_by_its_shape(name: str) -> None:
     for make in CONTAINERS:
-        with pytest.raises(dp.InvalidArgument, match="one dimension"):
+        with refuses(dp.InvalidArgument, "not-a-column"):
             SURVEYS[name].encode_many(make())
     rows = local.rows({"city": ["a", "b"], "age": (0, 120)}, epsilon=1)
-    with pytest.raises(dp.InvalidArgument, match="one dimension"):
+    with refuses(dp.InvalidArgument, "not-a-column"):
         rows.encode_many({"city": np.full((2, 2), "a"), "age": [1, 2]})
 
 
@@ -253,9 +255,9 @@ def test_means_far_from_zero_are_right(low: Any, high: Any) -> None:
 
 def test_ranges_that_no_double_spans_are_refused() -> None:
     for between in ((0, Fraction(1, 10**301)), (-(2**1023), 2**1023)):
-        with pytest.raises(dp.InvalidArgument, match=r"1e300 wide|No double"):
+        with refuses(dp.InvalidArgument, "out-of-range"):
             local.mean(between=between, epsilon=1)
-    with pytest.raises(dp.InvalidArgument, match="whole places"):
+    with refuses(dp.InvalidArgument, "part-does-not-fit"):
         local_mean.LaplaceResponse(space=dp.Interval(0, 1), noise=dp.Laplace(scale=1))
 
 

@@ -43,7 +43,7 @@ def shuffled_needs_its_clients(folder: Path, clients: int = 100_000) -> None:
     local = dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=3), choices=["a", "b"])
     poll, ledger = dp.Shuffled(local=local, clients=clients), own_ledger(folder)
     for records in (["a"], ["a"] * (clients - 1), np.array(["a", "b"]), ()):
-        with pytest.raises(dp.NotAllowed, match="nothing is released"):
+        with refuses(dp.NotAllowed, "too-few-reports"):
             dp.release(records, poll, ledger=ledger)
     assert len(list(ledger.entries())) == 0
     assert len(dp.release(["a"] * 51, dp.Shuffled(local=local, clients=50)).value) == 51  # more hide each other more
@@ -72,12 +72,12 @@ def test_shuffled_counts_what_a_query_brings_and_what_others_hand_it(tmp_path: P
     local = dp.RandomizedResponse(choices=["a", "b"], lie=0.25)
     poll = dp.Shuffled(local=local, clients=3)
     both = dp.Composed(mechanisms=(poll, poll))
-    with pytest.raises(dp.NotAllowed, match="2 of 3"):
+    with refuses(dp.NotAllowed, "too-few-reports"):
         dp.release((["a"] * 3, ["a"] * 2), both, sensitivity=(None, None))
     for one in ("aaa", {"a": 1, "b": 2, "c": 3}, {"a", "b", "c"}, 5, None, np.array("aaa")):
-        with pytest.raises(dp.InvalidArgument, match="one each, in a list"):
+        with refuses(dp.InvalidArgument, "not-a-column"):
             dp.release(one, poll)
-    with pytest.raises(dp.InvalidArgument, match="one dimension"):
+    with refuses(dp.InvalidArgument, "not-a-column"):
         dp.release(np.full((3, 2), "a"), poll)
 
 
@@ -197,12 +197,13 @@ def test_only_reports_that_can_be_read_count(poll: Any, tmp_path: Path) -> None:
         (np.array(few, dtype=object), 40),
         ([], 40),
     ):
-        with pytest.raises((dp.NotAllowed, dp.InvalidArgument), match=r"nothing is released|room"):
+        with pytest.raises((dp.NotAllowed, dp.InvalidArgument)) as refused:
             poll.analyze(messages, reports=claimed, ledger=ledger)
-    with pytest.raises(dp.NotAllowed):
+        assert refused.value.code in ("too-few-reports", "shuffle-too-many-reports")
+    with refuses(dp.NotAllowed, "too-few-reports"):
         dp.release((few, 40), poll, ledger=ledger)  # past `analyze`
     assert len(list(ledger.entries())) == 0
-    with pytest.raises(dp.NotAllowed, match="10 of 40"):  # brought once it is charged: nothing leaves then either
+    with refuses(dp.NotAllowed, "too-few-reports"):  # brought once it is charged: nothing leaves then either
         poll.analyze(lambda: np.array(few), reports=40, ledger=ledger)
     enough = [*poll.encode_many([0, 1] * 20).tolist(), *junk_of(poll, 5)]
     told = poll.analyze(enough, reports=45)
@@ -219,9 +220,9 @@ def test_the_dishonest_may_send_junk(poll: Any) -> None:
     messages = loose.encode_many([0, 1] * 20).tolist()
     told = loose.analyze([*messages, *junk_of(loose, 10)], reports=50)
     assert (told.heard, told.reports) == (40, 50)
-    with pytest.raises(dp.NotAllowed, match="39 of 40 reports can be read"):
+    with refuses(dp.NotAllowed, "too-few-reports"):
         loose.analyze([*messages[loose.messages :], *junk_of(loose, 11)], reports=50)
-    with pytest.raises(dp.NotAllowed, match="49 of 50 reports"):
+    with refuses(dp.NotAllowed, "too-few-reports"):
         loose.analyze(messages, reports=49)
 
 
@@ -234,7 +235,7 @@ def test_messages_that_make_no_whole_reports_do_not_count() -> None:
     for poll, message in ((fakes, 3), (parallel, 1), (digits, 0), (hashed, hashed.alphabet - 1)):
         few = poll.encode_many([0] * 10)
         padded = np.concatenate([few, np.full(30 * poll.messages, message)])
-        with pytest.raises(dp.NotAllowed, match="of 40 reports can be read"):
+        with refuses(dp.NotAllowed, "too-few-reports"):
             poll.analyze(padded)
 
 
@@ -253,32 +254,32 @@ def test_messages_of_every_type_are_read_alike() -> None:
     assert whole_messages(np.array([2**63, 3], dtype=np.uint64)).tolist() == [-1, 3]
     assert whole_messages(np.array([250, 3], dtype=np.uint8)).tolist() == [250, 3]
     for bad in ("text", b"bytes", {1: 2}, {1}, 5, None):
-        with pytest.raises(dp.InvalidArgument):
+        with refuses(dp.InvalidArgument, "foreign-reports"):
             POLLS[0].analyze(bad, reports=40)
 
 
 def test_a_poll_of_more_clients_than_people_is_refused() -> None:
     described = POLLS[0].described() | {"clients": 10**18, "minimum": 10**18}
-    with pytest.raises(dp.InvalidArgument, match="10 billion"):
+    with refuses(dp.InvalidArgument, "too-large"):
         from_description(described)
     lots = POLLS[0].described() | {"clients": MOST_CLIENTS, "minimum": MOST_CLIENTS, "lie": 4e-9}
     assert from_description(lots).clients == MOST_CLIENTS
     hashed = next(one for one in POLLS if one.kind == "hashed histogram").described()
-    with pytest.raises(dp.InvalidArgument, match="rows must be at most"):
+    with refuses(dp.InvalidArgument, "too-large"):
         from_description(hashed | {"rows": 10**12})
-    with pytest.raises(dp.InvalidArgument, match="at most 65536 messages"):
+    with refuses(dp.InvalidArgument, "too-large"):
         from_description(hashed | {"fakes": 10**9})
-    with pytest.raises(dp.InvalidArgument, match="1e300 wide"):
+    with refuses(dp.InvalidArgument, "out-of-range"):
         dp.shuffle.sum(between=(0, 1e-301), **TERMS)
 
 
 @every_poll
 def test_a_matrix_is_not_a_column_of_clients(poll: Any) -> None:
     for many in (np.zeros((5, 2)), "text", {0: 1}, {0, 1}, 5, None):
-        with pytest.raises(dp.InvalidArgument, match="one dimension"):
+        with refuses(dp.InvalidArgument, "not-a-column"):
             poll.encode_many(many)
     pd = pytest.importorskip("pandas")
-    with pytest.raises(dp.InvalidArgument, match="one dimension"):
+    with refuses(dp.InvalidArgument, "not-a-column"):
         poll.encode_many(pd.DataFrame({"a": [0, 1], "b": [0, 1]}))
     assert len(poll.encode_many(pd.Series([0, 1, None]))) == 3 * poll.messages
 
@@ -287,7 +288,7 @@ def test_a_matrix_is_not_a_column_of_clients(poll: Any) -> None:
 def test_no_record_stops_the_others(poll: Any) -> None:
     assert len(poll.encode_many([0, *FOREIGN, 1])) == (len(FOREIGN) + 2) * poll.messages
     for one in (None, math.nan, [0], Odd(), {}):
-        with pytest.raises(dp.InvalidArgument, match="cannot be told"):
+        with refuses(dp.InvalidArgument, "unknown-answer"):
             poll.encode(one)
 
 
@@ -298,5 +299,5 @@ def test_hashed_values_are_one_value_when_they_are_equal() -> None:
     assert keys[5] == keys[6]
     assert keys[8] == keys[9]
     assert poll._places([None, math.nan, math.inf, 10**5000, (1, 2), Odd()]).tolist() == [-1] * 6
-    with pytest.raises(dp.InvalidArgument, match="Say which values"):
+    with refuses(dp.InvalidArgument, "candidates"):
         poll.analyze(poll.encode_many([0] * 40), candidates=[None])

@@ -19,6 +19,8 @@ from discreet.mechanisms.reports import shuffle_clients
 from discreet.shuffle import fakes
 from discreet.shuffle import protocol as protocols
 
+from ..refusing import refuses
+
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -88,11 +90,11 @@ def only_honest_noise_counts() -> None:
 
 def too_few_reports_are_refused() -> None:
     poll = dp.shuffle.BitSum(clients=10, minimum=10, lie=0.25)
-    with pytest.raises(dp.NotAllowed):
+    with refuses(dp.NotAllowed, "too-few-reports"):
         poll.analyze(poll.encode_many(np.zeros(9)))
     few = [*poll.encode_many(np.zeros(9)), "junk", None, 7]
     for claimed in (None, 10, 1000):
-        with pytest.raises(dp.NotAllowed):
+        with refuses(dp.NotAllowed, "too-few-reports"):
             poll.analyze(few, reports=claimed)
 
 

@@ -14,6 +14,8 @@ from discreet.mechanisms.selection.allowance import Allowance
 from discreet.queries.workload import Domain, Workload
 from discreet.synthetic import Declared, MadeUp, Synthesis, synthesis
 
+from ..refusing import refuses
+
 SIZES = (3, 6, 2, 4)
 DOMAIN = Domain({f"c{i}": n for i, n in enumerate(SIZES)})
 PLAN = Synthesis(domain=DOMAIN, measuring=0.5, choosing=0.05, ordered=("c1",))
@@ -283,23 +285,26 @@ def test_mixed_columns_hold_declared_values_only():
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "code"),
     [
-        lambda: Declared({}),
-        lambda: Declared({"a": (3, 3)}),
-        lambda: Declared({"a": "text"}),
-        lambda: Declared({"a": (0, 5)}).codes({"b": [1]}),
-        lambda: Declared({"a": (0, 5), "b": (0, 5)}).codes({"a": [1], "b": [1, 2]}),
-        lambda: Synthesis(domain=DOMAIN, measuring=0, choosing=1),
-        lambda: Synthesis(domain=DOMAIN, measuring=1, choosing=-1),
-        lambda: Synthesis(domain=DOMAIN, measuring=1, choosing=1, ordered=("x",)),
-        lambda: Synthesis(domain=DOMAIN, measuring=1, choosing=1, rounds=-1),
-        lambda: Synthesis(domain=None, measuring=1, choosing=1),
-        lambda: Synthesis(domain=DOMAIN, measuring=1, choosing=1, workload=Workload.marginals(Domain({"a": 2}), 1)),
+        (lambda: Declared({}), "empty"),
+        (lambda: Declared({"a": (3, 3)}), "ends-out-of-order"),
+        (lambda: Declared({"a": "text"}), "wrong-type"),
+        (lambda: Declared({"a": (0, 5)}).codes({"b": [1]}), "unknown-column"),
+        (lambda: Declared({"a": (0, 5), "b": (0, 5)}).codes({"a": [1], "b": [1, 2]}), "unequal-lengths"),
+        (lambda: Synthesis(domain=DOMAIN, measuring=0, choosing=1), "out-of-range"),
+        (lambda: Synthesis(domain=DOMAIN, measuring=1, choosing=-1), "out-of-range"),
+        (lambda: Synthesis(domain=DOMAIN, measuring=1, choosing=1, ordered=("x",)), "unknown-column"),
+        (lambda: Synthesis(domain=DOMAIN, measuring=1, choosing=1, rounds=-1), "out-of-range"),
+        (lambda: Synthesis(domain=None, measuring=1, choosing=1), "wrong-type"),
+        (
+            lambda: Synthesis(domain=DOMAIN, measuring=1, choosing=1, workload=Workload.marginals(Domain({"a": 2}), 1)),
+            "part-does-not-fit",
+        ),
     ],
 )
-def test_refusals(bad):
-    with pytest.raises(dp.InvalidArgument):
+def test_refusals(bad, code):
+    with refuses(dp.InvalidArgument, code):
         bad()
 
 

@@ -49,7 +49,7 @@ class Answer:
             low, high = self._interval(sure)
             return Accuracy(amount=max(high - self.value, self.value - low), confidence=sure, of=of)
         if of != "sample":
-            raise InvalidArgument('of must be "population" or "sample".')
+            raise InvalidArgument('of must be "population" or "sample".', code="not-an-option")
         if self._on_sample is None:
             return Accuracy(amount=None, confidence=sure, reason="nothing is known but the interval on the population")
         return Accuracy(amount=self._on_sample(sure), confidence=sure, of="every value")

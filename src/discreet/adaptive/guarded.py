@@ -23,14 +23,14 @@ _SPECIAL = frozenset(
 _UNKNOWN = object()
 _LARGEST = 2.0**62
 _TYPES = (
-    "This cannot be computed of columns with these types and shapes. Cast them, or take one place of each row, "
+    "This cannot be computed from columns of these types and shapes. Convert them, or take one place of each row: "
     "rows['X'][:, j]."
 )
 _REDUCED: dict[str, Any] = {"sum": np.sum, "mean": np.mean, "min": np.min, "max": np.max, "any": np.any, "all": np.all}
 ROW_BY_ROW = (
-    "Under a ledger a question concerns each row alone: use operators, numpy's elementwise functions, np.where, "
-    "column.isin([…]), [:, j], @ and sums along axis 1; or rows.apply(function, 'column') with your word that "
-    "the function treats each row alone."
+    "Under a ledger, a question must compute each row by itself. Use operators, NumPy's elementwise functions, "
+    "np.where, column.isin([…]), [:, j], @ and sums along axis 1. Or use rows.apply(function, 'column') if you are "
+    "sure that the function treats each row by itself."
 )
 
 
@@ -58,13 +58,13 @@ class Column(NDArrayOperatorsMixin):
             return _product(*inputs)
         ours = getattr(np, ufunc.__name__, None) is ufunc or ufunc in _SPECIAL
         if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or options or not ours:
-            raise NotAllowed(ROW_BY_ROW)
+            raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
         if ufunc is np.power:
             ufunc = np.float_power  # whole numbers refuse negative powers, which would tell of a cell
         if ufunc not in _SAME:
             _refuse_text(*inputs)
             if any(one is None for one in inputs):
-                raise InvalidArgument(_TYPES)
+                raise InvalidArgument(_TYPES, code="study-types")
         return _row_by_row(ufunc, *inputs)
 
     def __array_function__(self, function: Any, types: Any, given: Any, options: Any) -> Any:
@@ -77,13 +77,13 @@ class Column(NDArrayOperatorsMixin):
         for name, reduced in _REDUCED.items():
             if function is reduced and len(given) <= 2 and isinstance(given[0], Column):
                 return getattr(given[0], name)(*given[1:], **options)
-        raise NotAllowed(ROW_BY_ROW)
+        raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
 
     def __getitem__(self, key: Any) -> Column:
         if not isinstance(key, tuple) or len(key) < 2 or key[0] != slice(None) or self.ndim != len(key):
-            raise NotAllowed(ROW_BY_ROW)
+            raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
         if not all(isinstance(one, int | np.integer | slice) and not isinstance(one, bool) for one in key[1:]):
-            raise NotAllowed(ROW_BY_ROW)
+            raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
         return _computed(lambda values: values[key], self)
 
     def isin(self, values: Iterable[Any]) -> Column:
@@ -95,7 +95,10 @@ class Column(NDArrayOperatorsMixin):
         """As numbers, whole numbers (what is not a number is 0), or true and false."""
         wanted = np.dtype(kind)
         if wanted not in (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64)) or self.kind not in "biuf":
-            raise InvalidArgument("Columns can become float, int or bool, and text nothing else than text.")
+            raise InvalidArgument(
+                "A column can be converted to float, int or bool. A column of text cannot be converted.",
+                code="study-types",
+            )
         if wanted.kind == "i" and self.kind == "f":
             # casts beyond the range depend on where a number stands, so that there are none
             return _computed(lambda v: np.clip(np.nan_to_num(v), -_LARGEST, _LARGEST).astype(wanted), self)
@@ -107,7 +110,7 @@ class Column(NDArrayOperatorsMixin):
 
     def _reduced(self, name: str, axis: Any = None) -> Column:
         if self.ndim != 2 or axis not in (1, -1) or self.kind not in "biuf":
-            raise NotAllowed(ROW_BY_ROW)
+            raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
         return _computed(lambda values: _REDUCED[name](values, axis=1), self)
 
     def sum(self, axis: Any = None) -> Column:
@@ -135,7 +138,7 @@ class Column(NDArrayOperatorsMixin):
         return self._reduced("all", axis)
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotAllowed(ROW_BY_ROW)
+        raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
 
     __array__ = __bool__ = __len__ = __iter__ = __float__ = __int__ = __index__ = __setitem__ = _refuse
     __reduce_ex__ = __copy__ = __deepcopy__ = __format__ = _refuse
@@ -157,7 +160,9 @@ def _computed(make: Callable[..., Any], *given: Any) -> Column:
     Its error, if it has one, is a matter of types and shapes, and is said without a cell.
     """
     if any(np.asarray(one).dtype.kind not in "biufU" for one in given if not isinstance(one, Column | None)):
-        raise InvalidArgument(_TYPES)  # such as a Fraction, by which Python divides, and where a cell is 0 cannot
+        raise InvalidArgument(
+            _TYPES, code="study-types"
+        )  # such as a Fraction, by which Python divides, and where a cell is 0 cannot
     opened = [_opened(one) for one in given]
     rows = {len(values) for values, one in zip(opened, given, strict=True) if isinstance(one, Column)}
     made = None
@@ -167,9 +172,9 @@ def _computed(make: Callable[..., Any], *given: Any) -> Column:
     except Exception:  # not said from here: it would stay in the chain of exceptions
         made = None
     if made is None:
-        raise InvalidArgument(_TYPES)
+        raise InvalidArgument(_TYPES, code="study-types")
     if made.ndim < 1 or {len(made)} != rows:
-        raise NotAllowed(ROW_BY_ROW)
+        raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
     return Column(made)
 
 
@@ -178,9 +183,13 @@ def _row_by_row(function: Callable[..., Any], *given: Any) -> Column:
     axes = {one.ndim for one in given if isinstance(one, Column)}
     constants = [np.asarray(one) for one in given if not isinstance(one, Column)]
     if len(axes) != 1:
-        raise InvalidArgument("Columns in one expression must have equally many axes: write rows['X'][:, j].")
+        raise InvalidArgument(
+            "Columns in one expression must have the same number of axes. Write rows['X'][:, j].", code="wrong-shape"
+        )
     if any(one.ndim > min(axes) or (one.ndim == min(axes) and one.shape[0] != 1) for one in constants):
-        raise InvalidArgument("A constant must be the same for every row: a number, or one for each number of a row.")
+        raise InvalidArgument(
+            "A constant must be the same for every row: one number, or one for each place of a row.", code="wrong-shape"
+        )
     return _computed(function, *given)
 
 
@@ -191,16 +200,16 @@ def _clipped(*given: Any) -> Column:
 
 def _refuse_text(*given: Any) -> None:
     if any(isinstance(one, Column) and one.kind not in "biuf" for one in given):
-        raise InvalidArgument("Text can be compared by == and != or with column.isin([…]), and nothing else.")
+        raise InvalidArgument("Text can only be compared: with ==, != or column.isin([…]).", code="study-types")
 
 
 def _product(left: Any, right: Any) -> Column:
     """Rows times public weights; each row's sum in its own order, the same wherever the row stands."""
     weights = None if isinstance(right, Column) else np.asarray(right)
     if not isinstance(left, Column) or left.ndim != 2 or weights is None or weights.ndim not in (1, 2):
-        raise NotAllowed(ROW_BY_ROW)
+        raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
     if weights.dtype.kind not in "biuf":
-        raise InvalidArgument(_TYPES)
+        raise InvalidArgument(_TYPES, code="study-types")
     if weights.ndim == 1:
         return _computed(lambda rows: (rows * weights).sum(axis=1), left)
     return _computed(lambda rows: np.stack([(rows * w).sum(axis=1) for w in weights.T], axis=1), left)
@@ -214,7 +223,9 @@ class GuardedRows(Mapping[str, Column]):
 
     def __getitem__(self, name: str) -> Column:
         if name not in self._columns:
-            raise InvalidArgument(f"There is no column {name}. Known: {', '.join(self._columns)}.")
+            raise InvalidArgument(
+                f"Unknown column {name}. The columns are: {', '.join(self._columns)}.", code="unknown-column"
+            )
         return self._columns[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -231,9 +242,9 @@ class GuardedRows(Mapping[str, Column]):
         or fails, the row's value is missing.
         """
         if not names:
-            raise InvalidArgument("Name the columns that the function is asked of.")
+            raise InvalidArgument("Name the columns that the function reads.", code="empty")
         if not isinstance(text, bool):
-            raise InvalidArgument("text must be True or False.")
+            raise InvalidArgument("text must be True or False.", code="wrong-type")
         return _computed(lambda *given: each_row(function, *given, text=text), *(self[name] for name in names))
 
 

@@ -123,8 +123,8 @@ class Holdout(Closed):
         low, high = checked_range(between)
         if self.remaining < 1:
             raise BudgetExhausted(
-                "Nothing more can be checked: all questions, or all allowed overfits, are used up. Begin anew, on "
-                "new rows."
+                "All questions, or all allowed overfits, are used up. Start again with new rows.",
+                code="questions-used-up",
             )
         guess = self._train.total(statistic, (low, high)) * float(QUANTUM) / self._train.size
         total, told = self._test.total(statistic, (low, high)), self.corrected
@@ -152,7 +152,8 @@ class Holdout(Closed):
             if self.corrected >= self.overfits:
                 self._ended = True
                 raise BudgetExhausted(
-                    "This is one overfit more than are allowed: nothing more can be checked. Begin anew, on new rows."
+                    "This is one overfit more than allowed, so nothing more can be checked. Start again with new rows.",
+                    code="overfits-used-up",
                 )
             return False, nearest_cell(mean, self.mechanism.cells)
         assert self._session is not None
@@ -205,7 +206,11 @@ def holdout(
     """
     source = source_of(test, ledger, unprotected, size)
     if hasattr(train, "_ledger_of_study"):
-        raise InvalidArgument("The training set is shown to the analyst: it cannot be a table under a ledger.")
+        raise InvalidArgument(
+            "The training set is shown to the analyst, so it cannot be a table under a ledger. "
+            "Pass rows that are not protected.",
+            code="study-protected",
+        )
     known = Sample(columns_of(train))
     k, f, sure = check_count(queries, "queries"), check_count(overfits, "overfits"), check_confidence(confidence)
     names = chosen_method(method, METHODS, source.protected)

@@ -62,7 +62,8 @@ class Ladder:
         losses = _losses(self._labels, predictions, self._loss)
         if self._asked >= self.submissions:
             raise BudgetExhausted(
-                f"All {self.submissions} submissions are made. Open another leaderboard, on new labels."
+                f"All {self.submissions} submissions are used up. Open another leaderboard with new labels.",
+                code="questions-used-up",
             )
         self._asked += 1
         mean = exact_total(losses) * float(QUANTUM) / len(losses)
@@ -135,14 +136,18 @@ def leaderboard(
     count, sure = check_count(submissions, "submissions"), check_confidence(confidence)
     measured = LOSSES.get(loss) if isinstance(loss, str) else loss
     if not callable(measured):
-        raise InvalidArgument(f"loss must be {', '.join(LOSSES)}, or a function of labels and predictions.")
+        raise InvalidArgument(
+            f"loss must be one of {', '.join(LOSSES)}, or a function of labels and predictions.", code="not-an-option"
+        )
     held = typed_array(labels)
     if held.ndim != 1 or len(held) < 1:
-        raise InvalidArgument("labels must have one dimension, with at least one label.")
+        raise InvalidArgument("labels must have one dimension, with at least one label.", code="wrong-shape")
     if unprotected and ledger is None:
         return Leaderboard(Ladder(held, measured, count, sure).submitted, None)
     if ledger is not None and (not isinstance(ledger, Ledger) or ledger.protects != row(neighbors="replace")):
-        raise InvalidArgument('A leaderboard needs a ledger that protects=dp.row(neighbors="replace").')
+        raise InvalidArgument(
+            'A leaderboard needs a ledger with protects=dp.row(neighbors="replace").', code="study-ledger"
+        )
     asked = study(
         {"place": np.arange(len(held))},
         queries=count,
@@ -159,17 +164,20 @@ def _losses(labels: NDArray[Any], predictions: Any, loss: Loss) -> NDArray[np.fl
     listed = isinstance(predictions, list | tuple) and labels.dtype.kind == "O" and loss in LOSSES.values()
     given = column(predictions) if listed else np.asarray(predictions)
     if given.shape[:1] != labels.shape:
-        raise InvalidArgument(f"A submission has one prediction for each label: {len(labels)} of them.")
+        raise InvalidArgument(
+            f"A submission must have one prediction for each of the {len(labels)} labels.", code="wrong-shape"
+        )
     # what is refused depends on types, and not on a label: in place of those stand others
     placed = given.astype(object) if labels.dtype.kind == "O" else np.zeros(len(labels), labels.dtype)
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         said = tried(loss, placed, given)
         if said is None:
             raise InvalidArgument(
-                "The loss cannot be computed of labels and predictions with these types. Predict in the type of the "
-                "labels."
+                "The loss cannot be computed from labels and predictions of these types. "
+                "Predict in the type of the labels.",
+                code="study-types",
             )
         if said.shape != labels.shape or said.dtype.kind not in "biuf":
-            raise InvalidArgument("loss must say one number for each row.")
+            raise InvalidArgument("loss must return one number for each row.", code="study-question")
         losses = np.nan_to_num(each_row(loss, labels, given), nan=1.0)
         return np.asarray(np.clip(losses, 0.0, 1.0), dtype=np.float64)

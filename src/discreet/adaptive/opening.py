@@ -64,7 +64,11 @@ class Source:
         counted = self.counted()
         rows = int(counted.value) - math.ceil(float(counted.error(1 - 2 * miss)))
         if rows < 1:
-            raise InvalidArgument("A study needs more rows than the noise of their count hides: give size=.")
+            raise InvalidArgument(
+                "The noisy count of rows is too small for a study. Use more rows, or declare their public number: "
+                "size=.",
+                code="study-too-few-rows",
+            )
         return rows, miss
 
     def opened(self, size: int, *, mixed: bool = False) -> Sample:
@@ -89,19 +93,21 @@ def source_of(sample: Any, ledger: Any, unprotected: Any, size: Any = None) -> S
     """The rows of a table under a ledger, or of arrays, with a ledger or without; `size` is their public number."""
     declared = None if size is None else check_count(size, "size")
     if not isinstance(unprotected, bool):
-        raise InvalidArgument("unprotected must be True or False.")
+        raise InvalidArgument("unprotected must be True or False.", code="wrong-type")
     if hasattr(sample, "_ledger_of_study"):
         own = sample._ledger_of_study()
         if ledger is not None and ledger is not own:
-            raise InvalidArgument("The table has a ledger of its own, which is charged: leave ledger= out.")
+            raise InvalidArgument(
+                "The table has its own ledger, which is charged. Leave out ledger=.", code="conflicting-arguments"
+            )
         if unprotected:
-            raise NotAllowed("Rows under a ledger are protected: leave unprotected= out.")
+            raise NotAllowed("Rows under a ledger are protected. Leave out unprotected=.", code="study-protected")
         counted = lambda: sample._counted_for_study(Fraction(1, COUNTED))  # noqa: E731
         return Source(sample._columns_of_study, sample._rows_of_study, counted, own, True, declared)
     if ledger is not None and not isinstance(ledger, Ledger):
-        raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
+        raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
     if ledger is not None and unprotected:
-        raise NotAllowed("Rows under a ledger are protected: leave unprotected= out.")
+        raise NotAllowed("Rows under a ledger are protected. Leave out unprotected=.", code="study-protected")
     columns = columns_of(sample, protects=None if ledger is None else ledger.protects)
     if ledger is not None and ledger.protects.column is not None:
         columns = _one_of_each(sample, columns, ledger.protects.column)
@@ -131,8 +137,9 @@ def _one_of_each(sample: Any, columns: dict[str, Any], person: str) -> dict[str,
     """One row of each person, chosen at random: rows of one person are not independent. Nobody's rows are left out."""
     if person not in columns:
         raise InvalidArgument(
-            f"The ledger protects people: the sample needs the column {person}, of whom one row each is used. "
-            "Or give a table, dp.table(…), that knows it."
+            f"The ledger protects people, so the sample needs the column {person}: one row of each person is used. "
+            "Or pass a table, dp.table(…), which knows the column.",
+            code="study-sample",
         )
     people = people_of(sample, person)
     seen: dict[Any, int] = {}
@@ -146,13 +153,14 @@ def _one_of_each(sample: Any, columns: dict[str, Any], person: str) -> dict[str,
 def chosen_method(asked: Any, methods: dict[str, bool], protected: bool) -> list[str]:
     """The methods that may be tried; `methods` says of each whether it is private."""
     if asked != "auto" and asked not in methods:
-        raise InvalidArgument(f"method must be one of auto, {', '.join(methods)}.")
+        raise InvalidArgument(f"method must be one of auto, {', '.join(methods)}.", code="not-an-option")
     if asked == "auto":
         return [name for name, private in methods.items() if private or not protected]
     if protected and not methods[asked]:
         raise NotAllowed(
-            f'method="{asked}" publishes exact functions of the sample. If its rows belong to nobody, say '
-            "unprotected=True; otherwise leave method= out."
+            f'method="{asked}" publishes exact functions of the sample. '
+            "If its rows belong to nobody, pass unprotected=True; otherwise leave out method=.",
+            code="study-protected",
         )
     return [asked]
 
@@ -161,6 +169,7 @@ def check_accuracy(accuracy: Any, width: float, size: int, queries: int) -> None
     """A clear refusal when what is wished for cannot be kept."""
     if accuracy is not None and width > float(check_positive(accuracy, "accuracy")):
         raise InvalidArgument(
-            f"{size} rows answer {queries} questions within {at_most(width)} of the population at best, not within "
-            f"{float(exactly(accuracy)):.3g}. Ask fewer questions, or of more rows: see dp.adaptive.plan."
+            f"{size} rows can answer {queries} questions within {at_most(width)} of the population, not within "
+            f"{float(exactly(accuracy)):.3g}. Ask fewer questions, or use more rows: see dp.adaptive.plan.",
+            code="study-too-few-rows",
         )

@@ -152,9 +152,9 @@ def rows_needed(accuracy: Any, k: Any, confidence: Any = 0.95, method: str = "ga
     most, asked = float(check_positive(accuracy, "accuracy")), check_count(k, "k")
     sure, corrected = check_confidence(confidence), check_count(overfits, "overfits")
     if most >= _SAYS_NOTHING:
-        raise InvalidArgument("accuracy must be below 0.5: an answer within a half says nothing.")
+        raise InvalidArgument("accuracy must be below 0.5.", code="out-of-range")
     if _METHODS[_known(method)] not in ("study", "holdout"):
-        raise InvalidArgument(f"method must be one of {', '.join(STUDY + HOLDOUT)}.")
+        raise InvalidArgument(f"method must be one of {', '.join(STUDY + HOLDOUT)}.", code="not-an-option")
 
     def suffice(size: int) -> bool:
         return _width(method, size, asked, sure, corrected) <= most
@@ -163,7 +163,9 @@ def rows_needed(accuracy: Any, k: Any, confidence: Any = 0.95, method: str = "ga
     found = bracket(suffice, guess, least=1, most=_MOST_ROWS)
     if found is None:
         raise InvalidArgument(
-            f"No sample of up to 10^12 rows answers {asked} questions within {most:.3g}. Ask for less."
+            f"No sample of up to 10^12 rows answers {asked} questions within {most:.3g}. "
+            "Ask fewer questions, or accept a larger error.",
+            code="study-too-few-rows",
         )
     return bisect(suffice, *found, relative=0.0099)
 
@@ -220,13 +222,13 @@ def _counts(given: Any, name: str) -> tuple[int, ...]:
 def _listed(given: Any, name: str) -> list[Any]:
     found = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     if not found:
-        raise InvalidArgument(f"{name} must be a number, or a list of at least one.")
+        raise InvalidArgument(f"{name} must be a number, or a list of at least one.", code="empty")
     return found
 
 
 def _known(method: Any) -> str:
     if method not in _METHODS:
-        raise InvalidArgument(f"method must be one of {', '.join(STUDY + HOLDOUT)}.")
+        raise InvalidArgument(f"method must be one of {', '.join(STUDY + HOLDOUT)}.", code="not-an-option")
     return str(method)
 
 

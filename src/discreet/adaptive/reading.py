@@ -29,7 +29,7 @@ from discreet.rows.arrow import (
     ticks_of,
 )
 
-_COLUMN = "A column must be numbers, true and false, dates, or text."
+_COLUMN = "A column must hold numbers, True and False, dates, or text."
 _EXACT = 2.0**53
 
 
@@ -43,7 +43,9 @@ def columns_of(source: Any, *, protects: Unit | None = None) -> dict[str, NDArra
     columns = {str(name): typed_array(source[name]) for name in _names(source)}
     lengths = {len(column) if column.ndim else -1 for column in columns.values()}
     if len(lengths) != 1 or min(lengths) < (0 if protects is not None and protects.neighbors != "replace" else 1):
-        raise InvalidArgument("All columns of a sample must have the same number of rows, at least one.")
+        raise InvalidArgument(
+            "All columns of a sample must have the same number of rows, at least one.", code="unequal-lengths"
+        )
     return columns
 
 
@@ -55,8 +57,9 @@ def _names(source: Any) -> list[Any]:
         names = list(source.column_names if has(source, "column_names") else source.columns)
     if not names or len(set(map(str, names))) < len(names):
         raise InvalidArgument(
-            "A sample is a table, a data frame, or a dict of arrays whose first axis are rows, each column with a name "
-            "of its own."
+            "A sample must be a table, a data frame, or a dict of arrays with rows along the first axis. "
+            "Each column needs its own name.",
+            code="study-sample",
         )
     return list(names)
 
@@ -75,7 +78,9 @@ def people_of(source: Any, name: str) -> list[Any]:
         array = _ids(column)
         people = None if array.ndim != 1 or array.dtype.kind not in "biufMUSO" else [*map(_person, _cells(array))]
     if people is None:
-        raise InvalidArgument(f"{name} tells people apart, and must be whole numbers, text or days.")
+        raise InvalidArgument(
+            f"{name} identifies people, so it must hold whole numbers, text or dates.", code="study-sample"
+        )
     return people
 
 
@@ -86,7 +91,9 @@ def typed_array(column: Any) -> NDArray[Any]:
     """A column of a public type as an array: numbers, true and false, or cells that can be compared."""
     if not (_is_arrow(column) or has(column, "dtype") or has(column, "__array__")):
         # a list would become text as a whole as soon as one cell is
-        raise InvalidArgument("A column is an array with a type, and not a list: np.array(…, dtype=float).")
+        raise InvalidArgument(
+            "A column must be an array with a type, not a list: np.array(…, dtype=float).", code="study-sample"
+        )
     if isinstance(column, np.ma.MaskedArray):
         kind = column.dtype.kind  # what is masked is missing
         column = column.astype(np.float64) if kind in "iu" else column
@@ -109,7 +116,7 @@ def typed_array(column: Any) -> NDArray[Any]:
     if array.dtype.kind == "O" and array.ndim == 1:
         array = plain_cells(array)
     if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and array.ndim != 1):
-        raise InvalidArgument(_COLUMN)
+        raise InvalidArgument(_COLUMN, code="study-sample")
     array = (np.ascontiguousarray(array) if array.ndim else array).view()
     array.flags.writeable = False
     return array
@@ -171,7 +178,7 @@ def _in_arrow(column: Any) -> Any:
     if found is not None or not has(column, "to_arrow"):
         return column if found is None else found
     if str(column.dtype) != "Object":
-        raise InvalidArgument(_COLUMN)
+        raise InvalidArgument(_COLUMN, code="study-sample")
     import pyarrow as pa
 
     return pa.nulls(len(column), pa.binary())  # objects of no public type: each of them is missing
@@ -192,7 +199,7 @@ def _from_arrow(column: Any) -> NDArray[Any]:
     if is_moment(kind):
         return days_of(column)
     if pa.types.is_duration(kind):
-        raise InvalidArgument(_COLUMN)
+        raise InvalidArgument(_COLUMN, code="study-sample")
     cells = np.full(len(column), None, dtype=object)
     if is_text(kind):
         cells[:] = texts_of(column)

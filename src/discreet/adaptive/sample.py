@@ -42,7 +42,9 @@ class Rows(Mapping[str, Any]):
 def known(columns: Mapping[str, Any], name: Any) -> Any:
     """A column, or an error that says which there are."""
     if name not in columns:
-        raise InvalidArgument(f"There is no column {name}. Known: {', '.join(map(str, columns))}.")
+        raise InvalidArgument(
+            f"Unknown column {name}. The columns are: {', '.join(map(str, columns))}.", code="unknown-column"
+        )
     return columns[name]
 
 
@@ -79,19 +81,26 @@ class Sample:
         if values.shape == (expected, 1):
             values = values[:, 0]
         if values.shape != (expected,):
-            raise InvalidArgument("A question must say one number for each row: an array with one dimension.")
+            raise InvalidArgument(
+                "A question must return one number for each row: an array with one dimension.", code="study-question"
+            )
         if values.dtype.kind not in "biuf":
-            raise InvalidArgument("A question must say numbers, or true and false.")
+            raise InvalidArgument("A question must return numbers, or True and False.", code="study-question")
         return exact_total(values, low, high)
 
     def _asked(self, question: Question, where: slice) -> NDArray[Any]:
         if not callable(question):
-            raise InvalidArgument('A question is a function of rows, such as lambda rows: rows["age"] > 40.')
+            raise InvalidArgument(
+                'A question must be a function of rows, such as lambda rows: rows["age"] > 40.', code="study-question"
+            )
         if not self._guarded:
             return self._said(question, where)
         said = question(GuardedRows(self._columns))
         if not isinstance(said, Column):
-            raise InvalidArgument('Under a ledger a question is made of columns: lambda rows: rows["age"] > 40.')
+            raise InvalidArgument(
+                'Under a ledger, a question must compute with columns: lambda rows: rows["age"] > 40.',
+                code="study-question",
+            )
         return said._opened()
 
     def _said(self, question: Question, where: slice) -> NDArray[Any]:
@@ -128,10 +137,10 @@ def _fixed(column: NDArray[Any]) -> NDArray[Any]:
 def checked_range(between: Any) -> tuple[float, float]:
     """Two public ends, the smaller one first."""
     if not isinstance(between, tuple | list) or len(between) != 2:
-        raise InvalidArgument("between must be a pair of public ends, such as (0, 1).")
+        raise InvalidArgument("between must be a pair of public ends, such as (0, 1).", code="wrong-type")
     low, high = (float(exactly(end, "between")) for end in between)
     if not low < high or high - low == np.inf:
-        raise InvalidArgument("between must be two numbers, the smaller one first, and not without end.")
+        raise InvalidArgument("between must be two finite numbers, the smaller one first.", code="ends-out-of-order")
     return low, high
 
 

@@ -83,7 +83,9 @@ def scorer(
     `loss`, a function of targets and predictions with public ends `between`, the score is the accuracy.
     """
     if not isinstance(study, Study | Holdout):
-        raise InvalidArgument("The first argument must be a study or a holdout: dp.adaptive.study(…).")
+        raise InvalidArgument(
+            "The first argument must be a study or a holdout: dp.adaptive.study(…).", code="wrong-type"
+        )
     return StudyScorer(study, features, target, loss, between)
 
 

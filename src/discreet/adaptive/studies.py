@@ -131,7 +131,8 @@ class Study(Closed):
         (a, b), (c, d) = checked_range(x_between), checked_range(y_between)
         if self.remaining < count:
             raise BudgetExhausted(
-                f"This takes {count} questions, and {self.remaining} are left. Begin another study, on new rows."
+                f"This takes {count} questions, but only {self.remaining} are left. Start another study with new rows.",
+                code="questions-used-up",
             )
 
         def u(rows: Any) -> Any:
@@ -163,7 +164,10 @@ class Study(Closed):
 
     def _check_left(self) -> None:
         if self.remaining < 1:
-            raise BudgetExhausted(f"All {self.queries} questions are asked. Begin another study, on new rows.")
+            raise BudgetExhausted(
+                f"All {self.queries} questions are used up. Start another study with new rows.",
+                code="questions-used-up",
+            )
 
     def _of_values(self, values: NDArray[np.float64]) -> Answer:
         """The mean of one number of [0,1] for each row, for a leaderboard."""
@@ -270,7 +274,10 @@ def study(
     if queries > rows and "splitting" in names:
         names = [name for name in names if name != "splitting"]
         if not names:
-            raise InvalidArgument("Splitting needs at least one row for every question. Ask fewer, or of more rows.")
+            raise InvalidArgument(
+                "Splitting needs at least one row for every question. Ask fewer questions, or use more rows.",
+                code="study-too-few-rows",
+            )
     made = {
         name: method_for(name, size=rows, queries=queries, confidence=sure + lost, accuracy=cheap) for name in names
     }
@@ -285,6 +292,8 @@ def _considered(source: Source, method: str) -> list[str]:
     if source.pure():
         names = [name for name in names if name in ("laplace", "taught")]
         if not names:
-            raise InvalidArgument('The ledger keeps a pure ε: method="laplace" or "taught" fits it, and no other.')
+            raise InvalidArgument(
+                'The ledger guarantees a pure ε. Only method="laplace" and "taught" fit it.', code="study-ledger"
+            )
         return names[:1]
     return [name for name in names if name not in ("laplace", "taught")] if method == "auto" else names

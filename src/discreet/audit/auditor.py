@@ -123,7 +123,7 @@ def drawing(mechanism: Any, sensitivity: Any = None) -> Draw:
 
         return released(mechanism, sensitivity)
     if not callable(mechanism):
-        raise InvalidArgument("audit needs a mechanism, or a function f(data, size) or f(data).")
+        raise InvalidArgument("audit needs a mechanism, or a function f(data, size) or f(data).", code="wrong-type")
     if _takes_size(mechanism):
         return mechanism  # type: ignore[no-any-return]
     return lambda data, size: [mechanism(data) for _ in range(size)]
@@ -147,7 +147,8 @@ def draw_all(draw: Draw, data: Any, count: int, progress: Progress | None = None
         parts.append(listed(draw(data, size)))
         if len(parts[-1]) != size:
             raise InvalidArgument(
-                f"f(data, size) returned {len(parts[-1])} outputs for a size of {size}. Return one for each run."
+                f"f(data, size) returned {len(parts[-1])} outputs for a size of {size}. Return one for each run.",
+                code="wrong-shape",
             )
         if progress is not None:
             progress(done + size, count)

@@ -89,7 +89,7 @@ def delta_lower_bound(
     """A lower confidence bound on δ at `epsilon`, from independent outputs on two neighbors."""
     exact = exactly(epsilon, "epsilon")
     if exact < 0:
-        raise InvalidArgument("epsilon must not be negative.")
+        raise InvalidArgument("epsilon must be at least 0.", code="out-of-range")
     given = float(exact)
     return _find(sample_a, sample_b, _delta_strength(given), confidence, lambda proved: (given, proved))
 
@@ -153,7 +153,8 @@ def _find(
     samples = comparable(as_outputs(sample_a), as_outputs(sample_b))
     if min(map(len, samples)) < FEWEST:
         raise InvalidArgument(
-            f"An audit needs {FEWEST} outputs on each neighbor, and is useful from 10,000. Draw more."
+            f"An audit needs at least {FEWEST} outputs on each neighbor, and is useful from 10,000. Draw more.",
+            code="audit-too-few-outputs",
         )
     proposing, choosing, testing = zip(*map(_cut, samples), strict=True)
     with np.errstate(invalid="ignore", over="ignore"):  # outputs may be infinite

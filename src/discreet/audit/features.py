@@ -29,7 +29,7 @@ def listed(sample: Any) -> Outputs | list[Any]:
     if isinstance(sample, np.ndarray) and sample.ndim:
         return sample
     if isinstance(sample, np.ndarray | np.generic | str) or not isinstance(sample, Iterable):
-        raise InvalidArgument("A sample is an array or a list, with one output for each run.")
+        raise InvalidArgument("A sample must be an array or a list with one output for each run.", code="wrong-type")
     return list(sample)
 
 
@@ -38,7 +38,7 @@ def as_outputs(sample: Iterable[Any]) -> Outputs:
     items = listed(sample)
     array = items if isinstance(items, np.ndarray) else _stacked(items)
     if len(array) == 0:
-        raise InvalidArgument("A sample holds at least one output. Draw some.")
+        raise InvalidArgument("A sample must have at least one output. Draw some.", code="empty")
     if array.dtype.kind in "biuf":
         numeric = array.astype(np.float64, copy=False)
         return numeric if numeric.ndim == 1 else numeric.reshape(len(numeric), -1)

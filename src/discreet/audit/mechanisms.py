@@ -87,7 +87,7 @@ def halved(mechanism: Any) -> Any:
 def subject(name: str, *, epsilon: Any, delta: Any = 0, broken: bool = False) -> Subject:
     """A mechanism by name, calibrated for (ε,δ); `broken` draws with half of the noise that takes."""
     if name not in SUBJECTS:
-        raise InvalidArgument(f"No mechanism is called {name!r}. Choose one of {', '.join(SUBJECTS)}.")
+        raise InvalidArgument(f"Unknown mechanism {name!r}. Choose one of {', '.join(SUBJECTS)}.", code="not-an-option")
     pure = exactly(delta, "delta") == 0
     promise = Pure(epsilon=epsilon) if pure else Approx(epsilon=epsilon, delta=delta)
     built = SUBJECTS[name](promise)

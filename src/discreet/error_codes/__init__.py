@@ -9,9 +9,13 @@ from discreet.error_codes.arguments import ARGUMENTS
 from discreet.error_codes.classes import CLASSES
 from discreet.error_codes.data import DATA
 from discreet.error_codes.engines import ENGINES, SOURCES
+from discreet.error_codes.files import FILES
 from discreet.error_codes.guarantees import GUARANTEES
+from discreet.error_codes.learning import LEARNING
+from discreet.error_codes.ledger import LEDGER
 from discreet.error_codes.mechanisms import MECHANISMS
 from discreet.error_codes.planning import PLANNING
+from discreet.error_codes.polls import POLLS
 from discreet.error_codes.row import Explained
 from discreet.error_codes.sql import SQL
 
@@ -25,6 +29,10 @@ SECTIONS: dict[str, dict[str, Explained]] = {
     "Questions and tables": PLANNING,
     "Sources of data": SOURCES,
     "Engines": ENGINES,
+    "The ledger": LEDGER,
+    "Learning, curves, studies and audits": LEARNING,
+    "Surveys and the shuffle model": POLLS,
+    "Files and services": FILES,
 }
 """The headings of the page, each with its codes. A code stands in one section only."""
 

@@ -40,7 +40,9 @@ class Cosines:
         ends = self.points[0], self.points[-1]
         if not (np.isfinite(places).all() and (places >= ends[0]).all() and (places <= ends[1]).all()):
             raise InvalidArgument(
-                f"A curve is known from its first point to its last: {ends[0]:g} to {ends[1]:g}. Ask between them."
+                f"The curve is known only from its first point, {ends[0]:g}, to its last, {ends[1]:g}. "
+                "Ask for points between them.",
+                code="out-of-range",
             )
         many = len(self.points)
         return self._at(np.interp(places.ravel(), self.points, (np.arange(many) + 0.5) / many))
@@ -119,21 +121,25 @@ def cosines_for(points: Any, basis: Any, columns: int | None) -> Cosines:
     """The functions for declared points (evenly from 0 to 1 where there are none), or a typed error."""
     if points is None:
         if columns is None:
-            raise InvalidArgument("How many points the curves have must be known: give points=, or n_features=.")
+            raise InvalidArgument(
+                "The number of points of the curves must be declared: points= or n_features=.", code="missing-argument"
+            )
         places = np.linspace(0.0, 1.0, columns) if columns > 1 else np.zeros(1)
     else:
         try:
             places = np.asarray(points, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InvalidArgument("points must be numbers, in increasing order.") from None
+            raise InvalidArgument("points must be numbers in increasing order.", code="not-a-number") from None
         if places.ndim != 1 or not len(places) or not np.isfinite(places).all() or (np.diff(places) <= 0).any():
-            raise InvalidArgument("points must be finite numbers, in increasing order.")
+            raise InvalidArgument("points must be finite numbers in increasing order.", code="not-increasing")
         if columns not in (None, len(places)):
-            raise InvalidArgument(f"Curves must have {len(places)} values, one at each of the points, not {columns}.")
+            raise InvalidArgument(
+                f"Each curve must have {len(places)} values, one for each point, not {columns}.", code="wrong-shape"
+            )
     many = len(places)
     size = many if isinstance(basis, str) and basis == ALL else check_count(basis, "basis")
     if size > many:
-        raise InvalidArgument(f'basis must be at most the number of points, {many}, or "all".')
+        raise InvalidArgument(f'basis must be at most the number of points, {many}, or "all".', code="out-of-range")
     return Cosines(tuple(places.tolist()), size)
 
 

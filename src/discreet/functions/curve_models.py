@@ -72,7 +72,7 @@ class OfCurves(Private):
 def check_kind(of: str) -> str:
     """A typed error unless errors can be told of it."""
     if of not in ("value", "every value", "norm"):
-        raise InvalidArgument('of must be "value", "every value" or "norm".')
+        raise InvalidArgument('of must be "value", "every value" or "norm".', code="not-an-option")
     return of
 
 

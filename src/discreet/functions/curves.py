@@ -63,7 +63,9 @@ class CurvePCA(OfCurves, PCA):
         size = self._basis(int(table.shape[1])).size
         many = size if self.n_components is None else check_count(self.n_components, "n_components")
         if many > size:
-            raise InvalidArgument(f"n_components must be at most the number of functions in the basis, {size}.")
+            raise InvalidArgument(
+                f"n_components must be at most the number of functions in the basis, {size}.", code="out-of-range"
+            )
         plan = self._learn(table)
         self.n_components_ = many
         self._take(plan, None)

@@ -110,10 +110,14 @@ class Density(Released):
             table = np.asarray(points[0], dtype=np.float64)
             shape = table.shape[:-1]
             if table.ndim == 0 or table.shape[-1] != columns:
-                raise InvalidArgument(f"A point has {columns} coordinates. Give one for each column.")
+                raise InvalidArgument(
+                    f"Each point must have {columns} coordinates, one for each column.", code="wrong-shape"
+                )
             return table.reshape(-1, columns), shape
         if len(points) != columns:
-            raise InvalidArgument(f"Give {columns} coordinates, or arrays of them.")
+            raise InvalidArgument(
+                f"Give {columns} coordinates, or {columns} arrays of coordinates.", code="wrong-shape"
+            )
         arrays = np.broadcast_arrays(*(np.asarray(point, dtype=np.float64) for point in points))
         return np.stack([array.reshape(-1) for array in arrays], axis=1), arrays[0].shape
 
@@ -183,10 +187,16 @@ class Density(Released):
         [axis] = self._one_axis("smooth")
         wide = float(check_positive(bandwidth, "bandwidth"))
         if wide < axis.width:
-            raise InvalidArgument(f"A release can be made smoother, not sharper: at least {axis.width:g}.")
+            raise InvalidArgument(
+                f"A release can be made smoother, not sharper. Choose a bandwidth of at least {axis.width:g}.",
+                code="density-bandwidth",
+            )
         widest = axis.width if axis.widest is None else float(exactly(axis.widest))
         if wide > widest * (1 + 1e-9):
-            raise InvalidArgument(f"This release has room up to a bandwidth of {widest:g}: release with widest=.")
+            raise InvalidArgument(
+                f"This release allows a bandwidth of at most {widest:g}. To allow more, release with widest=.",
+                code="density-bandwidth",
+            )
         # the kernel stays as high as it was: a convolution with the Gaussian of what is missing
         damping = np.exp(-(axis.frequencies() ** 2) * (wide**2 - axis.width**2) / 2)
         return replace(self, damping=damping, smoothed=wide)
@@ -236,7 +246,7 @@ class Density(Released):
         """Where the projected density has that share below."""
         wanted = np.asarray(shares, dtype=np.float64)
         if ((wanted < 0) | (wanted > 1)).any():
-            raise InvalidArgument("shares must lie between 0 and 1, such as 0.5.")
+            raise InvalidArgument("shares must be between 0 and 1, such as 0.5.", code="out-of-range")
         edges, known = self._cumulated
         found = np.interp(wanted, known, edges)
         return float(found) if np.ndim(shares) == 0 else found
@@ -271,7 +281,9 @@ class Density(Released):
 
     def _one_axis(self, what: str) -> tuple[Any, ...]:
         if len(self.features.axes) != 1:
-            raise InvalidArgument(f"{what} is for one column. Release each column alone.")
+            raise InvalidArgument(
+                f"{what} needs a release of one column. Release each column alone.", code="one-column-only"
+            )
         return self.features.axes
 
     def plot(self, path: str | None = None, *, title: str | None = None) -> Any:
@@ -358,7 +370,7 @@ def features_over(
     except (TypeError, ValueError):  # no pairs, or lists of several lengths
         pairs, widths = [], []
     if not pairs or len(widths) != len(pairs) or any(len(pair) != 2 for pair in pairs):
-        raise InvalidArgument("Give one pair of ends, and one bandwidth, for each column.")
+        raise InvalidArgument("Give one pair of ends and one bandwidth for each column.", code="wrong-shape")
     if len(pairs) > 1:
         return FourierFeatures.over(pairs, widths)
     wide = room * exactly(widths[0], "bandwidth") if widest is None and room is not None else widest

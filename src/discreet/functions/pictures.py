@@ -16,7 +16,7 @@ def density_plot(density: Any, path: str | None, title: str | None) -> Any:
     """The curve of one column with the band that holds everywhere at once (95%), or a map of two."""
     axes = density.features.axes
     if len(axes) > 2:
-        raise InvalidArgument("A picture shows one column or two. Release fewer.")
+        raise InvalidArgument("A picture shows at most two columns. Release fewer.", code="one-column-only")
     figure = blank_figure("density.plot", size=(7, 4) if len(axes) == 1 else (6, 5))
     panel = figure.subplots()
     if len(axes) == 1:

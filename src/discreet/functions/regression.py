@@ -42,7 +42,9 @@ class Curve(Released):
     def __call__(self, *points: Any) -> Any:
         """The value at a point, or at each of arrays of points, one for each column."""
         if len(points) != len(self.features.axes):
-            raise InvalidArgument(f"Give {len(self.features.axes)} coordinates, or arrays of them.")
+            raise InvalidArgument(
+                f"Give {len(self.features.axes)} coordinates, or arrays of coordinates.", code="wrong-shape"
+            )
         arrays = np.broadcast_arrays(*(np.asarray(point, dtype=np.float64) for point in points))
         table = np.stack([array.reshape(-1) for array in arrays], axis=1)
         found = np.concatenate(
@@ -85,7 +87,7 @@ def regression_curve(
     """
     features = features_over(between, bandwidth)
     if kind not in ("numbers", "classes"):
-        raise InvalidArgument('kind must be "numbers" or "classes".')
+        raise InvalidArgument('kind must be "numbers" or "classes".', code="not-an-option")
     loss: Any = Huber(0.5) if kind == "numbers" else HuberHinge(0.5)
     unit = None if ledger is None else ledger.protects
     shared: dict[str, Any] = {
@@ -99,7 +101,7 @@ def regression_curve(
     bound = float(check_positive(target_bound, "target_bound")) if kind == "numbers" else 1.0
     table, goal = (np.asarray(table_of(*one), np.float64) for one in ((rows, len(features.axes)), (targets, 1)))
     if len(table) != len(goal):
-        raise InvalidArgument("There must be one target for each row.")
+        raise InvalidArgument("rows and targets must have the same length.", code="unequal-lengths")
 
     def read() -> PlainRows:
         return _featured(features, table, goal[:, 0], bound)

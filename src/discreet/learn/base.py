@@ -47,7 +47,7 @@ class Private(Closed, BaseEstimator):  # type: ignore[misc]
         if self.ledger is None:
             return row()
         if not isinstance(self.ledger, Ledger):
-            raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
+            raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
         return self.ledger.protects
 
     def _rows(self) -> int:
@@ -91,17 +91,24 @@ def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | 
     so does a whole row of a list that is not `width` cells wide.
     """
     if is_frame(features):
-        raise InvalidArgument("A DataFrame of Spark stays where it is: fit_batches(frame, features=[…], target=…).")
+        raise InvalidArgument(
+            "The rows of a Spark DataFrame stay in Spark. Use fit_batches(frame, features=[…], target=…).",
+            code="data-in-spark",
+        )
     if hasattr(features, "tocsr"):
-        raise InvalidArgument("Sparse data is not supported: give a dense array, X.toarray().")
+        raise InvalidArgument("Sparse data is not supported. Pass a dense array: X.toarray().", code="wrong-type")
     if getattr(getattr(features, "dtype", None), "kind", "") == "c":
-        raise InvalidArgument("Complex data not supported: give real numbers.")
+        raise InvalidArgument("Complex data not supported: pass real numbers.", code="not-a-number")
     listed = names_of(features)
     if not has_width(features) and hasattr(features, "shape") and str(getattr(features, "dtype", "")) != "object":
-        raise InvalidArgument("Features must be rows and columns. Reshape your data, as with X.reshape(-1, 1).")
+        raise InvalidArgument(
+            "Features must have rows and columns. Reshape your data, as with X.reshape(-1, 1).", code="wrong-shape"
+        )
     array = features if on_device(features) else table(features, None if has_width(features) else width)
     if array.shape[1] < 1:
-        raise InvalidArgument(f"0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.")
+        raise InvalidArgument(
+            f"0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is required.", code="wrong-shape"
+        )
     return array, listed
 
 
@@ -112,7 +119,9 @@ def declared_ranges(ranges: Any, features: int) -> Floats:
     """The declared ranges of so many columns, or a typed error that asks for them."""
     if ranges is None:
         raise InvalidArgument(
-            "feature_ranges, a public (low, high) for each column, must be declared: the data's extremes are private."
+            "feature_ranges must be declared: a public (low, high) for each column. "
+            "The extremes of the data are private.",
+            code="learn-not-declared",
         )
     return check_ranges(ranges, features)
 
@@ -138,7 +147,7 @@ def known_table(model: Any, X: Any, width: int | None = None) -> Any:
     array, _ = table_of(X, many)
     if array.shape[1] != many:
         expected = f"{type(model).__name__} is expecting {many} features as input"
-        raise InvalidArgument(f"X has {array.shape[1]} features, but {expected}.")
+        raise InvalidArgument(f"X has {array.shape[1]} features, but {expected}.", code="wrong-shape")
     return array
 
 
@@ -153,7 +162,7 @@ def feature_names_of(model: Any, given: Any) -> NDArray[Any]:
     known = getattr(model, "feature_names_in_", None) if given is None else given
     listed = [f"x{i}" for i in range(model.n_features_in_)] if known is None else list(known)
     if len(listed) != model.n_features_in_:
-        raise InvalidArgument(f"input_features must be {model.n_features_in_} names.")
+        raise InvalidArgument(f"input_features must have {model.n_features_in_} names.", code="wrong-shape")
     return np.array(listed, dtype=object)
 
 
@@ -173,7 +182,7 @@ def column_of(targets: Any, who: str) -> Any:
     In a list, a record that is a row of one cell stands for that cell, whatever the other records are.
     """
     if targets is None:
-        raise InvalidArgument(f"{who} requires y to be passed, but the target y is None.")
+        raise InvalidArgument(f"{who} requires y to be passed, but the target y is None.", code="learn-no-target")
     listed, single = names_of(targets), False
     if listed is not None and len(listed) == 1 and not is_frame(targets):
         targets, single = columns_of(targets)[0], True
@@ -185,7 +194,7 @@ def column_of(targets: Any, who: str) -> Any:
             "A column-vector y was passed when a 1d array was expected: it is flattened.", warned, stacklevel=4
         )
     if getattr(targets, "ndim", 1) != 1 or (listed is not None and not single):
-        raise InvalidArgument("y must have one dimension: one target for each row.")
+        raise InvalidArgument("y must have one dimension, with one target for each row.", code="wrong-shape")
     return targets if on_device(targets) else labels(targets)
 
 

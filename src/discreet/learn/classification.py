@@ -25,11 +25,12 @@ class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
     def _declared(self) -> list[Any]:
         if self.classes is None or isinstance(self.classes, str) or not isinstance(self.classes, Sequence | np.ndarray):
             raise InvalidArgument(
-                "classes must be declared, such as classes=[0, 1]: which classes occur in the data is private."
+                "classes must be declared, such as classes=[0, 1]. Which classes occur in the data is private.",
+                code="learn-not-declared",
             )
         listed = list(self.classes)
         if len(listed) < 2 or len(set(listed)) != len(listed):
-            raise InvalidArgument("classes must be at least two different labels.")
+            raise InvalidArgument("classes must have at least two labels, all different.", code="learn-classes")
         return listed
 
     def _numbered(self, y: Any) -> Any:
@@ -160,7 +161,9 @@ class LinearSVC(_Classifier):
 
     def _loss(self) -> Loss:
         if len(self._declared()) != 2:
-            raise InvalidArgument("LinearSVC takes two classes. Use LogisticRegression for more.")
+            raise InvalidArgument(
+                "LinearSVC supports two classes. Use LogisticRegression for more.", code="learn-two-classes"
+            )
         return HuberHinge(self.smoothing)
 
     def _targets(self, y: Any) -> Any:

@@ -57,7 +57,7 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
 
     def _plan(self, features: int) -> Moments:
         if self.center not in ("declared", "private", None):
-            raise InvalidArgument('center must be "declared", "private" or None.')
+            raise InvalidArgument('center must be "declared", "private" or None.', code="not-an-option")
         shares = dict(CENTERED if self.center == "private" else SHARES)
         if self.n_samples is not None:
             check_count(self.n_samples, "n_samples")
@@ -82,7 +82,9 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
     def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
         many = features if self.n_components is None else check_count(self.n_components, "n_components")
         if many > features:
-            raise InvalidArgument(f"n_components must be at most the number of columns, {features}.")
+            raise InvalidArgument(
+                f"n_components must be at most the number of columns, {features}.", code="out-of-range"
+            )
         ranges, plan = self._ranges(features), self._plan(features)
         norm = plan.feature_norm if ranges is None else None
         rows = rounded(feature_norm=norm, feature_ranges=ranges)

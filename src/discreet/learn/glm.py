@@ -109,15 +109,17 @@ class Linear(Private):
     def _mechanism(self, features: int, size: int | None = None) -> Any:
         solver = getattr(self, "solver", "descent")
         if solver not in ("descent", "objective"):
-            raise InvalidArgument('solver must be "descent" or "objective".')
+            raise InvalidArgument('solver must be "descent" or "objective".', code="not-an-option")
         return self._descent(features, size) if solver == "descent" else self._perturbation(features)
 
     def _perturbation(self, features: int) -> ObjectivePerturbation:
         loss = self._loss()
         if isinstance(loss, Softmax):
-            raise InvalidArgument('solver="objective" takes two classes. Use solver="descent" for more.')
+            raise InvalidArgument(
+                'solver="objective" supports two classes. Use solver="descent" for more.', code="learn-two-classes"
+            )
         if self.sampling is not None:
-            raise InvalidArgument('solver="objective" reads all rows: leave sampling out.')
+            raise InvalidArgument('solver="objective" reads all rows. Leave out sampling=.', code="learn-solver")
         return _perturbation(
             self._goal(),
             loss,  # type: ignore[arg-type]
@@ -168,7 +170,7 @@ class Linear(Private):
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         (table, names), column = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
         if len(column) != table.shape[0]:
-            raise InvalidArgument("X and y must have the same number of rows.")
+            raise InvalidArgument("X and y must have the same number of rows.", code="unequal-lengths")
         return self._fitted(int(table.shape[1]), names, lambda: self._examples(table, column))
 
     def fit_batches(self, batches: Any, *, features: Any = None, target: Any = None, held_rows: Any = None) -> Self:
@@ -184,7 +186,9 @@ class Linear(Private):
         every row has its own coin: as many steps as let about `held_rows` rows be held, by the public number of rows.
         """
         if getattr(self, "solver", "descent") != "descent":
-            raise InvalidArgument('Batches are learned from step by step: use solver="descent".')
+            raise InvalidArgument(
+                'solver="objective" cannot learn from batches. Use solver="descent".', code="learn-solver"
+            )
         known = opened(batches, features, target, self.feature_ranges)
         offset, scale = self._scaling(known.features)
         # what goes to other machines holds no ledger
@@ -278,7 +282,10 @@ class Linear(Private):
         """How the mean loss fell, step by step, as far as the noisy gradients tell: made of released values only."""
         check_is_fitted(self)
         if "objective" not in self.release_.value:
-            raise InvalidArgument('There is no learning curve: solver="objective" takes no steps.')
+            raise InvalidArgument(
+                'solver="objective" takes no steps, so there is no learning curve. Use solver="descent".',
+                code="learn-no-curve",
+            )
         return np.asarray(self.release_.value["objective"])
 
 

@@ -250,5 +250,5 @@ class Ridge(RegressorMixin, LeastSquares):  # type: ignore[misc]
     def _ridge(self) -> float:
         alpha = exactly(self.alpha, "alpha")
         if alpha < 0:
-            raise InvalidArgument("alpha must be at least 0.")
+            raise InvalidArgument("alpha must be at least 0.", code="out-of-range")
         return float(alpha)

@@ -72,7 +72,9 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
     def _declared(self) -> list[Any]:
         listed = [] if isinstance(self.classes, str) else list(self.classes)
         if len(listed) < 2 or len(set(listed)) != len(listed):
-            raise InvalidArgument("classes must be declared: at least two different labels, such as [0, 1].")
+            raise InvalidArgument(
+                "classes must be declared: at least two labels, all different, such as [0, 1].", code="learn-classes"
+            )
         return listed
 
     def _priors(self, many: int) -> Floats | None:
@@ -80,14 +82,14 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
             return None
         shares = np.asarray(self.priors, dtype=np.float64)
         if shares.shape != (many,) or not (shares > 0).all() or abs(float(shares.sum()) - 1) > 1e-9:
-            raise InvalidArgument(f"priors must be {many} numbers above 0 that sum up to 1.")
+            raise InvalidArgument(f"priors must be {many} numbers above 0 with a sum of 1.", code="learn-priors")
         return shares
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows and their classes: one release, charged before the rows are read."""
         (table, names), labels = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
         if labels.shape[0] != table.shape[0]:
-            raise InvalidArgument("There must be one target for each row.")
+            raise InvalidArgument("X and y must have the same number of rows.", code="unequal-lengths")
 
         def rounded(codes: Callable[[Any], Floats], **bounds: Any) -> RoundedRows:
             return RoundedRows(table, codes(labels), **bounds)

@@ -35,7 +35,9 @@ def plot_accuracy(
     """
     figure = blank_figure("plot_accuracy", size=_SIZE)
     if not isinstance(scores, Mapping) or not scores:
-        raise InvalidArgument("scores must have the scores of each ε: {0.1: [0.71, 0.69], 1: [0.84, 0.85]}.")
+        raise InvalidArgument(
+            "scores must map each ε to its scores, such as {0.1: [0.71, 0.69], 1: [0.84, 0.85]}.", code="wrong-type"
+        )
     points = sorted((float(check_epsilon(epsilon)), *_mean_and_spread(given)) for epsilon, given in scores.items())
     epsilons, means, spreads = map(np.array, zip(*points, strict=True))
     axes = figure.subplots()
@@ -64,7 +66,10 @@ def plot_learning_curve(model: Any, path: str | Path | None = None) -> Any:
     """
     figure = blank_figure("plot_learning_curve", size=_SIZE)
     if not hasattr(type(model), "learning_curve_"):
-        raise InvalidArgument("The model has no learning curve. Give one that descends, such as LogisticRegression.")
+        raise InvalidArgument(
+            "This model has no learning curve. Pass one that learns in steps, such as LogisticRegression.",
+            code="learn-no-curve",
+        )
     curve = np.asarray(model.learning_curve_, dtype=np.float64)
     axes = figure.subplots()
     axes.axhline(0, color=INK, linewidth=0.8)
@@ -107,12 +112,14 @@ def _mean_and_spread(given: Any) -> tuple[float, float]:
     if isinstance(given, tuple) and len(given) == 2:
         mean, spread = _number(given[0], "A mean"), _number(given[1], "A standard deviation")
         if spread < 0:
-            raise InvalidArgument("A standard deviation cannot be negative. Give (mean, deviation).")
+            raise InvalidArgument(
+                "A standard deviation must be at least 0. Write (mean, deviation).", code="out-of-range"
+            )
         return mean, spread
     several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | tuple)
     found = [_number(one, "A score") for one in (given if several else [given])]
     if not found:
-        raise InvalidArgument("Every ε needs at least one score.")
+        raise InvalidArgument("Every ε needs at least one score.", code="empty")
     return float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
 
 
@@ -122,7 +129,7 @@ def _number(value: Any, what: str) -> float:
     except (TypeError, ValueError):
         found = math.nan
     if not math.isfinite(found):
-        raise InvalidArgument(f"{what} must be a finite number.")
+        raise InvalidArgument(f"{what} must be a finite number.", code="not-a-number")
     return found
 
 

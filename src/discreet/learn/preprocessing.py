@@ -164,10 +164,14 @@ class OneHot(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc]
         """Take the declared categories."""
         listed = self.categories
         if not isinstance(listed, list | tuple) or not listed or any(isinstance(one, str) for one in listed):
-            raise InvalidArgument('categories must be a list with one list for each column: [["a", "b"], [1, 2, 3]].')
+            raise InvalidArgument(
+                'categories must be a list with one list for each column: [["a", "b"], [1, 2, 3]].', code="wrong-type"
+            )
         self.categories_ = [list(one) for one in listed]
         if any(len(set(one)) != len(one) or not one for one in self.categories_):
-            raise InvalidArgument("The categories of a column must be different, and at least one.")
+            raise InvalidArgument(
+                "Each column needs at least one category, and all of them must be different.", code="duplicates"
+            )
         cell_columns(X, len(self.categories_))
         keep_columns(self, len(self.categories_), names_of(X))
         return self

@@ -125,7 +125,10 @@ class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
 
     def _loss(self) -> Loss:
         if self.target_bound is None:
-            raise InvalidArgument("target_bound, the largest count, must be declared: it is private in the data.")
+            raise InvalidArgument(
+                "target_bound, the largest count, must be declared. The largest count in the data is private.",
+                code="learn-not-declared",
+            )
         return Poisson(self.target_bound)
 
     def _spread(self) -> float:

@@ -48,17 +48,26 @@ class PrivateSearch(Private):
         if isinstance(given, dict):
             given = [dict(zip(given, values, strict=True)) for values in product(*given.values())]
         if not given or not all(isinstance(one, dict) for one in given):
-            raise InvalidArgument('candidates must be a grid such as {"clip": [0.5, 1]}, or a list of settings.')
+            raise InvalidArgument(
+                'candidates must be a grid such as {"clip": [0.5, 1]}, or a list of settings.', code="wrong-type"
+            )
         fixed = {"epsilon", "delta", "ledger", "rows_per_person", "classes", "target_bound", "feature_norm"}
         if wrong := sorted(set().union(*given) & (fixed | {"feature_ranges", "fit_intercept", "sampling", "solver"})):
-            raise InvalidArgument(f"{', '.join(wrong)} cannot be searched for: it decides what the promise is about.")
+            raise InvalidArgument(
+                f"{', '.join(wrong)} cannot be searched: the guarantee depends on it. Leave it out of the candidates.",
+                code="learn-search",
+            )
         return list(given)
 
     def _models(self) -> list[Linear]:
         if not isinstance(self.estimator, Linear):
-            raise InvalidArgument("PrivateSearch tunes the linear estimators, such as LogisticRegression(…).")
+            raise InvalidArgument(
+                "PrivateSearch tunes the linear estimators, such as LogisticRegression(…).", code="learn-search"
+            )
         if self.estimator.sampling is not None or getattr(self.estimator, "solver", "descent") != "descent":
-            raise InvalidArgument("PrivateSearch tunes descents over all rows: leave sampling= and solver= out.")
+            raise InvalidArgument(
+                "PrivateSearch tunes descent over all rows. Leave out sampling= and solver=.", code="learn-search"
+            )
         shared = {"epsilon": self.epsilon, "delta": self.delta, "rows_per_person": self.rows_per_person, "ledger": None}
         return [clone(self.estimator).set_params(**one, **shared) for one in self._settings()]
 
@@ -84,7 +93,7 @@ class PrivateSearch(Private):
             column_of(y, type(self).__name__),
         )
         if len(column) != table.shape[0]:
-            raise InvalidArgument("X and y must have the same number of rows.")
+            raise InvalidArgument("X and y must have the same number of rows.", code="unequal-lengths")
         models, width = self._models(), int(table.shape[1])
         tuned = self._tuned(width, models)
         asked = f"PrivateSearch of {type(self.estimator).__name__}, {len(models)} settings, {width} features"

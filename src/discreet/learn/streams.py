@@ -29,7 +29,7 @@ from discreet.rows.rounding import RoundedBatches
 from discreet.rows.stream import Stream
 
 ONCE = (
-    "The batches can be read only once, and every pass reads them afresh. Give a function that begins anew each time "
+    "These batches can be read only once, but every pass reads them again. Pass a function that starts over each time "
     "it is called: fit_batches(lambda: make_batches(), …)."
 )
 _CELLS = 2**22
@@ -62,7 +62,7 @@ def opened(
 ) -> Batches | Partitions:
     """Batches by what is public of them; nothing is read yet."""
     if target is not None and not isinstance(target, str):
-        raise InvalidArgument("target must be the name of a column.")
+        raise InvalidArgument("target must be the name of a column.", code="wrong-type")
     if isinstance(batches, Partitions):
         return batches
     if is_frame(batches):
@@ -106,7 +106,8 @@ def _parquet(paths: Sequence[str | Path], features: Any, target: str | None, lab
             schema = reader.schema
     except _engine_errors():
         raise InvalidArgument(
-            f"There are no Parquet files that can be read together at {shown}. Name files with the same columns."
+            f"No Parquet files that can be read together were found at {shown}. Name files with the same columns.",
+            code="file-not-readable",
         ) from None
     chosen, goal = _columns_of(schema.names, _numbers_of(schema), features, target, labelled)
     wanted = chosen if goal is None else [*chosen, goal]
@@ -168,12 +169,17 @@ def _quiet() -> Iterator[None]:
     try:
         yield
     except _engine_errors():
-        raise EngineFailed("The files cannot be read to the end. Why is not shown, as it may quote values.") from None
+        raise EngineFailed(
+            "The files cannot be read to the end. The reason is not shown, because it may quote values."
+        ) from None
 
 
 def _dataset(dataset: Any, features: Any, target: str | None, labelled: bool) -> Batches:
     if type(getattr(dataset, "format", None)).__name__ in ("CsvFileFormat", "JsonFileFormat"):
-        raise InvalidArgument("Files of text have no types, and a cell could stop the fit: write them as Parquet.")
+        raise InvalidArgument(
+            "Text files have no column types, so that one cell could stop the fit. Write the rows as Parquet.",
+            code="learn-text-files",
+        )
     chosen, goal = _columns_of(dataset.schema.names, _numbers_of(dataset.schema), features, target, labelled)
     wanted = chosen if goal is None else [*chosen, goal]
 
@@ -203,16 +209,19 @@ def _columns_of(
 ) -> tuple[list[str], str | None]:
     """The names of the features and of the target, once they are known to be there and of a right type."""
     if target is None and labelled:
-        raise InvalidArgument("Say which column is to be learned: target=….")
+        raise InvalidArgument("Name the column to learn: target=….", code="learn-no-target")
     if features is None:
         features = [name for name in there if name != target]
     chosen = _named(features)
     if chosen is None:
-        raise InvalidArgument("Say which columns are the features by their names: features=[…].")
+        raise InvalidArgument("Name the columns of the features: features=[…].", code="learn-no-features")
     _check_there(there, chosen if target is None else [*chosen, target])
     for name in chosen:
         if name not in numbers:
-            raise InvalidArgument(f"The feature {name} is not a number. Encode it with declared categories first.")
+            raise InvalidArgument(
+                f"The feature {name} is not a number. Encode it with declared categories first.",
+                code="learn-feature-type",
+            )
     return chosen, target
 
 
@@ -224,15 +233,17 @@ def _named(features: Any) -> list[str] | None:
         return None
     names = [str(name) for name in features]
     if not names or len(set(names)) != len(names):
-        raise InvalidArgument("features must name at least one column, and none twice.")
+        raise InvalidArgument("features must name at least one column, and none twice.", code="duplicates")
     return names
 
 
 def _check_there(there: Sequence[str], wanted: list[str]) -> None:
     if missing := [name for name in wanted if name not in there]:
-        raise InvalidArgument(f"There is no column {', '.join(missing)}. There are: {', '.join(there)}.")
+        raise InvalidArgument(
+            f"Unknown column {', '.join(missing)}. The columns are: {', '.join(there)}.", code="unknown-column"
+        )
     if len(set(wanted)) != len(wanted):
-        raise InvalidArgument("The target is among the features. Name each column once.")
+        raise InvalidArgument("The target is also among the features. Name each column once.", code="duplicates")
 
 
 # --- whatever gives batches ---------------------------------------------------------------------------------
@@ -242,11 +253,12 @@ def _given(batches: Any, features: Any, target: str | None, ranges: Any, labelle
     if _is_arrow(batches):
         batches = [batches]
     if isinstance(batches, Iterator) or hasattr(batches, "read_next_batch"):
-        raise InvalidArgument(ONCE)
+        raise InvalidArgument(ONCE, code="learn-batches-once")
     if hasattr(batches, "__array__") or not (_called_without_arguments(batches) or isinstance(batches, Iterable)):
         raise InvalidArgument(
-            "batches must be the path of Parquet files, a dataset of Arrow, or a function without arguments that "
-            "returns batches: pairs (X, y), or record batches of Arrow; or a DataFrame of Spark."
+            "batches must be a path of Parquet files, an Arrow dataset, a Spark DataFrame, or a function without "
+            "arguments that returns batches: pairs (X, y) or Arrow record batches.",
+            code="learn-batches",
         )
     if isinstance(batches, list | tuple):
         for batch in batches:
@@ -256,7 +268,9 @@ def _given(batches: Any, features: Any, target: str | None, ranges: Any, labelle
     if width is None and hasattr(ranges, "__len__"):
         width = len(ranges)
     if width is None:
-        raise InvalidArgument("Say what the features are before they are read: features=[…], or how many there are.")
+        raise InvalidArgument(
+            "Declare the features before the data is read: features=[…], or their number.", code="learn-no-features"
+        )
     many = check_count(width, "features")
     return Batches(many, names, _Passes(batches, many, names, target, labelled).read)
 
@@ -290,16 +304,18 @@ class _Passes:
             _check_batch(batch, self._labelled)
             yield self._columns(batch, targets) if _is_arrow(batch) else self._pair(batch, targets)
         if self._some and not some:  # a new iterator around an old one that has ended
-            raise InvalidArgument(ONCE)
+            raise InvalidArgument(ONCE, code="learn-batches-once")
         self._some = some
 
     def _begun(self) -> Iterator[Any]:
         come = self._batches() if callable(self._batches) else self._batches
         if not isinstance(come, Iterable):
-            raise InvalidArgument("The function that gives the batches must return them: an iterator, or yield.")
+            raise InvalidArgument(
+                "The function for batches must return an iterable of batches, or yield them.", code="learn-batches"
+            )
         begun = iter(come)
         if begun is self._last:
-            raise InvalidArgument(ONCE)
+            raise InvalidArgument(ONCE, code="learn-batches-once")
         self._last = begun
         return begun
 
@@ -312,14 +328,17 @@ class _Passes:
 
     def _columns(self, batch: Any, targets: Targets) -> Batch:
         if self._names is None or (self._labelled and self._target is None):
-            raise InvalidArgument("Record batches need the names of their columns: features=[…], target=….")
+            raise InvalidArgument(
+                "Arrow record batches need the names of their columns: features=[…], target=….",
+                code="learn-no-features",
+            )
         _check_there(batch.schema.names, [*self._names, *([] if self._target is None else [self._target])])
         return from_arrow(batch, targets, names=self._names, target=self._target)
 
 
 def _check_batch(batch: Any, labelled: bool) -> None:
     if not _is_arrow(batch) and labelled and not (isinstance(batch, list | tuple) and len(batch) == 2):
-        raise InvalidArgument("A batch must be a pair (X, y) or a record batch of Arrow.")
+        raise InvalidArgument("A batch must be a pair (X, y) or an Arrow record batch.", code="learn-batches")
 
 
 def _is_arrow(batch: Any) -> bool:

@@ -34,7 +34,7 @@ class Account(NamedTuple):
     def checked(self) -> Account:
         """This, if what was spent is counted as the rule counts."""
         if len(self.spent) != len(self.rule.labels):
-            raise book.damaged("what was spent is not counted as its rule says")
+            raise book.damaged("what was spent does not follow from its rule", code="ledger-totals-wrong")
         return self
 
     def cost(self, guarantee: str) -> Vector:
@@ -52,7 +52,7 @@ def terms_of(execute: Execute, analyst: str, at: int | None = None) -> dict[str,
     found = {name: book.terms(execute, name, *limit) for name in dict.fromkeys((WHOLE, analyst))}
     known = {name: row for name, row in found.items() if row is not None}
     if at is None and len(known) < len(found):
-        raise book.damaged("an account has no entry that says what may be spent")
+        raise book.damaged("an account has no entry with its limit")
     return known
 
 

@@ -45,14 +45,20 @@ def kept(execute: Execute, entry: Entry) -> tuple[Any, bool]:
     check_entry(execute, entry)
     found = execute("SELECT data, digest, not_private FROM answers WHERE number = ?", entry.number)
     if not found:
-        raise InvalidArgument(f"Entry {entry.receipt} has no answer. Choose one with answered=True from entries().")
+        raise InvalidArgument(
+            f"Entry {entry.receipt} has no answer. Choose an entry with answered=True from entries().",
+            code="ledger-no-answer",
+        )
     data, digest, not_private = found[0]
     if not is_bound(entry.chain, data, digest, not_private):
-        raise book.damaged(f"the answer of entry {entry.number} was changed after it was written")
+        raise book.damaged(
+            f"the answer of entry {entry.number} was changed after it was written", code="ledger-answer-changed"
+        )
     if data is None:
         raise DiscreetError(
-            f"The answer of entry {entry.receipt} was handed out and not kept: it is large and has no key, or is of a "
-            "type that cannot be kept. Ask again, at a new cost."
+            f"The answer of entry {entry.receipt} was handed out but not kept: "
+            "it is large and has no key, or its type cannot be kept. Ask again, at a new cost.",
+            code="ledger-answer-not-kept",
         )
     return decoded(bytes(data)), bool(not_private)
 
@@ -61,7 +67,7 @@ def check_entry(execute: Execute, entry: Entry) -> None:
     """Refuse an entry that is not the one in the record: its debit is gone, or it is somebody else's."""
     row = book.row(execute, entry.number)
     if (row.chain, row.analyst or None) != (entry.chain, entry.analyst):
-        raise book.damaged(f"entry {entry.number} is not the one that was charged")
+        raise book.damaged(f"entry {entry.number} is not the one that was charged", code="ledger-entry-changed")
 
 
 def bound(chain: str, data: bytes | None, *, not_private: bool) -> str:

@@ -45,7 +45,7 @@ class Row(NamedTuple):
         """The running total of an account after this entry."""
         totals = vectors(self.totals)
         if analyst not in totals:
-            raise damaged(f"entry {self.number} has no total of the account it should have")
+            raise damaged(f"entry {self.number} has no total for its account", code="ledger-totals-wrong")
         return totals[analyst]
 
     @property
@@ -65,13 +65,13 @@ _YEAR_9999 = 253_370_764_800 * 10**6
 def _row(values: Sequence[Any]) -> Row:
     """A row whose values have the types that were written: SQLite takes any value anywhere."""
     if any(type(value) not in _KINDS.get(name, (str,)) for name, value in zip(Row._fields, values, strict=True)):
-        raise damaged("an entry holds values of other types than were written")
+        raise damaged("an entry has a value of the wrong type")
     found = Row(*values)
     if not 0 <= found.microseconds < _YEAR_9999:
-        raise damaged(f"entry {found.number} was written at no time that a calendar has")
+        raise damaged(f"entry {found.number} has an invalid date")
     known = found.kind == "opening" if found.number == 0 else found.kind in _LATER
     if not known or (found.kind == "account" and found.analyst == WHOLE):
-        raise damaged(f"entry {found.number} is of a kind that is not written there")
+        raise damaged(f"entry {found.number} has an unknown kind")
     return found
 
 
@@ -79,7 +79,7 @@ def vectors(text: str) -> dict[str, Vector]:
     """What an entry cost each account, or the totals after it."""
     found = {name: tuple(units) if isinstance(units, list) else (None,) for name, units in part_of(text).items()}
     if any(type(unit) is not int for units in found.values() for unit in units):
-        raise damaged("an entry holds costs or totals that are no numbers")
+        raise damaged("the costs or totals of an entry are not numbers")
     return found
 
 
@@ -90,7 +90,7 @@ def part_of(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise damaged("an entry holds text that was never written so")
+        raise damaged("the text of an entry is not in the form it was written in")
     return found
 
 
@@ -121,7 +121,7 @@ def head(execute: Execute, lock: str = "") -> Head:
     """The last entry; with `lock`, nobody else moves it before this transaction ends."""
     found = execute(f"SELECT number, chain, answers FROM head{lock}")
     if len(found) != 1 or [type(value) for value in found[0]] != [int, str, int] or not 0 <= found[0][0] < 2**62:
-        raise damaged("its head is missing, or is not one")
+        raise damaged("its head is missing or invalid")
     return Head(*found[0])
 
 
@@ -145,7 +145,9 @@ def _one(execute: Execute, which: str, *parameters: Any) -> Row | None:
     *values, before = found[0]
     entry = _row(values)
     if entry.chained_to(before or "") != entry.chain:
-        raise damaged(f"entry {entry.number} was changed after it was written, or the one before it")
+        raise damaged(
+            f"entry {entry.number}, or the one before it, was changed after it was written", code="ledger-entry-changed"
+        )
     return entry
 
 
@@ -165,7 +167,7 @@ def spent(execute: Execute, analyst: str, at: Head) -> Vector:
     """What an account has spent, from its newest entry."""
     last = _newest(execute, analyst) if analyst else row(execute, at.number)
     if last.number == at.number and last.chain != at.chain:
-        raise damaged("its head is not the chain of its last entry")
+        raise damaged("its head does not match its last entry")
     return last.spent(analyst)
 
 
@@ -209,13 +211,17 @@ def append(execute: Execute, after: Head | None, facts: Mapping[str, Any]) -> Ro
     moved = (number, entry.chain, after.number, after.chain)
     execute("UPDATE head SET number = ?, chain = ? WHERE one = 1 AND number = ? AND chain = ?", *moved)
     if head(execute)[:2] != (number, entry.chain):
-        raise LedgerUnavailable("Another process wrote to the ledger first. Nothing was spent; ask again.")
+        raise LedgerUnavailable(
+            "Another process wrote to the ledger first. Nothing was spent. Ask again.", code="ledger-busy"
+        )
     return entry
 
 
-def damaged(what: str) -> LedgerDamaged:
+def damaged(what: str, *, code: str | None = None) -> LedgerDamaged:
     """A ledger that cannot be trusted, and what to do."""
     return LedgerDamaged(
-        f"The ledger cannot be trusted: {what}. Nothing is released from it. Put the newest undamaged copy back, with "
-        "its -wal and .checkpoint files; if there is none, see docs/ledger.md, “When a ledger is refused”."
+        f"The ledger cannot be trusted: {what}. Nothing is released from it. "
+        "Restore the newest undamaged copy, with its -wal and .checkpoint files. "
+        "If there is none, see docs/ledger.md, “When a ledger is refused”.",
+        code=code,
     )

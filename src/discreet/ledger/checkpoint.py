@@ -64,8 +64,9 @@ class Checkpoint:
                     os.pwrite(file, _slot(seen).ljust(2 * _SLOT), 0)
                 elif newest.number == seen.number and newest.chain != seen.chain:
                     raise LedgerDamaged(
-                        "The ledger has another past than the one that was seen. Nothing is released. Put the newest "
-                        "copy back."
+                        "The ledger has another history than its checkpoint. Nothing is released. "
+                        "Restore the newest copy.",
+                        code="ledger-old-copy",
                     )
                 elif seen.newer(newest):
                     os.pwrite(file, _slot(seen), _SLOT if _slots(content[:_SLOT]) == [newest] else 0)
@@ -93,15 +94,17 @@ class Checkpoint:
                 return
             if time.monotonic() > deadline:
                 raise LedgerUnavailable(
-                    f"The checkpoint {self.path} is held by another process for more than {PATIENCE:.0f} s. What was "
-                    "charged stays charged; see what that process does, and ask again with the same key=."
+                    f"Another process has held the checkpoint {self.path} for more than {PATIENCE:.0f} s. "
+                    "What was charged stays charged. Check that process, and ask again with the same key=.",
+                    code="ledger-busy",
                 )
             time.sleep(0.001)
 
     def _unavailable(self, error: OSError) -> LedgerUnavailable:
         return LedgerUnavailable(
-            f"The checkpoint {self.path} cannot be used ({error.strerror}). Make it readable and writable; "
-            "without it an old ledger put back would go unnoticed."
+            f"The checkpoint {self.path} cannot be used ({error.strerror}). Make it readable and writable: "
+            "without it, a restored old ledger would go unnoticed.",
+            code="ledger-checkpoint",
         )
 
 

@@ -83,7 +83,9 @@ class Ledger:
         """
         self._check_owner()
         if not isinstance(name, str) or not name or name != public_text(name):
-            raise InvalidArgument("An analyst needs a name: a short text, such as the user name of a person.")
+            raise InvalidArgument(
+                "An analyst needs a name: a short text, such as a user name.", code="ledger-analyst-name"
+            )
         account = type(self)(self._store, self._terms, name)
         with self._store.transaction(write=False) as execute:
             present = book.terms(execute, name)
@@ -91,11 +93,16 @@ class Ledger:
             if limit is None:
                 raise InvalidArgument(
                     f"{name} has no account here yet. The owner of the ledger opens one: "
-                    f"ledger.for_analyst({name!r}, limit=dp.Approx(epsilon=1, delta=1e-7))."
+                    f"ledger.for_analyst({name!r}, limit=dp.Approx(epsilon=1, delta=1e-7)).",
+                    code="ledger-no-account",
                 )
             own = opening.checked_rule(limit, rule, self.protects).fixed()
             if type(accounts.natural(own)) is not type(accounts.natural(self.rule)):
-                raise InvalidArgument("An analyst's limit must be of the kind of the data set's: both in ε, or in ρ.")
+                raise InvalidArgument(
+                    "An analyst's limit must be of the same kind as the limit of the data set: "
+                    "both in ε, or both in ρ.",
+                    code="ledger-limit-kind",
+                )
             with self._writing() as (execute, at):
                 present = book.terms(execute, name)
                 made = None if present else account._append(execute, at, "account", f"an account for {name}", own)
@@ -159,7 +166,8 @@ class Ledger:
     def _check_owner(self) -> None:
         if self._analyst:
             raise InvalidArgument(
-                f"This is {self._analyst}'s view of the ledger. Only the owner's opens and sets accounts."
+                f"This is {self._analyst}'s view of the ledger. Only the owner can open and change accounts.",
+                code="ledger-owner-only",
             )
 
     @contextmanager
@@ -209,7 +217,7 @@ class Ledger:
         text, identity, or of anything else that it is `about`. `mark` says what is measured, for `marked`.
         """
         if not isinstance(guarantee, Guarantee):
-            raise InvalidArgument("A ledger is charged a guarantee, such as dp.Pure(epsilon=0.1).")
+            raise InvalidArgument("The charge must be a guarantee, such as dp.Pure(epsilon=0.1).", code="wrong-type")
         stated = guarantee.stated_for(self.protects)
         request = request_of(stated, asked, mechanism, key, identity, about)
         if request.can_be_known:
@@ -238,7 +246,7 @@ class Ledger:
         remaining = accounts.largest(standing, stated)
         text = standing[refused].rule.refusal(stated, remaining)
         if self._analyst:
-            text += f" The limit is that of {'all analysts together' if refused == WHOLE else refused}."
+            text += f" This is the limit of {'all analysts together' if refused == WHOLE else refused}."
         return BudgetExhausted(text, remaining=remaining)
 
     def _made_before(self, execute: Execute, request: Request) -> Entry | None:
@@ -250,9 +258,10 @@ class Ledger:
                 continue
             if not request.is_of(row.request):
                 raise InvalidArgument(
-                    "This key was used for another request: another question, mechanism or guarantee, other "
-                    "declarations, or other data; data without a version are the same only as long as they stay open. "
-                    "Nothing was spent. Use a new key for a new request, or declare a version of the data."
+                    "This key was used for another request: a different question, mechanism, guarantee, declaration "
+                    "or data set. Data without a version counts as the same only while it stays open. "
+                    "Nothing was spent. Use a new key for a new request, or declare a version of the data.",
+                    code="ledger-key-reused",
                 )
             return entry_of(row, answered=bool(execute("SELECT 1 FROM answers WHERE number = ?", row.number)))
         return None
@@ -321,7 +330,8 @@ class Ledger:
     def _check_own(self, entry: Entry) -> None:
         if self._analyst not in (WHOLE, entry.analyst):
             raise InvalidArgument(
-                f"{self._analyst} has no answer with the receipt {entry.receipt}. Choose one of entries()."
+                f"{self._analyst} has no answer with the receipt {entry.receipt}. Choose one of entries().",
+                code="ledger-no-answer",
             )
 
     # --- looking ------------------------------------------------------------------------------------------
@@ -422,18 +432,23 @@ def _opened_again(again: tuple[str, str | None], identity: str, analyst: str) ->
         store = _in_memory.get(identity)
         if store is None:
             raise DiscreetError(
-                "A ledger in memory cannot go to another process: there must not be a second purse. "
-                'Use a file: Ledger.open("clinic.ledger", …).'
+                "A ledger in memory cannot be used in another process: that would be a second copy of the budget. "
+                'Use a file: Ledger.open("clinic.ledger", …).',
+                code="ledger-in-memory",
             )
         ledger = Ledger(store, opening.opened(store, None, None, None))
     else:
         ledger = Ledger.open(again[0], checkpoint=again[1])
     if ledger._terms.ledger != identity:
-        raise LedgerDamaged("Another ledger is now where the pickled one was. Put the right one back.")
+        raise LedgerDamaged(
+            "Another ledger is now in the place of the pickled one. Restore the right one.", code="ledger-replaced"
+        )
     return ledger.for_analyst(analyst) if analyst else ledger
 
 
 def _reason(why: Any) -> str:
     if not isinstance(why, str) or not why.strip():
-        raise InvalidArgument('Say why, for the record: why="the ethics board agreed on 3 May".')
+        raise InvalidArgument(
+            'Give a reason for the record: why="the ethics board agreed on 3 May".', code="ledger-no-reason"
+        )
     return public_text(why)

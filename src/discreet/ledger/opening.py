@@ -32,10 +32,14 @@ class Terms(NamedTuple):
 def checked_limit(limit: Any, protects: Unit) -> Guarantee:
     """A limit as it is recorded: for the ledger's unit, which it need not name."""
     if not isinstance(limit, Guarantee):
-        raise InvalidArgument("limit must be a guarantee, such as dp.Approx(epsilon=10, delta=1e-5).")
+        raise InvalidArgument(
+            "limit must be a guarantee, such as dp.Approx(epsilon=10, delta=1e-5).", code="wrong-type"
+        )
     if limit.protects not in (None, protects):
         raise InvalidArgument(
-            f"The limit is stated for {limit.protects!r}, but the ledger protects {protects!r}. State it for the same."
+            f"The limit is stated for {limit.protects!r}, but the ledger protects {protects!r}. "
+            "State it for the same unit.",
+            code="ledger-other-unit",
         )
     return replace(limit, protects=None)
 
@@ -57,27 +61,32 @@ def check_same(
     """Refuse terms that are not those in force. Terms that are not given are not compared."""
     if limit is not None and record.written(checked_limit(limit, protects)) != record.written(present.limit):
         raise InvalidArgument(
-            f"{what} has a limit of {present.limit}, not {limit}. Open it with its own limit or with none; "
-            "a policy says it by epsilon and delta of [ledger]. To change it, ledger.raise_limit(…, why=…) or "
-            "ledger.renew(…, why=…)."
+            f"{what} has a limit of {present.limit}, not {limit}. Open it with its own limit or without one; "
+            "in a policy, the limit is epsilon and delta of [ledger]. "
+            "To change it, use ledger.raise_limit(…, why=…) or ledger.renew(…, why=…).",
+            code="ledger-other-terms",
         )
     same = rule in (None, present.name)
     if isinstance(rule, Rule):
         same = record.written(checked_rule(rule.limit, rule, protects).fixed()) == record.written(present)
     if not same:
-        raise InvalidArgument(f"{what} keeps to the rule {present.name!r} it was opened with. Name that one, or none.")
+        raise InvalidArgument(
+            f"{what} was opened with the rule {present.name!r}, which cannot change. Name that rule, or none.",
+            code="ledger-other-terms",
+        )
 
 
 def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: str | Rule | None) -> Terms:
     """Make the ledger, or find it, and check that it is the newest and has these terms."""
     if protects is not None and not isinstance(protects, Unit):
-        raise InvalidArgument('protects must be dp.person("column") or dp.row().')
+        raise InvalidArgument('protects must be dp.person("column") or dp.row().', code="wrong-type")
     fresh = None if limit is None or protects is None else checked_rule(limit, rule, protects).fixed()
     if not store.exists():
         _check_not_lost(store)
         if fresh is None or protects is None:
             raise InvalidArgument(
-                f"There is no ledger at {store.shown}. To make one: Ledger.open(…, protects=…, limit=…)."
+                f"There is no ledger at {store.shown}. To create one: Ledger.open(…, protects=…, limit=…).",
+                code="ledger-not-found",
             )
         _make(store, protects, fresh)
     for second_look in (False, True):
@@ -89,7 +98,8 @@ def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: s
                 raise suspicion.damage from None
     if protects not in (None, terms.protects):
         raise InvalidArgument(
-            f"This ledger protects {terms.protects!r}, not {protects!r}. Use another for other units."
+            f"This ledger protects {terms.protects!r}, not {protects!r}. Use another ledger for another unit.",
+            code="ledger-other-unit",
         )
     check_same(present, terms.protects, limit, rule)
     return terms
@@ -98,7 +108,7 @@ def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: s
 def adopted(store: Store) -> Terms:
     """The terms of a ledger whose checkpoint is missing or was kept for another file; the owner answers for it."""
     if not store.exists():
-        raise InvalidArgument(f"There is no ledger at {store.shown}. Name one that exists.")
+        raise InvalidArgument(f"There is no ledger at {store.shown}. Name one that exists.", code="ledger-not-found")
     with store.transaction(write=False) as execute:
         terms = _terms(book.row(execute, 0))
         _check_end(execute)
@@ -115,20 +125,24 @@ def check_seen(execute: Execute, at: Head, seen: Seen | None, ledger: str) -> No
     if seen is None:
         return
     if seen.ledger != ledger:
-        raise book.damaged("its checkpoint speaks of another ledger")
+        raise book.damaged("its checkpoint belongs to another ledger")
     if seen.number > at.number:
         raise _lost_entries(at, seen)
     chain = at.chain if seen.number == at.number else book.row(execute, seen.number).chain
     if chain != seen.chain:
-        raise book.damaged(f"entry {seen.number} is not the one that was seen before")
+        raise book.damaged(f"entry {seen.number} is not the one in its checkpoint", code="ledger-old-copy")
     if at.answers < seen.answers:
-        raise book.damaged(f"it has {at.answers} answers, but {seen.answers} were seen: an old file was put back")
+        raise book.damaged(
+            f"it has {at.answers} answers, but its checkpoint has seen {seen.answers}: an old file was restored",
+            code="ledger-old-copy",
+        )
 
 
 def _lost_entries(at: Head, seen: Seen) -> LedgerDamaged:
     return book.damaged(
-        f"it ends with entry {at.number}, but entry {seen.number} was seen: an old file was put back, "
-        "or its -wal file was deleted"
+        f"it ends with entry {at.number}, but its checkpoint has seen entry {seen.number}: an old file was restored, "
+        "or its -wal file was deleted",
+        code="ledger-old-copy",
     )
 
 
@@ -149,20 +163,21 @@ def _looked_at(store: Store) -> tuple[Terms, Rule]:
         rule = book.terms(execute, WHOLE)
     if checkpoint is not None and seen is None:
         if at.number and store.file_number():
-            raise _Suspicious(_not_beside(store, "it has no checkpoint beside it"))
+            raise _Suspicious(_not_beside(store, "it has no checkpoint next to it"))
         checkpoint.advance(seen_of(store, terms.ledger, at))
     elif seen is not None and seen.file != store.file_number():
-        raise _Suspicious(_not_beside(store, "it is not the file that its checkpoint was kept for"))
+        raise _Suspicious(_not_beside(store, "its checkpoint belongs to another file"))
     if rule is None:
-        raise book.damaged("it has no entry that says what may be spent")
+        raise book.damaged("it has no entry with its limit")
     return terms, rule.rule
 
 
 def _not_beside(store: Store, what: str) -> LedgerDamaged:
     return LedgerDamaged(
-        f"{store.shown} may be an old copy: {what}. Put it back where it was, with its .checkpoint file. If it was "
-        "moved or restored, and no other copy was charged since, adopt it: "
-        f'discreet ledger {shlex.quote(store.shown)} --adopt "why"'
+        f"{store.shown} may be an old copy: {what}. Move it back to its place, with its .checkpoint file. "
+        "If it was moved or restored, and no other copy was charged since, adopt it: "
+        f'discreet ledger {shlex.quote(store.shown)} --adopt "why"',
+        code="ledger-old-copy",
     )
 
 
@@ -171,8 +186,9 @@ def _check_not_lost(store: Store) -> None:
     seen = None if checkpoint is None else checkpoint.read()
     if checkpoint is not None and seen is not None and seen.number and not store.exists():  # nor made just now
         raise LedgerDamaged(
-            f"The ledger {store.shown} is gone, but its checkpoint has seen {seen.number} entries. Put it back. "
-            f"To begin anew, which forgets what was spent and breaks the old promise, delete {checkpoint.path}."
+            f"The ledger {store.shown} is missing, but its checkpoint has seen {seen.number} entries. Restore it. "
+            f"To start over, which forgets what was spent and breaks the old guarantee, delete {checkpoint.path}.",
+            code="ledger-missing",
         )
 
 
@@ -181,11 +197,14 @@ def _check_end(execute: Execute) -> Head:
     at = book.head(execute)
     last = book.rows(execute, max(0, at.number - LOOKED_AT), at.number + 1)
     if not last or last[-1].number != at.number or last[-1].chain != at.chain:
-        raise book.damaged("its head is not its last entry")
+        raise book.damaged("its head does not match its last entry")
     before = last[0].chain
     for row in last[1:]:
         if row.chained_to(before) != row.chain:
-            raise book.damaged(f"entry {row.number} was changed after it was written, or the one before it")
+            raise book.damaged(
+                f"entry {row.number}, or the one before it, was changed after it was written",
+                code="ledger-entry-changed",
+            )
         before = row.chain
     return at
 
@@ -207,7 +226,8 @@ def _terms(first: Row) -> Terms:
     content = book.part_of(first.content)
     if content.get("format") != FORMAT:
         raise LedgerDamaged(
-            f"This ledger has format {content.get('format')}; this version reads {FORMAT}. Use another version of "
-            "discreet."
+            f"This ledger has format {content.get('format')}, but this version of discreet reads {FORMAT}. "
+            "Use another version.",
+            code="ledger-other-version",
         )
     return Terms(str(content.get("ledger")), record.read_unit(record.canonical(content.get("protects"))))

@@ -38,7 +38,10 @@ class PostgresStore(PerProcess):
         self._address, _, schema = target.partition("#")
         self.schema = schema or "discreet"
         if not _NAME.fullmatch(self.schema):
-            raise InvalidArgument("The name after # must be lower-case letters, digits and _, as in …/clinic#trial_7.")
+            raise InvalidArgument(
+                "The name after # must be lower-case letters, digits and _, as in …/clinic#trial_7.",
+                code="ledger-place",
+            )
         self.shown = f"{_without_password(self._psycopg, self._address)}#{self.schema}"
         self._checkpoint = str(Path(checkpoint).resolve()) if checkpoint else None
 
@@ -55,8 +58,9 @@ class PostgresStore(PerProcess):
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise InvalidArgument(
-                f"The folder {state} for the ledger's checkpoint cannot be made ({error.strerror}). "
-                'Name a file for it: Ledger.open(…, checkpoint="clinic.checkpoint").'
+                f"The folder {state} for the ledger's checkpoint cannot be created ({error.strerror}). "
+                'Name a file for it: Ledger.open(…, checkpoint="clinic.checkpoint").',
+                code="file-not-writable",
             ) from None
         return Checkpoint(state / f"{ledger}.checkpoint") if ledger else None
 
@@ -114,10 +118,14 @@ class PostgresStore(PerProcess):
         if not isinstance(error, self._psycopg.Error):
             return None
         said = " ".join(str(error).split()) or type(error).__name__
-        if isinstance(error, self._psycopg.errors.LockNotAvailable | self._psycopg.errors.QueryCanceled):
-            said = f"it takes more than {PATIENCE:.0f} s; others use it, or its server does too much"
+        busy = isinstance(error, self._psycopg.errors.LockNotAvailable | self._psycopg.errors.QueryCanceled)
+        if busy:
+            said = f"it takes more than {PATIENCE:.0f} s, because others use it or its server is overloaded"
         unsure = " A charge may have been recorded: ask again with the same key=." if self._committing else ""
-        return LedgerUnavailable(f"PostgreSQL cannot keep {self.shown}: {said}. Nothing was handed out.{unsure}")
+        return LedgerUnavailable(
+            f"PostgreSQL cannot keep {self.shown}: {said}. Nothing was handed out.{unsure}",
+            code="ledger-busy" if busy else None,
+        )
 
 
 def _milliseconds(seconds: float) -> int:
@@ -134,7 +142,8 @@ def _without_password(psycopg: Any, address: str) -> str:
         readable = False
     if not readable:
         raise InvalidArgument(
-            "The PostgreSQL URL cannot be read. Write postgresql://user@host:5432/database#schema, and special "
-            "characters of a password as %2F and the like."
+            "The PostgreSQL URL cannot be read. Write postgresql://user@host:5432/database#schema, with special "
+            "characters of a password encoded, such as %2F.",
+            code="ledger-place",
         )
     return f"postgresql://{quote(host, safe='[]:,')}{port and f':{port}'}/{quote(database)}"

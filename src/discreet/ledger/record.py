@@ -78,7 +78,9 @@ def read(text: str) -> Any:
     try:
         return _built(json.loads(text))
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError):
-        raise LedgerDamaged("An entry holds what was never written so. Put the newest undamaged copy back.") from None
+        raise LedgerDamaged(
+            "An entry of the ledger is not in the form it was written in. Restore the newest undamaged copy."
+        ) from None
 
 
 def read_guarantee(text: str) -> Guarantee:
@@ -99,7 +101,9 @@ def read_unit(text: str) -> Unit:
 def _of_kind(kind: type[T], text: str) -> T:
     found = read(text)
     if not isinstance(found, kind):
-        raise LedgerDamaged(f"An entry holds no {kind.__name__} where one was written. Put the newest copy back.")
+        raise LedgerDamaged(
+            f"An entry of the ledger has no {kind.__name__} where one was written. Restore the newest undamaged copy."
+        )
     return found
 
 
@@ -113,8 +117,9 @@ def _plain(value: Any) -> Any:
     name = type(value).__name__
     if KINDS.get(name) is not type(value):
         raise InvalidArgument(
-            f"A ledger cannot record {name}. State it as Pure, Approx, ZeroConcentrated or Renyi, such as "
-            "stated=dp.Pure(epsilon=1) in release."
+            f"A ledger cannot record {name}. State the guarantee as Pure, Approx, ZeroConcentrated or Renyi, such as "
+            "stated=dp.Pure(epsilon=1) in release.",
+            code="ledger-cannot-record",
         )
     said = isinstance(value, Guarantee | filters.Rule)  # its numbers are what a person wrote; those of pairs are exact
     named = ((field.name, getattr(value, field.name)) for field in fields(value) if field.init)
@@ -138,7 +143,10 @@ def _built(content: Any) -> Any:
         return Fraction(int(numerator), int(denominator))
     kind = KINDS.get(content.get("is", ""))
     if kind is None:
-        raise LedgerDamaged("An entry speaks of something this version does not know. Open it with a newer discreet.")
+        raise LedgerDamaged(
+            "This version of discreet does not know the content of an entry. Open the ledger with a newer version.",
+            code="ledger-other-version",
+        )
     built = {field: _built(part) for field, part in content.items() if field != "is"}
     if issubclass(kind, Guarantee):
         built = {field: tidy(part) if isinstance(part, Fraction) else part for field, part in built.items()}

@@ -48,7 +48,9 @@ def version_of(source: str | Path) -> str:
             return f"{path}, {len(states)} files, {_hashed(states)[:16]}"
         size, changed = _state(path)
     except OSError as error:
-        raise InvalidArgument(f"The source {path} cannot be looked at: {error.strerror}. Make it readable.") from None
+        raise InvalidArgument(
+            f"The source {path} cannot be read: {error.strerror}. Make it readable.", code="file-not-readable"
+        ) from None
     return f"{path}, {size} bytes, {changed}"
 
 
@@ -97,7 +99,9 @@ def request_of(
     as they are. One with an identity is known by that, however it is `asked`; one that holds a function by nothing.
     """
     if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY or key != public_text(key)):
-        raise InvalidArgument(f"key must be a text of 1 to {_LONGEST_KEY} characters, such as the id of a request.")
+        raise InvalidArgument(
+            f"key must be a text of 1 to {_LONGEST_KEY} characters, such as the id of a request.", code="ledger-key"
+        )
     named = mechanism if isinstance(mechanism, str) else repr(mechanism)
     content = written(guarantee)
     meant = str(asked) if identity is None else ("identity", _identified(identity))
@@ -107,7 +111,9 @@ def request_of(
         fingerprint = ""
     if not fingerprint and key is not None:
         raise InvalidArgument(
-            "A key cannot be bound to a request that holds a function: another one may look the same. Leave out key=."
+            "A key cannot be bound to a request that contains a function, because another function may look the "
+            "same. Leave out key=.",
+            code="ledger-key",
         )
     lasting = identity is not None and identity.lasting and fingerprint
     words = (public_text(str(asked)), public_text(named), content)
@@ -133,7 +139,8 @@ def _identified(identity: Identity) -> str:
     except (InvalidArgument, TypeError, ValueError):
         pass
     raise InvalidArgument(
-        "The arguments of a question must be plain values: numbers, text, dates, or lists and dicts of them."
+        "The arguments of a question must be plain values: numbers, text, dates, or lists and dicts of them.",
+        code="wrong-type",
     )
 
 

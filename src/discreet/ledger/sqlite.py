@@ -32,7 +32,7 @@ class SqliteStore(PerProcess):
 
     def __init__(self, target: str, checkpoint: str | None = None) -> None:
         if "\0" in target or "\0" in (checkpoint or ""):
-            raise InvalidArgument("A path has no zero character in it. Name another.")
+            raise InvalidArgument("A path must not contain a zero character. Choose another.", code="ledger-place")
         super().__init__()
         self.in_memory = target == IN_MEMORY
         self.path = Path(os.path.expanduser(target)).resolve()
@@ -50,7 +50,8 @@ class SqliteStore(PerProcess):
             return False
         except OSError as error:
             raise InvalidArgument(
-                f"{self.shown} cannot be looked at: {error.strerror}. Make it readable, or name another."
+                f"{self.shown} cannot be read: {error.strerror}. Make it readable, or choose another.",
+                code="file-not-readable",
             ) from None
         with self.transaction(write=False) as execute:
             return "head" in _tables(execute)
@@ -62,7 +63,10 @@ class SqliteStore(PerProcess):
             self._make_file()
             with self.transaction(write=False) as execute:
                 if (present := _tables(execute)) and "head" not in present:
-                    raise InvalidArgument(f"{self.shown} is a database with other tables. Choose a file of its own.")
+                    raise InvalidArgument(
+                        f"{self.shown} is a database with other tables. Give the ledger its own file.",
+                        code="ledger-place",
+                    )
             with self._held():
                 log_ahead(self._connection)
         with self.transaction(write=True) as execute:
@@ -81,7 +85,8 @@ class SqliteStore(PerProcess):
             os.close(folder)
         except OSError as error:
             raise InvalidArgument(
-                f"No ledger can be made at {self.shown}: {error.strerror}. Name another place."
+                f"No ledger can be created at {self.shown}: {error.strerror}. Choose another place.",
+                code="file-not-writable",
             ) from None
 
     def checkpoint_of(self, ledger: str) -> Checkpoint | None:
@@ -98,14 +103,15 @@ class SqliteStore(PerProcess):
             return 0 if self.in_memory else self.path.stat().st_ino
         except OSError as error:
             raise LedgerUnavailable(
-                f"{self.shown} cannot be looked at ({error.strerror}). Put it back; what was charged stays charged."
+                f"{self.shown} cannot be read ({error.strerror}). Restore it. What was charged stays charged."
             ) from None
 
     def _connect(self) -> Any:
         if self.in_memory and self._made:
             raise DiscreetError(
-                "A ledger in memory ends with close() and with the process that opened it; a fork is no second purse. "
-                'Use a file: Ledger.open("clinic.ledger", …).'
+                "A ledger in memory ends with close() and with the process that opened it, and a fork cannot use it. "
+                'Use a file: Ledger.open("clinic.ledger", …).',
+                code="ledger-in-memory",
             )
         where = IN_MEMORY if self.in_memory else f"{self.path.as_uri()}?mode=rw"
         connection = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE)
@@ -128,9 +134,9 @@ class SqliteStore(PerProcess):
 
     def _explained(self, error: Exception) -> DiscreetError | None:
         if isinstance(error, UnicodeDecodeError):  # an error of SQLite that quotes what is in the file
-            error = sqlite3.OperationalError("it holds text that is not Unicode")
+            error = sqlite3.OperationalError("it contains text that is not Unicode")
         if isinstance(error, OverflowError):  # one more than the largest number that SQLite has
-            error = sqlite3.OperationalError("it holds a number beyond all counts")
+            error = sqlite3.OperationalError("it contains a number that is too large")
         if not isinstance(error, sqlite3.Error):
             return None
         unknown = _NOT_TEXT if isinstance(error, sqlite3.OperationalError) else 0
@@ -138,12 +144,17 @@ class SqliteStore(PerProcess):
         code = exact & 0xFF
         if code in _DAMAGE or exact == sqlite3.SQLITE_IOERR_SHORT_READ:
             return LedgerDamaged(
-                f"{self.shown} is not a ledger, or is damaged: {text}. Put the newest undamaged copy back, its -wal "
-                "file with it; do not begin a new one, which would forget what was spent."
+                f"{self.shown} is not a ledger, or is damaged: {text}. "
+                "Restore the newest undamaged copy with its -wal file. "
+                "Do not start a new one, which would forget what was spent."
             )
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            text = f"others use it for more than {PATIENCE:.0f} s"
-        return LedgerUnavailable(f"{self.shown} cannot be used: {text}. Nothing was handed out; try again.")
+        busy = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        if busy:
+            text = f"another process has used it for more than {PATIENCE:.0f} s"
+        return LedgerUnavailable(
+            f"{self.shown} cannot be used: {text}. Nothing was handed out. Try again.",
+            code="ledger-busy" if busy else None,
+        )
 
 
 def _tables(execute: Execute) -> set[str]:
@@ -163,6 +174,7 @@ def log_ahead(connection: sqlite3.Connection) -> None:
             continue
         if mode != "wal":
             raise LedgerUnavailable(
-                f"This file system has no write-ahead log for SQLite (journal mode {mode}). Use a local disk."
+                f"This file system does not support SQLite's write-ahead log (journal mode {mode}). Use a local disk.",
+                code="ledger-file-system",
             )
         return

@@ -208,7 +208,9 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_in_parent, after
 def open_store(target: Any, checkpoint: Any) -> Store:
     """The store for a path, a postgresql:// URL, or ":memory:"."""
     if not isinstance(target, str | os.PathLike) or not str(target).strip():
-        raise InvalidArgument('A ledger is kept at a path, such as "clinic.ledger", or at a postgresql:// URL.')
+        raise InvalidArgument(
+            'A ledger needs a path, such as "clinic.ledger", or a postgresql:// URL.', code="ledger-place"
+        )
     place, beside = os.fspath(target).strip(), None if checkpoint is None else os.fspath(checkpoint)
     if place.startswith(URLS):
         from discreet.ledger.postgres import PostgresStore
@@ -216,7 +218,8 @@ def open_store(target: Any, checkpoint: Any) -> Store:
         return PostgresStore(place, beside)
     if "://" in place or _CONNECTION.match(place):
         raise InvalidArgument(
-            "This is no path and no URL of a ledger. Write postgresql://user@host:5432/database#schema."
+            "This is neither a path nor a URL of a ledger. Write postgresql://user@host:5432/database#schema.",
+            code="ledger-place",
         )
     from discreet.ledger.sqlite import SqliteStore
 

@@ -43,11 +43,17 @@ def decoded(data: bytes) -> Any:
     """The value that was encoded."""
     start = len(_MAGIC) + 8
     if data[: len(_MAGIC)] != _MAGIC:
-        raise InvalidArgument("These bytes are not an answer that this version can read. Use a newer discreet.")
+        raise InvalidArgument(
+            "These bytes are not an answer that this version of discreet can read. Use a newer version.",
+            code="ledger-answer-unreadable",
+        )
     end = start + int.from_bytes(data[len(_MAGIC) : start], "little")
     with suppress(ValueError, TypeError, LookupError, ArithmeticError, StopIteration, RecursionError):
         return _rebuilt(json.loads(data[start:end]), _Reader(data, end))
-    raise InvalidArgument("This answer holds what this version never wrote. Use the discreet that stored it.")
+    raise InvalidArgument(
+        "This answer is not in the form it was written in. Use the version of discreet that stored it.",
+        code="ledger-answer-unreadable",
+    )
 
 
 def _described(value: Any, arrays: list[bytes]) -> Any:
@@ -77,8 +83,9 @@ def _described(value: Any, arrays: list[bytes]) -> Any:
         arrays.append(value.tobytes())
         return {"array": value.dtype.str, "shape": list(value.shape)}
     raise InvalidArgument(
-        f"An answer of type {kind.__name__} cannot be kept. Release numbers, text, dates, arrays, or lists, tuples, "
-        "sets and dicts of them."
+        f"An answer of type {kind.__name__} cannot be kept. "
+        "Release numbers, text, dates, arrays, or lists, tuples, sets and dicts of them.",
+        code="ledger-answer-type",
     )
 
 

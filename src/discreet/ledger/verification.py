@@ -60,19 +60,21 @@ def verified(store: Store, ledger: str) -> int:
         beyond = execute("SELECT COUNT(*) FROM entries WHERE number > ? OR number < 0", at.number)[0][0]
         kept = execute("SELECT COUNT(*) FROM answers")[0][0]
     if beyond or kept != at.answers:
-        raise book.damaged("it has entries outside its chain, or not the answers that were kept")
+        raise book.damaged("it has entries outside its chain, or answers are missing")
     before, number = "", 0
     accounts: dict[str, Account] = {}
     for row, answer in _with_answers(store, at.number):
         if row.chained_to(before) != row.chain:
-            raise book.damaged(f"entry {number} was changed after it was written, or the one before it")
+            raise book.damaged(
+                f"entry {number}, or the one before it, was changed after it was written", code="ledger-entry-changed"
+            )
         _check_totals(row, accounts)
         if answer is not None:
             kept -= 1
             _check_answer(row, *answer)
         before, number = row.chain, number + 1
     if number != at.number + 1 or before != at.chain or kept > 0:
-        raise book.damaged("its head is not its last entry, or an answer has no entry")
+        raise book.damaged("its head does not match its last entry, or an answer has no entry")
     return number
 
 
@@ -84,18 +86,21 @@ def _check_totals(row: Row, accounts: dict[str, Account]) -> None:
         return
     costs = book.vectors(row.costs)
     if {WHOLE, row.analyst} != set(costs) or set(costs) != set(totals) or not set(costs) <= set(accounts):
-        raise book.damaged(f"entry {row.number} does not charge the accounts it should")
+        raise book.damaged(f"entry {row.number} does not charge the right accounts", code="ledger-totals-wrong")
     for name in costs:
         account = accounts[name]
         due = account.cost(row.content)
         if not all(_enough(paid, owed, row) for paid, owed in zip(costs[name], due, strict=True)):
             raise book.damaged(
-                f"entry {row.number} of version {row.code_version} cost other than its guarantee does in {__version__}"
+                f"entry {row.number} of version {row.code_version} cost other than its guarantee does in {__version__}",
+                code="ledger-totals-wrong",
             )
         if totals[name] != account.rule.add(account.spent, costs[name]):
-            raise book.damaged(f"the totals after entry {row.number} do not add up")
+            raise book.damaged(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
         if not account.rule.fits(totals[name]):
-            raise book.damaged(f"entry {row.number} passes the limit of {account.rule.limit}")
+            raise book.damaged(
+                f"entry {row.number} passes the limit of {account.rule.limit}", code="ledger-totals-wrong"
+            )
         accounts[name] = account._replace(spent=totals[name])
 
 
@@ -108,16 +113,18 @@ def _enough(paid: int, owed: int, row: Row) -> bool:
 def _check_decree(row: Row, accounts: dict[str, Account], totals: dict[str, Vector]) -> None:
     """An entry of the owner's sets one account, and leaves the total of the data set alone."""
     if row.kind in ("limit", "renewal", "adoption") and row.analyst not in accounts:
-        raise book.damaged(f"entry {row.number} speaks of an account that was not made")
+        raise book.damaged(f"entry {row.number} names an account that does not exist", code="ledger-totals-wrong")
     untouched = accounts[WHOLE].spent if WHOLE in accounts else row.rule.nothing
     expected = accounts[row.analyst].spent if row.kind in ("limit", "adoption") else row.rule.nothing
     if row.analyst != WHOLE and totals.get(WHOLE) != untouched:
-        raise book.damaged(f"the totals after entry {row.number} do not add up")
+        raise book.damaged(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
     if totals.get(row.analyst) != expected:
-        raise book.damaged(f"the totals after entry {row.number} do not add up")
+        raise book.damaged(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
     accounts[row.analyst] = Account(row.content, expected)
 
 
 def _check_answer(row: Row, data: Any, digest: str, not_private: int) -> None:
     if row.kind != "charge" or not answers.is_bound(row.chain, data, digest, not_private):
-        raise book.damaged(f"the answer of entry {row.number} was changed after it was written")
+        raise book.damaged(
+            f"the answer of entry {row.number} was changed after it was written", code="ledger-answer-changed"
+        )

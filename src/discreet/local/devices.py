@@ -67,7 +67,9 @@ class Device(Closed):
         """The one value as the mechanism takes it, or a typed error that does not show it."""
         places = self.places([value])
         if places[0] < 0:
-            raise InvalidArgument(f"This cannot be told: the survey takes {self.takes}.")
+            raise InvalidArgument(
+                f"The survey does not take this answer. It takes {self.takes}.", code="unknown-answer"
+            )
         return places
 
     @property
@@ -97,14 +99,16 @@ def tell(
 ) -> Any:
     """Reports through the door: charged to the device's ledger first, when there is one."""
     if key is not None and ledger is None:
-        raise InvalidArgument("A key is kept in a ledger: give the survey a ledger=, or leave the key out.")
+        raise InvalidArgument(
+            "A key is kept in a ledger. Give the survey a ledger=, or leave out key=.", code="missing-argument"
+        )
     return through(read, mechanism, guarantee, ledger=ledger, asked=asked, key=key).value
 
 
 def check_ledger(ledger: Any) -> None:
     """A typed error unless it is an open ledger, or none."""
     if ledger is not None and not isinstance(ledger, Ledger):
-        raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
+        raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
 
 
 def fingerprints(values: Any) -> Places:

@@ -42,7 +42,7 @@ class Counted(Release):
     def interval(self, choice: Hashable, confidence: float = 0.95) -> tuple[float, float]:
         """The interval of one choice, of those that hold at once."""
         if choice not in self.raw:
-            raise InvalidArgument("There is no count of that choice. Name one that was counted.")
+            raise InvalidArgument("This choice was not counted. Name one that was.", code="unknown-choice")
         return self.intervals(confidence)[choice]
 
     @property
@@ -102,14 +102,19 @@ def nearest_counts(raw: NDArray[np.float64], total: float, *, all_named: bool = 
 def check_reports(given: Any) -> int:
     """The number of reports, or a typed error."""
     if not is_column(given):
-        raise InvalidArgument("reports must be a list or an array of reports, as encode or encode_many made them.")
+        raise InvalidArgument(
+            "reports must be a list or an array of reports, as encode or encode_many returned them.",
+            code="foreign-reports",
+        )
     return len(given)
 
 
 def check_some(valid: Any) -> int:
     """How many valid reports there are, at least one."""
     if not len(valid):
-        raise InvalidArgument("There is no report of this survey among those given. Collect some first.")
+        raise InvalidArgument(
+            "None of these reports belongs to this survey. Collect some first.", code="too-few-reports"
+        )
     return len(valid)
 
 
@@ -121,5 +126,5 @@ def check_candidates(candidates: Any) -> list[Any]:
     except Exception:  # no hash, or one that fails
         different = -1
     if not listed or different != len(listed):
-        raise InvalidArgument("candidates must be at least one plain value, all different.")
+        raise InvalidArgument("candidates must be at least one plain value, all different.", code="candidates")
     return listed

@@ -41,7 +41,7 @@ def mean(
     or 'taught' (the documents' larger scale [T.4.9]).
     """
     if not isinstance(between, tuple | list) or len(between) != 2:
-        raise InvalidArgument("between must be the public range, such as between=(0, 120).")
+        raise InvalidArgument("between must be a public range, such as between=(0, 120).", code="wrong-type")
     space = Interval(*between)
     check_width(space)
     stated = promise(epsilon, delta)
@@ -57,7 +57,7 @@ def mean(
             kind = TIGHT if method == "laplace" else TAUGHT
             mechanism = LaplaceResponse.for_guarantee(stated, space=space, calibration=kind)
         case _:
-            raise InvalidArgument(f"method must be one of {', '.join(METHODS)}.")
+            raise InvalidArgument(f"method must be one of {', '.join(METHODS)}.", code="not-an-option")
     return MeanSurvey(space=space, mechanism=mechanism, stated=stated, method=method, ledger=ledger)
 
 
@@ -139,7 +139,9 @@ class MeanSurvey(Device):
 def check_width(space: Interval) -> None:
     """A typed error unless the width of a range is a double."""
     if not Fraction(1, 10**300) <= space.diameter <= 10**300:
-        raise InvalidArgument("The range must be between 1e-300 and 1e300 wide. Choose another unit.")
+        raise InvalidArgument(
+            "The range must be between 1e-300 and 1e300 wide. Choose another unit.", code="out-of-range"
+        )
 
 
 def _numbers(reports: Any) -> Any:

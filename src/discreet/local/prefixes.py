@@ -45,14 +45,16 @@ def heavy_hitters(
     Each device is in one of `groups` groups, tells a prefix of that group's length, and is never asked again.
     """
     if (bits is None) == (length is None):
-        raise InvalidArgument("heavy_hitters needs bits= for whole numbers, or length= for texts.")
+        raise InvalidArgument(
+            "heavy_hitters needs either bits= for whole numbers, or length= for text.", code="survey-domain"
+        )
     if len(set(alphabet)) != len(alphabet) or not alphabet:
-        raise InvalidArgument("alphabet must be different letters.")
+        raise InvalidArgument("alphabet must be at least one letter, all different.", code="duplicates")
     base = 2 if length is None else len(alphabet) + 1
     digits = check_count(bits if length is None else length, "bits" if length is None else "length")
     if base**digits > OPEN:
         raise InvalidArgument(
-            f"At most {int(math.log(OPEN, base))} digits in base {base} fit in 60 bits. Ask for fewer."
+            f"At most {int(math.log(OPEN, base))} digits in base {base} fit in 60 bits. Choose fewer.", code="too-large"
         )
     wanted = check_count(top, "top")
     stated = promise(epsilon, delta)
@@ -61,7 +63,11 @@ def heavy_hitters(
     lengths = _lengths(base, digits, 2 * wanted, groups)
     steps = [2 * wanted * base ** (b - a) for a, b in itertools.pairwise(lengths)]
     if max([base ** lengths[0], *steps]) > _MOST_LOOKED_AT:
-        raise InvalidArgument("So few groups leave too many prefixes to look at. Ask for more, or leave groups= out.")
+        raise InvalidArgument(
+            "With so few groups, too many prefixes would have to be compared. "
+            "Choose more groups, or leave out groups=.",
+            code="too-large",
+        )
     mechanism = PrefixResponse(oracle=oracle, base=base, length=digits, lengths=lengths)
     letters = None if length is None else alphabet
     return HeavyHitters(mechanism=mechanism, stated=stated, top=wanted, alphabet=letters, ledger=ledger)
@@ -145,7 +151,9 @@ class HeavyHitters(Device):
         for level, length in enumerate(m.lengths):
             mine = told[groups == level]
             if not len(mine):
-                raise InvalidArgument("A group has no report. Collect more, or ask for fewer groups.")
+                raise InvalidArgument(
+                    "One of the groups has no reports. Collect more, or choose fewer groups.", code="too-few-reports"
+                )
             supported = m.oracle.supported_among(mine, found)
             if length == m.length:
                 break

@@ -39,18 +39,22 @@ def repeated(survey: Survey, *, memory: Any = None, each_round: Any = None) -> R
     and equal rounds look different. It needs method="direct".
     """
     if not isinstance(survey, Survey):
-        raise InvalidArgument("repeated takes a survey: repeated(survey(choices=[…], epsilon=1), memory={}).")
+        raise InvalidArgument(
+            "repeated takes a survey: repeated(survey(choices=[…], epsilon=1), memory={}).", code="wrong-type"
+        )
     kept: MutableMapping[str, Any] | Path | None
     if memory is None or isinstance(memory, MutableMapping):
         kept = memory
     elif isinstance(memory, str | os.PathLike):
         kept = Path(memory)
     else:
-        raise InvalidArgument("memory must be a dict or the path of a file on the device.")
+        raise InvalidArgument("memory must be a dict or the path of a file on the device.", code="wrong-type")
     fresh = None
     if each_round is not None:
         if survey.method != "direct" or kept is None:
-            raise InvalidArgument("each_round= needs a memory and a survey with method='direct'.")
+            raise InvalidArgument(
+                "each_round= needs memory= and a survey with method='direct'.", code="conflicting-arguments"
+            )
         check_epsilon(each_round, "each_round")
         fresh = DirectResponse(size=survey.size, odds=tidy(ratio_of(each_round)))
     return Repeated(survey=survey, memory=kept, fresh=fresh)
@@ -174,7 +178,9 @@ def _read(path: Path) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         # drawing again would tell a second answer to the same value
-        raise InvalidArgument("The memory file cannot be read. Restore it, or name a new one to begin anew.")
+        raise InvalidArgument(
+            "The memory file cannot be read. Restore it, or name a new one and start over.", code="survey-memory"
+        )
     return found
 
 

@@ -33,12 +33,14 @@ def rows(
     The columns of one row add [T.4.7], so ε is split over them, evenly or by `shares`.
     """
     if not isinstance(columns, Mapping) or not columns:
-        raise InvalidArgument("rows needs at least one column, such as {'city': ['a', 'b'], 'age': (0, 120)}.")
+        raise InvalidArgument(
+            "rows needs at least one column, such as {'city': ['a', 'b'], 'age': (0, 120)}.", code="empty"
+        )
     total = promise(epsilon, delta)
     check_ledger(ledger)
     weights = {name: check_positive(w, "a share") for name, w in (shares or dict.fromkeys(columns, 1)).items()}
     if set(weights) != set(columns):
-        raise InvalidArgument("shares must name every column, and no other.")
+        raise InvalidArgument("shares must name every column of the survey, and no other.", code="survey-columns")
     whole = sum(weights.values())
     parts: dict[str, Survey | MeanSurvey] = {}
     for name, given in columns.items():
@@ -80,10 +82,15 @@ class Rows(Closed):
         refused.
         """
         if not isinstance(row, Mapping):
-            raise InvalidArgument("A row must be a mapping from column to value, such as {'age': 30}.")
+            raise InvalidArgument(
+                "A row must be a mapping of columns to values, such as {'age': 30}.", code="wrong-type"
+            )
         for name, one in self.columns.items():
             if one.places([_cell(row, name)])[0] < 0:
-                raise InvalidArgument(f"The row has no value that can be told in {name!r}, which takes {one.takes}.")
+                raise InvalidArgument(
+                    f"The survey does not take this row's value in {name!r}. It takes {one.takes}.",
+                    code="unknown-answer",
+                )
         drawn = self._through({name: [_cell(row, name)] for name in self.columns}, key)
         return {name: reports[0].tolist() for name, reports in drawn.items()}
 
@@ -99,9 +106,13 @@ class Rows(Closed):
         elif isinstance(table, Sequence) and not isinstance(table, str | bytes):
             lists = {name: [_cell(one, name) for one in table] for name in self.columns}
         else:
-            raise InvalidArgument("A table must be a mapping from column to values, or a list of rows.")
+            raise InvalidArgument(
+                "A table must be a mapping of columns to values, or a list of rows.", code="wrong-type"
+            )
         if not all(map(is_column, lists.values())) or len({len(values) for values in lists.values()}) != 1:
-            raise InvalidArgument("Every column of the survey must have its values, as many in each.")
+            raise InvalidArgument(
+                "Every column of the survey must have values, the same number in each.", code="survey-columns"
+            )
         lists = {name: one_column(values) for name, values in lists.items()}
         return self._through(lists, None)
 
@@ -124,7 +135,9 @@ class Rows(Closed):
             check_reports(reports)
             reports = {name: [_cell(one, name) for one in reports] for name in self.columns}
         if set(reports) != set(self.columns):
-            raise InvalidArgument("reports must be those of these rows, with every column.")
+            raise InvalidArgument(
+                "reports must come from this survey of rows, with every column.", code="survey-columns"
+            )
         return {name: one.analyze(reports[name]) for name, one in self.columns.items()}
 
 

@@ -81,7 +81,7 @@ class Sketch(Device):
         names = check_candidates(candidates)
         wanted = fingerprints(names)
         if (wanted < 0).any():
-            raise InvalidArgument("candidates must be texts.")
+            raise InvalidArgument("candidates must be text.", code="candidates")
         functions, told = self.mechanism.valid(reports)
         total = check_some(functions)
         supported = self._supported(functions, told, wanted)

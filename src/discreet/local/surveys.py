@@ -54,17 +54,19 @@ def survey(
     True
     """
     if sum(given is not None for given in (choices, domain_size, domain)) != 1:
-        raise InvalidArgument("A survey needs choices=[…], or domain_size=, or domain='strings'.")
+        raise InvalidArgument(
+            "A survey needs exactly one of choices=[…], domain_size= and domain='strings'.", code="survey-domain"
+        )
     stated = promise(epsilon, delta)
     check_ledger(ledger)
     if domain is not None:
         if domain != "strings" or method not in ("auto", "hashing"):
-            raise InvalidArgument("domain must be 'strings', which is told by local hashing.")
+            raise InvalidArgument("domain must be 'strings', with method='hashing' or none.", code="survey-domain")
         return Survey(mechanism=best_oracle(stated, OPEN), stated=stated, domain="strings", ledger=ledger)
     if choices is not None:
         listed = Categories(choices).points()
         if len(listed) < 2:
-            raise InvalidArgument("A survey needs at least two choices.")
+            raise InvalidArgument("A survey needs at least two choices.", code="too-few-choices")
         oracle = best_oracle(stated, len(listed), method)
         return Survey(mechanism=oracle, stated=stated, choices=listed, ledger=ledger)
     size = check_count(domain_size, "domain_size", at_least=2)
@@ -178,7 +180,10 @@ class Survey(Device):
     def _named(self, candidates: Any) -> Sequence[Any]:
         if candidates is None:
             if self.domain is not None or self.size > 2**20:
-                raise InvalidArgument("This domain cannot be listed: name what to count with candidates=[…].")
+                raise InvalidArgument(
+                    "This domain is too large to count everything. Name what to count: candidates=[…].",
+                    code="candidates",
+                )
             return self.choices if self.choices is not None else range(self.size)
         return check_candidates(candidates)
 
@@ -187,7 +192,7 @@ class Survey(Device):
             return self.oracle.supported(valid)
         places = self.places(list(candidates))
         if (places < 0).any():
-            raise InvalidArgument(f"candidates must be among what the survey takes: {self.takes}.")
+            raise InvalidArgument(f"candidates must be answers that the survey takes: {self.takes}.", code="candidates")
         if isinstance(self.oracle, LocalHashing):
             return self.oracle.supported_among(valid, places)
         return self.oracle.supported(valid)[places]

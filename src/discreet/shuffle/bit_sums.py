@@ -58,7 +58,7 @@ class BitSum(_Bits):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < exactly(self.lie) < Fraction(1, 2):
-            raise InvalidArgument("lie must be between 0 and one half.")
+            raise InvalidArgument("lie must be above 0 and below one half.", code="out-of-range")
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, clients: int, minimum: int | None = None, honest: Any = 1) -> Self:
@@ -151,7 +151,7 @@ class TwoMessageBitSum(_Bits):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < exactly(self.chance) < 1:
-            raise InvalidArgument("chance must be between 0 and 1.")
+            raise InvalidArgument("chance must be above 0 and below 1.", code="out-of-range")
 
     @classmethod
     def for_guarantee(
@@ -195,11 +195,15 @@ def taught_chance(goal: Approx, clients: int) -> Fraction:
     """p = 48 ln(2/δ)/(ε²n), proved for ε ≤ 1; refused where it is no probability [L8.SUM]."""
     epsilon = exactly(goal.epsilon)
     if epsilon > 1:
-        raise InvalidArgument("The lecture's noise is proved for ε ≤ 1. Use calibration='tight'.")
+        raise InvalidArgument(
+            "The lecture's noise is proved only for ε ≤ 1. Use calibration='tight'.", code="formula-does-not-apply"
+        )
     chance = significant(48 * log_bounds(2 / exactly(goal.delta))[1] / (epsilon**2 * clients), up=True)
     if chance >= 1:
         raise InvalidArgument(
-            f"The lecture's noise needs more clients: its probability would be {float(chance):.3g}. Use the tight one."
+            f"The lecture's noise needs more clients: its probability would be {float(chance):.3g}. "
+            "Use calibration='tight'.",
+            code="formula-does-not-apply",
         )
     return chance
 
@@ -235,7 +239,11 @@ def bit_sum(
     if method == "two messages":
         return TwoMessageBitSum.for_guarantee(goal, **given, calibration=calibration)
     if method != "response":
-        raise InvalidArgument('method must be "response" or "two messages".')
+        raise InvalidArgument('method must be "response" or "two messages".', code="not-an-option")
     if calibration != TIGHT:
-        raise InvalidArgument('The taught noise belongs to method="two messages". Say so, or leave calibration= out.')
+        raise InvalidArgument(
+            'The taught noise is defined only for method="two messages". '
+            "Choose that method, or leave out calibration=.",
+            code="formula-does-not-apply",
+        )
     return BitSum.for_guarantee(goal, **given)

@@ -49,7 +49,7 @@ class CountedChoices(Protocol):
         super().__post_init__()
         object.__setattr__(self, "choices", Categories(self.choices).points())
         if len(self.choices) < 2:
-            raise InvalidArgument("A histogram needs at least two choices.")
+            raise InvalidArgument("A histogram needs at least two choices.", code="too-few-choices")
 
     @property
     def takes(self) -> str:
@@ -83,8 +83,9 @@ class Fakes(CountedChoices):
         super().__post_init__()
         if exactly(self.fakes) <= 0 or self.messages > MOST_MESSAGES:
             raise InvalidArgument(
-                f"fakes must be above 0 and below {MOST_MESSAGES} a client. Hash a domain as large as this one: "
-                "dp.shuffle.histogram(…, method='hashed')."
+                f"fakes must be above 0 and at most {MOST_MESSAGES} for each client. For so many choices, hash them: "
+                "dp.shuffle.histogram(…, method='hashed').",
+                code="too-large",
             )
 
     @classmethod
@@ -182,5 +183,8 @@ def least_fakes(goal: Approx, choices: int, honest: int) -> Fraction:
 
     found = bracket(keeps, start, least=start, most=Fraction(choices * 10**9, honest))
     if found is None:
-        raise InvalidArgument(f"No number of fakes keeps {goal}. Ask more clients, or a weaker guarantee.")
+        raise InvalidArgument(
+            f"No number of fakes guarantees {goal}. Ask more clients, or choose a weaker guarantee.",
+            code="guarantee-out-of-reach",
+        )
     return least_that_keeps(factors, goal, Fraction(1, 10**12), found[0], "number of fakes")

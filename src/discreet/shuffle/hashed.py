@@ -54,11 +54,11 @@ class HashedHistogram(Protocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         if check_count(self.rows, "rows") > MOST_ROWS:
-            raise InvalidArgument(f"rows must be at most {MOST_ROWS}.")
+            raise InvalidArgument(f"rows must be at most {MOST_ROWS}.", code="too-large")
         check_count(self.buckets, "buckets", at_least=2)
         object.__setattr__(self, "choices", tuple(self.choices))
         if exactly(self.fakes) <= 0:
-            raise InvalidArgument("fakes must be above 0.")
+            raise InvalidArgument("fakes must be above 0.", code="out-of-range")
 
     @classmethod
     def for_guarantee(
@@ -155,7 +155,7 @@ class HashedHistogram(Protocol):
         """Counts of the candidates (the choices, when none are given), as {value: count}."""
         listed = list(self.choices if candidates is None else candidates)
         if not listed or (self._places(listed) < 0).any():
-            raise InvalidArgument("Say which values to count, as text or numbers: candidates=[…].")
+            raise InvalidArgument("Name the values to count, as text or numbers: candidates=[…].", code="candidates")
         release = super().analyze(messages, **given)
         table, reports = release.value, release.heard
         estimates = self._peeled(np.asarray(table, dtype=np.float64), listed, reports)

@@ -121,7 +121,9 @@ class ParallelSums(CountedChoices):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < exactly(self.chance) < 1 or not isinstance(self.inverted, bool):
-            raise InvalidArgument("chance must be between 0 and 1, and inverted True or False.")
+            raise InvalidArgument(
+                "chance must be above 0 and below 1, and inverted must be True or False.", code="out-of-range"
+            )
 
     @classmethod
     def for_guarantee(
@@ -218,12 +220,14 @@ def histogram(
     goal = Approx(epsilon=epsilon, delta=delta)
     given: dict[str, Any] = {"choices": choices, "clients": clients, "minimum": minimum, "honest": honest}
     if method not in METHODS:
-        raise InvalidArgument(f"method must be one of {', '.join(METHODS)}.")
+        raise InvalidArgument(f"method must be one of {', '.join(METHODS)}.", code="not-an-option")
     if method in ("parallel", "inverted"):
         return ParallelSums.for_guarantee(goal, **given, inverted=method == "inverted", calibration=calibration)
     if calibration != TIGHT:
         raise InvalidArgument(
-            'The taught noise belongs to method="parallel" and "inverted". Say so, or leave calibration= out.'
+            'The taught noise is defined only for method="parallel" and "inverted". '
+            "Choose one of them, or leave out calibration=.",
+            code="formula-does-not-apply",
         )
     if method == "hashed":
         return HashedHistogram.for_guarantee(goal, **given)

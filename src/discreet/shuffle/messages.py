@@ -33,9 +33,14 @@ def whole_messages(messages: Any) -> Ints:
         flat = messages.reshape(-1)
         return np.where(flat < 2**62, flat, 0).astype(np.int64) - (flat >= 2**62)
     if isinstance(messages, np.ndarray) and messages.dtype.kind != "O":
-        raise InvalidArgument("Messages are whole numbers: give what encode and encode_many made.")
+        raise InvalidArgument(
+            "Messages must be whole numbers. Pass what encode or encode_many returned.", code="foreign-reports"
+        )
     if not is_column(messages):
-        raise InvalidArgument("Messages come in a list or an array: give what encode and encode_many made.")
+        raise InvalidArgument(
+            "Messages must come in a list or an array. Pass what encode or encode_many returned.",
+            code="foreign-reports",
+        )
     listed = messages.reshape(-1).tolist() if isinstance(messages, np.ndarray) else list(messages)
     return np.fromiter(map(_whole_message, listed), dtype=np.int64, count=len(listed))
 

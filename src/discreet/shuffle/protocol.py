@@ -72,18 +72,24 @@ class Protocol(Closed):
 
     def __post_init__(self) -> None:
         if check_count(self.clients, "clients", at_least=2) > MOST_CLIENTS:
-            raise InvalidArgument("clients must be at most 10 billion: there are no more people.")
+            raise InvalidArgument("clients must be at most 10 billion.", code="too-large")
         check_count(self.minimum, "minimum", at_least=2)
         check_honest(self.honest)
         if self.minimum > self.clients:
-            raise InvalidArgument("minimum must be at most clients.")
+            raise InvalidArgument("minimum must be at most clients.", code="out-of-range")
         if honest_clients(self.minimum, self.honest) < 2:
-            raise InvalidArgument("At least two honest clients must be in a batch: raise minimum or honest.")
+            raise InvalidArgument(
+                "A batch must have at least two honest clients. Raise minimum or honest.",
+                code="shuffle-too-few-clients",
+            )
 
     def _check_size(self) -> None:
         """A typed error for a protocol of which one report would fill a client's memory."""
         if self.messages > MOST_SENT or self.alphabet > 2**56:
-            raise InvalidArgument(f"A client sends at most {MOST_SENT} messages, of 56 bits. Ask for less.")
+            raise InvalidArgument(
+                f"A client may send at most {MOST_SENT} messages of at most 56 bits. Choose fewer choices or digits.",
+                code="too-large",
+            )
 
     # --- what a protocol says of itself ---------------------------------------------------------------------
 
@@ -157,7 +163,7 @@ class Protocol(Closed):
         """The messages of one client, on its own device. A value that cannot be told is refused."""
         places = self._places([value])
         if places[0] < 0:
-            raise InvalidArgument(f"This cannot be told: the poll takes {self.takes}.")
+            raise InvalidArgument(f"The poll does not take this answer. It takes {self.takes}.", code="unknown-answer")
         return [int(one) for one in self._sent(places, InRandomOrder(messages=self.client))[0]]
 
     def encode_many(self, values: Any) -> Ints:
@@ -185,7 +191,9 @@ class Protocol(Closed):
     def unpacked(self, blob: bytes) -> Ints:
         """Bytes as messages; −1 for what is none."""
         if len(blob) % self.length:
-            raise InvalidArgument(f"Messages have {self.length} bytes each. Give whole ones.")
+            raise InvalidArgument(
+                f"Each message has {self.length} bytes. Pass complete messages.", code="foreign-reports"
+            )
         wide = np.zeros((len(blob) // self.length, 8), dtype=np.uint8)
         wide[:, 8 - self.length :] = np.frombuffer(blob, dtype=np.uint8).reshape(-1, self.length)
         whole = wide.reshape(-1).view(">u8").astype(np.uint64)
@@ -208,14 +216,18 @@ class Protocol(Closed):
         """
         if stated is not None and not meets(self.guarantee(), stated):
             raise InvalidArgument(
-                f"The protocol does not keep {stated}: it promises {self.guarantee()}. State that, or a weaker one."
+                f"The protocol does not guarantee {stated}. It guarantees {self.guarantee()}: "
+                "state that, or a weaker one.",
+                code="stated-not-kept",
             )
         known: Ints | None = None
         if not callable(messages):
             known = whole_messages(messages)
             reports = known.size // self.messages if reports is None else reports
         if reports is None:
-            raise InvalidArgument("Say of how many clients the messages are: reports=.")
+            raise InvalidArgument(
+                "Give the number of clients who sent the messages: reports=.", code="missing-argument"
+            )
         self._check_reports(check_count(reports, "reports", at_least=0))
         read = Once(messages if known is None else lambda: known)
         cost = replace(stated, protects=row(neighbors="replace"), trust="shuffled") if stated else None
@@ -235,7 +247,10 @@ class Protocol(Closed):
     def _check_reports(self, reports: int) -> None:
         """Refuse a batch by the number of its reports, which is public, before anything is charged."""
         if reports < self.minimum:
-            raise NotAllowed(f"{reports} of {self.minimum} reports: nothing is released. Collect more.")
+            raise NotAllowed(
+                f"There are {reports} of at least {self.minimum} reports, so nothing is released. Collect more.",
+                code="too-few-reports",
+            )
 
     @property
     def at_least(self) -> int:
@@ -270,7 +285,8 @@ class Protocol(Closed):
         names = {field.name for field in fields(cls)}
         if set(described) != names:
             raise InvalidArgument(
-                f"A shuffled {cls.kind} is described by {', '.join(sorted(names))}. Name these, and no other."
+                f"The description of a shuffled {cls.kind} has exactly these parts: {', '.join(sorted(names))}.",
+                code="shuffle-task-unreadable",
             )
         return cls(**{name: _read(value) for name, value in described.items()})
 
@@ -279,7 +295,7 @@ def from_description(described: dict[str, Any]) -> Protocol:
     """The protocol that `described` wrote down."""
     kind = described.get("kind")
     if kind not in KINDS:
-        raise InvalidArgument(f"kind must be one of {', '.join(KINDS)}.")
+        raise InvalidArgument(f"kind must be one of {', '.join(KINDS)}.", code="not-an-option")
     made = KINDS[str(kind)]._from({name: value for name, value in described.items() if name != "kind"})
     made._check_size()
     return made
@@ -304,7 +320,7 @@ def check_honest(honest: Any) -> Fraction:
     """A fraction above 0 and up to 1, or a typed error."""
     exact = exactly(honest, "honest")
     if not 0 < exact <= 1:
-        raise InvalidArgument("honest must be above 0 and at most 1, such as 0.8.")
+        raise InvalidArgument("honest must be above 0 and at most 1, such as 0.8.", code="out-of-range")
     return exact
 
 
@@ -316,9 +332,11 @@ def honest_clients(minimum: int, honest: Any) -> int:
 def checked_goal(guarantee: Guarantee) -> Approx:
     """(ε,δ) with δ above 0: counts that are exact now and then cannot be pure."""
     if not isinstance(guarantee, Approx) or isinstance(guarantee, Pure) or not exactly(guarantee.delta):
-        raise InvalidArgument("Shuffled protocols keep Approx(epsilon=…, delta=…) with delta above 0.")
+        raise InvalidArgument(
+            "A shuffled protocol needs Approx(epsilon=…, delta=…) with delta above 0.", code="needs-delta"
+        )
     if exactly(guarantee.epsilon) <= 0:
-        raise InvalidArgument("epsilon must be above 0: nothing would be told otherwise.")
+        raise InvalidArgument("epsilon must be above 0.", code="out-of-range")
     return guarantee
 
 
@@ -334,7 +352,10 @@ def least_that_keeps(
         return meets(LossDistribution(factors=pairs(amount)), goal)
 
     if not keeps(high):
-        raise InvalidArgument(f"No {what} keeps {goal} with so few clients. Ask more of them, or a weaker guarantee.")
+        raise InvalidArgument(
+            f"No {what} guarantees {goal} with this number of clients. Ask more clients, or choose a weaker guarantee.",
+            code="guarantee-out-of-reach",
+        )
     return bisect(keeps, high, low, relative=1e-6, middle=_nine_digits)
 
 

@@ -47,9 +47,11 @@ class BitPlanes(Protocol):
         super().__post_init__()
         check_ends(self.low, self.high)
         if not self.lies or not all(0 < exactly(lie) < Fraction(1, 2) for lie in self.lies):
-            raise InvalidArgument("lies must be between 0 and one half, one for each digit.")
+            raise InvalidArgument(
+                "lies must hold one number above 0 and below one half for each digit.", code="out-of-range"
+            )
         if self.of not in ("sum", "mean"):
-            raise InvalidArgument('of must be "sum" or "mean".')
+            raise InvalidArgument('of must be "sum" or "mean".', code="not-an-option")
         object.__setattr__(self, "lies", tuple(self.lies))
 
     @classmethod
@@ -66,7 +68,7 @@ class BitPlanes(Protocol):
     ) -> Self:
         """The least noise that keeps (ε,δ) for all digits together, most of the budget to the heavy ones."""
         if not isinstance(between, tuple | list) or len(between) != 2:
-            raise InvalidArgument("between must be a pair of public ends, such as (0, 1).")
+            raise InvalidArgument("between must be a pair of public ends, such as (0, 1).", code="wrong-type")
         check_ends(*between)
         least = clients if minimum is None else minimum
         lies = _least_lies(checked_goal(guarantee), honest_clients(least, honest), check_count(planes, "planes"))
@@ -149,9 +151,11 @@ class BitPlanes(Protocol):
 def check_ends(low: Number, high: Number) -> None:
     """Two public ends whose distance is a double, or a typed error."""
     if not exactly(low) < exactly(high):
-        raise InvalidArgument("low must be below high.")
+        raise InvalidArgument("low must be below high.", code="ends-out-of-order")
     if max(abs(exactly(low)), abs(exactly(high))) > 10**300 or exactly(high) - exactly(low) < Fraction(1, 10**300):
-        raise InvalidArgument("The range must be between 1e-300 and 1e300 wide. Choose another unit.")
+        raise InvalidArgument(
+            "The ends must lie within ±1e300, at least 1e-300 apart. Choose another unit.", code="out-of-range"
+        )
 
 
 def steps_within(values: Any, low: Number, high: Number, steps: int) -> NDArray[np.float64]:
@@ -185,7 +189,11 @@ def _least_lies(goal: Approx, honest: int, planes: int) -> tuple[Fraction, ...]:
     start = bisect(nearly, float(honest), 1e-3, relative=1e-3, middle=geometric)
     found = bracket(keeps, start, least=start, most=float(honest), factor=1.1)
     if found is None:
-        raise InvalidArgument(f"No digits keep {goal} with so few clients. Ask more of them, or fewer planes.")
+        raise InvalidArgument(
+            f"No noise on the digits guarantees {goal} with this number of clients. "
+            "Ask more clients, or choose fewer planes.",
+            code="guarantee-out-of-reach",
+        )
     return made(bisect(keeps, *found, relative=0.01, middle=geometric))
 
 
@@ -211,7 +219,7 @@ def real_sum(
 
     kinds: dict[str, Any] = {"digits": BitPlanes, "split and mix": SplitAndMix}
     if method not in kinds:
-        raise InvalidArgument('method must be "digits" or "split and mix".')
+        raise InvalidArgument('method must be "digits" or "split and mix".', code="not-an-option")
     goal = Approx(epsilon=epsilon, delta=delta)
     given: dict[str, Any] = {"between": between, "clients": clients, "minimum": minimum, "honest": honest, "of": of}
     return kinds[method].for_guarantee(goal, **given, **detail)

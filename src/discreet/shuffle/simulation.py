@@ -80,7 +80,7 @@ def simulate(
     check_count(clients, "clients", at_least=10)
     check_count(runs, "runs", at_least=2)
     if check_count(choices, "choices", at_least=2) > 64:
-        raise InvalidArgument("A simulation shows up to 64 choices. Leave some out.")
+        raise InvalidArgument("A simulation shows at most 64 choices. Leave some out.", code="too-large")
     values = (np.arange(clients) % (choices + 1)) % choices  # made up: the first choice has twice its share
     goal, true = Approx(epsilon=epsilon, delta=delta), np.bincount(values, minlength=choices)
     bits = choices == 2

@@ -54,16 +54,21 @@ class SplitAndMix(Protocol):
         super().__post_init__()
         check_positive(self.scale, "scale")
         if exactly(self.scale) > WIDEST:
-            raise InvalidArgument(f"The noise has at most {WIDEST} steps: take fewer steps, or a larger ε.")
+            raise InvalidArgument(
+                f"The noise may have at most {WIDEST} steps. Choose fewer steps, or a larger ε.", code="too-large"
+            )
         for name in ("steps", "bits", "security"):
             check_count(getattr(self, name), name)
         if check_count(self.shares, "shares") < shares_for(honest_clients(self.minimum, self.honest), self):
-            raise InvalidArgument("So few shares do not hide a client's number among the others. Take more.")
+            raise InvalidArgument(
+                "With so few shares, a client's number is not hidden among the others. Choose more shares.",
+                code="out-of-range",
+            )
         check_ends(self.low, self.high)
         if self.of not in ("sum", "mean"):
-            raise InvalidArgument('of must be "sum" or "mean".')
+            raise InvalidArgument('of must be "sum" or "mean".', code="not-an-option")
         if self.bits > 56:
-            raise InvalidArgument("Shares have at most 56 bits: take fewer steps.")
+            raise InvalidArgument("Shares may have at most 56 bits. Choose fewer steps.", code="too-large")
 
     @classmethod
     def for_guarantee(
@@ -79,7 +84,7 @@ class SplitAndMix(Protocol):
     ) -> Self:
         """ε for the noise, and δ for what the shares may tell."""
         if not isinstance(between, tuple | list) or len(between) != 2:
-            raise InvalidArgument("between must be a pair of public ends, such as (0, 1).")
+            raise InvalidArgument("between must be a pair of public ends, such as (0, 1).", code="wrong-type")
         goal, least = checked_goal(guarantee), clients if minimum is None else minimum
         epsilon, count = exactly(goal.epsilon), check_count(steps, "steps")
         scale = significant(count / epsilon, up=True)
@@ -120,8 +125,9 @@ class SplitAndMix(Protocol):
         super()._check_reports(reports)
         if reports > self.clients * 5 // 4:
             raise InvalidArgument(
-                "More clients reported than their sum has room for: nothing can be said of it. Take the room for "
-                "them: clients=."
+                "More clients reported than the sum has room for, so nothing can be computed from it. Plan for more: "
+                "clients=.",
+                code="shuffle-too-many-reports",
             )
 
     def _draw(self, value: tuple[Any, int]) -> float:
@@ -160,6 +166,8 @@ def shares_for(honest: int, protocol: SplitAndMix) -> int:
 
 def _shares(honest: int, security: int, bits: int) -> int:
     if honest < FEWEST:
-        raise InvalidArgument(f"Split and mix needs at least {FEWEST} honest clients. Ask more of them.")
+        raise InvalidArgument(
+            f"Split and mix needs at least {FEWEST} honest clients. Ask more clients.", code="shuffle-too-few-clients"
+        )
     room = math.log2(honest) - math.log2(math.e)
     return math.ceil(2 + (2 * security + bits) / room)

@@ -89,7 +89,9 @@ class Declared(Closed):
 
     def __init__(self, columns: Mapping[str, Any], *, bins: int = 100, whole: Collection[str] | None = None) -> None:
         if not isinstance(columns, Mapping) or not columns:
-            raise InvalidArgument("Declare at least one column, such as {'age': (0, 120), 'city': ['Haifa', 'Bled']}.")
+            raise InvalidArgument(
+                "Declare at least one column, such as {'age': (0, 120), 'city': ['Haifa', 'Bled']}.", code="empty"
+            )
         count = check_count(bins, "bins")
         self._columns: dict[str, Numbers | Categories] = {}
         for name, what in columns.items():
@@ -106,13 +108,16 @@ class Declared(Closed):
         """The rows that are within what was declared, one line of codes for each."""
         missing = [name for name in self._columns if name not in data]
         if missing:
-            raise InvalidArgument(f"The data has no column {missing[0]!r}. Add it, or declare the table without it.")
+            raise InvalidArgument(
+                f"The data has no column {missing[0]!r}. Add it, or declare the table without it.",
+                code="unknown-column",
+            )
         found = [
             column.codes(data[name]) if isinstance(column, Numbers) else column.positions(cells(data[name]))
             for name, column in self._columns.items()
         ]
         if len({len(column) for column in found}) > 1:
-            raise InvalidArgument("The columns of the data must be equally long.")
+            raise InvalidArgument("The columns of the data must have the same length.", code="unequal-lengths")
         table = np.stack(found, axis=1)
         return table[(table >= 0).all(axis=1)]
 

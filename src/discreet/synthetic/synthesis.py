@@ -75,13 +75,13 @@ class Synthesis:
             if count is not None:
                 object.__setattr__(self, name, check_count(count, name, at_least=0))
         if self.rows is not None and self.rows > 100 * MOST_ROWS:
-            raise InvalidArgument(f"rows must be at most {100 * MOST_ROWS:,}.")
+            raise InvalidArgument(f"rows must be at most {100 * MOST_ROWS:,}.", code="too-large")
         if not isinstance(self.domain, Domain):
-            raise InvalidArgument("domain must be a Domain of public columns.")
+            raise InvalidArgument("domain must be a Domain of public columns.", code="wrong-type")
         object.__setattr__(self, "ordered", tuple(self.ordered))
         self.domain.axes(self.ordered)
         if self.workload is not None and (self.workload.domain != self.domain or self.workload.kind != "cells"):
-            raise InvalidArgument("workload must be marginals of the same domain.")
+            raise InvalidArgument("workload must be marginals of the same domain.", code="part-does-not-fit")
 
     def guarantee(self, sensitivity: Any = 1) -> Guarantee:
         """`sensitivity` is how many rows one unit has: a whole number (of rows added or removed), or a count's."""

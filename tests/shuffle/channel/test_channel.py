@@ -28,6 +28,7 @@ from discreet.shuffle.channel.store import Row, Sealed, ShufflerStore
 from discreet.shuffle.channel.unordered import Rows
 from discreet.shuffle.histograms import METHODS
 
+from ...refusing import refuses
 from .polls import EMPTY, Poll, counts, finish, make_poll
 
 
@@ -276,7 +277,7 @@ def test_a_refused_charge_opens_nothing_and_can_be_mended(poll: Poll, monkeypatc
     fill(poll, shuffler, 10)
     opened = analyzer._openers.messages
     monkeypatch.setattr(analyzer._openers, "messages", lambda *a: pytest.fail("it looked"))
-    with pytest.raises(BudgetExhausted):
+    with refuses(BudgetExhausted, "budget-exhausted"):
         finish(shuffler, analyzer)
     assert shuffler.store.standing()[0] == "sealed"
     assert keys.AnalyzerKeys.load(files_of(poll.path).analyzer_key).inner
@@ -314,13 +315,13 @@ def test_the_same_blob_is_sent_again(poll: Poll) -> None:
 def test_no_ledger_for_added_rows(poll: Poll, tmp_path: Path) -> None:
     wrong = dp.Ledger.open(tmp_path / "wrong", protects=dp.row(), limit=dp.Approx(epsilon=9, delta=0.1))
     one = poll.analyzer()
-    with pytest.raises(InvalidArgument, match="replace"):
+    with refuses(InvalidArgument, "shuffle-ledger-unit"):
         type(one)(one.task, one._keys, one.store, wrong)
 
 
 def test_a_database_belongs_to_one_task(poll: Poll) -> None:
     poll.shuffler()
-    with pytest.raises(InvalidArgument, match="another task"):
+    with refuses(InvalidArgument, "shuffle-other-task"):
         ShufflerStore(poll.shuffler_at, bytes(32))
 
 
@@ -400,7 +401,7 @@ def test_what_was_deleted_is_on_disk_no_more(tmp_path: Path) -> None:
 def test_reports_of_another_length_are_refused(tmp_path: Path) -> None:
     store = ShufflerStore(str(tmp_path / "reports.db"), bytes(32))
     store.accept(some_rows(2))
-    with pytest.raises(dp.DiscreetError, match="one length"):
+    with refuses(dp.DiscreetError, "shuffle-other-task"):
         store.accept(some_rows(1, length=100))
     assert store.standing() == ("collecting", 2)
     store.close()

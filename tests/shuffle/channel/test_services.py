@@ -24,6 +24,7 @@ from discreet.shuffle.channel import analyzer_service, keys, shuffler_service, w
 from discreet.shuffle.channel.client import Client
 from discreet.shuffle.channel.task import Task
 
+from ...refusing import refuses
 from .polls import CHOICES, EMPTY, Poll, counts, make_poll, services
 
 KINDS = 8
@@ -161,7 +162,7 @@ def test_a_captured_shuffler_tells_no_answer_and_a_captured_analyzer_no_client(t
         tokens = [poll.token(number) for number in range(10)]
         for number, token in enumerate(tokens):
             Client(task, token).report(CHOICES[number % 3])
-        with pytest.raises(NotAllowed, match="already"):
+        with refuses(NotAllowed, "shuffle-reported-already"):
             Client(task, tokens[0]).report(CHOICES[2])
         captured = {"trace": bytes(trace), "collecting": everything(files.shuffler_store)}
         operator = {"Authorization": f"Bearer {poll.issuer.operator.hex()}"}

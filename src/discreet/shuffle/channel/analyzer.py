@@ -48,7 +48,9 @@ class Analyzer:
         check(task, secrets, ledger)
         if not secrets.inner and store.standing()[0] != "analyzed":
             raise DiscreetError(
-                "The analyzer's key was deleted, but this task has no result: nothing can be opened. Begin a new task."
+                "The analyzer's key was deleted before this task had a result, so no report can be opened. "
+                "Begin a new task.",
+                code="shuffle-keys-deleted",
             )
         self._forget()
 
@@ -125,9 +127,16 @@ def check(task: Task, secrets: keys.AnalyzerKeys, ledger: Ledger) -> None:
     """Refuse keys and ledgers that do not belong to the task, and a task that does not keep what it promises."""
     task.check()
     if ledger.protects != row(neighbors="replace"):
-        raise InvalidArgument("n is public: the ledger must protect rows by replacement, row(neighbors='replace').")
+        raise InvalidArgument(
+            "The number of reports is public, so the ledger must protect rows by replacement: "
+            "row(neighbors='replace').",
+            code="shuffle-ledger-unit",
+        )
     if secrets.inner and keys.public_of(secrets.inner) != task.analyzer_key:
-        raise InvalidArgument("These are not the keys of the task's analyzer. Give the key file made with the task.")
+        raise InvalidArgument(
+            "These are not the keys of the task's analyzer. Give the key file made with the task.",
+            code="shuffle-wrong-keys",
+        )
 
 
 def withheld(task: Task, reports: int, messages: NDArray[np.int64]) -> dict[str, Any]:

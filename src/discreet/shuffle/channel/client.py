@@ -35,7 +35,9 @@ class Client(Closed):
 
     def __init__(self, task: Task, token: bytes) -> None:
         if len(token) != wire.TOKEN:
-            raise InvalidArgument(f"A token has {2 * wire.TOKEN} hexadecimal digits. Ask for a whole one.")
+            raise InvalidArgument(
+                f"A token has {2 * wire.TOKEN} hexadecimal digits. Ask for a complete one.", code="shuffle-not-accepted"
+            )
         self.task, self._token = task, token
 
     def sealed(self, value: Any) -> bytes:
@@ -44,7 +46,9 @@ class Client(Closed):
         with contextlib.suppress(InvalidArgument):  # whose message might hold the answer
             messages = self.task.protocol.encode(value)
         if not messages:
-            raise InvalidArgument("This is not an answer that the task takes. Its file lists what can be said.")
+            raise InvalidArgument(
+                "The task does not take this answer. Its file lists the answers that it takes.", code="unknown-answer"
+            )
         return self.envelope(messages)
 
     def envelope(self, messages: Sequence[int] | NDArray[np.int64]) -> bytes:
@@ -70,7 +74,8 @@ class Client(Closed):
                 code = 503
             except httpx.InvalidURL:
                 raise InvalidArgument(
-                    "The shuffler's address in the task file is not a URL. Write one, such as https://shuffler.example."
+                    "The shuffler's address in the task file is not a URL. Write one, such as https://shuffler.example.",
+                    code="shuffle-task-unreadable",
                 ) from None
             if code < 500:
                 break
@@ -79,12 +84,17 @@ class Client(Closed):
             case 200:
                 return
             case 409:
-                raise NotAllowed("This client has reported already. Another answer is not taken.")
+                raise NotAllowed(
+                    "This client has already reported. A second answer is not accepted.",
+                    code="shuffle-reported-already",
+                )
             case 410:
-                raise NotAllowed("The task is closed: no more reports are taken.")
+                raise NotAllowed("The task is closed. It accepts no more reports.", code="shuffle-closed")
             case 400:
                 raise InvalidArgument(
-                    "The shuffler does not take the report: the token or the task file is not the one it was given."
+                    "The shuffler rejected the report: the token or the task file is not the one it was given. "
+                    "Ask for both again.",
+                    code="shuffle-not-accepted",
                 )
         raise ServiceUnavailable(
             f"The shuffler at {self.task.shuffler} cannot be reached. Nothing was counted; try again."

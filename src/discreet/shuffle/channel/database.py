@@ -75,16 +75,20 @@ class SqliteDatabase(SqliteStore):
 
     def _make_file(self) -> None:
         if not Path(self.path).parent.is_dir():
-            raise InvalidArgument(f"There is no folder {self.path.parent} for the database. Make it, or name another.")
+            raise InvalidArgument(
+                f"The folder {self.path.parent} for the database does not exist. Create it, or name another.",
+                code="no-such-folder",
+            )
         super()._make_file()
 
     def _explained(self, error: Exception) -> DiscreetError | None:
         if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
             return None
         busy = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-        said = f"others use it for more than {PATIENCE:.0f} s" if busy else str(error)
+        said = f"another process has used it for more than {PATIENCE:.0f} s" if busy else str(error)
         return LedgerUnavailable(
-            f"The database {self.shown} cannot be used: {said}. Nothing was handed out. Try again."
+            f"The database {self.shown} cannot be used: {said}. Nothing was handed out. Try again.",
+            code="ledger-busy" if busy else None,
         )
 
 
@@ -117,5 +121,8 @@ def keep_no_log(connection: sqlite3.Connection) -> None:
         if mode in ("truncate", "memory"):
             return
         if time.monotonic() > deadline:
-            raise LedgerUnavailable("Another process holds the log of this database. Stop it, and start again.")
+            raise LedgerUnavailable(
+                "Another process holds the log of this database. Stop that process, and start again.",
+                code="ledger-busy",
+            )
         time.sleep(0.01)

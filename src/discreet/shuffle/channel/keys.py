@@ -99,9 +99,13 @@ class _Secrets:
         try:
             _write_new(path, self._text())
         except FileExistsError:
-            raise InvalidArgument(f"{path} exists: its keys belong to another task. Choose another name.") from None
+            raise InvalidArgument(
+                f"{path} exists, and its keys belong to another task. Choose another name.", code="file-exists"
+            ) from None
         except OSError as error:
-            raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name another place.") from None
+            raise InvalidArgument(
+                f"{path} cannot be written: {error.strerror}. Choose another place.", code="file-not-writable"
+            ) from None
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -110,10 +114,14 @@ class _Secrets:
             mode, text = stat.S_IMODE(path.stat().st_mode), path.read_bytes()
         except OSError as error:
             raise InvalidArgument(
-                f"The keys {path} cannot be read: {error.strerror}. Name the file made with the task."
+                f"The keys {path} cannot be read: {error.strerror}. Name the file made with the task.",
+                code="file-not-readable",
             ) from None
         if mode & 0o077:
-            raise InvalidArgument(f"Others can read the secrets in {path}. Make them yours alone: chmod 600 {path}")
+            raise InvalidArgument(
+                f"Other users can read the secret keys in {path}. Make them readable by you alone: chmod 600 {path}",
+                code="shuffle-keys-exposed",
+            )
         try:
             found: dict[str, Any] = tomllib.loads(text.decode("ascii"))
             whole = {one.name: bytes.fromhex(found[one.name]) for one in fields(cls)}
@@ -122,7 +130,9 @@ class _Secrets:
         secrets = dict(whole)
         last = {len(secrets.pop(name, b"?")) for name in cls.deleted_in_the_end}
         if last not in ({0}, {_BYTES}) or any(len(secret) != _BYTES for secret in secrets.values()):
-            raise InvalidArgument(f"{path} is not a file of keys for this service. Give the one made with the task.")
+            raise InvalidArgument(
+                f"{path} is not a key file of this service. Give the one made with the task.", code="shuffle-wrong-keys"
+            )
         return cls(**whole)
 
     def _text(self) -> str:

@@ -31,7 +31,10 @@ class AnalyzerStore:
         with self.database.transaction(write=True) as execute:
             execute("INSERT INTO received VALUES (?, 'waiting', 0, NULL, NULL, NULL) ON CONFLICT DO NOTHING", task)
             if execute("SELECT task FROM received") != [(task,)]:
-                raise InvalidArgument(f"{self.database.shown} holds the batch of another task. Choose another place.")
+                raise InvalidArgument(
+                    f"{self.database.shown} holds the batch of another task. Choose another place.",
+                    code="shuffle-other-task",
+                )
 
     def receive(self, batch: Batch) -> bool:
         """Keep a batch; the same one again is fine. False when another one was kept before.

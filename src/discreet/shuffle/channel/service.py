@@ -72,7 +72,7 @@ def serve(app: Any, host: str, port: int, name: str) -> None:
         listening = socket.create_server((host, port))
     except OSError as error:
         raise InvalidArgument(
-            f"Port {port} of {host} cannot be used: {error.strerror}. Choose another --port."
+            f"Port {port} of {host} cannot be used: {error.strerror}. Choose another --port.", code="port-unavailable"
         ) from None
     print(f"{name}: http://{host}:{listening.getsockname()[1]}", flush=True)
     config = uvicorn.Config(

@@ -44,12 +44,14 @@ class Shuffler:
         state, _ = store.standing()
         if not secrets.outer and state not in ("acknowledged", "discarded"):
             raise DiscreetError(
-                "The shuffler's keys were deleted, but this task is not closed: nothing can be opened. Begin a new "
-                "task."
+                "The shuffler's keys were deleted before this task was closed, so no report can be opened. "
+                "Begin a new task.",
+                code="shuffle-keys-deleted",
             )
         if secrets.outer and keys.public_of(secrets.outer) != task.shuffler_key:
             raise InvalidArgument(
-                "These are not the keys of the task's shuffler. Give the key file made with the task."
+                "These are not the keys of the task's shuffler. Give the key file made with the task.",
+                code="shuffle-wrong-keys",
             )
 
     def accept(self, uploads: Sequence[tuple[bytes, bytes]]) -> list[Answer]:
@@ -102,7 +104,8 @@ class Shuffler:
                 reply = post(wire.packed(wire.Batch(self.task.hash, *sealed)))
                 if reply not in ("received", "analyzed"):
                     raise DiscreetError(
-                        f"The analyzer does not take the batch: {reply}. See that both have the same task file."
+                        f"The analyzer rejected the batch: {reply}. Check that both services have the same task file.",
+                        code="shuffle-not-accepted",
                     )
                 self.store.forwarded()
             if ask() == "analyzed":

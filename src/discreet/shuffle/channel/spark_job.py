@@ -34,7 +34,9 @@ def write(packed: bytes, task: Task, path: Path) -> None:
     try:
         batch = wire.unpacked(packed, task.shape)
     except wire.Malformed:
-        raise InvalidArgument("This is not a whole batch of the task. Fetch it again from the shuffler.") from None
+        raise InvalidArgument(
+            "This is not a complete batch of the task. Fetch it again from the shuffler.", code="shuffle-batch-damaged"
+        ) from None
     width = task.shape.message
     facts = {b"task": batch.task, b"reports": str(batch.reports).encode(), b"digest": batch.digest}
     named = {b"discreet." + name: value.hex().encode() for name, value in facts.items()}
@@ -56,7 +58,10 @@ def analyze(spark: Any, task: Task, secrets: keys.AnalyzerKeys, path: Path, ledg
     check(task, secrets, ledger)
     reports = _verified(task, path)
     if reports < task.protocol.minimum:
-        raise NotAllowed(f"{reports} of {task.protocol.minimum} reports: nothing is released. Collect more.")
+        raise NotAllowed(
+            f"There are {reports} of at least {task.protocol.minimum} reports, so nothing is released. Collect more.",
+            code="too-few-reports",
+        )
     release = released(task, ledger, reports, lambda: _messages(spark, task, secrets.inner, path, reports))
     return result_of(release)
 
@@ -80,11 +85,14 @@ def _verified(task: Task, path: Path) -> int:
             digest.update(b"".join(part.column(0).to_pylist()))
             rows += part.num_rows
     except (OSError, KeyError, OverflowError, TypeError, ValueError, pa.ArrowException):
-        raise InvalidArgument(f"{path} is not a sealed batch in Parquet. Write it again.") from None
+        raise InvalidArgument(
+            f"{path} is not a sealed batch in Parquet. Write it again.", code="shuffle-batch-damaged"
+        ) from None
     whole = digest.digest() == facts.get(b"discreet.digest") and facts.get(b"discreet.task") == task.hash
     if not whole or rows != reports * task.shape.messages:
         raise InvalidArgument(
-            f"{path} is not the batch that was sealed for this task: its digest is another. Write it again."
+            f"{path} is not the batch that was sealed for this task: its digest differs. Write it again.",
+            code="shuffle-batch-damaged",
         )
     return reports
 

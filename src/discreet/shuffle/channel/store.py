@@ -58,7 +58,10 @@ class ShufflerStore:
                 kept.take_over(execute)
             execute("INSERT INTO batch VALUES (?, 'collecting', 0, NULL, NULL) ON CONFLICT DO NOTHING", task)
             if execute("SELECT task FROM batch") != [(task,)]:
-                raise InvalidArgument(f"{self.database.shown} holds the reports of another task. Choose another place.")
+                raise InvalidArgument(
+                    f"{self.database.shown} holds the reports of another task. Choose another place.",
+                    code="shuffle-other-task",
+                )
 
     def accept(self, rows: Sequence[Row]) -> list[Outcome]:
         """Take reports, many in one transaction.

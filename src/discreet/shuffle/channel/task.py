@@ -74,7 +74,9 @@ class Task:
         """Refuse a task whose noise, for the honest part of the smallest batch, does not keep what it promises."""
         if not meets(self.protocol.guarantee(), Approx(epsilon=self.epsilon, delta=self.delta)):
             raise InvalidArgument(
-                f"The noise of this task does not keep ε = {self.epsilon:g}, δ = {self.delta:g}. Do not take part."
+                f"The noise of this task does not guarantee ε = {self.epsilon:g}, δ = {self.delta:g}. "
+                "Do not take part.",
+                code="shuffle-promise-not-kept",
             )
 
     @cached_property
@@ -116,9 +118,13 @@ class Task:
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
-            raise InvalidArgument(f"{path} exists. A new task needs new keys and a file of its own.") from None
+            raise InvalidArgument(
+                f"{path} exists. A new task needs new keys and its own file. Choose another name.", code="file-exists"
+            ) from None
         except OSError as error:
-            raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name another place.") from None
+            raise InvalidArgument(
+                f"{path} cannot be written: {error.strerror}. Choose another place.", code="file-not-writable"
+            ) from None
 
     @classmethod
     def load(cls, path: Path) -> Task:
@@ -126,18 +132,34 @@ class Task:
         try:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise InvalidArgument(f"There is no task {path}. Make one with: discreet shuffle init {path}") from None
+            raise InvalidArgument(
+                f"The task {path} does not exist. Make it with: discreet shuffle init {path}", code="file-not-found"
+            ) from None
         except (OSError, ValueError, RecursionError) as error:  # not UTF-8, not TOML, or numbers without end
-            raise InvalidArgument(f"{path} cannot be read as a task: {error}. Ask for the whole file again.") from None
+            raise InvalidArgument(
+                f"{path} cannot be read as a task: {error}. Ask for the complete file again.",
+                code="shuffle-task-unreadable",
+            ) from None
         if found.get("format") != FORMAT:
-            raise InvalidArgument(f'{path} is no task of this version: it must begin with format = "{FORMAT}".')
+            raise InvalidArgument(
+                f'{path} is not a task of this version: it must begin with format = "{FORMAT}". '
+                "Ask for the complete file again.",
+                code="shuffle-task-unreadable",
+            )
         keys, services = _table(found, "keys", path), _table(found, "services", path)
         public = [str(keys.get(name)) for name in ("shuffler", "analyzer")]
         if not all(map(_KEY.fullmatch, public)):
-            raise InvalidArgument(f"{path} must have two public keys of 64 hexadecimal digits under [keys].")
+            raise InvalidArgument(
+                f"{path} must have two public keys of 64 hexadecimal digits under [keys]. "
+                "Ask for the complete file again.",
+                code="shuffle-task-unreadable",
+            )
         promised: list[Any] = [found.get(name) for name in ("epsilon", "delta")]
         if not all(isinstance(one, float | int) and not isinstance(one, bool) for one in promised):
-            raise InvalidArgument(f"{path} must say what it promises: epsilon = 1.0 and delta = 1e-6, for example.")
+            raise InvalidArgument(
+                f"{path} must state its guarantee, for example: epsilon = 1.0 and delta = 1e-6.",
+                code="shuffle-task-unreadable",
+            )
         task = cls(
             description=_table(found, "protocol", path),
             epsilon=promised[0],
@@ -151,10 +173,12 @@ class Task:
             task.hash  # noqa: B018 - made now, so that it is known to be possible
             task.check()
         except InvalidArgument as error:
-            raise InvalidArgument(f"{path}: {error}") from None
+            raise InvalidArgument(f"{path}: {error}", code=error.code) from None
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError, RecursionError):
             raise InvalidArgument(
-                f"{path}: the [protocol] is not one that this version knows, or too large. Use a newer discreet."
+                f"{path}: this version does not know the [protocol], or it is too large. "
+                "Use a newer version of discreet.",
+                code="shuffle-task-unreadable",
             ) from None
         return task
 
@@ -167,7 +191,9 @@ def canonical(value: Any) -> bytes:
 def _table(found: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
     table = found.get(name)
     if not isinstance(table, dict):
-        raise InvalidArgument(f"{path} has no part [{name}]. Ask for the whole file again.")
+        raise InvalidArgument(
+            f"{path} has no section [{name}]. Ask for the complete file again.", code="shuffle-task-unreadable"
+        )
     return table
 
 
@@ -188,4 +214,4 @@ def _toml(value: Any) -> str:
             return f"[{', '.join(map(_toml, value))}]"
         case dict():
             return f"{{ {', '.join(f'{_toml_key(name)} = {_toml(one)}' for name, one in value.items())} }}"
-    raise InvalidArgument("A task holds text, numbers, true and false, and lists of them.")
+    raise InvalidArgument("A task may hold only text, numbers, true, false and lists of them.", code="wrong-type")

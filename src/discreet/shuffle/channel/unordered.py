@@ -104,7 +104,11 @@ class Buckets:
         while True:
             touched, known = self._read(execute, {_number(key, bits) for key, _ in entries})
             if len(lengths | known) > 1:
-                raise DiscreetError("All reports of a task have one length: this database holds those of another.")
+                raise DiscreetError(
+                    "All reports of a task have the same length, but this database holds reports of another. "
+                    "Choose another place.",
+                    code="shuffle-other-task",
+                )
             before = sum(map(len, touched.values()))
             for key, body in entries:
                 touched[_number(key, bits)].setdefault(key, body)

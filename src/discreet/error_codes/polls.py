@@ -1,0 +1,98 @@
+"""Codes of surveys, whose devices randomize their answers, and of the shuffle model."""
+
+from __future__ import annotations
+
+from discreet.error_codes.row import Explained
+
+POLLS = {
+    "unknown-answer": Explained(
+        '`survey.encode("maybe")` where the choices are yes and no',
+        "A device reports only answers that the survey declares. Nothing was sent.",
+        "one of the answers in the message",
+    ),
+    "candidates": Explained(
+        '`analyze(reports)` of `survey(domain="strings", …)`, or a candidate that the survey does not take',
+        "Reports over a large domain do not list its values, so each value to count must be named.",
+        '`analyze(reports, candidates=["cat", "dog"])`',
+    ),
+    "survey-domain": Explained(
+        '`survey(choices=["yes", "no"], domain_size=2, epsilon=1)`',
+        "A survey has one domain, declared in one way.",
+        "exactly one of `choices=`, `domain_size=` and `domain=`",
+    ),
+    "survey-columns": Explained(
+        "a table, shares or reports in which a column of the survey is missing",
+        "Every column has its own noise and its own share of ε.",
+        "the columns of the survey, no more and no less",
+    ),
+    "survey-memory": Explained(
+        "`repeated(survey, memory=path)` with a damaged file",
+        "A new answer to the same question would reveal more than was promised.",
+        "the undamaged file; or a new file, if the old promise may be given up",
+    ),
+    "shuffle-batch-damaged": Explained(
+        "a batch that was cut short, changed or sealed for another task",
+        "Its digest differs from the sealed one, so its counts cannot be trusted.",
+        "the batch, fetched again from the shuffler",
+    ),
+    "shuffle-closed": Explained(
+        "a report after the task was closed",
+        "The batch was already shuffled and passed on; a late report would stand alone.",
+        "a report to the next task",
+    ),
+    "shuffle-keys-deleted": Explained(
+        "a service started again after its keys were deleted",
+        "Keys are deleted so that old reports can never be opened, and this task was not finished before.",
+        "a new task with new keys",
+    ),
+    "shuffle-keys-exposed": Explained(
+        "a key file that other users of the machine can read",
+        "Whoever reads it can open reports.",
+        "`chmod 600` on the key file",
+    ),
+    "shuffle-ledger-unit": Explained(
+        "a ledger that protects people, or rows by adding and removing",
+        "The number of reports is public, so the guarantee is about one report replaced by another.",
+        '`dp.Ledger.open(…, protects=dp.row(neighbors="replace"))`',
+    ),
+    "shuffle-not-accepted": Explained(
+        "a token that was cut short, or a report or batch of another task",
+        "A service accepts only what was made with its own task file and tokens.",
+        "the same task file everywhere, and a complete token of that task",
+    ),
+    "shuffle-other-task": Explained(
+        "the database of an earlier task",
+        "Reports of two tasks must not be mixed: their protocols may differ.",
+        "a new database for each task",
+    ),
+    "shuffle-promise-not-kept": Explained(
+        "a task file whose ε and δ are smaller than its noise allows",
+        "A client checks the promise by itself and does not take part in a task that breaks it.",
+        "a task file with the ε and δ of its protocol",
+    ),
+    "shuffle-reported-already": Explained(
+        "a second report with the same token",
+        "Two reports of one person would reveal more.",
+        "one report for each task",
+    ),
+    "shuffle-task-unreadable": Explained(
+        "a task file that is damaged, incomplete or from another version",
+        "A client takes part only in a task that it can check.",
+        "the complete file from whoever runs the task",
+    ),
+    "shuffle-too-few-clients": Explained(
+        "`minimum=1`, or a small `honest=`",
+        "The noise of the honest clients together hides each of them, which takes at least this many.",
+        "a larger `minimum=` or `honest=`",
+    ),
+    "shuffle-too-many-reports": Explained(
+        "many more reports than `clients=`",
+        "The sum has room for the planned number of clients, and may have wrapped around.",
+        "a protocol with the real number of clients",
+    ),
+    "shuffle-wrong-keys": Explained(
+        "the key file of another task or service",
+        "Reports are sealed to the keys in the task file; others cannot open them.",
+        "the key file that was made with this task",
+    ),
+}
