@@ -24,7 +24,11 @@ SAID = {
     "hospital_visits": (r"(?m)^ *asthma +[\d,]+ ± ", r"the same answer: True", r"refused: .* passes the limit"),
     "leaderboard": (r"naive: a loss of 0\.4", r"naive: 0 of 10 claimed", r"(?s)(clearly better than chance: .*){2}"),
     "load_curves": (r"at 19:00 the mean load is [\d.]+ kW", r"the whole curve is ± ", r"the released ones explain \d"),
-    "telemetry_survey": (r"by enumeration: ε = 1\n", r"(?m)^ +map +17,031( +[\d,]+ ± [\d,]+){3}$", r"refused: 49999"),
+    "telemetry_survey": (
+        r"by enumeration: ε = 1\n",
+        r"(?m)^ +map +17,031( +[\d,]+ ± [\d,]+){3}$",
+        r"refused: Only 49999",
+    ),
 }
 """What each story must print, whatever its noise."""
 

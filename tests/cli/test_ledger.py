@@ -245,7 +245,7 @@ def test_a_lost_ledger_is_not_taken_for_one_that_was_never_made(clinic: Ledger, 
     for target in ("clinic.toml", "clinic.ledger"):
         said = discreet(tmp_path / target)
         assert (said.status, said.out) == (1, "")
-        assert "is gone, but its checkpoint has seen 3 entries" in said.err
+        assert "is missing, but its checkpoint has seen 3 entries" in said.err
 
 
 def test_a_password_is_never_printed(tmp_path: Path, monkeypatch, discreet) -> None:
@@ -288,7 +288,7 @@ def test_verify_finds_an_old_entry_changed(tmp_path: Path, discreet) -> None:
     assert discreet(path_of(ledger)).status == 0
     said = discreet(path_of(ledger), "--verify")
     assert (said.status, said.out) == (1, "")
-    assert said.err.startswith("discreet: The ledger cannot be trusted: entry 2 was changed after it was written")
+    assert said.err.startswith("discreet: The ledger cannot be trusted: entry 2, or the one before it, was changed")
     assert said.err.count("\n") == 1
 
 
@@ -298,7 +298,7 @@ def test_a_ledger_whose_last_entries_changed_is_not_shown(options, clinic: Ledge
     tamper(path_of(clinic), number=2)
     said = discreet(path_of(clinic), *options)
     assert (said.status, said.out) == (1, "")
-    assert "entry 2 was changed after it was written" in said.err
+    assert "entry 2, or the one before it, was changed" in said.err
 
 
 def tamper(path: Path, number: int) -> None:

@@ -248,7 +248,8 @@ class Protocol(Closed):
         """Refuse a batch by the number of its reports, which is public, before anything is charged."""
         if reports < self.minimum:
             raise NotAllowed(
-                f"There are {reports} of at least {self.minimum} reports, so nothing is released. Collect more.",
+                f"Only {reports} of the {self.minimum} required reports have arrived, so nothing is released. "
+                "Collect more.",
                 code="too-few-reports",
             )
 

@@ -63,10 +63,7 @@ def test_from_an_empty_folder_to_a_table(run, tmp_path: Path, capsys, monkeypatc
         token = run("tokens", "poll.toml", 2).out.split()[1]
         assert run("report", "poll.toml", "IL", "--token", token).status == 0
         said = run("report", "poll.toml", "US", "--token", token)
-        assert (said.status, said.err) == (
-            3,
-            "discreet: This client has reported already. Another answer is not taken.\n",
-        )
+        assert (said.status, "This client has already reported." in said.err) == (3, True)
         said = run("report", "poll.toml", "US", "--token", "00" * 48)
         assert (said.status, "the token or the task file" in said.err) == (2, True)
         assert run("close", "poll.toml") == Said(3, "2 of 12 reports: nothing is released\n", "")
@@ -81,7 +78,7 @@ def test_from_an_empty_folder_to_a_table(run, tmp_path: Path, capsys, monkeypatc
         found = json.loads(run("close", "poll.toml", "--json").out)
         assert found["reports"] == 12
         assert found["error"] > 0
-        assert run("report", "poll.toml", "DE").err == "discreet: The task is closed: no more reports are taken.\n"
+        assert run("report", "poll.toml", "DE").err.startswith("discreet: The task is closed.")
         assert keys.AnalyzerKeys.load(files.analyzer_key).inner == b""
     finally:
         shuffler.stop()
@@ -130,22 +127,22 @@ def test_init_of_a_bit(run, tmp_path: Path) -> None:
         (("init", "x.toml", "--honest", 1.5), "honest"),
         (("init", "x.toml", "--minimum", 2000), "minimum"),
         (("init", "nowhere/x.toml"), "cannot be written"),
-        (("report", "none.toml", "IL"), "Make one with: discreet shuffle init none.toml"),
-        (("shuffler", "none.toml"), "Make one with"),
-        (("analyzer", "none.toml"), "Make one with"),
-        (("close", "none.toml"), "Make one with"),
-        (("tokens", "none.toml", 1), "Make one with"),
+        (("report", "none.toml", "IL"), "Make it with: discreet shuffle init none.toml"),
+        (("shuffler", "none.toml"), "Make it with"),
+        (("analyzer", "none.toml"), "Make it with"),
+        (("close", "none.toml"), "Make it with"),
+        (("tokens", "none.toml", 1), "Make it with"),
         (("report", "bad.toml", "IL"), "cannot be read as a task"),
-        (("report", "old.toml", "IL"), "no task of this version"),
-        (("report", "empty.toml", "IL"), "no part [keys]"),
+        (("report", "old.toml", "IL"), "not a task of this version"),
+        (("report", "empty.toml", "IL"), "no section [keys]"),
         (("report", "odd.toml", "IL"), "kind must be one of"),
         (("report", "good.toml", "my secret"), "none of the poll's choices: IL, US, DE."),
         (("report", "good.toml", "IL", "--token", "xyz"), "not a row of hexadecimal digits"),
         (("report", "good.toml", "IL", "--token", "00"), "96 hexadecimal digits"),
         (("report", "alone.toml", "IL"), "Give the token that you were issued"),
         (("shuffler", "alone.toml"), "alone.shuffler.key cannot be read: No such file"),
-        (("shuffler", "good.toml", "--key", "good.analyzer.key"), "not a file of keys"),
-        (("shuffler", "good.toml", "--store", "nowhere/x.db"), "There is no folder"),
+        (("shuffler", "good.toml", "--key", "good.analyzer.key"), "not a key file"),
+        (("shuffler", "good.toml", "--store", "nowhere/x.db"), "does not exist. Create it"),
         (("shuffler", "good.toml", "--key", "open.key"), "chmod 600"),
     ],
 )

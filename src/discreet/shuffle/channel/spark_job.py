@@ -59,7 +59,8 @@ def analyze(spark: Any, task: Task, secrets: keys.AnalyzerKeys, path: Path, ledg
     reports = _verified(task, path)
     if reports < task.protocol.minimum:
         raise NotAllowed(
-            f"There are {reports} of at least {task.protocol.minimum} reports, so nothing is released. Collect more.",
+            f"Only {reports} of the {task.protocol.minimum} required reports have arrived, so nothing is released. "
+            "Collect more.",
             code="too-few-reports",
         )
     release = released(task, ledger, reports, lambda: _messages(spark, task, secrets.inner, path, reports))
