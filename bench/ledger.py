@@ -246,10 +246,10 @@ def grow(ledger: Any, size: int) -> None:
 
 def move(file: Place, schema: Place, rule: str) -> Place:
     """The ledger of a file, put into PostgreSQL as a backup is: its rows copied, its checkpoint begun anew."""
-    from discreet.ledger.book import Row
+    from discreet.ledger.book import EntryRow
 
     opened(schema, rule).close()
-    columns = ", ".join(Row._fields)
+    columns = ", ".join(EntryRow._fields)
     rows = sqlite3.connect(file.target)
     with postgres(schema.target) as server, server.transaction():
         server.execute("TRUNCATE entries, head")

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.exact.rational import exactly
 from discreet.ledger import store
-from discreet.ledger.book import Row
+from discreet.ledger.book import EntryRow
 from discreet.ledger.checkpoint import Checkpoint
 from discreet.ledger.ledger import Ledger as Book
 from fuzz.changes import byte_changes, picked
@@ -32,7 +32,7 @@ SECONDS = 10
 TENTH = dp.Laplace(scale=10)
 LIMIT = dp.Approx(epsilon=2, delta=1e-6)
 COLUMNS = {
-    "entries": Row._fields,
+    "entries": EntryRow._fields,
     "head": ("one", "number", "chain", "answers"),
     "answers": ("number", "data", "digest", "not_private"),
 }
@@ -145,9 +145,9 @@ class Ledger:
             before = number = None
             last = 2**62 if checkpoint else self.noted.number  # a right entry more is what an owner may write
             for values in connection.execute(
-                f"SELECT {', '.join(Row._fields)} FROM entries WHERE number <= {last} ORDER BY number"
+                f"SELECT {', '.join(EntryRow._fields)} FROM entries WHERE number <= {last} ORDER BY number"
             ).fetchall():
-                row = Row(*values)
+                row = EntryRow(*values)
                 before, number = row.chained_to(before or ""), row.number
                 connection.execute("UPDATE entries SET chain = ? WHERE number = ?", (before, number))
             connection.execute("UPDATE head SET number = ?, chain = ?", (number, before))

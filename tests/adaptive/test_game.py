@@ -27,7 +27,7 @@ from discreet.reproduce.game import (
     Analyst,
     Checks,
     Columns,
-    Mechanism,
+    MeanOracle,
     Population,
     Raw,
     Submissions,
@@ -59,7 +59,7 @@ class Way:
 
     size: int
     features: int
-    begin: Callable[[Columns, int, Population], Mechanism]
+    begin: Callable[[Columns, int, Population], MeanOracle]
     width: float = 0.5
     """What its own width must stay below: an interval that holds everything would always hold."""
 
@@ -82,30 +82,30 @@ class Way:
         return made.held
 
 
-def studied(method: str) -> Callable[[Columns, int, Population], Mechanism]:
+def studied(method: str) -> Callable[[Columns, int, Population], MeanOracle]:
     return lambda rows, queries, _: study(rows, queries=queries, method=method, unprotected=True)
 
 
-def compressed(rows: Columns, queries: int, _: Population) -> Mechanism:
+def compressed(rows: Columns, queries: int, _: Population) -> MeanOracle:
     """With a fixed number of cells: to find the best one takes seconds."""
     mechanism = Compression(size=len(rows["label"]), queries=queries, cells=8)
     return Study(source_of(rows, None, True), mechanism, "compression", CONFIDENCE, 0.0)
 
 
-def checked(method: str, overfits: int) -> Callable[[Columns, int, Population], Mechanism]:
+def checked(method: str, overfits: int) -> Callable[[Columns, int, Population], MeanOracle]:
     """With a training set of the same population."""
 
-    def begin(rows: Columns, queries: int, population: Population) -> Mechanism:
+    def begin(rows: Columns, queries: int, population: Population) -> MeanOracle:
         train = population.sample(len(rows["label"]))
         return Checks(holdout(train, rows, queries=queries, overfits=overfits, method=method, unprotected=True))
 
     return begin
 
 
-def misled(method: str, overfits: int) -> Callable[[Columns, int, Population], Mechanism]:
+def misled(method: str, overfits: int) -> Callable[[Columns, int, Population], MeanOracle]:
     """With a training set that is always wrong, so that as much as possible is told of the holdout."""
 
-    def begin(rows: Columns, queries: int, population: Population) -> Mechanism:
+    def begin(rows: Columns, queries: int, population: Population) -> MeanOracle:
         train = {"features": np.ones((10, len(population.chances))), "label": np.ones(10)}
         options: dict[str, Any] = {"overfits": overfits, "method": method, "tolerance": 0.1}
         return Checks(holdout(train, rows, queries=queries, unprotected=True, **options))
@@ -113,8 +113,8 @@ def misled(method: str, overfits: int) -> Callable[[Columns, int, Population], M
     return begin
 
 
-def scored(unprotected: bool) -> Callable[[Columns, int, Population], Mechanism]:
-    def begin(rows: Columns, queries: int, _: Population) -> Mechanism:
+def scored(unprotected: bool) -> Callable[[Columns, int, Population], MeanOracle]:
+    def begin(rows: Columns, queries: int, _: Population) -> MeanOracle:
         labels = (rows["label"] + 1) / 2
         return Submissions(
             leaderboard(labels, "absolute", submissions=queries, unprotected=unprotected), rows["features"]
@@ -247,7 +247,7 @@ def test_a_board_that_tells_its_best_speaks_of_the_best() -> None:
     """The first feature is always right, the second never: whatever comes after the first is answered by it."""
     population = Population((Fraction(1), Fraction(0)))
 
-    def begin(rows: Columns) -> Mechanism:
+    def begin(rows: Columns) -> MeanOracle:
         board = leaderboard((rows["label"] + 1) / 2, "absolute", submissions=3, unprotected=True)
         return Submissions(board, rows["features"])
 

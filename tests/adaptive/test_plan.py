@@ -14,7 +14,7 @@ from discreet.adaptive import published
 from discreet.adaptive.concentration import deviation
 from discreet.adaptive.holdouts import GuessAndCheck, honest_tolerance
 from discreet.adaptive.pictures import plan_plot
-from discreet.adaptive.planning import HOLDOUT, STUDY, Plan, plan, rows_needed
+from discreet.adaptive.planning import HOLDOUT, STUDY, StudyPlan, plan, rows_needed
 from discreet.adaptive.studies import METHODS, method_for
 from discreet.errors import InvalidArgument, MissingExtra
 from discreet.mechanisms.adaptive.thresholdout import Thresholdout
@@ -26,18 +26,18 @@ PUBLISHED = ("Jung et al. 2020, exact curve", "Jung et al. 2020, as coded", "Bas
 
 
 @pytest.fixture(scope="module")
-def full() -> Plan:
+def full() -> StudyPlan:
     return plan(10**5, 500)
 
 
-def widths(made: Plan) -> dict[Any, float]:
+def widths(made: StudyPlan) -> dict[Any, float]:
     return {(row["rows"], row["questions"], row["method"]): row["width"] for row in made.rows}
 
 
 # --- the numbers ----------------------------------------------------------------------------------------
 
 
-def test_every_method_is_compared_once(full: Plan) -> None:
+def test_every_method_is_compared_once(full: StudyPlan) -> None:
     assert [row["method"] for row in full.rows] == [*STUDY, *HOLDOUT, *PUBLISHED, "Bonferroni"]
     assert set(STUDY) == set(METHODS)
     for row in full.rows:
@@ -45,12 +45,12 @@ def test_every_method_is_compared_once(full: Plan) -> None:
 
 
 @pytest.mark.parametrize("method", STUDY)
-def test_a_study_would_have_this_width(full: Plan, method: str) -> None:
+def test_a_study_would_have_this_width(full: StudyPlan, method: str) -> None:
     made = method_for(method, size=10**5, queries=500, confidence=0.95)
     assert widths(full)[10**5, 500, method] == made.width(0.95)
 
 
-def test_a_holdout_would_have_this_width(full: Plan) -> None:
+def test_a_holdout_would_have_this_width(full: StudyPlan) -> None:
     given: dict[str, Any] = {"size": 10**5, "queries": 500, "overfits": 10, "confidence": 0.95}
     given["tolerance"] = honest_tolerance(10**5, 10**5, 500, 3.0)
     for name, kind in (("thresholdout", Thresholdout), ("guess and check", GuessAndCheck)):
@@ -58,7 +58,7 @@ def test_a_holdout_would_have_this_width(full: Plan) -> None:
         assert widths(full)[10**5, 500, name] == made.narrowest(**given).width(0.95)
 
 
-def test_published_widths_and_the_floor(full: Plan) -> None:
+def test_published_widths_and_the_floor(full: StudyPlan) -> None:
     found = widths(full)
     formulas = (published.jung_exact, published.jung_as_coded, published.bassily)
     for name, formula in zip(PUBLISHED, formulas, strict=True):
@@ -69,7 +69,7 @@ def test_published_widths_and_the_floor(full: Plan) -> None:
     assert floor == min(found.values())
 
 
-def test_ours_is_below_what_was_published(full: Plan) -> None:
+def test_ours_is_below_what_was_published(full: StudyPlan) -> None:
     found = widths(full)
     assert found[10**5, 500, "gaussian"] < min(found[10**5, 500, name] for name in PUBLISHED)
 
@@ -95,7 +95,7 @@ def test_more_confidence_and_more_overfits_are_wider() -> None:
 # --- what is said of them -------------------------------------------------------------------------------
 
 
-def test_the_narrowest_of_each_kind_are_marked(full: Plan) -> None:
+def test_the_narrowest_of_each_kind_are_marked(full: StudyPlan) -> None:
     for kind in ("study", "holdout"):
         rows = [row for row in full.rows if row["kind"] == kind]
         [best] = [row for row in rows if row["narrowest"]]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.adaptive.guarded import Column
+from discreet.adaptive.guarded import GuardedColumn
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed
 
 from ..refusing import refuses
@@ -49,7 +49,7 @@ def test_a_question_that_a_study_does_not_take(
 
 
 def test_columns_of_two_samples_do_not_meet() -> None:
-    one, all_rows = Column(np.ones(1)), Column(np.ones(400))
+    one, all_rows = GuardedColumn(np.ones(1)), GuardedColumn(np.ones(400))
     refused(lambda: one + all_rows, "study-row-by-row", NotAllowed)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.adaptive.guarded import Column, GuardedRows
+from discreet.adaptive.guarded import GuardedColumn, GuardedRows
 from discreet.adaptive.sample import Sample, exact_total
 from discreet.mechanisms.adaptive.means import QUANTUM, AdaptiveMeans
 
@@ -281,7 +281,7 @@ def guarded() -> GuardedRows:
     return GuardedRows({"x": np.arange(4.0), "t": np.array(["a", "b", None, "a"], object), "X": np.ones((4, 4))})
 
 
-def opened(column: Column) -> list[Any]:
+def opened(column: GuardedColumn) -> list[Any]:
     return list(column._opened().tolist())
 
 

@@ -10,7 +10,7 @@ from scipy.special import bdtr, bdtrc
 
 from discreet.audit import Finding, delta_lower_bound, lower_bound
 from discreet.audit.bounds import clopper_pearson
-from discreet.audit.features import Event, Feature, as_outputs, bins_of, edges_of, lowest_bit
+from discreet.audit.features import Event, OutputFeature, as_outputs, bins_of, edges_of, lowest_bit
 from discreet.audit.power import quantile
 from discreet.errors import InvalidArgument
 
@@ -122,7 +122,7 @@ def test_lowest_bit() -> None:
 
 def test_bins_hold_frequent_values_alone() -> None:
     values = np.concatenate([np.linspace(0, 1, 1000), np.full(50, 0.25)])
-    feature = Feature("the output", lambda x: x)
+    feature = OutputFeature("the output", lambda x: x)
     edges = edges_of(values)
     at = bins_of(feature, edges, np.array([np.nextafter(0.25, 0), 0.25, np.nextafter(0.25, 1)]))
     assert len(set(at.tolist())) == 3
@@ -135,7 +135,7 @@ def test_events_read_as_intervals() -> None:
     edges = np.array([0.0, np.nextafter(0.0, 1), 2.0, 5.0, np.nan])
 
     def words(*bins: int) -> str:
-        return str(Event(Feature("it", lambda x: x), edges, np.isin(np.arange(6), bins)))
+        return str(Event(OutputFeature("it", lambda x: x), edges, np.isin(np.arange(6), bins)))
 
     assert words(0) == "it is below 0"
     assert words(0, 1) == "it is at most 0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -55,9 +56,17 @@ def names() -> dict[str, Any]:
 
 def _resolved(dotted: str) -> Any:
     """What a reference page documents; None for a module, whose own names are listed elsewhere."""
+    if _is_module(f"discreet.{dotted}"):
+        return None
     *rooms, last = dotted.split(".")
-    value = getattr(importlib.import_module(".".join(["discreet", *rooms])), last)
-    return None if inspect.ismodule(value) else value
+    return getattr(importlib.import_module(".".join(["discreet", *rooms])), last)
+
+
+def _is_module(dotted: str) -> bool:
+    try:
+        return importlib.util.find_spec(dotted) is not None
+    except ModuleNotFoundError:  # what is before the last point is a class
+        return False
 
 
 def calls() -> Iterator[tuple[str, Callable[..., Any]]]:

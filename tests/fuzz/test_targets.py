@@ -224,7 +224,7 @@ def test_a_bug_around_policies_is_seen(bug: Bug, kind: str, tmp_path: Path, monk
 
 
 def the_chain_is_not_checked(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(book.Row, "chained_to", lambda self, before: self.chain)
+    patch.setattr(book.EntryRow, "chained_to", lambda self, before: self.chain)
 
 
 def the_checkpoint_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
@@ -232,7 +232,7 @@ def the_checkpoint_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
 
 
 def types_are_not_checked(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(book, "_row", lambda values: book.Row(*values))
+    patch.setattr(book, "_row", lambda values: book.EntryRow(*values))
 
 
 SMALLER = "UPDATE entries SET totals = replace(totals, '3', '2')"

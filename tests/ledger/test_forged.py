@@ -11,7 +11,7 @@ from fuzz.ledger import Change
 from fuzz.ledger import Ledger as Ledgers
 
 from discreet.errors import LedgerDamaged
-from discreet.ledger.book import Row
+from discreet.ledger.book import EntryRow
 from discreet.ledger.sqlite import SqliteStore
 
 
@@ -57,7 +57,7 @@ def test_a_file_whose_names_are_no_text_is_called_damaged(tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["opening", "0", "account"])
 def test_an_entry_of_no_kind_cannot_begin_anew(kind: str, tmp_path: Path) -> None:
     """A copy of the opening behind the last entry, rightly chained, set all that was spent to 0."""
-    columns = ", ".join(Row._fields)
+    columns = ", ".join(EntryRow._fields)
     copied = columns.replace("number", "8", 1).replace("kind", f"'{kind}'", 1)
     again = f"INSERT INTO entries ({columns}) SELECT {copied} FROM entries WHERE number = 0"
     said = Ledgers(tmp_path).check(Change(statements=(again,), forged="checkpoint"))

@@ -12,7 +12,7 @@ import pytest
 import discreet as dp
 from discreet.errors import DiscreetError, InvalidArgument, LedgerDamaged, LedgerUnavailable
 from discreet.ledger import answers, book, opening, record, request, sqlite, verification
-from discreet.ledger.book import Head, Row
+from discreet.ledger.book import EntryRow, Head
 from discreet.ledger.checkpoint import Seen
 from discreet.ledger.sqlite import SqliteStore
 
@@ -21,7 +21,7 @@ from ..refusing import refuses
 LIMIT = dp.Pure(epsilon=1)
 RULE = dp.Ledger.open(":memory:", protects=dp.row(), limit=LIMIT).rule
 CONTENT = f'{{"rule":{record.written(RULE)}}}'
-ENTRY = Row(
+ENTRY = EntryRow(
     number=3,
     kind="charge",
     analyst="",

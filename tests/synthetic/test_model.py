@@ -8,7 +8,7 @@ import pytest
 
 from discreet.synthetic.bins import Bins, merge_rare
 from discreet.synthetic.junction_tree import JunctionTree, largest_clique
-from discreet.synthetic.model import Fit, Measured, Model, beliefs
+from discreet.synthetic.model import Fit, Model, NoisyMarginal, beliefs
 
 SIZES = (3, 2, 4, 2, 3)
 GRAPHS = [
@@ -72,7 +72,7 @@ def test_a_fit_reaches_consistent_marginals():
     law = rng.dirichlet(np.ones(math.prod(SIZES))).reshape(SIZES)
     sets = [(0, 1), (1, 2), (0, 2), (3, 4), (2, 4)]
     fit = Fit(SIZES, 1000.0)
-    model = fit.to([Measured(s, 1000 * summed(law, s), 1.0) for s in sets], steps=2000)
+    model = fit.to([NoisyMarginal(s, 1000 * summed(law, s), 1.0) for s in sets], steps=2000)
     for columns in sets:
         assert np.abs(model.marginal(columns) - summed(law, columns)).sum() < 0.005
     # of all laws with these marginals it has the most entropy: a product over the cliques
@@ -82,7 +82,7 @@ def test_a_fit_reaches_consistent_marginals():
 def test_a_fit_has_no_negative_counts_and_keeps_the_total():
     fit = Fit((4, 4), 50.0)
     noisy = np.random.default_rng(0).normal(0, 20, (4, 4))
-    model = fit.to([Measured((0, 1), noisy, 20.0)], steps=200)
+    model = fit.to([NoisyMarginal((0, 1), noisy, 20.0)], steps=200)
     assert (model.marginal((0, 1)) >= 0).all()
     assert model.marginal((0, 1)).sum() == pytest.approx(1)
 
@@ -91,9 +91,9 @@ def test_a_warm_fit_moves_to_a_larger_tree():
     rng = np.random.default_rng(7)
     law = rng.dirichlet(np.ones(math.prod(SIZES))).reshape(SIZES)
     fit = Fit(SIZES, 1000.0)
-    first = [Measured((0, 1), 1000 * summed(law, (0, 1)), 1.0)]
+    first = [NoisyMarginal((0, 1), 1000 * summed(law, (0, 1)), 1.0)]
     fit.to(first, steps=300)
-    model = fit.to([*first, Measured((1, 2), 1000 * summed(law, (1, 2)), 1.0)], steps=0)
+    model = fit.to([*first, NoisyMarginal((1, 2), 1000 * summed(law, (1, 2)), 1.0)], steps=0)
     assert np.abs(model.marginal((0, 1)) - summed(law, (0, 1))).sum() < 0.01
 
 
@@ -102,7 +102,7 @@ def test_samples_have_the_counts_they_should(rows):
     rng = np.random.default_rng(9)
     law = rng.dirichlet(np.ones(math.prod(SIZES))).reshape(SIZES)
     sets = [(0, 1), (1, 2), (2, 3), (3, 4)]
-    model = Fit(SIZES, 1000.0).to([Measured(s, 1000 * summed(law, s), 1.0) for s in sets], steps=300)
+    model = Fit(SIZES, 1000.0).to([NoisyMarginal(s, 1000 * summed(law, s), 1.0) for s in sets], steps=300)
     drawn = model.sample(rows)
     assert drawn.shape == (rows, len(SIZES))
     assert (drawn >= 0).all()

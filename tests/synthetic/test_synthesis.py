@@ -12,7 +12,7 @@ from discreet import testing
 from discreet.exact.rational import exactly
 from discreet.mechanisms.selection.allowance import Allowance
 from discreet.queries.workload import Domain, Workload
-from discreet.synthetic import Declared, MadeUp, Synthesis, synthesis
+from discreet.synthetic import Declared, Synthesis, SyntheticSample, synthesis
 
 from ..refusing import refuses
 
@@ -273,7 +273,7 @@ def test_mixed_columns_hold_declared_values_only():
     codes = declared.codes(data)
     assert len(codes) == 200
     plan = Synthesis(domain=declared.domain, ordered=declared.ordered, measuring=1, choosing=0.1, rows=400)
-    made = MadeUp(plan._draw(codes), declared)
+    made = SyntheticSample(plan._draw(codes), declared)
     table = made.columns
     assert list(table) == ["age", "city", "cost", "few"]
     assert len(made) == len(table["city"]) == 400
@@ -314,7 +314,7 @@ def test_error_of_what_was_measured():
     rows = some_rows(500)
     misses = 0
     for _ in range(12):
-        made = MadeUp(PLAN._draw(rows), declared)
+        made = SyntheticSample(PLAN._draw(rows), declared)
         assert ("c0",) in made.measured
         bound = made.error(0.99, of=("c1",))
         gap = np.abs(np.bincount(made.codes[:, 1], minlength=6) - np.bincount(rows[:, 1], minlength=6)).max()

@@ -1,18 +1,18 @@
 """Adaptive analysis: answers that hold on the population, even if a question depends on earlier answers."""
 
-from discreet.adaptive.answers import Answer
+from discreet.adaptive.answers import StudyAnswer
 from discreet.adaptive.holdouts import Holdout, holdout
 from discreet.adaptive.ladder import Leaderboard, leaderboard
-from discreet.adaptive.planning import Plan, plan, rows_needed
+from discreet.adaptive.planning import StudyPlan, plan, rows_needed
 from discreet.adaptive.scoring import scorer, splitter
 from discreet.adaptive.studies import Study, study
 
 __all__ = [
-    "Answer",
     "Holdout",
     "Leaderboard",
-    "Plan",
     "Study",
+    "StudyAnswer",
+    "StudyPlan",
     "holdout",
     "leaderboard",
     "plan",

@@ -14,7 +14,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class StudyAnswer:
     """A value with an interval that holds on the population, together with those of all other answers of its study.
 
     `agrees` is False where a holdout corrected the guess of the training set, and where a submission is no new best.

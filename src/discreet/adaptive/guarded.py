@@ -34,7 +34,7 @@ ROW_BY_ROW = (
 )
 
 
-class Column(NDArrayOperatorsMixin):
+class GuardedColumn(NDArrayOperatorsMixin):
     """One column of rows that nobody sees. What is made of it concerns each row alone.
 
     Promise: every operation maps row i of its columns, and public constants, to row i of its result: so one row moves
@@ -72,26 +72,26 @@ class Column(NDArrayOperatorsMixin):
             return _row_by_row(np.where, *given)
         if function is np.clip and len(given) == 3 and not options:
             return _clipped(*given)
-        if function is np.isin and len(given) == 2 and not options and isinstance(given[0], Column):
+        if function is np.isin and len(given) == 2 and not options and isinstance(given[0], GuardedColumn):
             return given[0].isin(given[1])
         for name, reduced in _REDUCED.items():
-            if function is reduced and len(given) <= 2 and isinstance(given[0], Column):
+            if function is reduced and len(given) <= 2 and isinstance(given[0], GuardedColumn):
                 return getattr(given[0], name)(*given[1:], **options)
         raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
 
-    def __getitem__(self, key: Any) -> Column:
+    def __getitem__(self, key: Any) -> GuardedColumn:
         if not isinstance(key, tuple) or len(key) < 2 or key[0] != slice(None) or self.ndim != len(key):
             raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
         if not all(isinstance(one, int | np.integer | slice) and not isinstance(one, bool) for one in key[1:]):
             raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
         return _computed(lambda values: values[key], self)
 
-    def isin(self, values: Iterable[Any]) -> Column:
+    def isin(self, values: Iterable[Any]) -> GuardedColumn:
         """Whether a row's value is one of these."""
         listed = set(values)
         return _computed(lambda cells: np.array([_hashed(cell) in listed for cell in cells.tolist()], dtype=bool), self)
 
-    def astype(self, kind: Any) -> Column:
+    def astype(self, kind: Any) -> GuardedColumn:
         """As numbers, whole numbers (what is not a number is 0), or true and false."""
         wanted = np.dtype(kind)
         if wanted not in (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64)) or self.kind not in "biuf":
@@ -104,36 +104,36 @@ class Column(NDArrayOperatorsMixin):
             return _computed(lambda v: np.clip(np.nan_to_num(v), -_LARGEST, _LARGEST).astype(wanted), self)
         return _computed(lambda values: values.astype(wanted), self)
 
-    def clip(self, low: Any, high: Any) -> Column:
+    def clip(self, low: Any, high: Any) -> GuardedColumn:
         """Within two public ends."""
         return _clipped(self, low, high)
 
-    def _reduced(self, name: str, axis: Any = None) -> Column:
+    def _reduced(self, name: str, axis: Any = None) -> GuardedColumn:
         if self.ndim != 2 or axis not in (1, -1) or self.kind not in "biuf":
             raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
         return _computed(lambda values: _REDUCED[name](values, axis=1), self)
 
-    def sum(self, axis: Any = None) -> Column:
+    def sum(self, axis: Any = None) -> GuardedColumn:
         """Over the numbers of each row: axis 1."""
         return self._reduced("sum", axis)
 
-    def mean(self, axis: Any = None) -> Column:
+    def mean(self, axis: Any = None) -> GuardedColumn:
         """Over the numbers of each row: axis 1."""
         return self._reduced("mean", axis)
 
-    def min(self, axis: Any = None) -> Column:
+    def min(self, axis: Any = None) -> GuardedColumn:
         """Over the numbers of each row: axis 1."""
         return self._reduced("min", axis)
 
-    def max(self, axis: Any = None) -> Column:
+    def max(self, axis: Any = None) -> GuardedColumn:
         """Over the numbers of each row: axis 1."""
         return self._reduced("max", axis)
 
-    def any(self, axis: Any = None) -> Column:
+    def any(self, axis: Any = None) -> GuardedColumn:
         """Over the numbers of each row: axis 1."""
         return self._reduced("any", axis)
 
-    def all(self, axis: Any = None) -> Column:
+    def all(self, axis: Any = None) -> GuardedColumn:
         """Over the numbers of each row: axis 1."""
         return self._reduced("all", axis)
 
@@ -151,20 +151,20 @@ def _hashed(cell: Any) -> Any:
 
 
 def _opened(one: Any) -> Any:
-    return one._opened() if isinstance(one, Column) else one
+    return one._opened() if isinstance(one, GuardedColumn) else one
 
 
-def _computed(make: Callable[..., Any], *given: Any) -> Column:
+def _computed(make: Callable[..., Any], *given: Any) -> GuardedColumn:
     """What `make` says, as a column with as many rows as those it is made of.
 
     Its error, if it has one, is a matter of types and shapes, and is said without a cell.
     """
-    if any(np.asarray(one).dtype.kind not in "biufU" for one in given if not isinstance(one, Column | None)):
+    if any(np.asarray(one).dtype.kind not in "biufU" for one in given if not isinstance(one, GuardedColumn | None)):
         raise InvalidArgument(
             _TYPES, code="study-types"
         )  # such as a Fraction, by which Python divides, and where a cell is 0 cannot
     opened = [_opened(one) for one in given]
-    rows = {len(values) for values, one in zip(opened, given, strict=True) if isinstance(one, Column)}
+    rows = {len(values) for values, one in zip(opened, given, strict=True) if isinstance(one, GuardedColumn)}
     made = None
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
@@ -175,13 +175,13 @@ def _computed(make: Callable[..., Any], *given: Any) -> Column:
         raise InvalidArgument(_TYPES, code="study-types")
     if made.ndim < 1 or {len(made)} != rows:
         raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
-    return Column(made)
+    return GuardedColumn(made)
 
 
-def _row_by_row(function: Callable[..., Any], *given: Any) -> Column:
+def _row_by_row(function: Callable[..., Any], *given: Any) -> GuardedColumn:
     """An elementwise function of columns with equally many axes, and of constants that are the same for every row."""
-    axes = {one.ndim for one in given if isinstance(one, Column)}
-    constants = [np.asarray(one) for one in given if not isinstance(one, Column)]
+    axes = {one.ndim for one in given if isinstance(one, GuardedColumn)}
+    constants = [np.asarray(one) for one in given if not isinstance(one, GuardedColumn)]
     if len(axes) != 1:
         raise InvalidArgument(
             "Columns in one expression must have the same number of axes. Write rows['X'][:, j].", code="wrong-shape"
@@ -193,20 +193,20 @@ def _row_by_row(function: Callable[..., Any], *given: Any) -> Column:
     return _computed(function, *given)
 
 
-def _clipped(*given: Any) -> Column:
+def _clipped(*given: Any) -> GuardedColumn:
     _refuse_text(*given)
     return _row_by_row(np.clip, *given)
 
 
 def _refuse_text(*given: Any) -> None:
-    if any(isinstance(one, Column) and one.kind not in "biuf" for one in given):
+    if any(isinstance(one, GuardedColumn) and one.kind not in "biuf" for one in given):
         raise InvalidArgument("Text can only be compared: with ==, != or column.isin([…]).", code="study-types")
 
 
-def _product(left: Any, right: Any) -> Column:
+def _product(left: Any, right: Any) -> GuardedColumn:
     """Rows times public weights; each row's sum in its own order, the same wherever the row stands."""
-    weights = None if isinstance(right, Column) else np.asarray(right)
-    if not isinstance(left, Column) or left.ndim != 2 or weights is None or weights.ndim not in (1, 2):
+    weights = None if isinstance(right, GuardedColumn) else np.asarray(right)
+    if not isinstance(left, GuardedColumn) or left.ndim != 2 or weights is None or weights.ndim not in (1, 2):
         raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
     if weights.dtype.kind not in "biuf":
         raise InvalidArgument(_TYPES, code="study-types")
@@ -215,13 +215,13 @@ def _product(left: Any, right: Any) -> Column:
     return _computed(lambda rows: np.stack([(rows * w).sum(axis=1) for w in weights.T], axis=1), left)
 
 
-class GuardedRows(Mapping[str, Column]):
+class GuardedRows(Mapping[str, GuardedColumn]):
     """The columns of rows that nobody sees."""
 
     def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        self._columns = {name: Column(values) for name, values in columns.items()}
+        self._columns = {name: GuardedColumn(values) for name, values in columns.items()}
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> GuardedColumn:
         if name not in self._columns:
             raise InvalidArgument(
                 f"Unknown column {name}. The columns are: {', '.join(self._columns)}.", code="unknown-column"
@@ -234,7 +234,7 @@ class GuardedRows(Mapping[str, Column]):
     def __len__(self) -> int:
         return len(self._columns)
 
-    def apply(self, function: Callable[..., Any], *names: str, text: bool = False) -> Column:
+    def apply(self, function: Callable[..., Any], *names: str, text: bool = False) -> GuardedColumn:
         """What a function says of these columns, one number for each row: `rows.apply(model.predict, "X")`.
 
         With `text`, it may be text, too. Promise: the caller's, that row i of the result depends on row i of the

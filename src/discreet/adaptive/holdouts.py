@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from scipy.special import ndtri
 
-from discreet.adaptive.answers import Answer, Interval
+from discreet.adaptive.answers import Interval, StudyAnswer
 from discreet.adaptive.methods import FewTold, nearest_cell
 from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
 from discreet.adaptive.reading import columns_of
@@ -114,7 +114,7 @@ class Holdout(Closed):
     def _width(self, confidence: float, told: int | None) -> float:
         return _width(self.mechanism, self._lost, told, confidence)
 
-    def check(self, statistic: Question, *, between: Any = (0, 1)) -> Answer:
+    def check(self, statistic: Question, *, between: Any = (0, 1)) -> StudyAnswer:
         """Compare the mean of `statistic` over the training set with the holdout's.
 
         While they agree, the answer is the training set's own value, and costs none of the allowed overfits; otherwise
@@ -132,7 +132,7 @@ class Holdout(Closed):
         agrees, value = self._checked(guess, total)
         self.corrected += not agrees
         width = partial(_width, self.mechanism, self._lost, told)  # of the rows an answer keeps nothing
-        return Answer(
+        return StudyAnswer(
             value=low + value * (high - low),
             confidence=self.confidence,
             remaining=self.remaining,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adaptive.answers import Answer, Interval
+from discreet.adaptive.answers import Interval, StudyAnswer
 from discreet.adaptive.guarded import each_row, tried
 from discreet.adaptive.methods import FewTold, nearest_cell
 from discreet.adaptive.reading import typed_array
@@ -57,7 +57,7 @@ class Ladder:
         self._union = FewTold(len(labels), submissions, cells, submissions)
         self.submissions, self.confidence = submissions, confidence
 
-    def submitted(self, predictions: Any) -> Answer:
+    def submitted(self, predictions: Any) -> StudyAnswer:
         """Compare a submission with the best so far."""
         losses = _losses(self._labels, predictions, self._loss)
         if self._asked >= self.submissions:
@@ -75,7 +75,7 @@ class Ladder:
             self._best, self._mean, self._losses = nearest_cell(mean, self._union.cells), mean, losses
             self._told += 1
         told, best = self._told - 1, self._best  # the best was asked for when one less was told
-        return Answer(
+        return StudyAnswer(
             value=best,
             confidence=self.confidence,
             remaining=self.submissions - self._asked,
@@ -94,9 +94,9 @@ def _interval(best: float, union: FewTold, told: int, confidence: float) -> Inte
 class Leaderboard(Closed):
     """Submissions against hidden labels, each score within its width of the population's. `dp.adaptive.leaderboard`."""
 
-    def __init__(self, answer: Callable[[Any], Answer], private: Study | None) -> None:
+    def __init__(self, answer: Callable[[Any], StudyAnswer], private: Study | None) -> None:
         self._submitted, self._study = answer, private
-        self.scores: list[Answer] = []
+        self.scores: list[StudyAnswer] = []
 
     def __repr__(self) -> str:
         last = "none yet" if not self.scores else f"the last score is {self.scores[-1]}"
@@ -107,7 +107,7 @@ class Leaderboard(Closed):
         """What is promised to everyone with a label; None when scores are not private."""
         return None if self._study is None else self._study.guarantee
 
-    def submit(self, predictions: Any) -> Answer:
+    def submit(self, predictions: Any) -> StudyAnswer:
         """The score of one submission: one prediction for each label, in their order.
 
         Without privacy that is the best score so far; `agrees` says whether it is this submission's own.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.adaptive.planning import Plan, plan
+from discreet.adaptive.planning import StudyPlan, plan
 from discreet.extras import blank_figure, saved
 
 _INKS = {
@@ -22,7 +22,7 @@ _MARKERS = {"study": "o", "holdout": "s"}
 _LINES = {"Jung et al. 2020, exact curve": "-", "Jung et al. 2020, as coded": "--", "Bassily et al. 2016": ":"}
 
 
-def plan_plot(drawn: Plan, path: Any) -> Any:
+def plan_plot(drawn: StudyPlan, path: Any) -> Any:
     """Width by number of questions, both on logarithmic axes: full lines are private, dashed ones are not; published
     widths are gray. What is ½ or more is not drawn, as it says nothing.
     """
@@ -48,7 +48,7 @@ def plan_plot(drawn: Plan, path: Any) -> Any:
     return saved(figure, path)
 
 
-def _swept(drawn: Plan) -> Plan:
+def _swept(drawn: StudyPlan) -> StudyPlan:
     """The plan itself, or one for more and fewer questions than its only number; without what is slow."""
     if len(drawn.k) > 1:
         return drawn

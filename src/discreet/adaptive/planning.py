@@ -41,7 +41,7 @@ _ACCURACIES = (0.1, 0.05, 0.02, 0.01)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class StudyPlan:
     """The width of every method for samples of so many rows and so many questions, from public numbers alone.
 
     `rows` is a list of dicts, one for each width: a data frame can be made of it. A width is how far all answers may be
@@ -126,7 +126,9 @@ class Sizes:
         return "\n".join(lines)
 
 
-def plan(n: Any, k: Any, confidence: Any = 0.95, *, overfits: Any = 10, methods: Iterable[str] | None = None) -> Plan:
+def plan(
+    n: Any, k: Any, confidence: Any = 0.95, *, overfits: Any = 10, methods: Iterable[str] | None = None
+) -> StudyPlan:
     """Compare all methods for samples of `n` rows and `k` questions, each a number or a list; no row is needed.
 
     A holdout has a training set of n rows beside its n, corrects up to `overfits` guesses, and has the tolerance at
@@ -141,7 +143,7 @@ def plan(n: Any, k: Any, confidence: Any = 0.95, *, overfits: Any = 10, methods:
             tried = [name for name in names if name != "laplace" or asked <= _SLOW or methods is not None]
             widths = {name: _width(name, size, asked, sure, corrected) for name in tried}
             rows += list(_rows(widths, size, asked))
-    return Plan(n=sizes, k=questions, confidence=sure, overfits=corrected, methods=names, rows=rows)
+    return StudyPlan(n=sizes, k=questions, confidence=sure, overfits=corrected, methods=names, rows=rows)
 
 
 def rows_needed(accuracy: Any, k: Any, confidence: Any = 0.95, method: str = "gaussian", *, overfits: Any = 10) -> int:

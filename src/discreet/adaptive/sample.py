@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adaptive.guarded import Column, GuardedRows
+from discreet.adaptive.guarded import GuardedColumn, GuardedRows
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.exact.rational import exactly
 from discreet.mechanisms.adaptive.means import QUANTUM
@@ -23,7 +23,7 @@ _BITS_OF_ONE = int(np.float64(1.0).view(np.uint64))
 _BITS_OF_ROUNDING = int(np.float64(_ROUNDING).view(np.int64))
 
 
-class Rows(Mapping[str, Any]):
+class SampleRows(Mapping[str, Any]):
     """Columns by name, as arrays whose first axis are rows. What a question is asked of."""
 
     def __init__(self, columns: Mapping[str, Any], where: slice = slice(None)) -> None:
@@ -96,7 +96,7 @@ class Sample:
         if not self._guarded:
             return self._said(question, where)
         said = question(GuardedRows(self._columns))
-        if not isinstance(said, Column):
+        if not isinstance(said, GuardedColumn):
             raise InvalidArgument(
                 'Under a ledger, a question must compute with columns: lambda rows: rows["age"] > 40.',
                 code="study-question",
@@ -108,7 +108,7 @@ class Sample:
         failed = False
         try:
             with np.errstate(all="ignore"):
-                return _numbers(question(Rows(self._columns, where)))
+                return _numbers(question(SampleRows(self._columns, where)))
         except DiscreetError:
             raise
         except (TypeError, ValueError, ArithmeticError):  # of a comparison; other errors are the question's own
@@ -116,7 +116,7 @@ class Sample:
         found = np.full(len(places := range(*where.indices(self._rows))), np.nan)
         for number, place in enumerate(places if failed else ()):
             try:
-                [found[number]] = _numbers(question(Rows(self._columns, slice(place, place + 1)))).ravel()
+                [found[number]] = _numbers(question(SampleRows(self._columns, slice(place, place + 1)))).ravel()
             except Exception:
                 found[number] = np.nan
         return found

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adaptive.answers import Answer
+from discreet.adaptive.answers import StudyAnswer
 from discreet.adaptive.holdouts import Holdout
 from discreet.adaptive.studies import Study
 from discreet.closing import Closed
@@ -26,7 +26,7 @@ class StudyScorer(Closed):
     def __init__(self, study: Study | Holdout, features: Any, target: str, loss: Loss | None, between: Any) -> None:
         self._study, self._features, self._target = study, features, target
         self._loss, self._between = loss, between
-        self.answers: list[Answer] = []
+        self.answers: list[StudyAnswer] = []
 
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
         """Accuracy, or with a loss its mean with the sign turned, as larger scores must be better."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adaptive.answers import Answer, Interval
+from discreet.adaptive.answers import Interval, StudyAnswer
 from discreet.adaptive.methods import Compression, Splitting
 from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
 from discreet.adaptive.sample import Question, checked_range, exact_total
@@ -102,7 +102,7 @@ class Study(Closed):
 
     # --- questions ------------------------------------------------------------------------------------------
 
-    def mean(self, question: Question, *, between: Any = (0, 1)) -> Answer:
+    def mean(self, question: Question, *, between: Any = (0, 1)) -> StudyAnswer:
         """The mean of what `question` says of each row: true or false, or numbers, clamped to two public ends.
 
         `question` is a function of rows, such as `lambda rows: rows["age"] > 40`, that concerns each row alone.
@@ -111,13 +111,13 @@ class Study(Closed):
         value = self._asked(question, (low, high))
         return self._answer(low + value * (high - low), partial(_around, value, low=low, high=high), high - low)
 
-    def covariance(self, x: Question, y: Question, *, x_between: Any = (0, 1), y_between: Any = (0, 1)) -> Answer:
+    def covariance(self, x: Question, y: Question, *, x_between: Any = (0, 1), y_between: Any = (0, 1)) -> StudyAnswer:
         """The covariance of two numbers of a row: three questions."""
         means, across = self._moments(x, y, x_between, y_between, 3)
         value = across * (means[2] - means[0] * means[1])
         return self._answer(value, partial(_scaled_covariance, means, across))
 
-    def correlation(self, x: Question, y: Question, *, x_between: Any = (0, 1), y_between: Any = (0, 1)) -> Answer:
+    def correlation(self, x: Question, y: Question, *, x_between: Any = (0, 1), y_between: Any = (0, 1)) -> StudyAnswer:
         """Pearson's correlation of two numbers of a row: five questions."""
         means, _ = self._moments(x, y, x_between, y_between, 5)
         spread = math.sqrt(max(0.0, means[3] - means[0] ** 2) * max(0.0, means[4] - means[1] ** 2))
@@ -169,17 +169,17 @@ class Study(Closed):
                 code="questions-used-up",
             )
 
-    def _of_values(self, values: NDArray[np.float64]) -> Answer:
+    def _of_values(self, values: NDArray[np.float64]) -> StudyAnswer:
         """The mean of one number of [0,1] for each row, for a leaderboard."""
         self._check_left()
         value = self._told(exact_total(values))
         return self._answer(value, partial(_around, value, low=0.0, high=1.0), 1.0)
 
-    def _answer(self, value: float, interval: Callable[[float], Interval], scale: float | None = None) -> Answer:
+    def _answer(self, value: float, interval: Callable[[float], Interval], scale: float | None = None) -> StudyAnswer:
         on_sample = None
         if isinstance(self.mechanism, AdaptiveMeans) and scale is not None:
             on_sample = partial(_error_on_sample, self.mechanism, scale)
-        return Answer(
+        return StudyAnswer(
             value=value,
             confidence=self.confidence,
             remaining=self.remaining,

@@ -84,7 +84,7 @@ def _things(outputs: Outputs) -> Outputs:
 
 
 @dataclass(frozen=True)
-class Feature:
+class OutputFeature:
     """One number per output; `labels` names the values 0, 1, … of a categorical one."""
 
     name: str
@@ -96,7 +96,7 @@ class Feature:
 class Event:
     """The outputs whose feature is in chosen bins. Bin c is `[edges[c-1], edges[c])`; NaN is in the last."""
 
-    feature: Feature
+    feature: OutputFeature
     edges: Floats
     chosen: npt.NDArray[np.bool_]
 
@@ -149,28 +149,28 @@ def edges_of(values: Floats) -> Floats:
     return np.unique(np.concatenate([cuts, atoms, np.nextafter(atoms, np.inf)]))
 
 
-def bins_of(feature: Feature, edges: Floats, outputs: Outputs) -> npt.NDArray[np.intp]:
+def bins_of(feature: OutputFeature, edges: Floats, outputs: Outputs) -> npt.NDArray[np.intp]:
     """The bin of each output, from 0 to len(edges)."""
     return np.searchsorted(edges, feature.of(outputs), side="right")
 
 
-def features_for(first: Outputs, second: Outputs) -> list[Feature]:
+def features_for(first: Outputs, second: Outputs) -> list[OutputFeature]:
     """Ways to look at outputs, some of them (names, directions) learned from these samples."""
     if first.dtype == object:
         return [_category(first, second)]
     if first.ndim == 1:
         bit = "the exponent of the largest power of two dividing the output"
-        return [Feature("the output", lambda x: x), Feature(bit, lowest_bit)]
+        return [OutputFeature("the output", lambda x: x), OutputFeature(bit, lowest_bit)]
     shift = np.nan_to_num(first.mean(axis=0) - second.mean(axis=0), posinf=1.0, neginf=-1.0)
     spread = np.nan_to_num(first.std(axis=0) + second.std(axis=0), posinf=np.inf)
     telling = np.argsort(-np.abs(shift) / np.maximum(spread, 1e-300), kind="stable")[:COORDINATES]
     return [
-        *(Feature(f"coordinate {i} of the output", _coordinate(int(i))) for i in telling),
-        Feature("the sum of the output", lambda x: x.sum(axis=1)),
-        Feature("the maximum of the output", lambda x: x.max(axis=1)),
-        Feature("the place of the maximum", lambda x: x.argmax(axis=1).astype(np.float64)),
-        Feature("the output along the difference of the means", lambda x: x @ shift),
-        Feature(
+        *(OutputFeature(f"coordinate {i} of the output", _coordinate(int(i))) for i in telling),
+        OutputFeature("the sum of the output", lambda x: x.sum(axis=1)),
+        OutputFeature("the maximum of the output", lambda x: x.max(axis=1)),
+        OutputFeature("the place of the maximum", lambda x: x.argmax(axis=1).astype(np.float64)),
+        OutputFeature("the output along the difference of the means", lambda x: x @ shift),
+        OutputFeature(
             "the exponent of the largest power of two dividing every coordinate",
             lambda x: lowest_bit(x).min(axis=1),
         ),
@@ -181,12 +181,14 @@ def _coordinate(place: int) -> Callable[[Outputs], Floats]:
     return lambda x: x[:, place]
 
 
-def _category(first: Outputs, second: Outputs) -> Feature:
+def _category(first: Outputs, second: Outputs) -> OutputFeature:
     code: dict[Hashable, int] = {}
     for item in (*first, *second):
         code.setdefault(item, len(code))
     names = tuple("anything else" if item is code else repr(item) for item in (*code, code))
-    return Feature("the output", lambda x: np.fromiter((code.get(i, len(code)) for i in x), np.float64, len(x)), names)
+    return OutputFeature(
+        "the output", lambda x: np.fromiter((code.get(i, len(code)) for i in x), np.float64, len(x)), names
+    )
 
 
 def lowest_bit(values: Floats) -> Floats:

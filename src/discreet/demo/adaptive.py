@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from discreet.adaptive import study
 from discreet.demo.pictures import BARS, INK, PRIVATE, WRONG
-from discreet.demo.story import ONLY_HERE, TRUTH, Teller
+from discreet.demo.story import ONLY_HERE, TRUTH, Story
 from discreet.plots import legend_below
 from discreet.reproduce import game
 
@@ -20,14 +20,14 @@ $ discreet study plan --rows 20000 --questions 300   # the ±, before any data
 """
 
 
-class Found(NamedTuple):
+class LastAnswer(NamedTuple):
     """The answer to the last question, after one question for each feature."""
 
     features: int
     last: game.Round
 
 
-def tell(teller: Teller) -> None:
+def tell(teller: Story) -> None:
     """Let an analyst look for something where there is nothing, with exact means and with a study."""
     teller.begin(
         {
@@ -68,26 +68,26 @@ def tell(teller: Teller) -> None:
     )
 
 
-def _played(features: int, begin: Any) -> Found:
+def _played(features: int, begin: Any) -> LastAnswer:
     population = game.Population.of_noise(features)
     played = game.play(population, game.select_features, lambda rows: begin(rows, features + 1), size=ROWS)
-    return Found(features, played.rounds[-1])
+    return LastAnswer(features, played.rounds[-1])
 
 
-def _said(found: Found) -> str:
+def _said(found: LastAnswer) -> str:
     return f"{found.last.value:.1%} ± {_width(found):.1%}"
 
 
-def _width(found: Found) -> float:
+def _width(found: LastAnswer) -> float:
     low, high = found.last.interval
     return (high - low) / 2
 
 
-def _held(found: Found) -> str:
+def _held(found: LastAnswer) -> str:
     return "holds" if found.last.held else "FALSE"
 
 
-def _draw(figure: Any, naive: list[Found], ours: list[Found]) -> None:
+def _draw(figure: Any, naive: list[LastAnswer], ours: list[LastAnswer]) -> None:
     panel = figure.subplots()
     for shift, found, color, label in ((0.94, naive, WRONG, "exact means"), (1.06, ours, PRIVATE, "a study (private)")):
         places = [one.features * shift for one in found]

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.demo.data import PEOPLE, VISITS, columns_of, make_clinic
 from discreet.demo.pictures import BAND, INK, PRIVATE
 from discreet.demo.pictures import TRUTH as GRAY
-from discreet.demo.story import ONLY_HERE, TRUTH, Teller
+from discreet.demo.story import ONLY_HERE, TRUTH, Story
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import person
 from discreet.ledger import Ledger
@@ -29,7 +29,7 @@ CODE = """
 """
 
 
-def tell(teller: Teller) -> None:
+def tell(teller: Story) -> None:
     """Release a density, and evaluate it at some points for free."""
     with tempfile.TemporaryDirectory(prefix="discreet_demo_") as folder:
         make_clinic(Path(folder))

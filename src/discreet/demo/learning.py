@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.demo.data import PATIENT_RANGES, PATIENTS, columns_of
 from discreet.demo.pictures import BARS, INK, PRIVATE
-from discreet.demo.story import ONLY_HERE, Teller
+from discreet.demo.story import ONLY_HERE, Story
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import row
 from discreet.learn.classification import LogisticRegression
@@ -25,7 +25,7 @@ CODE = """
 """
 
 
-def tell(teller: Teller) -> None:
+def tell(teller: Story) -> None:
     """Train one model under the ledger, and many for the plot."""
     ledger = Ledger.open(":memory:", protects=row(), limit=Approx(epsilon=4, delta=1e-5))
     teller.begin(

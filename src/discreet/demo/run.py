@@ -19,7 +19,7 @@ from rich.text import Text
 from discreet.datasets.connect import connect
 from discreet.datasets.database import Database
 from discreet.demo.data import PEOPLE, VISITS, Truth, make_clinic
-from discreet.demo.story import Teller, type_next
+from discreet.demo.story import Story, type_next
 from discreet.errors import BudgetExhausted
 
 STORIES = {
@@ -77,7 +77,7 @@ def main(console: Console | None = None) -> None:
 
 def tell(story: str, folder: Path, console: Console | None = None) -> None:
     """Run one of `STORIES`, and save its plot in `folder`."""
-    importlib.import_module(f"discreet.demo.{story}").tell(Teller(story, folder, console or Console(highlight=False)))
+    importlib.import_module(f"discreet.demo.{story}").tell(Story(story, folder, console or Console(highlight=False)))
 
 
 def opening(clinic: Database) -> Panel:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from discreet.demo.data import EMPLOYEES, OPINIONS, columns_of
 from discreet.demo.pictures import bars_with_truth
-from discreet.demo.story import ONLY_HERE, TRUTH, Teller
+from discreet.demo.story import ONLY_HERE, TRUTH, Story
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
@@ -29,7 +29,7 @@ $ discreet shuffle init poll.toml            # the same with two real services
 """
 
 
-class Model(NamedTuple):
+class PollResult(NamedTuple):
     """The result in one model of trust: a count for each choice, an error for all of them, and the cost."""
 
     counts: dict[str, float]
@@ -37,7 +37,7 @@ class Model(NamedTuple):
     cost: str
 
 
-def tell(teller: Teller) -> None:
+def tell(teller: Story) -> None:
     """Ask the same employees in three models of trust."""
     teller.begin(
         {
@@ -71,29 +71,29 @@ def tell(teller: Teller) -> None:
     )
 
 
-def _local(said: Any) -> Model:
+def _local(said: Any) -> PollResult:
     asked = survey(choices=list(OPINIONS), epsilon=EPSILON)
     found = asked.analyze(asked.encode_many(said))
-    return Model(found.value, float(found.error(0.95)), str(found.guarantee))
+    return PollResult(found.value, float(found.error(0.95)), str(found.guarantee))
 
 
-def _shuffled(said: Any) -> Model:
+def _shuffled(said: Any) -> PollResult:
     poll = histogram(choices=list(OPINIONS), clients=CLIENTS, epsilon=EPSILON, delta=DELTA)
     messages = poll.encode_many(said)
     found = poll.analyze(poll.shuffled(messages))
-    return Model(found.value, float(found.error(0.95)), str(found.guarantee))
+    return PollResult(found.value, float(found.error(0.95)), str(found.guarantee))
 
 
-def _central(said: Any) -> Model:
+def _central(said: Any) -> PollResult:
     unit = row(neighbors="replace")
     ledger = Ledger.open(":memory:", protects=unit, limit=Approx(epsilon=EPSILON, delta=DELTA), rule="basic")
     answers = table(pa.table({"said": said}), ledger=ledger)
     found = answers.histogram("said", choices=list(OPINIONS), epsilon=EPSILON)
     each = 1 - 0.05 / len(OPINIONS)  # with this confidence for each count, all hold together with 95%
-    return Model(found.value, float(found.error(each)), str(found.guarantee))
+    return PollResult(found.value, float(found.error(each)), str(found.guarantee))
 
 
-def _draw(figure: Any, models: dict[str, Model], true: dict[str, int]) -> None:
+def _draw(figure: Any, models: dict[str, PollResult], true: dict[str, int]) -> None:
     panels = figure.subplots(1, len(models), sharey=True)
     trusted = {"local": "nobody", "shuffled": "a shuffler", "central": "the collector"}
     for panel, (name, one) in zip(panels, models.items(), strict=True):

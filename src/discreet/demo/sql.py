@@ -9,7 +9,7 @@ from typing import Any
 from discreet.datasets.connect import connect
 from discreet.demo.data import PEOPLE, VISITS, Truth, make_clinic
 from discreet.demo.pictures import bars_with_truth
-from discreet.demo.story import ONLY_HERE, TRUTH, Teller
+from discreet.demo.story import ONLY_HERE, TRUTH, Story
 from discreet.errors import NotAllowed
 from discreet.plots import legend_below
 
@@ -26,7 +26,7 @@ $ discreet query clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
 """
 
 
-def tell(teller: Teller) -> None:
+def tell(teller: Story) -> None:
     """Ask a question, show the answer, try one that is refused, and plot."""
     with tempfile.TemporaryDirectory(prefix="discreet_demo_") as folder:
         clinic, truth = connect(make_clinic(Path(folder))), Truth(Path(folder))

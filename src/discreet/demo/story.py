@@ -24,7 +24,7 @@ ONLY_HERE = "* Only a demo can show it: nobody here is real."
 
 
 @dataclass(frozen=True)
-class Teller:
+class Story:
     """Shows one demo on a console, and saves its plot in a folder."""
 
     story: str

@@ -20,7 +20,7 @@ check_is_fitted: Any = need("sklearn.utils.validation", "learn", "discreet.funct
 Floats = NDArray[np.float64]
 
 
-class OfCurves(Private):
+class CurveModel(Private):
     """What all that is learned from curves shares: the points, the functions, the norm."""
 
     basis_: Cosines

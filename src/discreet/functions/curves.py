@@ -16,7 +16,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count
 from discreet.extras import need
 from discreet.functions.cosines import ALL
-from discreet.functions.curve_models import Floats, OfCurves, check_is_fitted
+from discreet.functions.curve_models import CurveModel, Floats, check_is_fitted
 from discreet.functions.mean_curve import MeanCurve
 from discreet.functions.noisy_copies import SanitizedCurves, sanitized_curves
 from discreet.learn.base import column_of, fitted_table, shortened
@@ -27,7 +27,7 @@ __all__ = ["CurvePCA", "CurveRegression", "MeanCurve", "SanitizedCurves", "sanit
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.functions.curves").RegressorMixin
 
 
-class CurvePCA(OfCurves, PCA):
+class CurvePCA(CurveModel, PCA):
     """Functional principal components: the curves along which curves vary most, from their noisy covariance operator.
 
     `points`, `curve_norm` and `basis` are as in `MeanCurve`; noise grows with `basis`. `center` says what variance is
@@ -83,7 +83,7 @@ class CurvePCA(OfCurves, PCA):
         return np.asarray(fitted_table(self, X, self.n_components_) @ self.components_ + self.mean_)
 
 
-class CurveRegression(RegressorMixin, OfCurves, LeastSquares):  # type: ignore[misc]
+class CurveRegression(RegressorMixin, CurveModel, LeastSquares):  # type: ignore[misc]
     """Least squares of a number on a curve: y ≈ intercept + mean over the points of β(x)·curve(x).
 
     `points`, `curve_norm` and `basis` are as in `MeanCurve`; targets are clamped to ±`target_bound`.

@@ -10,7 +10,7 @@ import numpy as np
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.extras import blank_figure, saved
 from discreet.functions.cosines import ALL, UP
-from discreet.functions.curve_models import Floats, OfCurves, check_is_fitted, check_kind, longest
+from discreet.functions.curve_models import CurveModel, Floats, check_is_fitted, check_kind, longest
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.mechanisms.learning.moments import Moments
 from discreet.releases import below_title
@@ -19,7 +19,7 @@ _DECAYS = np.arange(0.0, 3.25, 0.5)
 _SIZES = np.linspace(-18.0, 4.0, 45)
 
 
-class MeanCurve(OfCurves):
+class MeanCurve(CurveModel):
     """The mean of curves, a function: `model(x)` for any x from the first point to the last.
 
     `points` are where the curves are known (evenly from 0 to 1 unless given); `curve_norm` is the longest that a curve

@@ -10,7 +10,7 @@ import numpy as np
 from discreet.closing import closed
 from discreet.exact.rational import Number, check_bound, exactly, sqrt_up
 from discreet.functions.cosines import ALL, UP, CurveRows
-from discreet.functions.curve_models import Floats, OfCurves, check_is_fitted, check_kind, longest
+from discreet.functions.curve_models import CurveModel, Floats, check_is_fitted, check_kind, longest
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
@@ -18,7 +18,7 @@ from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.queries.sensitivity import Sensitivity
 
 
-class SanitizedCurves(OfCurves):
+class SanitizedCurves(CurveModel):
     """A noisy copy of every curve, each made from that curve alone: nobody else need be trusted with it.
 
     Promise: (ε,δ) for one replaced curve, in the local model: any two curves are at most 2·`curve_norm` apart, and

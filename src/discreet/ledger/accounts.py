@@ -9,7 +9,7 @@ from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.rules.best_of import Rule, Vector
 from discreet.ledger import book
-from discreet.ledger.book import WHOLE, Head, Row
+from discreet.ledger.book import WHOLE, EntryRow, Head
 from discreet.ledger.record import read_guarantee
 from discreet.ledger.store import Execute
 
@@ -46,7 +46,7 @@ Standing = dict[str, Account]
 """Each account that a charge touches: the data set's, and the analyst's own."""
 
 
-def terms_of(execute: Execute, analyst: str, at: int | None = None) -> dict[str, Row]:
+def terms_of(execute: Execute, analyst: str, at: int | None = None) -> dict[str, EntryRow]:
     """The entries that set the rules in force, now or at an entry, for each account that a charge touches."""
     limit = () if at is None else (at,)
     found = {name: book.terms(execute, name, *limit) for name in dict.fromkeys((WHOLE, analyst))}

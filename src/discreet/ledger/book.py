@@ -19,7 +19,7 @@ WHOLE = ""
 """The account of the whole data set, beside those of single analysts."""
 
 
-class Row(NamedTuple):
+class EntryRow(NamedTuple):
     """One entry as it is stored. `content` is the guarantee of a charge; in all other kinds it holds a rule."""
 
     number: int
@@ -62,11 +62,11 @@ _LATER = ("charge", "limit", "renewal", "account", "adoption")
 _YEAR_9999 = 253_370_764_800 * 10**6
 
 
-def _row(values: Sequence[Any]) -> Row:
+def _row(values: Sequence[Any]) -> EntryRow:
     """A row whose values have the types that were written: SQLite takes any value anywhere."""
-    if any(type(value) not in _KINDS.get(name, (str,)) for name, value in zip(Row._fields, values, strict=True)):
+    if any(type(value) not in _KINDS.get(name, (str,)) for name, value in zip(EntryRow._fields, values, strict=True)):
         raise damaged("an entry has a value of the wrong type")
-    found = Row(*values)
+    found = EntryRow(*values)
     if not 0 <= found.microseconds < _YEAR_9999:
         raise damaged(f"entry {found.number} has an invalid date")
     known = found.kind == "opening" if found.number == 0 else found.kind in _LATER
@@ -113,8 +113,8 @@ class Head(NamedTuple):
     answers: int = 0
 
 
-_COLUMNS = ", ".join(f"entries.{name}" for name in Row._fields)
-_MARKS = ", ".join("?" for _ in Row._fields)
+_COLUMNS = ", ".join(f"entries.{name}" for name in EntryRow._fields)
+_MARKS = ", ".join("?" for _ in EntryRow._fields)
 
 
 def head(execute: Execute, lock: str = "") -> Head:
@@ -125,7 +125,7 @@ def head(execute: Execute, lock: str = "") -> Head:
     return Head(*found[0])
 
 
-def row(execute: Execute, number: int) -> Row:
+def row(execute: Execute, number: int) -> EntryRow:
     """One entry, its chain checked against the entry before."""
     found = _one(execute, "?", number)
     if found is None:
@@ -133,7 +133,7 @@ def row(execute: Execute, number: int) -> Row:
     return found
 
 
-def _one(execute: Execute, which: str, *parameters: Any) -> Row | None:
+def _one(execute: Execute, which: str, *parameters: Any) -> EntryRow | None:
     """The entry whose number is `which`, its chain checked against the entry before."""
     found = execute(
         f"SELECT {_COLUMNS}, before.chain FROM entries "
@@ -151,13 +151,13 @@ def _one(execute: Execute, which: str, *parameters: Any) -> Row | None:
     return entry
 
 
-def rows(execute: Execute, first: int, last: int) -> list[Row]:
+def rows(execute: Execute, first: int, last: int) -> list[EntryRow]:
     """Entries by number, oldest first, as they are stored."""
     statement = f"SELECT {_COLUMNS} FROM entries WHERE number BETWEEN ? AND ? ORDER BY number"
     return [_row(values) for values in execute(statement, first, last)]
 
 
-def terms(execute: Execute, analyst: str, at: int = 2**62) -> Row | None:
+def terms(execute: Execute, analyst: str, at: int = 2**62) -> EntryRow | None:
     """The entry that set the limit in force for an account, now or at an entry; None when there was no such account."""
     newest = "(SELECT MAX(number) FROM entries WHERE analyst = ? AND kind <> 'charge' AND number <= ?)"
     return _one(execute, newest, analyst, at)
@@ -171,7 +171,7 @@ def spent(execute: Execute, analyst: str, at: Head) -> Vector:
     return last.spent(analyst)
 
 
-def _newest(execute: Execute, analyst: str) -> Row:
+def _newest(execute: Execute, analyst: str) -> EntryRow:
     """An analyst's last entry, by the index: a MAX would walk all newer entries of others in some plans."""
     found = _one(
         execute,
@@ -190,21 +190,21 @@ def analysts(execute: Execute) -> tuple[str, ...]:
     return tuple(sorted(name for (name,) in found))
 
 
-def known(execute: Execute, analyst: str, column: str, value: str) -> Row | None:
+def known(execute: Execute, analyst: str, column: str, value: str) -> EntryRow | None:
     """The charge of this analyst with this `retry_key` or `identity`."""
     return _one(execute, f"(SELECT number FROM entries WHERE analyst = ? AND {column} = ?)", analyst, value)
 
 
-def append(execute: Execute, after: Head | None, facts: Mapping[str, Any]) -> Row:
+def append(execute: Execute, after: Head | None, facts: Mapping[str, Any]) -> EntryRow:
     """Add an entry behind `after`, and move the head there: a conditional update, lost if another was quicker."""
     number, before = (0, "") if after is None else (after.number + 1, after.chain)
     costs, totals = canonical(facts["costs"]), canonical(facts["totals"])
     plain = {"retry_key": None, "identity": None, "request": None, "mechanism": ""} | dict(facts)
     plain |= {"number": number, "costs": costs, "totals": totals, "code_version": __version__}
     plain["microseconds"] = time.time_ns() // 1000
-    entry = Row(**plain, chain="")
+    entry = EntryRow(**plain, chain="")
     entry = entry._replace(chain=entry.chained_to(before))
-    execute(f"INSERT INTO entries ({', '.join(Row._fields)}) VALUES ({_MARKS})", *entry)
+    execute(f"INSERT INTO entries ({', '.join(EntryRow._fields)}) VALUES ({_MARKS})", *entry)
     if after is None:
         execute("INSERT INTO head (one, number, chain, answers) VALUES (1, ?, ?, 0)", number, entry.chain)
         return entry

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.rules.best_of import Vector
-from discreet.ledger.book import WHOLE, Row, vectors
+from discreet.ledger.book import WHOLE, EntryRow, vectors
 from discreet.ledger.marks import split
 from discreet.ledger.record import read_guarantee
 
@@ -64,7 +64,7 @@ class Entry:
         }
 
 
-def entry_of(row: Row, *, answered: bool) -> Entry:
+def entry_of(row: EntryRow, *, answered: bool) -> Entry:
     """A row, read back."""
     charge = row.kind == "charge"
     asked, mark = split(row.asked)

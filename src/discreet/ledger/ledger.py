@@ -16,7 +16,7 @@ from discreet.guarantees.rules.best_of import CLOSED, Rule, Vector
 from discreet.guarantees.unit import Unit
 from discreet.ledger import accounts, answers, book, marks, opening, verification
 from discreet.ledger.accounts import Account, Standing
-from discreet.ledger.book import WHOLE, Head, Row
+from discreet.ledger.book import WHOLE, EntryRow, Head
 from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.request import Identity, Request, public_text, request_of
 from discreet.ledger.store import IN_MEMORY, Execute, Store, open_store
@@ -36,7 +36,7 @@ class Ledger:
     Pure(epsilon=1.0)
     """
 
-    def __init__(self, store: Store, terms: opening.Terms, analyst: str = WHOLE) -> None:
+    def __init__(self, store: Store, terms: opening.LedgerTerms, analyst: str = WHOLE) -> None:
         self._store, self._terms, self._analyst = store, terms, analyst
         self._checkpoint = store.checkpoint_of(terms.ledger)
         self._marks = marks.Marks()
@@ -190,7 +190,7 @@ class Ledger:
 
     def _append(
         self, execute: Execute, at: Head, kind: str, why: str, rule: Rule, total: Vector | None = None
-    ) -> tuple[Row, Head]:
+    ) -> tuple[EntryRow, Head]:
         totals = {WHOLE: book.spent(execute, WHOLE, at), self._analyst: rule.nothing if total is None else total}
         facts = {"kind": kind, "analyst": self._analyst, "asked": why, "content": book.with_rule(rule)}
         row = book.append(execute, at, facts | {"costs": {}, "totals": totals})
@@ -266,7 +266,7 @@ class Ledger:
             return entry_of(row, answered=bool(execute("SELECT 1 FROM answers WHERE number = ?", row.number)))
         return None
 
-    def _note(self, made: tuple[Row, Head]) -> Entry:
+    def _note(self, made: tuple[EntryRow, Head]) -> Entry:
         """The new entry, once it is durable and its checkpoint noted."""
         row, at = made
         self._note_head(at)

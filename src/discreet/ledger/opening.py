@@ -13,7 +13,7 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.rules.best_of import Rule, rule_for
 from discreet.guarantees.unit import Unit
 from discreet.ledger import book, record
-from discreet.ledger.book import WHOLE, Head, Row
+from discreet.ledger.book import WHOLE, EntryRow, Head
 from discreet.ledger.checkpoint import Seen
 from discreet.ledger.store import Execute, Store
 
@@ -22,7 +22,7 @@ LOOKED_AT = 256
 """So many of the last entries are checked at every opening; `verify` checks all."""
 
 
-class Terms(NamedTuple):
+class LedgerTerms(NamedTuple):
     """What never changes: which ledger this is, and whom it protects."""
 
     ledger: str
@@ -76,7 +76,7 @@ def check_same(
         )
 
 
-def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: str | Rule | None) -> Terms:
+def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: str | Rule | None) -> LedgerTerms:
     """Make the ledger, or find it, and check that it is the newest and has these terms."""
     if protects is not None and not isinstance(protects, Unit):
         raise InvalidArgument('protects must be dp.person("column") or dp.row().', code="wrong-type")
@@ -105,7 +105,7 @@ def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: s
     return terms
 
 
-def adopted(store: Store) -> Terms:
+def adopted(store: Store) -> LedgerTerms:
     """The terms of a ledger whose checkpoint is missing or was kept for another file; the owner answers for it."""
     if not store.exists():
         raise InvalidArgument(f"There is no ledger at {store.shown}. Name one that exists.", code="ledger-not-found")
@@ -151,7 +151,7 @@ class _Suspicious(Exception):
         self.damage = damage
 
 
-def _looked_at(store: Store) -> tuple[Terms, Rule]:
+def _looked_at(store: Store) -> tuple[LedgerTerms, Rule]:
     """The terms of a ledger that is present, and its rule, once its end and its checkpoint agree."""
     with store.transaction(write=False) as execute:
         terms = _terms(book.row(execute, 0))
@@ -222,7 +222,7 @@ def _make(store: Store, protects: Unit, rule: Rule) -> None:
         checkpoint.advance(seen_of(store, ledger, Head(0, first.chain)), durable=True)
 
 
-def _terms(first: Row) -> Terms:
+def _terms(first: EntryRow) -> LedgerTerms:
     content = book.part_of(first.content)
     if content.get("format") != FORMAT:
         raise LedgerDamaged(
@@ -230,4 +230,4 @@ def _terms(first: Row) -> Terms:
             "Use another version.",
             code="ledger-other-version",
         )
-    return Terms(str(content.get("ledger")), record.read_unit(record.canonical(content.get("protects"))))
+    return LedgerTerms(str(content.get("ledger")), record.read_unit(record.canonical(content.get("protects"))))

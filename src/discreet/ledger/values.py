@@ -49,7 +49,7 @@ def decoded(data: bytes) -> Any:
         )
     end = start + int.from_bytes(data[len(_MAGIC) : start], "little")
     with suppress(ValueError, TypeError, LookupError, ArithmeticError, StopIteration, RecursionError):
-        return _rebuilt(json.loads(data[start:end]), _Reader(data, end))
+        return _rebuilt(json.loads(data[start:end]), _ArrayReader(data, end))
     raise InvalidArgument(
         "This answer is not in the form it was written in. Use the version of discreet that stored it.",
         code="ledger-answer-unreadable",
@@ -89,7 +89,7 @@ def _described(value: Any, arrays: list[bytes]) -> Any:
     )
 
 
-class _Reader:
+class _ArrayReader:
     """The arrays after the header, in the order in which they were written."""
 
     def __init__(self, data: bytes, start: int) -> None:
@@ -102,7 +102,7 @@ class _Reader:
         return np.frombuffer(data, array.dtype).reshape(shape).copy() if array.nbytes else array
 
 
-def _rebuilt(header: Any, arrays: _Reader) -> Any:
+def _rebuilt(header: Any, arrays: _ArrayReader) -> Any:
     if isinstance(header, list):
         return [_rebuilt(part, arrays) for part in header]
     if not isinstance(header, dict):

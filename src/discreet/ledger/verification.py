@@ -9,7 +9,7 @@ from discreet._version import __version__
 from discreet.guarantees.rules.best_of import Vector
 from discreet.ledger import answers, book, opening
 from discreet.ledger.accounts import Account
-from discreet.ledger.book import WHOLE, Row
+from discreet.ledger.book import WHOLE, EntryRow
 from discreet.ledger.store import Execute, Store
 
 _BATCH, _BATCH_OF_ANSWERS = 1000, 100
@@ -17,7 +17,7 @@ _PLATFORM = 10**9
 """Costs may differ by one part in this many between machines, whose `exp` and `log` differ in the last digits."""
 
 
-def walked(store: Store, first: int, last: int | None) -> Iterator[tuple[Row, bool]]:
+def walked(store: Store, first: int, last: int | None) -> Iterator[tuple[EntryRow, bool]]:
     """Entries and whether they have an answer, oldest first, a batch at a time."""
     with store.transaction(write=False) as execute:
         newest = book.head(execute).number
@@ -30,7 +30,7 @@ def walked(store: Store, first: int, last: int | None) -> Iterator[tuple[Row, bo
         yield from ((row, row.number in answered) for row in found)
 
 
-def _all_of(execute: Execute, first: int, last: int) -> list[Row]:
+def _all_of(execute: Execute, first: int, last: int) -> list[EntryRow]:
     """The entries of these numbers. One that is missing ends a walk: behind it there may be a number without end."""
     found = book.rows(execute, first, last)
     there = {row.number for row in found}
@@ -39,7 +39,7 @@ def _all_of(execute: Execute, first: int, last: int) -> list[Row]:
     return found
 
 
-def _with_answers(store: Store, last: int) -> Iterator[tuple[Row, tuple[Any, str, int] | None]]:
+def _with_answers(store: Store, last: int) -> Iterator[tuple[EntryRow, tuple[Any, str, int] | None]]:
     """Entries with their answers, oldest first, few at a time: an answer may be large."""
     statement = "SELECT number, data, digest, not_private FROM answers WHERE number BETWEEN ? AND ?"
     for start in range(0, last + 1, _BATCH_OF_ANSWERS):
@@ -78,7 +78,7 @@ def verified(store: Store, ledger: str) -> int:
     return number
 
 
-def _check_totals(row: Row, accounts: dict[str, Account]) -> None:
+def _check_totals(row: EntryRow, accounts: dict[str, Account]) -> None:
     """Work out what the entry cost and what was spent after it, and compare."""
     totals = book.vectors(row.totals)
     if row.kind != "charge":
@@ -104,13 +104,13 @@ def _check_totals(row: Row, accounts: dict[str, Account]) -> None:
         accounts[name] = account._replace(spent=totals[name])
 
 
-def _enough(paid: int, owed: int, row: Row) -> bool:
+def _enough(paid: int, owed: int, row: EntryRow) -> bool:
     """Whether a recorded cost is what is owed: to the digits that machines share, and no less in any version."""
     slack = owed // _PLATFORM + 1
     return owed - slack <= paid and (paid <= owed + slack or row.code_version != __version__)
 
 
-def _check_decree(row: Row, accounts: dict[str, Account], totals: dict[str, Vector]) -> None:
+def _check_decree(row: EntryRow, accounts: dict[str, Account], totals: dict[str, Vector]) -> None:
     """An entry of the owner's sets one account, and leaves the total of the data set alone."""
     if row.kind in ("limit", "renewal", "adoption") and row.analyst not in accounts:
         raise book.damaged(f"entry {row.number} names an account that does not exist", code="ledger-totals-wrong")
@@ -123,7 +123,7 @@ def _check_decree(row: Row, accounts: dict[str, Account], totals: dict[str, Vect
     accounts[row.analyst] = Account(row.content, expected)
 
 
-def _check_answer(row: Row, data: Any, digest: str, not_private: int) -> None:
+def _check_answer(row: EntryRow, data: Any, digest: str, not_private: int) -> None:
     if row.kind != "charge" or not answers.is_bound(row.chain, data, digest, not_private):
         raise book.damaged(
             f"the answer of entry {row.number} was changed after it was written", code="ledger-answer-changed"

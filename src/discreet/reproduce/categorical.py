@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import discreet as dp
-from discreet.reproduce.experiment import Column, Experiment, promise
+from discreet.reproduce.experiment import Experiment, ReportColumn, promise
 from discreet.reproduce.people import STATES, People
 
 SPACE = dp.Categories(STATES)
 
 
-class Printed(NamedTuple):
+class PrintedChoices(NamedTuple):
     """One pair (ε, δ) of the thesis and all that tables 5 to 7 print for it."""
 
     epsilon: float
@@ -31,9 +31,9 @@ class Printed(NamedTuple):
 
 
 PRINTED = (
-    Printed(0.1, 0.1, 0.12, "TX (35), OH (31), CA (30)", 0.879, 0.880),
-    Printed(2, 0.5, 0.57, "TX (68), CA (62), FL (45)", 0.432, 0.437),
-    Printed(7, 0.6, 0.98, "TX (113), CA (102), NY (62)", 0.016, 0.018),
+    PrintedChoices(0.1, 0.1, 0.12, "TX (35), OH (31), CA (30)", 0.879, 0.880),
+    PrintedChoices(2, 0.5, 0.57, "TX (68), CA (62), FL (45)", 0.432, 0.437),
+    PrintedChoices(7, 0.6, 0.98, "TX (113), CA (102), NY (62)", 0.016, 0.018),
 )
 PRINTED_TRUTH = "TX (114), CA (102), NY (63)"
 
@@ -71,7 +71,7 @@ def run(people: People) -> tuple[Experiment, ...]:
     return _truth(people, pairs), _most_frequent(people, pairs), _wrong(people, pairs)
 
 
-Pairs = list[tuple[Printed, Reported]]
+Pairs = list[tuple[PrintedChoices, Reported]]
 
 
 def _truth(people: People, pairs: Pairs) -> Experiment:
@@ -90,11 +90,11 @@ def _truth(people: People, pairs: Pairs) -> Experiment:
         title="Table 5 · how often a state is told as it is",
         source="T.4.10",
         columns=(
-            Column("promise", "(ε, δ)", "given"),
-            Column("truth", "P(true)", "exact", ".4f"),
-            Column("truth_observed", "true answers", "observed", ".4f"),
-            Column("truth_printed", "P(true)", "printed", ".2f"),
-            Column("delta", "δ it keeps", "exact", ".6f"),
+            ReportColumn("promise", "(ε, δ)", "given"),
+            ReportColumn("truth", "P(true)", "exact", ".4f"),
+            ReportColumn("truth_observed", "true answers", "observed", ".4f"),
+            ReportColumn("truth_printed", "P(true)", "printed", ".2f"),
+            ReportColumn("delta", "δ it keeps", "exact", ".6f"),
         ),
         rows=rows,
         notes=(
@@ -135,10 +135,10 @@ def _most_frequent(people: People, pairs: Pairs) -> Experiment:
         title="Table 6 · the three most frequent states",
         source="T.4.10",
         columns=(
-            Column("promise", "(ε, δ)", "given"),
-            Column("reported", "as reported", "observed"),
-            Column("unbiased", "unbiased", "observed"),
-            Column("printed", "as reported", "printed"),
+            ReportColumn("promise", "(ε, δ)", "given"),
+            ReportColumn("reported", "as reported", "observed"),
+            ReportColumn("unbiased", "unbiased", "observed"),
+            ReportColumn("printed", "as reported", "printed"),
         ),
         rows=tuple(rows),
         notes=(
@@ -169,12 +169,12 @@ def _wrong(people: People, pairs: Pairs) -> Experiment:
         title="Table 7 · the share of wrong answers no mechanism can avoid, and the share seen",
         source="T.5.5, T.5.6",
         columns=(
-            Column("promise", "(ε, δ)", "given"),
-            Column("bound", "least share", "exact", ".3f"),
-            Column("bound_printed", "least share", "printed", ".3f"),
-            Column("wrong", "wrong answers", "exact", ".3f"),
-            Column("wrong_observed", "wrong answers", "observed", ".3f"),
-            Column("wrong_printed", "wrong answers", "printed", ".3f"),
+            ReportColumn("promise", "(ε, δ)", "given"),
+            ReportColumn("bound", "least share", "exact", ".3f"),
+            ReportColumn("bound_printed", "least share", "printed", ".3f"),
+            ReportColumn("wrong", "wrong answers", "exact", ".3f"),
+            ReportColumn("wrong_observed", "wrong answers", "observed", ".3f"),
+            ReportColumn("wrong_printed", "wrong answers", "printed", ".3f"),
         ),
         rows=rows,
         notes=("Randomized response attains the bound: no private mechanism lies less.",),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
-from discreet.reproduce.experiment import Column, Experiment
+from discreet.reproduce.experiment import Experiment, ReportColumn
 from discreet.reproduce.people import People
 
 VALUES = (19, 20)
@@ -29,13 +29,13 @@ def run(people: People) -> tuple[Experiment, ...]:
             title="19 or 20? · what k repeated Laplace answers give away",
             source="L6.DIST",
             columns=(
-                Column("epsilon", "ε of one\nanswer", "given", "g"),
-                Column("times", "k", "given", "d"),
-                Column("reach", "ε√k", "given", ".2g"),
-                Column("advantage_basic", "tanh(kε/2)\nbasic sums", "taught", ".4f"),
-                Column("advantage_taught", "min(1, ε√k)", "taught", ".4f"),
-                Column("advantage", "advantage", "tight", ".4f"),
-                Column("advantage_observed", "advantage", "observed", ".4f"),
+                ReportColumn("epsilon", "ε of one\nanswer", "given", "g"),
+                ReportColumn("times", "k", "given", "d"),
+                ReportColumn("reach", "ε√k", "given", ".2g"),
+                ReportColumn("advantage_basic", "tanh(kε/2)\nbasic sums", "taught", ".4f"),
+                ReportColumn("advantage_taught", "min(1, ε√k)", "taught", ".4f"),
+                ReportColumn("advantage", "advantage", "tight", ".4f"),
+                ReportColumn("advantage_observed", "advantage", "observed", ".4f"),
             ),
             rows=tuple(_row(epsilon, times) for epsilon, times in tried),
             notes=(

@@ -28,7 +28,7 @@ printed: as it stands in the document."""
 
 
 @dataclass(frozen=True)
-class Column:
+class ReportColumn:
     """A column: its name in the CSV file, its heading for people, its origin, and how its numbers are printed."""
 
     name: str
@@ -50,7 +50,7 @@ class Experiment:
     name: str
     title: str
     source: str
-    columns: tuple[Column, ...]
+    columns: tuple[ReportColumn, ...]
     rows: tuple[Mapping[str, Any], ...]
     notes: tuple[str, ...] = ()
     series: Mapping[str, Any] = field(default_factory=dict, repr=False)

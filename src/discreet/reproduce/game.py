@@ -19,7 +19,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adaptive.answers import Answer, Interval
+from discreet.adaptive.answers import Interval, StudyAnswer
 from discreet.adaptive.holdouts import Holdout
 from discreet.adaptive.ladder import Leaderboard
 from discreet.errors import BudgetExhausted
@@ -147,7 +147,7 @@ ANALYSTS: tuple[Analyst, ...] = (stay_honest, select_features, boost, climb, tra
 
 
 @dataclass(frozen=True)
-class Told:
+class GameAnswer:
     """A value with its interval; `about` another vote than the one asked, where a leaderboard tells its best."""
 
     value: float
@@ -155,10 +155,10 @@ class Told:
     about: Vote | None = None
 
 
-class Mechanism(Protocol):
+class MeanOracle(Protocol):
     """Whatever answers for means, such as a `Study`."""
 
-    def mean(self, question: Vote, /) -> Told | Answer: ...
+    def mean(self, question: Vote, /) -> GameAnswer | StudyAnswer: ...
 
 
 class Raw:
@@ -172,9 +172,9 @@ class Raw:
         self.width = math.sqrt(math.log(2 * check_count(questions, "questions") / miss) / (2 * size))
         self._rows = rows
 
-    def mean(self, question: Vote, /) -> Told:
+    def mean(self, question: Vote, /) -> GameAnswer:
         value = float(np.mean(question(self._rows)))
-        return Told(value, (value - self.width, value + self.width))
+        return GameAnswer(value, (value - self.width, value + self.width))
 
 
 class Checks:
@@ -183,7 +183,7 @@ class Checks:
     def __init__(self, holdout: Holdout) -> None:
         self._holdout = holdout
 
-    def mean(self, question: Vote, /) -> Answer:
+    def mean(self, question: Vote, /) -> StudyAnswer:
         return self._holdout.check(question)
 
 
@@ -197,11 +197,11 @@ class Submissions:
         self._board, self._features = board, features
         self._best: Vote | None = None
 
-    def mean(self, question: Vote, /) -> Told:
+    def mean(self, question: Vote, /) -> GameAnswer:
         score = self._board.submit((question.predicted(self._features) + 1) / 2)
         self._best = question if score.agrees else self._best
         low, high = score.interval
-        return Told(1 - score.value, (1 - high, 1 - low), about=self._best)
+        return GameAnswer(1 - score.value, (1 - high, 1 - low), about=self._best)
 
 
 @dataclass(frozen=True)
@@ -236,14 +236,14 @@ class Game:
         return max((abs(one.value - one.truth) for one in self.rounds), default=0.0)
 
 
-def play(population: Population, analyst: Analyst, begin: Callable[[Columns], Mechanism], *, size: int) -> Game:
+def play(population: Population, analyst: Analyst, begin: Callable[[Columns], MeanOracle], *, size: int) -> Game:
     """Draw `size` rows, `begin` a mechanism on them, and let the analyst ask until it, or the mechanism, ends."""
     mechanism, asking, rounds = begin(population.sample(size)), analyst(len(population.chances)), []
     try:
         vote = next(asking)
         while True:
             said = mechanism.mean(vote)
-            about = said.about if isinstance(said, Told) and said.about is not None else vote
+            about = said.about if isinstance(said, GameAnswer) and said.about is not None else vote
             rounds.append(Round(vote, said.value, said.interval, population.mean(about)))
             vote = asking.send(said.value)
     except (StopIteration, BudgetExhausted):

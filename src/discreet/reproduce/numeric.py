@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import discreet as dp
-from discreet.reproduce.experiment import Column, Experiment, promise
+from discreet.reproduce.experiment import Experiment, ReportColumn, promise
 from discreet.reproduce.people import SALARIES, People
 
 PRINTED_DIAMETER = 2996
@@ -17,7 +17,7 @@ PRINTED_DIAMETER = 2996
 SPACE = dp.Interval(*SALARIES)
 
 
-class Printed(NamedTuple):
+class PrintedNumbers(NamedTuple):
     """One pair (ε, δ) of the thesis and all that tables 2 to 4 print for it."""
 
     epsilon: float
@@ -37,9 +37,9 @@ class Printed(NamedTuple):
 
 
 PRINTED = (
-    Printed(0.1, 0.1, 14589, 14935, 3402, -111499, 109729, 640, 110600),
-    Printed(2, 0.5, 1112, 1075, 2999, -6110, 11411, 89, 7203),
-    Printed(11, 0.7, 245, 249, 2990, 765, 5360, 0.0075, 1803),
+    PrintedNumbers(0.1, 0.1, 14589, 14935, 3402, -111499, 109729, 640, 110600),
+    PrintedNumbers(2, 0.5, 1112, 1075, 2999, -6110, 11411, 89, 7203),
+    PrintedNumbers(11, 0.7, 245, 249, 2990, 765, 5360, 0.0075, 1803),
 )
 PRINTED_TRUTH = (2995, 1504, 4500)
 
@@ -77,7 +77,7 @@ def run(people: People) -> tuple[Experiment, ...]:
     return _noise(pairs), _answers(people, pairs), _largest(pairs)
 
 
-Pairs = list[tuple[Printed, Sanitized, Sanitized]]
+Pairs = list[tuple[PrintedNumbers, Sanitized, Sanitized]]
 
 
 def _noise(pairs: Pairs) -> Experiment:
@@ -101,16 +101,16 @@ def _noise(pairs: Pairs) -> Experiment:
         title="Table 2 · Laplace noise on every salary",
         source="T.4.9",
         columns=(
-            Column("promise", "(ε, δ)", "given"),
-            Column("scale_2996", "b\ndiam 2996", "taught", ".0f"),
-            Column("scale_printed", "b", "printed", ".0f"),
-            Column("scale_taught", "b\ndiam 3000", "taught", ".0f"),
-            Column("scale_tight", "b\ndiam 3000", "tight", ".0f"),
-            Column("delta_taught", "δ\nkept", "taught", ".3f"),
-            Column("delta_tight", "δ\nkept", "tight", ".3f"),
-            Column("mean_error_taught", "mean\nerror\ntaught b", "observed", ".0f"),
-            Column("mean_error_tight", "mean\nerror\ntight b", "observed", ".0f"),
-            Column("mean_error_printed", "mean\nerror", "printed", ".0f"),
+            ReportColumn("promise", "(ε, δ)", "given"),
+            ReportColumn("scale_2996", "b\ndiam 2996", "taught", ".0f"),
+            ReportColumn("scale_printed", "b", "printed", ".0f"),
+            ReportColumn("scale_taught", "b\ndiam 3000", "taught", ".0f"),
+            ReportColumn("scale_tight", "b\ndiam 3000", "tight", ".0f"),
+            ReportColumn("delta_taught", "δ\nkept", "taught", ".3f"),
+            ReportColumn("delta_tight", "δ\nkept", "tight", ".3f"),
+            ReportColumn("mean_error_taught", "mean\nerror\ntaught b", "observed", ".0f"),
+            ReportColumn("mean_error_tight", "mean\nerror\ntight b", "observed", ".0f"),
+            ReportColumn("mean_error_printed", "mean\nerror", "printed", ".0f"),
         ),
         rows=rows,
         notes=(
@@ -121,7 +121,7 @@ def _noise(pairs: Pairs) -> Experiment:
     )
 
 
-def _printed_scale(wanted: Printed) -> float:
+def _printed_scale(wanted: PrintedNumbers) -> float:
     noise = dp.Laplace.for_guarantee(wanted.guarantee, sensitivity=PRINTED_DIAMETER, calibration="taught")
     return float(noise.scale)
 
@@ -145,13 +145,13 @@ def _answers(people: People, pairs: Pairs) -> Experiment:
         title="Table 3 · simple questions asked of the noisy salaries",
         source="T.4.3",
         columns=(
-            Column("promise", "(ε, δ)", "given"),
+            ReportColumn("promise", "(ε, δ)", "given"),
             *(
-                Column(f"{name}_{kind}", f"{name}\n{kind} b", "observed", ".0f")
+                ReportColumn(f"{name}_{kind}", f"{name}\n{kind} b", "observed", ".0f")
                 for kind in ("taught", "tight")
                 for name in ("mean", "min", "max")
             ),
-            *(Column(f"{name}_printed", name, "printed", ".0f") for name in ("mean", "min", "max")),
+            *(ReportColumn(f"{name}_printed", name, "printed", ".0f") for name in ("mean", "min", "max")),
         ),
         rows=tuple(rows),
         notes=(
@@ -194,13 +194,13 @@ def _largest(pairs: Pairs) -> Experiment:
         title="Table 4 · the error no mechanism can avoid, and the largest one seen",
         source="T.5.3",
         columns=(
-            Column("promise", "(ε, δ)", "given"),
-            Column("bound_2996", "least γ\ndiam 2996", "exact", ".3g"),
-            Column("bound_printed", "least γ", "printed", ".3g"),
-            Column("bound_3000", "least γ\ndiam 3000", "exact", ".3g"),
-            Column("largest_error_taught", "largest error\ntaught b", "observed", ".0f"),
-            Column("largest_error_tight", "largest error\ntight b", "observed", ".0f"),
-            Column("largest_error_printed", "largest\nerror", "printed", ".0f"),
+            ReportColumn("promise", "(ε, δ)", "given"),
+            ReportColumn("bound_2996", "least γ\ndiam 2996", "exact", ".3g"),
+            ReportColumn("bound_printed", "least γ", "printed", ".3g"),
+            ReportColumn("bound_3000", "least γ\ndiam 3000", "exact", ".3g"),
+            ReportColumn("largest_error_taught", "largest error\ntaught b", "observed", ".0f"),
+            ReportColumn("largest_error_tight", "largest error\ntight b", "observed", ".0f"),
+            ReportColumn("largest_error_printed", "largest\nerror", "printed", ".0f"),
         ),
         rows=rows,
         notes=(

@@ -15,7 +15,7 @@ from discreet.exact import public_draws
 from discreet.functions.density import Density, process_for
 from discreet.guarantees.conversions import gaussian_delta
 from discreet.mechanisms.noise.gaussian_process import GaussianProcess
-from discreet.reproduce.experiment import Column, Experiment, promise
+from discreet.reproduce.experiment import Experiment, ReportColumn, promise
 from discreet.reproduce.people import People
 from discreet.rows.features import FourierFeatures
 
@@ -54,15 +54,15 @@ def run(people: People) -> tuple[Experiment, ...]:
             title="Figures 1–3 · a private density of 200 rows, δ = 0.1 claimed",
             source="T.6.12",
             columns=(
-                Column("promise", "(ε, δ)\nclaimed", "given"),
-                Column("stddev_printed", "noise at\na point", "printed", ".4f"),
-                Column("stddev_taught", "noise at\na point", "taught", ".4f"),
-                Column("stddev_tight", "noise at\na point", "tight", ".4f"),
-                Column("delta_printed", "δ kept,\nhalf noise", "printed", ".4f"),
-                Column("delta_taught", "δ\nkept", "taught", ".4f"),
-                Column("delta_tight", "δ\nkept", "tight", ".4f"),
+                ReportColumn("promise", "(ε, δ)\nclaimed", "given"),
+                ReportColumn("stddev_printed", "noise at\na point", "printed", ".4f"),
+                ReportColumn("stddev_taught", "noise at\na point", "taught", ".4f"),
+                ReportColumn("stddev_tight", "noise at\na point", "tight", ".4f"),
+                ReportColumn("delta_printed", "δ kept,\nhalf noise", "printed", ".4f"),
+                ReportColumn("delta_taught", "δ\nkept", "taught", ".4f"),
+                ReportColumn("delta_tight", "δ\nkept", "tight", ".4f"),
                 *(
-                    Column(f"largest_{kind}", f"largest\nerror\n{kind}", "observed", ".3f")
+                    ReportColumn(f"largest_{kind}", f"largest\nerror\n{kind}", "observed", ".3f")
                     for kind in ("printed", "taught", "tight")
                 ),
             ),

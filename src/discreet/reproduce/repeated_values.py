@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import discreet as dp
 from discreet.mechanisms.quantiles.quantile import lattice_of
-from discreet.reproduce.experiment import Column, Experiment
+from discreet.reproduce.experiment import Experiment, ReportColumn
 from discreet.reproduce.people import People
 
 UNIT = dp.row(neighbors="replace")
@@ -34,12 +34,12 @@ def run(people: People) -> tuple[Experiment, ...]:
             title="The median of 3n/4 zeros and n/4 ones at ε = 1 · how often the answer is 0",
             source="L3.MED, L3.MED-DUP",
             columns=(
-                Column("candidates", "candidates", "given"),
-                Column("rows", "n", "given", "d"),
-                Column("lecture", "lecture's score", "taught", ".4f"),
-                Column("lecture_observed", "lecture's score", "observed", ".3f"),
-                Column("capped", "capped score", "tight", ".4f"),
-                Column("capped_observed", "capped score", "observed", ".3f"),
+                ReportColumn("candidates", "candidates", "given"),
+                ReportColumn("rows", "n", "given", "d"),
+                ReportColumn("lecture", "lecture's score", "taught", ".4f"),
+                ReportColumn("lecture_observed", "lecture's score", "observed", ".3f"),
+                ReportColumn("capped", "capped score", "tight", ".4f"),
+                ReportColumn("capped_observed", "capped score", "observed", ".3f"),
             ),
             rows=tuple(_row(name, n) for name in SPACES for n in SPACES[name][2]),
             notes=(

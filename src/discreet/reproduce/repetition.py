@@ -9,7 +9,7 @@ import numpy as np
 
 import discreet as dp
 from discreet.guarantees.finite.verify import Verified, repeat
-from discreet.reproduce.experiment import Column, Experiment
+from discreet.reproduce.experiment import Experiment, ReportColumn
 from discreet.reproduce.people import People
 
 EPSILON, DELTA = 0.1, 0.4
@@ -27,16 +27,16 @@ def run(people: People) -> tuple[Experiment, ...]:
             title="Private once, not twice · the binary response at ε = 0.1, δ = 0.4, p = 0.286",
             source="T.4.5",
             columns=(
-                Column("times", "asked", "given"),
-                Column("likely", "P[event]\ntruth 0", "exact", ".4f"),
-                Column("unlikely", "P[event]\ntruth 1", "exact", ".4f"),
-                Column("allowed", "e^ε·P + δ\nallowed", "exact", ".4f"),
-                Column("likely_printed", "P[event]\ntruth 0", "printed", ".4f"),
-                Column("unlikely_printed", "P[event]\ntruth 1", "printed", ".4f"),
-                Column("delta", "δ(0.1)\nfresh", "exact", ".4f"),
-                Column("delta_observed", "δ(0.1)\nfresh", "observed", ".4f"),
-                Column("delta_once", "δ(0.1)\nonce", "exact", ".4f"),
-                Column("verdict", "fresh is", "given"),
+                ReportColumn("times", "asked", "given"),
+                ReportColumn("likely", "P[event]\ntruth 0", "exact", ".4f"),
+                ReportColumn("unlikely", "P[event]\ntruth 1", "exact", ".4f"),
+                ReportColumn("allowed", "e^ε·P + δ\nallowed", "exact", ".4f"),
+                ReportColumn("likely_printed", "P[event]\ntruth 0", "printed", ".4f"),
+                ReportColumn("unlikely_printed", "P[event]\ntruth 1", "printed", ".4f"),
+                ReportColumn("delta", "δ(0.1)\nfresh", "exact", ".4f"),
+                ReportColumn("delta_observed", "δ(0.1)\nfresh", "observed", ".4f"),
+                ReportColumn("delta_once", "δ(0.1)\nonce", "exact", ".4f"),
+                ReportColumn("verdict", "fresh is", "given"),
             ),
             rows=tuple(map(_row, TIMES)),
             notes=(

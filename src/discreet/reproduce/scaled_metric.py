@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import discreet as dp
 from discreet.reproduce import numeric
-from discreet.reproduce.experiment import Column, Experiment, promise
+from discreet.reproduce.experiment import Experiment, ReportColumn, promise
 from discreet.reproduce.people import People
 
 LOW, HIGH = 1504, 4500
@@ -28,15 +28,15 @@ def run(people: People) -> tuple[Experiment, ...]:
             title="The false Remark 7.3 · the metric divided by 1000",
             source="T.4.9",
             columns=(
-                Column("promise", "(ε, δ)\nclaimed", "given"),
-                Column("scale", "b", "taught", ".0f"),
-                Column("scale_remark", "b of the\nremark", "taught", ".3g"),
-                Column("delta", "true δ\nwith b", "exact", ".3f"),
-                Column("delta_remark", "true δ\nremark", "exact", ".6f"),
-                Column("right", "guessed\nwith b", "exact", ".4f"),
-                Column("right_observed", "guessed\nwith b", "observed", ".4f"),
-                Column("right_remark", "guessed\nremark", "exact", ".4f"),
-                Column("right_remark_observed", "guessed\nremark", "observed", ".4f"),
+                ReportColumn("promise", "(ε, δ)\nclaimed", "given"),
+                ReportColumn("scale", "b", "taught", ".0f"),
+                ReportColumn("scale_remark", "b of the\nremark", "taught", ".3g"),
+                ReportColumn("delta", "true δ\nwith b", "exact", ".3f"),
+                ReportColumn("delta_remark", "true δ\nremark", "exact", ".6f"),
+                ReportColumn("right", "guessed\nwith b", "exact", ".4f"),
+                ReportColumn("right_observed", "guessed\nwith b", "observed", ".4f"),
+                ReportColumn("right_remark", "guessed\nremark", "exact", ".4f"),
+                ReportColumn("right_remark_observed", "guessed\nremark", "observed", ".4f"),
             ),
             rows=tuple(found),
             notes=(
@@ -55,13 +55,13 @@ def run(people: People) -> tuple[Experiment, ...]:
     )
 
 
-def _noise(wanted: numeric.Printed, factor: int) -> dp.Laplace:
+def _noise(wanted: numeric.PrintedNumbers, factor: int) -> dp.Laplace:
     """Taught noise for a diameter divided by `factor`."""
     diameter = numeric.PRINTED_DIAMETER / factor
     return dp.Laplace.for_guarantee(wanted.guarantee, sensitivity=diameter, calibration="taught")
 
 
-def _answers(salary: int, wanted: numeric.Printed, factor: int) -> NDArray[np.float64]:
+def _answers(salary: int, wanted: numeric.PrintedNumbers, factor: int) -> NDArray[np.float64]:
     salaries = np.full(ANSWERS, salary)
     answers: NDArray[np.float64] = dp.release(
         salaries, _noise(wanted, factor), sensitivity=numeric.PRINTED_DIAMETER * ANSWERS
@@ -69,7 +69,7 @@ def _answers(salary: int, wanted: numeric.Printed, factor: int) -> NDArray[np.fl
     return answers
 
 
-def _compare(wanted: numeric.Printed) -> dict[str, Any]:
+def _compare(wanted: numeric.PrintedNumbers) -> dict[str, Any]:
     row: dict[str, Any] = {"promise": promise(wanted.epsilon, wanted.delta)}
     for name, factor in (("", 1), ("_remark", FACTOR)):
         noise = _noise(wanted, factor)

@@ -24,7 +24,7 @@ _LOCAL, _TAUGHT, _TIGHT, _CENTRAL = "local", "shuffled, taught", "shuffled, tigh
 
 
 @dataclass(frozen=True)
-class Model:
+class TrustModel:
     """How wrong one model is: the deviation that its law has, and what was seen."""
 
     name: str
@@ -43,7 +43,7 @@ class Simulation:
     epsilon: float
     delta: float
     runs: int
-    models: tuple[Model, ...]
+    models: tuple[TrustModel, ...]
 
     def __str__(self) -> str:
         title = f"{self.question}: {self.clients} clients, ε = {self.epsilon:g}, δ = {self.delta:g}, {self.runs} runs"
@@ -89,7 +89,7 @@ def simulate(
     return Simulation(question, clients, float(epsilon), float(delta), runs, tuple(models))
 
 
-def _bits(goal: Approx, clients: int, values: Any, runs: int) -> list[Model]:
+def _bits(goal: Approx, clients: int, values: Any, runs: int) -> list[TrustModel]:
     response = RandomizedResponse.for_guarantee(Pure(epsilon=goal.epsilon), choices=(0, 1))
     lie, ones = float(response.lie), int((values == 1).sum())
     off = [_local_counts(response, values)[1] - ones for _ in range(runs)]
@@ -105,7 +105,7 @@ def _bits(goal: Approx, clients: int, values: Any, runs: int) -> list[Model]:
     return [*models, _model(_CENTRAL, 0, _deviation(central), _noise(central, runs))]
 
 
-def _counts(goal: Approx, clients: int, values: Any, choices: int, runs: int, true: Any) -> list[Model]:
+def _counts(goal: Approx, clients: int, values: Any, choices: int, runs: int, true: Any) -> list[TrustModel]:
     names = tuple(range(choices))
     response = RandomizedResponse.for_guarantee(Pure(epsilon=goal.epsilon), choices=names)
     lie, truth = float(response.lie), float(response.truth)
@@ -145,6 +145,6 @@ def _deviation(noise: Laplace) -> float:
     return math.sqrt(2) * float(replace(noise).scale)
 
 
-def _model(name: str, messages: int, deviation: float, off: Any) -> Model:
+def _model(name: str, messages: int, deviation: float, off: Any) -> TrustModel:
     seen = np.asarray(off, dtype=np.float64)
-    return Model(name, messages, deviation, float(np.sqrt((seen**2).mean())), float(np.abs(seen).max()))
+    return TrustModel(name, messages, deviation, float(np.sqrt((seen**2).mean())), float(np.abs(seen).max()))

@@ -21,7 +21,7 @@ _LEAST = 1e-300
 
 
 @dataclass(frozen=True)
-class Measured:
+class NoisyMarginal:
     """Noisy counts of the cells of a marginal, and the standard deviation of each (an array, or one for all)."""
 
     columns: Columns
@@ -163,7 +163,7 @@ class Fit:
         self.potentials: dict[Columns, Floats] = {}
         self._size = 0.0
 
-    def to(self, measured: Sequence[Measured], steps: int, *, close: float = 3e-4) -> Model:
+    def to(self, measured: Sequence[NoisyMarginal], steps: int, *, close: float = 3e-4) -> Model:
         """The model after at most so many steps; fewer when one improves the error by less than the part `close`."""
         tree = JunctionTree.holding([one.columns for one in measured], self.sizes)
         at = [self.potentials.get(one.columns, np.zeros(one.counts.shape)) for one in measured]
@@ -192,7 +192,7 @@ class Fit:
             self.potentials[one.columns] = potential - potential.max()
         return Model(self.sizes, tree, tuple(best.beliefs), self.total)
 
-    def _evaluate(self, tree: JunctionTree, at: list[Floats], measured: Sequence[Measured]) -> _Evaluated:
+    def _evaluate(self, tree: JunctionTree, at: list[Floats], measured: Sequence[NoisyMarginal]) -> _Evaluated:
         potentials = [np.zeros([self.sizes[c] for c in clique]) for clique in tree.cliques]
         homes = [tree.clique_of(one.columns) or 0 for one in measured]
         for one, home, potential in zip(measured, homes, at, strict=True):

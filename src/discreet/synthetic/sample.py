@@ -17,7 +17,7 @@ from discreet.synthetic.declared import Declared
 
 
 @dataclass(frozen=True)
-class MadeUp:
+class SyntheticSample:
     """Synthetic rows: what `Synthesis` released, with the declared columns."""
 
     released: Mapping[str, Any] = field(repr=False)

@@ -22,7 +22,7 @@ from discreet.mechanisms.selection.allowance import Allowance, concentrated
 from discreet.queries.workload import Domain, Workload
 from discreet.synthetic.bins import Bins, merge_rare
 from discreet.synthetic.junction_tree import Columns, largest_clique
-from discreet.synthetic.model import Fit, Floats, Measured
+from discreet.synthetic.model import Fit, Floats, NoisyMarginal
 
 Progress = Callable[[str], None]
 COLUMNS = Fraction(2, 5)
@@ -52,8 +52,8 @@ class Synthesis:
     Promise: whatever is chosen on the way, Σ 1/(2·variance) ≤ `measuring` and Σ rate²/2 ≤ `choosing`, kept by an
     `Allowance` in exact rationals; one row added or removed pays (measuring + choosing)-zCDP, k rows k² times that,
     replaced rows (2·measuring + 4·choosing)·k². Fitting and drawing rows see released numbers only.
-    Error: of what was measured, see `MadeUp.error`. Before the draw none is stated: what the model leaves out depends
-    on the data.
+    Error: of what was measured, see `SyntheticSample.error`. Before the draw none is stated: what the model leaves out
+    depends on the data.
     Source: select-measure-generate, McKenna-Miklau-Sheldon 2021 (MST) and McKenna-Mullins-Sheldon-Miklau 2022 (AIM).
     """
 
@@ -101,7 +101,7 @@ class Synthesis:
         return kept
 
     def error(self, confidence: Any) -> Accuracy:
-        why = "what the model leaves out depends on the data; MadeUp.error bounds what was measured"
+        why = "what the model leaves out depends on the data; SyntheticSample.error bounds what was measured"
         return Accuracy(amount=None, confidence=check_confidence(confidence), reason=why)
 
     def candidates(self) -> list[Columns]:
@@ -125,7 +125,7 @@ class _Run:
     def __init__(self, plan: Synthesis, codes: NDArray[np.int64]) -> None:
         self.plan, self.codes = plan, codes
         self.left = Allowance(measuring=plan.measuring, choosing=plan.choosing)
-        self.measured: list[Measured] = []
+        self.measured: list[NoisyMarginal] = []
         self.kept: dict[Columns, NDArray[np.int64]] = {}
         self.candidates = plan.candidates()
         rounds = max(1, 3 * len(plan.domain.names) - 6) if plan.rounds is None else plan.rounds
@@ -164,7 +164,7 @@ class _Run:
         self.sizes = tuple(bins.size for bins in self.bins)
         self.codes = np.stack([bins.bin_of[self.codes[:, i]] for i, bins in enumerate(self.bins)], axis=1)
         self.measured = [
-            Measured((i,), bins.merged(y), deviation * np.sqrt(bins.widths))
+            NoisyMarginal((i,), bins.merged(y), deviation * np.sqrt(bins.widths))
             for i, (bins, y) in enumerate(zip(self.bins, noisy, strict=True))
         ]
         self.fit = Fit(self.sizes, self.total)
@@ -190,7 +190,7 @@ class _Run:
             self.say(f"round {number} of at most {self.rounds}: {names}, each count to within {2 * deviation:.3g}")
             rounded = significant(variance, up=True)
             noisy = self.left.measure(self.counts(columns), rounded).astype(np.float64)
-            self.measured.append(Measured(columns, noisy, math.sqrt(rounded)))
+            self.measured.append(NoisyMarginal(columns, noisy, math.sqrt(rounded)))
             self.model = self.fit.to(self.measured, steps=20)
             moved = self.total * float(np.abs(self.model.marginal(columns) - guesses[columns]).sum())
             if last:

@@ -8,14 +8,14 @@ from typing import Any
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.releases import Release
-from discreet.synthetic.sample import MadeUp
+from discreet.synthetic.sample import SyntheticSample
 
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticTable(Release):
     """`value` is an Arrow table of synthetic rows: keep it, copy it and use it for any question, for free."""
 
-    _made: MadeUp | None = field(repr=False, default=None)
+    _made: SyntheticSample | None = field(repr=False, default=None)
 
     def __len__(self) -> int:
         return int(self.value.num_rows)

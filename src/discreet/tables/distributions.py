@@ -33,7 +33,7 @@ from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.question import Measure
 from discreet.sql.running.measure import measured
-from discreet.synthetic import Declared, MadeUp, Synthesis
+from discreet.synthetic import Declared, Synthesis, SyntheticSample
 from discreet.synthetic.table import SyntheticTable
 from discreet.tables.bands import BandedQuantiles, Bands, Least, bands_for
 from discreet.tables.days import DAYS, EPOCH, as_number, from_number, in_days
@@ -221,7 +221,7 @@ def synthetic(
     def finish(release: Release) -> Any:
         import pyarrow as pa
 
-        drawn = MadeUp(release.value, declared)
+        drawn = SyntheticSample(release.value, declared)
         shown = {n: [from_number(v, "date") for v in c] if n in days else c for n, c in drawn.columns.items()}
         arrow = {"integer": pa.int64(), "number": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
         arrow |= {"date": pa.date32(), "timestamp": pa.timestamp("us")}

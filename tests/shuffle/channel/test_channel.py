@@ -24,8 +24,8 @@ from discreet.ledger.sqlite import log_ahead
 from discreet.shuffle.channel import database, keys, wire
 from discreet.shuffle.channel.client import Client
 from discreet.shuffle.channel.shuffler import Shuffler
-from discreet.shuffle.channel.store import Row, Sealed, ShufflerStore
-from discreet.shuffle.channel.unordered import Rows
+from discreet.shuffle.channel.store import CutBatch, ShufflerStore, StoredReport
+from discreet.shuffle.channel.unordered import EntryRows
 from discreet.shuffle.histograms import METHODS
 
 from ...refusing import refuses
@@ -343,12 +343,12 @@ def test_the_tables_tell_neither_who_nor_when(poll: Poll) -> None:
     assert not {one for one, _ in rows} & {name[:16] for name in names}
 
 
-def some_rows(count: int, length: int = 200) -> list[Row]:
+def some_rows(count: int, length: int = 200) -> list[StoredReport]:
     drawn = [keys.random_bytes(80 + length) for _ in range(count)]
-    return [Row(one[:32], one[32:64], one[64:80], one[80:]) for one in drawn]
+    return [StoredReport(one[:32], one[32:64], one[64:80], one[80:]) for one in drawn]
 
 
-def files_after(folder: Path, rows: list[Row], together: int = 1) -> dict[str, bytes]:
+def files_after(folder: Path, rows: list[StoredReport], together: int = 1) -> dict[str, bytes]:
     """All bytes that a store has on disk once it has taken these rows, so many in a commit; still open."""
     folder.mkdir()
     store = ShufflerStore(str(folder / "reports.db"), bytes(32))
@@ -376,7 +376,7 @@ def test_sqlite_keeps_no_order_of_arrival(tmp_path: Path) -> None:
 
 
 def test_a_store_of_rows_would_be_seen_to_keep_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = type("Rows", (Rows,), {"clear": lambda self, execute: execute(f"DELETE FROM {self._name}")})
+    rows = type("Rows", (EntryRows,), {"clear": lambda self, execute: execute(f"DELETE FROM {self._name}")})
     monkeypatch.setattr(database.SqliteDatabase, "entries", lambda self, *names: rows(*names))
     with pytest.raises(AssertionError):
         disk_tells_no_order(tmp_path, count=17)
@@ -421,7 +421,7 @@ def test_a_store_of_version_0_1_is_taken_over(tmp_path: Path) -> None:
     store = ShufflerStore(str(path), bytes(32))
     assert store.standing() == ("collecting", 40)
     assert store.accept([*rows[:2], rows[0]._replace(digest=bytes(32))]) == ["accepted", "accepted", "other bytes"]
-    assert store.seal(40, lambda kept: Sealed(len(kept), b"", b"".join(body for _, body in kept)))[1] == 40
+    assert store.seal(40, lambda kept: CutBatch(len(kept), b"", b"".join(body for _, body in kept)))[1] == 40
     assert sorted(file.name for file in tmp_path.iterdir()) == ["reports.db", "reports.db-journal"]
     store.close()
 
@@ -480,7 +480,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(uploads=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=6))
     def accept(self, uploads: list[tuple[int, int]]) -> None:
-        rows = [Row(bytes([c]) * 32, bytes([b]) * 32, bytes([c, b]) * 8, bytes([c, b])) for c, b in uploads]
+        rows = [StoredReport(bytes([c]) * 32, bytes([b]) * 32, bytes([c, b]) * 8, bytes([c, b])) for c, b in uploads]
         said = self.store.accept(rows)
         if self.state == "collecting":
             for client, body in sorted(uploads):
@@ -491,8 +491,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def seal(self) -> None:
-        def cut(rows: list[tuple[bytes, bytes]]) -> Sealed:
-            return Sealed(len(rows), b"digest", b"".join(body for _, body in rows))
+        def cut(rows: list[tuple[bytes, bytes]]) -> CutBatch:
+            return CutBatch(len(rows), b"digest", b"".join(body for _, body in rows))
 
         state, count = self.store.seal(self.minimum, cut)
         if self.state == "collecting" and len(self.model) >= self.minimum:

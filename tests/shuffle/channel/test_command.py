@@ -16,7 +16,7 @@ from discreet.cli.shuffle_command import files_of
 from discreet.errors import InvalidArgument
 from discreet.shuffle.channel import client, keys
 from discreet.shuffle.channel.task import Task
-from discreet.shuffle.simulation import Model, Simulation
+from discreet.shuffle.simulation import Simulation, TrustModel
 
 from ...refusing import refuses
 from .polls import Poll, free_port, serve
@@ -212,6 +212,6 @@ def test_a_folder_is_no_task(path: str) -> None:
 @pytest.mark.parametrize("name", ["chart.toml", "missing/chart.png"])
 def test_a_simulation_that_cannot_be_drawn_says_so(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    done = Simulation("bits", 10, 1.0, 1e-6, 2, (Model("local", 1, 1.0, 1.0, 1.0),))
+    done = Simulation("bits", 10, 1.0, 1e-6, 2, (TrustModel("local", 1, 1.0, 1.0, 1.0),))
     with refuses(InvalidArgument, "picture-not-written"):
         done.plot(str(tmp_path / name))

@@ -260,7 +260,7 @@ def test_tokens_are_for_one_task() -> None:
 
 @given(blob=st.binary(max_size=300), reports=st.integers(0, 2**63))
 def test_a_batch_of_another_shape_is_refused(blob: bytes, reports: int) -> None:
-    shape, task = wire.Shape(2, 1), bytes(32)
+    shape, task = wire.MessageSizes(2, 1), bytes(32)
     batch = wire.Batch(task, reports, wire.digest(task, reports, blob), blob)
     if len(blob) == reports * 2 * 49:
         assert wire.unpacked(wire.packed(batch), shape) == batch
@@ -270,7 +270,7 @@ def test_a_batch_of_another_shape_is_refused(blob: bytes, reports: int) -> None:
 
 
 def test_a_changed_batch_is_refused() -> None:
-    shape, task, blob = wire.Shape(1, 1), bytes(32), bytes(98)
+    shape, task, blob = wire.MessageSizes(1, 1), bytes(32), bytes(98)
     whole = wire.packed(wire.Batch(task, 2, wire.digest(task, 2, blob), blob))
     assert wire.unpacked(whole, shape).reports == 2
     for place in range(len(whole)):

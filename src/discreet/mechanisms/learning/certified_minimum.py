@@ -136,12 +136,12 @@ class Problem:
             )
         return features, targets
 
-    def rows(self, data: Any) -> Rows:
+    def rows(self, data: Any) -> IntegerRows:
         """The private part, clipped and rounded row by row."""
-        return Rows(self, data)
+        return IntegerRows(self, data)
 
 
-class Rows:
+class IntegerRows:
     """Rows as whole numbers of a public step, each a function of itself alone; those that are not finite are zeros."""
 
     def __init__(self, problem: Problem, data: Any) -> None:
@@ -223,7 +223,7 @@ def _digits(whole: Floats) -> Floats:
 class _Point:
     """Weights with their gradient, which is exact but for the rounding of the slopes."""
 
-    def __init__(self, problem: Problem, rows: Rows, linear: list[Fraction], weights: list[int]) -> None:
+    def __init__(self, problem: Problem, rows: IntegerRows, linear: list[Fraction], weights: list[int]) -> None:
         self.weights = weights
         place = [value * problem.grid for value in weights]
         length = sqrt_up(sum((value * value for value in place), Fraction(0)))
@@ -257,7 +257,9 @@ def minimum(problem: Problem, data: Any, linear: list[Fraction]) -> Floats:
     return here.place / here.times
 
 
-def _lower(problem: Problem, rows: Rows, linear: list[Fraction], here: _Point, least: float, enough: float) -> _Point:
+def _lower(
+    problem: Problem, rows: IntegerRows, linear: list[Fraction], here: _Point, least: float, enough: float
+) -> _Point:
     step = np.linalg.solve(here.hessian, -here.gradient)
     start, low, high, length = float(here.gradient @ step), 0.0, math.inf, 1.0
     while True:

@@ -33,7 +33,7 @@ from discreet.mechanisms.reports.local_reports import (
 _FEW = 32  # values that are picked one by one; more are quicker by coins
 
 
-class _Bits(FrequencyOracle):
+class _PackedBits(FrequencyOracle):
     """Sets of values as packed bits, one row a report."""
 
     @property
@@ -77,7 +77,7 @@ class _Bits(FrequencyOracle):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetSelection(_Bits):
+class SubsetSelection(_PackedBits):
     """Tells `width` of the values, drawn uniformly from the sets of that size, those with the true value `odds` times
     likelier. A report is the places of the set in order when they are few (`listed`), and else one bit for each value.
 
@@ -198,7 +198,7 @@ class SubsetSelection(_Bits):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnaryResponse(_Bits):
+class UnaryResponse(_PackedBits):
     """Tells one bit for each value: the true one's is 1 with probability 1/2, any other's with 1/(odds+1).
 
     Promise: (ln odds)-DP: only two bits differ between two values, and their odds multiply to `odds`.

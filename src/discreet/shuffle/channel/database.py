@@ -19,10 +19,10 @@ from discreet.ledger.checkpoint import PATIENCE
 from discreet.ledger.postgres import PostgresStore
 from discreet.ledger.sqlite import SqliteStore
 from discreet.ledger.store import URLS, Execute
-from discreet.shuffle.channel.unordered import Buckets, Entries, Rows
+from discreet.shuffle.channel.unordered import Buckets, Entries, EntryRows
 
 
-class Database(Protocol):
+class ServiceDatabase(Protocol):
     """What a service asks of it. Parameters are marked `?`."""
 
     shown: str
@@ -44,7 +44,7 @@ class Database(Protocol):
         """Let go of the connection."""
 
 
-def database_at(target: str) -> Database:
+def database_at(target: str) -> ServiceDatabase:
     """The database at a path or a postgresql:// URL."""
     return PostgresDatabase(target) if target.startswith(URLS) else SqliteDatabase(target)
 
@@ -105,7 +105,7 @@ class PostgresDatabase(PostgresStore):
                 execute(statement.format(bytes="BYTEA", integer="BIGINT"))
 
     def entries(self, name: str, key: str, body: str) -> Entries:
-        return Rows(name, key, body)
+        return EntryRows(name, key, body)
 
 
 def keep_no_log(connection: sqlite3.Connection) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any, Literal
 
 from discreet.errors import InvalidArgument
-from discreet.shuffle.channel.database import Database, database_at
+from discreet.shuffle.channel.database import ServiceDatabase, database_at
 from discreet.shuffle.channel.wire import Batch
 
 SCHEMA = (
@@ -26,7 +26,7 @@ class AnalyzerStore:
 
     def __init__(self, target: str, task: bytes) -> None:
         self.task = task
-        self.database: Database = database_at(target)
+        self.database: ServiceDatabase = database_at(target)
         self.database.prepare(SCHEMA)
         with self.database.transaction(write=True) as execute:
             execute("INSERT INTO received VALUES (?, 'waiting', 0, NULL, NULL, NULL) ON CONFLICT DO NOTHING", task)

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.shuffle.channel import keys, wire
 from discreet.shuffle.channel.opening import Openers
-from discreet.shuffle.channel.store import Outcome, Row, Sealed, ShufflerStore, State
+from discreet.shuffle.channel.store import CutBatch, Outcome, ShufflerStore, State, StoredReport
 from discreet.shuffle.channel.task import Task
 
 Answer = Literal["accepted", "other bytes", "closed", "malformed"]
@@ -82,7 +82,7 @@ class Shuffler:
         """Cut the batch, unless reports are too few or it was cut before; the state after that, and how many."""
         return self.store.seal(self.task.protocol.minimum, self._cut)
 
-    def _cut(self, rows: Sequence[tuple[bytes, bytes]]) -> Sealed:
+    def _cut(self, rows: Sequence[tuple[bytes, bytes]]) -> CutBatch:
         """The messages of all whole reports in a random order; a report with a message seen before is left out."""
         shape = self.task.shape
         cipher = AESGCM(self._keys.storage)
@@ -90,7 +90,7 @@ class Shuffler:
         whole = _without_copies([one for one in whole if len(one) == shape.messages * shape.message], shape.message)
         messages = np.frombuffer(b"".join(whole), dtype=np.dtype((np.void, shape.message)))
         blob = self.task.protocol.shuffled(messages).tobytes()
-        return Sealed(len(whole), wire.digest(self.task.hash, len(whole), blob), blob)
+        return CutBatch(len(whole), wire.digest(self.task.hash, len(whole), blob), blob)
 
     def deliver(self, post: Callable[[bytes], Reply], ask: Callable[[], Standing]) -> State:
         """One try to bring the batch to the analyzer and to learn that it is analyzed; the state after that.
@@ -126,7 +126,7 @@ class Shuffler:
         self.store.close()
 
 
-def _row(secrets: keys.ShufflerKeys, client: bytes, report: bytes, content: bytes) -> Row:
+def _row(secrets: keys.ShufflerKeys, client: bytes, report: bytes, content: bytes) -> StoredReport:
     """What is kept of a report: keyed hashes that only this shuffler can compute, and the messages, encrypted."""
     name, digest, row = (
         keys.keyed(secrets.nullifiers, purpose, what)
@@ -134,7 +134,7 @@ def _row(secrets: keys.ShufflerKeys, client: bytes, report: bytes, content: byte
     )
     nonce = keys.random_bytes(_NONCE)
     kept = AESGCM(secrets.storage).encrypt(nonce, content, row[:_ID]) if content else b""
-    return Row(name, digest, row[:_ID], nonce + kept)
+    return StoredReport(name, digest, row[:_ID], nonce + kept)
 
 
 def _stored(cipher: AESGCM, row: bytes, body: bytes) -> bytes | None:

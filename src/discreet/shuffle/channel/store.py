@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from discreet.errors import InvalidArgument
-from discreet.shuffle.channel.database import Database, database_at
+from discreet.shuffle.channel.database import ServiceDatabase, database_at
 
 SCHEMA = (
     """CREATE TABLE IF NOT EXISTS batch (
@@ -27,7 +27,7 @@ State = Literal["collecting", "sealed", "forwarded", "acknowledged", "discarded"
 Outcome = Literal["accepted", "other bytes", "closed"]
 
 
-class Row(NamedTuple):
+class StoredReport(NamedTuple):
     """A report as it is kept: the client's nullifier and a digest of the bytes; the row's own id and its content."""
 
     client: bytes
@@ -36,7 +36,7 @@ class Row(NamedTuple):
     body: bytes
 
 
-class Sealed(NamedTuple):
+class CutBatch(NamedTuple):
     """A batch that was cut, before it is stored."""
 
     reports: int
@@ -49,7 +49,7 @@ class ShufflerStore:
 
     def __init__(self, target: str, task: bytes) -> None:
         self.task = task
-        self.database: Database = database_at(target)
+        self.database: ServiceDatabase = database_at(target)
         self.clients = self.database.entries("nullifier", "client", "digest")
         self.reports = self.database.entries("report", "id", "body")
         self.database.prepare([*SCHEMA, *self.clients.schema, *self.reports.schema])
@@ -63,7 +63,7 @@ class ShufflerStore:
                     code="shuffle-other-task",
                 )
 
-    def accept(self, rows: Sequence[Row]) -> list[Outcome]:
+    def accept(self, rows: Sequence[StoredReport]) -> list[Outcome]:
         """Take reports, many in one transaction.
 
         Promise: of one client at most one report is ever kept; the same bytes again have the same outcome, other bytes
@@ -81,7 +81,7 @@ class ShufflerStore:
                 self.reports.add(execute, kept)
         return [_outcome(known.get(row.client), row.digest) for row in rows]
 
-    def seal(self, minimum: int, cut: Callable[[list[tuple[bytes, bytes]]], Sealed]) -> tuple[State, int]:
+    def seal(self, minimum: int, cut: Callable[[list[tuple[bytes, bytes]]], CutBatch]) -> tuple[State, int]:
         """Turn all reports into one batch and delete them, in one transaction; the state after that, and how many.
 
         Promise: with fewer than `minimum` reports, counted again in what `cut` kept, nothing changes.
@@ -101,11 +101,11 @@ class ShufflerStore:
             self.reports.clear(execute)
         return "sealed", sealed.reports
 
-    def batch(self) -> tuple[State, Sealed | None]:
+    def batch(self) -> tuple[State, CutBatch | None]:
         """The state, and what was sealed while it is still here."""
         with self.database.transaction(write=False) as execute:
             [(state, reports, digest, blob)] = execute("SELECT state, reports, digest, blob FROM batch")
-        return state, None if blob is None else Sealed(reports, bytes(digest), bytes(blob))
+        return state, None if blob is None else CutBatch(reports, bytes(digest), bytes(blob))
 
     def standing(self) -> tuple[State, int]:
         """The state, and how many reports there are or were."""

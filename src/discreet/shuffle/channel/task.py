@@ -15,7 +15,7 @@ from typing import Any
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import meets
-from discreet.shuffle.channel.wire import Shape
+from discreet.shuffle.channel.wire import MessageSizes
 from discreet.shuffle.protocol import Protocol, from_description
 
 FORMAT = "discreet/shuffle/v1"
@@ -48,9 +48,9 @@ class Task:
         return from_description(self.description)
 
     @cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> MessageSizes:
         """How long everything is that travels."""
-        return Shape(self.protocol.messages, self.protocol.length)
+        return MessageSizes(self.protocol.messages, self.protocol.length)
 
     @cached_property
     def hash(self) -> bytes:

@@ -4,7 +4,8 @@
 rest empty. They are overwritten in place: the file is the same whatever the order in which entries came, to the last
 byte of a bucket. With more entries all buckets are made anew, twice as many.
 
-`Rows`, for PostgreSQL, are rows: its files and its log hold them in the order of arrival until the table is emptied.
+`EntryRows`, for PostgreSQL, are rows: its files and its log hold them in the order of arrival until the table is
+emptied.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Entries(Protocol):
         """Move what version 0.1 kept in another form."""
 
 
-class Rows:
+class EntryRows:
     """One row for each entry."""
 
     def __init__(self, name: str, key: str, body: str) -> None:

@@ -27,7 +27,7 @@ class Malformed(Exception):
 
 
 @dataclass(frozen=True)
-class Shape:
+class MessageSizes:
     """How long things are in one task: the same for every client and every answer."""
 
     messages: int
@@ -98,7 +98,7 @@ def packed(batch: Batch) -> bytes:
     return b"".join((batch.task, batch.reports.to_bytes(8, "big"), batch.digest, batch.blob))
 
 
-def unpacked(data: bytes, shape: Shape) -> Batch:
+def unpacked(data: bytes, shape: MessageSizes) -> Batch:
     """A batch of this shape whose digest is right, or Malformed."""
     if len(data) < _HEAD:
         raise Malformed
