@@ -1,6 +1,6 @@
-"""From a policy to a data set that can be asked: its engine opened, its tables completed, its ledger at hand.
+"""From a policy to a database: open its engine, complete its tables and open its ledger.
 
-Of the data only the names and types of columns are read here.
+Only the names and types of columns are read from the data here.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from discreet.sql.schema import Column, Schema, Table, Type, checked_choice
 def connect(
     policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | None = None, spark: Any = None
 ) -> Database:
-    """A data set to ask in SQL, under the policy in a TOML file, in a mapping of the same words, or in a `Policy`.
+    """Open a database for SQL under a policy: a TOML file, a mapping with the same keys, or a `Policy`.
 
-    The ledger is made when missing, with the policy's terms; when present it must have them. With `analyst`, answers
-    are charged to the account that the owner made for them (`ledger.for_analyst(name, limit=…)`), too. `spark` is the
-    session to use where the policy's engine is Spark; without it one is started.
+    The ledger is created with the terms of the policy if it does not exist. An existing ledger must have the same
+    terms. With `analyst`, answers are also charged to the account that the owner opened for that analyst
+    (`ledger.for_analyst(name, limit=…)`). `spark` is the session to use if the policy's engine is Spark. Without it, a
+    session is started.
     """
     known = policy if isinstance(policy, Policy) else load(policy)
     engine = _opened(known, spark)
@@ -42,7 +43,7 @@ def connect(
 
 
 def _opened(known: Policy, session: Any) -> Engine:
-    """The engine that the policy names, on its sources."""
+    """The engine that the policy names, opened on its sources."""
     place = known.engine
     sources = {name: table.source for name, table in known.tables.items()}
     for name, source in sources.items():
@@ -69,7 +70,7 @@ def _opened(known: Policy, session: Any) -> Engine:
 
 
 def _types(table: Table, unit: Unit) -> dict[str, str]:
-    """The types of a table's columns, where its source has none of its own."""
+    """The types of a table's columns, if its source has no types of its own."""
     types: dict[str, str] = {column.name: column.type for column in table.columns.values()}
     if unit.column is not None and table.person is None and table.through is None and not table.public:
         types.setdefault(unit.column, "text")
@@ -77,7 +78,7 @@ def _types(table: Table, unit: Unit) -> dict[str, str]:
 
 
 def schema_of(policy: Policy, engine: Engine) -> Schema:
-    """The policy's tables with all of their columns, typed as the engine says."""
+    """The policy's tables with all of their columns, with the types that the engine reports."""
     for table in policy.tables.values():
         _check_told_apart(table, engine.untyped(table.name), policy)
     tables = {name: _completed(table, engine.columns(name), policy.unit) for name, table in policy.tables.items()}
@@ -85,7 +86,7 @@ def schema_of(policy: Policy, engine: Engine) -> Schema:
 
 
 def _check_told_apart(table: Table, untyped: Collection[str], policy: Policy) -> None:
-    """That what leads to a person has a type: of its own, or a declared one."""
+    """Check that each column that leads to a person has a type, its own or a declared one."""
     leads = {other.path[2] for other in policy.tables.values() if other.through and other.path[1] == table.name}
     leads |= {table.path[0]} if table.through else {table.person or policy.unit.column or ""}
     for name in sorted(leads & set(untyped)):

@@ -1,4 +1,4 @@
-"""A data set that is asked in SQL: what one analyst connects to."""
+"""A database that is queried in SQL: what one analyst connects to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from discreet.tables.fit import Estimator, Features, check_estimator, fitted
 
 
 class Database(Closed):
-    """Tables under one ledger, asked in SQL."""
+    """Tables under one ledger, queried in SQL."""
 
     def __init__(
         self,
@@ -54,20 +54,21 @@ class Database(Closed):
         bounds: Mapping[str, int] | None = None,
         key: str | None = None,
     ) -> Answer:
-        """Answer a question with noise: `epsilon` for the whole statement, or the smallest one that keeps every column
-        of `within` inside its error with this confidence. `weights` share ε out among the columns; `bounds` lower
-        those of the policy for this question, such as {"rows_per_person": 3}: less noise, and more that is left out.
+        """Answer a question with noise. `epsilon` is for the whole statement. Or give `within`: the smallest ε is used
+        that keeps every column in `within` inside its error with this confidence. `weights` divide ε among the columns.
+        `bounds` lower those of the policy for this question, such as {"rows_per_person": 3}: less noise, but more rows
+        are left out.
         """
         terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "weights": weights, "bounds": bounds}
         return self.answer(self.plan(question, within=within, confidence=confidence, **terms), key=key)
 
     def explain(self, question: str, **options: Any) -> Explanation:
-        """What a question would cost and how wrong its answer may be, with the options of `sql`; spends nothing."""
+        """What a question would cost and how large its error may be, with the options of `sql`. Spends nothing."""
         confidence = options.get("confidence", 0.95)
         return explained(self.plan(question, **options), ledger=self.ledger, confidence=confidence)
 
     def plan(self, question: str, **options: Any) -> Plan:
-        """How a question would be answered, with the options of `sql`; spends nothing and reads no private data."""
+        """How a question would be answered, with the options of `sql`. Spends nothing and reads no private data."""
         return self.planner.plan(question, **options)
 
     def answer(self, plan: Plan, *, key: str | None = None) -> Answer:
@@ -75,22 +76,22 @@ class Database(Closed):
         return answered(self.planner, plan, key=key)
 
     def fit(self, estimator: Estimator, source: str, *, features: Features, target: str | None = None) -> Estimator:
-        """Fit a private estimator to columns of what stands after FROM: `"visits JOIN cities USING (city) WHERE …"`.
+        """Fit a private estimator to columns of a FROM clause: `"visits JOIN cities USING (city) WHERE …"`.
 
-        Ranges and choices of features are those of the policy, or said in `features`; see `PrivateTable.fit`.
+        Ranges and choices of features come from the policy, or from `features`. See `PrivateTable.fit`.
         """
         check_estimator(estimator, target)
         plan = self.planner.rows(f"SELECT * FROM {source}", epsilon=estimator.epsilon, delta=estimator.delta)
         return fitted(estimator, self.ledger, plan.rows, features, target)
 
     def close(self) -> None:
-        """Let go of the engine and of the ledger's database."""
+        """Close the engine and the ledger's database."""
         self.engine.close()
         self.ledger.close()
 
 
 def _with_public_values(schema: Schema, engine: Engine) -> Schema:
-    """The schema with the values that public tables have: groups by them are declared."""
+    """The schema with the values that public tables contain. Groups by these values count as declared."""
     tables = dict(schema.tables)
     for name, table in tables.items():
         if table.public:

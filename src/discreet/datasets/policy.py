@@ -1,7 +1,7 @@
-"""The policy a data owner writes once: the tables, who is protected in them, what is known of them, what may be spent.
+"""The policy that a data owner writes once: the tables, who is protected, what is publicly known, what may be spent.
 
-It is read from TOML, or from the same words as Python objects. A word that is not known is refused: a misspelled bound
-must not be a missing one. Nothing of the data is read here.
+It is read from TOML, or from a mapping with the same keys. An unknown key is refused: a misspelled bound must not
+become a missing bound. No data are read here.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _COLUMN = ("type", "between", "choices", "frequency")
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What the owner of a data set decided.
+    """The decisions of the owner of a data set.
 
-    `ledger` is a path, a URL or ":memory:", and `limit` what may be spent from it in all. `delta_per_question` is the δ
-    that one question may use, for Gaussian noise; by default a thousandth of the limit's, and 0 under a pure limit. The
-    columns of `tables` are those of which something is declared; the engine has all of them. It has their types, too,
-    but for private CSV and JSON files: there a type is declared, or that of the range or choices, or text.
-    `engine` says where the rows are.
+    `ledger` is a path, a URL or ":memory:". `limit` is the total budget. `delta_per_question` is the δ that one
+    question may use for Gaussian noise: by default a thousandth of the limit's δ, and 0 under a pure limit. The columns
+    of `tables` are those with declarations. The engine knows all columns and their types, except for private CSV and
+    JSON files. There the type is the declared one, or follows from the range or the choices, or is text. `engine` says
+    where the rows are.
     """
 
     unit: Unit
     limit: Guarantee
-    tables: Mapping[str, Table] = field(repr=False)  # a source may be the data themselves
+    tables: Mapping[str, Table] = field(repr=False)  # a source may be the data
     ledger: Any = field(default=IN_MEMORY, repr=False)  # a URL may hold a password
     rule: str | None = None
     delta_per_question: Any = None
@@ -65,9 +65,10 @@ class Policy:
             raise InvalidArgument("delta_per_question is above the ledger's delta. Lower it, or leave it out.")
 
     def public_text(self) -> str:
-        """What decides an answer beside the question and the data: the unit, and everything declared of the tables.
+        """Everything that determines an answer besides the question and the data: the unit, and all declarations of the
+        tables.
 
-        Where things are kept and what may be spent is left out: it changes no answer.
+        Storage locations and budgets are left out: they change no answer.
         """
         tables = {
             name: {
@@ -93,8 +94,8 @@ def _check_table(name: str, table: Table, unit: Unit) -> None:
 
 
 def load(source: str | Path | Mapping[str, Any]) -> Policy:
-    """The policy in a TOML file, whose relative paths are relative to the file; or the same words as a mapping, where a
-    source may also be a table in memory.
+    """The policy in a TOML file, with paths relative to the file. Or a mapping with the same keys, where a source may
+    also be a table in memory.
     """
     if isinstance(source, Mapping):
         return _policy(source, None)
@@ -105,7 +106,7 @@ def load(source: str | Path | Mapping[str, Any]) -> Policy:
 
 
 def ledger_of(source: str | Path) -> str:
-    """The path or URL of the ledger that a policy file names; nothing else of it is read."""
+    """The path or URL of the ledger that a policy file names. Nothing else in the file is read."""
     file = Path(os.path.expanduser(source))
     ledger = _words(file).get("ledger")
     path = ledger.get("path") if isinstance(ledger, dict) else None
@@ -164,7 +165,7 @@ def _engine(section: Mapping[str, Any], folder: Path | None) -> Place:
 
 
 def _section(values: Any, where: str, known: Iterable[str] | None = None) -> Mapping[str, Any]:
-    """One section of a policy, once all of its keys are known."""
+    """One section of a policy, after checking that all of its keys are known."""
     if values is None:
         raise InvalidArgument(f"The policy has no [{where}]. Add one.")
     if not isinstance(values, Mapping):
@@ -176,7 +177,7 @@ def _section(values: Any, where: str, known: Iterable[str] | None = None) -> Map
 
 
 def unknown(where: str, what: str, name: Any, known: Iterable[str]) -> NoReturn:
-    """Refuse a name that is not known, with the nearest that is."""
+    """Refuse an unknown name and suggest the closest known one."""
     known = list(known)
     near = difflib.get_close_matches(str(name), known, n=1)
     remedy = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
@@ -226,7 +227,9 @@ def _table(name: str, words: Any, folder: Path | None, engine: Place) -> Table:
 
 
 def _column(name: str, section: Mapping[str, Any]) -> Column:
-    """What is declared of a column. A type that is not declared follows from the rest, until the engine has its own."""
+    """What is declared about a column. A type that is not declared follows from the rest, until the engine has
+    its own.
+    """
     declared, between, choices, frequency = (section.get(key) for key in _COLUMN)
     check_type(declared, name)
     if choices is not None:

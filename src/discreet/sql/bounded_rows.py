@@ -1,6 +1,6 @@
-"""The rows of a relation within bounds: what fits, densities, quantiles and synthetic tables read.
+"""The rows of a relation within bounds. Model fits, densities, quantiles and synthetic tables read these rows.
 
-Rows are read as in SQL: no more of one person than the bounds allow, and every cell by itself.
+Rows are read as in SQL: the bounds limit the rows of each person, and every cell is read by itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from discreet.sql.running.rows import rows_of
 
 @dataclass(frozen=True)
 class BoundedRows:
-    """What FROM and WHERE name, at most so many rows of each person, on the engine that has them."""
+    """The rows of a FROM and WHERE clause, with a bounded number of rows per person, on the engine that has them."""
 
     asked: RowsAsked
     bounds: Bounds | None
@@ -34,12 +34,12 @@ class BoundedRows:
 
     @property
     def of_one(self) -> int:
-        """How many rows one person may have in them, or how often a join repeats one row."""
+        """How many of these rows one person may have, or how often a join repeats one row."""
         return 1 if self.bounds is None else self.bounds.rows
 
     @property
     def enforced(self) -> Bounds | None:
-        """The bounds that the engine enforces. Where single rows are protected there are none."""
+        """The bounds that the engine enforces. There are none if single rows are protected."""
         return None if self.relation.person is None else self.bounds
 
     @cached_property
@@ -50,7 +50,7 @@ class BoundedRows:
     @property
     def grid(self) -> Measure:
         """The public grid that the values lie on."""
-        assert self.asked.measure is not None  # rows were asked for with a value
+        assert self.asked.measure is not None  # rows were requested with a value
         return self.asked.measure
 
     def values(self) -> Any:
@@ -65,12 +65,12 @@ class BoundedRows:
         return {name: typed_cells(found.column(known[name]), kinds[name]) for name in names}
 
     def statement(self, names: list[str]) -> tuple[str, dict[str, str]]:
-        """The statement that reads these columns, and the name that each has in it."""
+        """The statement that reads these columns, and the name of each column in its result."""
         relation, dialect = self.relation, self.engine.dialect
-        known = {field.name: field.id for field in relation.fields}  # no id is a name of the engine's own
+        known = {field.name: field.id for field in relation.fields}  # no id is a reserved name of the engine
         columns = [dialect.quoted(known[name]) for name in names]
         texts = {dialect.quoted(field.id) for field in relation.fields if field.type == "text"}
-        # as keys are: bytes that are no text would stop whoever reads them
+        # printed as keys are: bytes that are not valid text would stop the reader
         cells = [
             f"{dialect.group_key(column, 'text')} AS {column}" if column in texts else column for column in columns
         ]
@@ -84,7 +84,7 @@ class BoundedRows:
         return text, {name: known[name] for name in names}
 
     def count(self) -> int:
-        """How many rows there are, or people who have one. Not public."""
+        """The number of rows, or of people who have one. Private."""
         person = self.relation.person
         counted = "*" if person is None else f"DISTINCT {self.engine.dialect.quoted(person.id)}"
         text = f"SELECT COUNT({counted}) AS n FROM ({rows_of(self.relation, self.engine)}) AS one"

@@ -1,8 +1,8 @@
-"""Scalar expressions of a question: only what is listed here can be written, printed or run.
+"""Scalar expressions of a question. Only what is listed here can be written, printed or run.
 
-A `Call` names one operation of `OPERATIONS`; an engine prints each of them in its own words, so that it never fails on
-a value. Types and ranges follow from the declared columns; a range is where values are clamped to before they are
-added, so a range that is too narrow biases an answer and never breaks its promise.
+A `Call` names one operation of `OPERATIONS`. Each engine prints the operation in its own dialect, so that it never
+fails on a value. Types and ranges follow from the declared columns. Values are clamped to their range before they are
+added, so a range that is too narrow biases an answer but never breaks its promise.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Origin = tuple[str, str]
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a relation: the name it is printed by (`id`), and what is known of its values.
+    """A column of a relation: the name used in statements (`id`), and what is known about its values.
 
-    `origin` is the table and column it is a copy of. `frequency` is how many rows with the same value may take part in
-    a join; `found` are the columns whose range must be found before that of this is known.
+    `origin` is the table and column that it copies. `frequency` is how many rows with the same value may take part in a
+    join. `found` lists the columns whose range must be found before the range of this field is known.
     """
 
     id: str
@@ -41,7 +41,7 @@ class Expr:
     type: Type
 
     def fields(self) -> Iterator[Field]:
-        """Every field it reads."""
+        """Every field that it reads."""
         yield from ()
 
 
@@ -61,7 +61,7 @@ class Ref(Expr):
 
 @dataclass(frozen=True)
 class Const(Expr):
-    """A value written in the question; None is NULL."""
+    """A literal of the question. None is NULL."""
 
     value: Any
     type: Type
@@ -69,7 +69,7 @@ class Const(Expr):
 
 @dataclass(frozen=True)
 class Call(Expr):
-    """One operation on values. `detail` is a part of its name: the unit of a date part, the type of a cast."""
+    """One operation on values. `detail` is part of its name: the unit of a date part, or the type of a cast."""
 
     op: str
     args: tuple[Expr, ...]
@@ -83,7 +83,7 @@ class Call(Expr):
 
 @dataclass(frozen=True)
 class Operation:
-    """How the result's type follows from the arguments', how many there may be, and of which kind."""
+    """The result type, given the types of the arguments, and how many arguments of which kind are accepted."""
 
     type_of: Callable[[tuple[Expr, ...]], Type]
     least: int = 1
@@ -96,14 +96,14 @@ Kind = Literal["any", "numbers", "texts", "dates", "conditions", "alike", "diffe
 
 
 def family(expr: Expr) -> str:
-    """What an expression can be compared with: numbers with numbers, dates with dates; NULL with everything."""
+    """What an expression can be compared with: numbers with numbers, dates with dates, NULL with everything."""
     if isinstance(expr, Const) and expr.value is None:
         return "null"
     return {"integer": "numbers", "number": "numbers", "date": "dates", "timestamp": "dates"}.get(expr.type, expr.type)
 
 
 def fits(op: str, args: tuple[Expr, ...]) -> bool:
-    """Whether the operation has a meaning for arguments of these types."""
+    """Whether the operation is defined for arguments of these types."""
     kinds = [family(arg) for arg in args]
     known = {kind for kind in kinds if kind != "null"}
     match OPERATIONS[op].takes:
@@ -128,7 +128,7 @@ def fits(op: str, args: tuple[Expr, ...]) -> bool:
 
 
 def _is_whole(expr: Expr) -> bool:
-    """Whether an expression is a whole number, such as a number of digits or a place in a text."""
+    """Whether an expression is an integer, such as a number of digits or a position in a text."""
     return expr.type == "integer" or family(expr) == "null"
 
 
@@ -141,7 +141,7 @@ def _numeric(args: tuple[Expr, ...]) -> Type:
 
 
 def _first(args: tuple[Expr, ...]) -> Type:
-    """The type of the first argument that has one; numbers of both kinds are numbers."""
+    """The type of the first argument that has one. A mix of integers and other numbers has the type number."""
     known = [arg.type for arg in args if not (isinstance(arg, Const) and arg.value is None)]
     if "number" in known and set(known) <= {"integer", "number"}:
         return "number"
@@ -202,17 +202,19 @@ UNITS = ("year", "quarter", "month", "week", "day", "hour")
 
 
 def call(op: str, *args: Expr, detail: str = "", kind: Type | None = None) -> Call:
-    """An operation on expressions, its type worked out."""
+    """An operation on expressions, with its type."""
     return Call(op, args, kind or OPERATIONS[op].type_of(args), detail)
 
 
 def present(value: Expr) -> Expr:
-    """That a value is not NULL."""
+    """The condition that a value is not NULL."""
     return call("not", call("is_null", value))
 
 
 def has_number(value: Expr) -> Expr:
-    """NaN is no number, and is left out of sums, means and quantiles as NULL is; whole numbers are never NaN."""
+    """The condition that a value is a number. Sums, means and quantiles skip NaN as they skip NULL. Integers are never
+    NaN.
+    """
     return call("is_number", value) if value.type == "number" else present(value)
 
 

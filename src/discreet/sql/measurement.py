@@ -1,9 +1,9 @@
 """The identity of a measurement: what is charged, stored and replayed.
 
 A measurement is the rows, the groups and the measures of a question, with every literal, type and declaration in them.
-How its noisy numbers are shown is no part of it: aliases, the order of columns and rows, HAVING, LIMIT and arithmetic
-run again on stored numbers, at no cost. Measures and keys are kept in one canonical order, so that two questions that
-measure the same are the same.
+How its noisy numbers are shown is not part of it: aliases, the order of columns and rows, HAVING, LIMIT and arithmetic
+run again on stored numbers, at no cost. Measures and keys have one canonical order, so two questions that measure the
+same have the same identity.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DECLARED = ("name", "public", "person", "through", "rows_per_person", "groups_p
 
 
 def canonical(question: Question) -> Question:
-    """The question with its keys and measures in canonical order; `key_order` says how the keys were written."""
+    """The question with its keys and measures in canonical order. `key_order` says how the keys were written."""
     keys = _ordered([key.expr for key in question.keys])
     measures = _ordered(question.measures)
     place = {old: new for new, old in enumerate(measures)}
@@ -45,25 +45,27 @@ def canonical(question: Question) -> Question:
 
 
 def _ordered(parts: Iterable[Expr | Measure]) -> list[int]:
-    """The numbers of these parts in canonical order: by what each is of, and as written where that is the same."""
+    """The indices of these parts in canonical order: by content, and as written where the content is the same."""
     texts = [exact_text(part, _by_content) for part in parts]
     return sorted(range(len(texts)), key=texts.__getitem__)
 
 
 def _by_content(part: Any) -> Any:
-    """A field by what it is a copy of: its id and its alias differ between two writings of one question."""
+    """A field, identified by the column it copies. Its id and alias can differ between two ways to write one
+    question.
+    """
     return ("field", part.origin, part.type, part.between, part.choices) if isinstance(part, Field) else part
 
 
 def identity_of(question: Question, schema: Schema) -> str:
-    """What a question measures under the declarations it rests on, as one text."""
+    """What a question measures, under the declarations it depends on, as one text."""
     return _Written(schema).text(
         {"relation": question.relation, "keys": _keys(question), "measures": question.measures}
     )
 
 
 def identity_of_rows(relation: Relation, schema: Schema) -> str:
-    """The same for the rows of a relation alone."""
+    """The same for the rows of a relation only."""
     return _Written(schema).text({"relation": relation})
 
 
@@ -79,7 +81,9 @@ def _keys(question: Question) -> list[tuple[Expr, tuple[Any, ...] | None]]:
 
 
 class _Written:
-    """Writes parts of questions; a field has the number of its first appearance, and stands for its declaration."""
+    """Writes parts of questions. A field is written as the index of its first appearance, and stands for its
+    declaration.
+    """
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -92,12 +96,12 @@ class _Written:
             name: [[getattr(table, one) for one in _DECLARED], [_facts(c) for c in table.columns.values()]]
             for name, table in sorted(self.tables.items())
         }
-        # what is read of a table is in a field's origin; its own name is an alias
+        # a field's origin says what is read from a table; its own name is an alias
         listed = [[getattr(one, part.name) for part in fields(Field) if part.name != "name"] for one in self.known]
         return exact_text((rows, listed, declared, self.schema.unit))
 
     def _instead(self, part: Any) -> Any:
-        """Fields and tables by name: what is declared of each is written once, and no data are."""
+        """Fields and tables by name. The declarations of each are written once. No data are written."""
         if isinstance(part, Field):
             return "field", self.known.setdefault(part, len(self.known))
         if isinstance(part, Table):
@@ -116,8 +120,8 @@ def _facts(column: Any) -> tuple[Any, ...]:
 
 
 def line_before(text: str) -> str | None:
-    """The line that version 0.1 knew a text by; None where other texts had the same line: it folded white space in
-    quoted text, too, and the ends of comments.
+    """The line by which version 0.1 identified a text. None if other texts had the same line, because that version also
+    folded white space in quoted text and at the ends of comments.
     """
     try:
         tokens = Text(text).tokens

@@ -20,8 +20,8 @@ from discreet.sql.terms import Terms
 class Plan:
     """How one question will be answered, and what that costs.
 
-    `first` are the bounds to find privately before; until then errors are stated for public defaults. `found` says in
-    words what was found, and `before` is the ε of both.
+    `first` are the bounds to find privately before the answer. Until they are found, errors are stated for public
+    defaults. `found` describes what was found, and `before` is the ε of both.
     """
 
     question: Question
@@ -35,7 +35,7 @@ class Plan:
 
     @property
     def relation(self) -> Relation:
-        """The rows it is about."""
+        """The rows that it reads."""
         return self.question.relation
 
     @property
@@ -45,11 +45,11 @@ class Plan:
 
     @property
     def enforced(self) -> Bounds | None:
-        """The bounds that the engine enforces. Where single rows are protected there are none."""
+        """The bounds that the engine enforces. There are none if single rows are protected."""
         return None if self.question.relation.person is None else self.bounds
 
     @property
     def cost(self) -> Approx:
-        """What the answer costs, including what is found for it."""
+        """The cost of the answer, including the bounds found for it."""
         whole = self.price.cost
         return whole if not self.before else replace(whole, epsilon=tidy(exactly(whole.epsilon) + self.before))

@@ -1,6 +1,6 @@
-"""The planner: how a question is answered, what it costs, and what is found privately before, from public facts alone.
+"""The planner: how a question is answered, what it costs and which bounds are found first, from public facts only.
 
-A plan spends nothing and reads no private row. `settle` charges and draws the bounds that a plan rests on.
+A plan spends nothing and reads no private row. `settle` charges and draws the bounds that a plan depends on.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ Wanted = list[tuple[str, tuple[str, str]]]
 class Planner:
     """Plans questions about one schema, on one engine, under one ledger.
 
-    `policy` is the public text of the declarations, a part of what makes two questions the same. `opening` names these
-    data while they are open: data without a version are known by it.
+    `policy` is the public text of the declarations, which is part of a question's identity. `opening` names these data
+    while they are open. It identifies data without a version.
     """
 
     schema: Schema
@@ -82,7 +82,7 @@ class Planner:
         weights: Mapping[str, Any] | None = None,
         bounds: Mapping[str, int] | None = None,
     ) -> Plan:
-        """How a question would be answered; spends nothing and reads no private data."""
+        """How a question would be answered. Spends nothing and reads no private data."""
         asked = understood(question, self.schema)
         if (epsilon is None) == (within is None):
             raise InvalidArgument(
@@ -102,7 +102,7 @@ class Planner:
             terms = replace(terms, epsilon=self._least_epsilon(asked, within, confidence, terms))
         if not number:
             return self._computable(asked, terms)
-        understood(asked.source, widest(self.schema, wanted))  # refused now, if it would be once bounds are found
+        understood(asked.source, widest(self.schema, wanted))  # refuse now what the found bounds would refuse
         each = check_epsilon(terms.epsilon) * share_of(number)
         plan = self._computable(asked, replace(terms, epsilon=check_epsilon(terms.epsilon) - number * each))
         first = self._column_bounds(wanted, each)
@@ -111,7 +111,7 @@ class Planner:
         return replace(plan, first=first, before=number * each)
 
     def settle(self, plan: Plan, *, key: str | None = None) -> Plan:
-        """The plan once everything it rests on is found; each bound is a release of its own."""
+        """The plan after all bounds it depends on are found. Each bound is a release of its own."""
         if not plan.first:
             return plan
         self._check_fits(plan.first, plan.price.guarantee, key)
@@ -129,7 +129,7 @@ class Planner:
         return replace(after, found=tuple(told), before=plan.before)
 
     def _computable(self, question: Question, terms: Terms) -> Plan:
-        """The plan, unless the engine cannot compute it, or its answer cannot be shown: refused before any charge."""
+        """The plan. Raises, before any charge, if the engine cannot compute it or if its answer cannot be shown."""
         with suppress(RecursionError):
             plan = self._priced(question, terms)
             check_computable(question, self.engine, plan.enforced)
@@ -140,7 +140,7 @@ class Planner:
     # --- prices ---------------------------------------------------------------------------------------------
 
     def _priced(self, question: Question, terms: Terms) -> Plan:
-        """A plan within the bounds that are known."""
+        """A plan within the known bounds."""
         groups = None if any(key.domain is None for key in question.keys) else Groups(question)
         bounds = bounds_of(question, _size(groups), self._frequency, terms.bounds)
         price = self._chargeable(self._price(question, bounds, groups, terms))
@@ -150,19 +150,19 @@ class Planner:
         return priced(question, self.schema.unit, bounds, _size(groups), terms)
 
     def _chargeable(self, price: Price) -> Price:
-        """Stated as (ε,δ) where the ledger's rule adds nothing else."""
+        """The price, stated as (ε,δ) if the ledger's rule can add only that."""
         if price.delta and self.ledger.rule.adds_stated:
             return replace(price, guarantee=price.cost.stated_for(self.schema.unit))
         return price
 
     def _frequency(self, relation: Relation, keys: tuple[Field, ...]) -> int:
-        """How many rows of a public relation share their keys, at most."""
+        """The maximum number of rows of a public relation that share their keys."""
         listed = ", ".join(self.engine.dialect.quoted(key.id) for key in keys)
         counts = f"SELECT count(*) AS n FROM ({rows_of(relation, self.engine)}) AS one GROUP BY {listed}"
         return int(self.engine.rows(f"SELECT coalesce(max(n), 0) FROM ({counts}) AS one")[0][0])
 
     def _least_epsilon(self, question: Question, within: Mapping[str, Any], confidence: Any, terms: Terms) -> float:
-        """The smallest ε, to three digits, whose errors stay inside what was asked for."""
+        """The smallest ε, to three digits, with errors inside the requested ones."""
         wanted = goals(question, within)
 
         def keeps(epsilon: float) -> bool:
@@ -182,8 +182,8 @@ class Planner:
     def rows(
         self, source: str | Conditioned, *, epsilon: Number, delta: Number = 0, value: str | None = None
     ) -> RowsPlan:
-        """The rows that a query names, within bounds, for a release of another kind than an answer in SQL: `value` is
-        one number of each row, on a public grid.
+        """The rows of a query, within bounds, for a release that is not an answer in SQL. `value` is one number per
+        row, on a public grid.
         """
         asked = rows_in(source, self.schema, value)
         terms = Terms(epsilon, delta)
@@ -198,7 +198,7 @@ class Planner:
         return RowsPlan(self._bounded(asked), left, self._column_bounds(wanted, each))
 
     def settle_rows(self, plan: RowsPlan) -> RowsPlan:
-        """The rows once the bounds they rest on are found."""
+        """The rows after the bounds they depend on are found."""
         if not plan.first:
             return plan
         asked = plan.rows.asked
@@ -228,7 +228,7 @@ class Planner:
         return groups_bound(plan.question, self.schema.unit, plan.bounds, number, epsilon, noise_of)
 
     def _check_fits(self, first: tuple[AutomaticBound, ...], last: Any, key: str | None) -> None:
-        """Refuse before anything is spent what does not fit the ledger as a whole."""
+        """Refuse a question that does not fit the budget as a whole, before anything is spent."""
         new = [bound.guarantee for bound in first if not self.ledger.knows(**self._request(bound, key))]
         if new:
             self.ledger.after(*new, last)
@@ -236,7 +236,7 @@ class Planner:
     def _found_columns(
         self, wanted: Wanted, first: tuple[AutomaticBound, ...], key: str | None
     ) -> tuple[Schema, list[str]]:
-        """The schema with every bound of a column found, and what was found in words."""
+        """The schema with every bound of a column found, and a description of what was found."""
         schema, told = self.schema, []
         for (name, origin), bound in zip(wanted, first, strict=False):
             found = self._found(bound, key)
@@ -249,7 +249,7 @@ class Planner:
         return bound.value(through(lambda: bound.read(self.engine), ledger=self.ledger, **asked).value)
 
     def _request(self, bound: AutomaticBound, key: str | None) -> dict[str, Any]:
-        """The request of a bound: its retry key follows from that of the question."""
+        """The request for a bound. Its retry key is derived from the key of the question."""
         own = None if key is None else hashlib.sha256(f"{key}\0{bound.asked}".encode()).hexdigest()
         meaning = bound.question.meaning if bound.question else identity_of_rows(bound.of, self.schema)
         return {
@@ -263,9 +263,10 @@ class Planner:
     # --- identity -------------------------------------------------------------------------------------------
 
     def identity(self, relation: Relation, asked: Any, *, before: str | None = None, **arguments: Any) -> Identity:
-        """What makes the same request the same: all of `asked`, the declarations, and the data it is asked of.
+        """What identifies a request: all of `asked`, the declarations, and the data.
 
-        Data without a version are known by this opening of them. `before` is the text that version 0.1 knew it by.
+        Data without a version are identified by this opening of them. `before` is the text that identified the request
+        in version 0.1.
         """
         versions, lasting = [], True
         for table in relation.tables(owners=True):
@@ -284,7 +285,7 @@ class Planner:
 
 @dataclass(frozen=True)
 class RowsPlan:
-    """Rows within bounds, what a release of them may cost, and what is found before."""
+    """Rows within bounds, what a release of them may cost, and which bounds are found first."""
 
     rows: BoundedRows
     terms: Terms
@@ -293,7 +294,7 @@ class RowsPlan:
 
     @property
     def relation(self) -> Relation:
-        """The rows it is about."""
+        """The rows that it reads."""
         return self.rows.relation
 
     @property
@@ -303,15 +304,17 @@ class RowsPlan:
 
     @property
     def bounds(self) -> Bounds | None:
-        """What one unit may have in them."""
+        """What one unit may contribute to them."""
         return self.rows.bounds
 
 
 def new_opening() -> str:
-    """A name for data that are opened now: nobody else's."""
+    """A unique name for data that are opened now."""
     return f"{random_integer(128):032x}"
 
 
 def _size(groups: Groups | None) -> int:
-    """How many groups there are to answer in; for groups that are not declared, as many as one could be in."""
+    """The number of groups in the answer. If the groups are not declared, the maximum number that one unit can
+    be in.
+    """
     return MOST_GROUPS_SHOWN if groups is None else groups.count

@@ -1,4 +1,4 @@
-"""What is asked, once it is understood: rows, groups, measures of each group, and what is made of them."""
+"""A parsed question: rows, groups, the measures of each group, and the columns computed from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MeasureKind = Literal["count", "sum", "people", "distinct", "quantile"]
 
 @dataclass(frozen=True)
 class Measure:
-    """One number for each group, to which noise is added (or which is drawn): a whole number of steps.
+    """One integer number of steps for each group, which noise is added to or which is chosen at random.
 
     count: the rows for which `where` holds. people: the persons with such a row. distinct: their different values.
     sum: the values, moved by `center`, rounded to whole steps and clamped to [`lowest`, `highest`], to the `power`.
@@ -34,13 +34,13 @@ class Measure:
 
     @property
     def reach(self) -> int:
-        """How far from the center a value can be, in steps."""
+        """The maximum distance of a value from the center, in steps."""
         return max(abs(self.lowest), abs(self.highest))
 
 
 @dataclass(frozen=True)
 class Key:
-    """What rows are grouped by, and all the values it can have; None when they are not declared."""
+    """What rows are grouped by, and all the values it can have. None if they are not declared."""
 
     name: str
     expr: Expr
@@ -49,7 +49,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A column of the answer before arithmetic: how it is made of measures, which are numbered."""
+    """A column of the answer before arithmetic: how it is computed from measures, which are referred to by index."""
 
     name: str
     kind: AggregateKind
@@ -69,7 +69,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Ordering:
-    """By what noisy value or key the answer is sorted."""
+    """The noisy value or key by which the answer is sorted."""
 
     expr: Expr
     descending: bool
@@ -78,9 +78,9 @@ class Ordering:
 
 @dataclass(frozen=True)
 class Question:
-    """A whole statement. `source` is its syntax tree, `same` its text without comments and in one layout, and `meaning`
-    the identity of what it measures. `bounded` are the fields whose declared ranges the answer rests on. Keys and
-    measures are in canonical order; `key_order` has the places of the keys as they were written.
+    """A whole statement. `source` is its syntax tree, `same` is its text without comments and in one layout, and
+    `meaning` is the identity of what it measures. `bounded` are the fields whose declared ranges the answer depends on.
+    Keys and measures are in canonical order. `key_order` has the positions of the keys as they were written.
     """
 
     text: str
@@ -103,18 +103,18 @@ class Question:
 
     @property
     def line(self) -> str:
-        """Its text on one line."""
+        """The text on one line."""
         return " ".join(self.text.split())
 
     def is_noisy(self, output: Output) -> bool:
-        """Whether a column has noise in it: not where it is made of keys alone."""
+        """Whether a column has noise in it. A column computed only from keys has none."""
         return any(field not in self.key_fields for field in output.expr.fields())
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one unit may have in an answer: rows in all, groups, and rows in each group. `swapped` when rows of others
-    may come or go with it.
+    """What one unit may contribute to an answer: rows in total, groups, and rows in each group. `swapped` if rows of
+    others may appear or disappear with it.
     """
 
     rows: int

@@ -1,6 +1,6 @@
-"""What is publicly known about the data: tables, columns, bounds, choices, and the way from a row to its person.
+"""What is publicly known about the data: tables, columns, bounds, choices, and how a row leads to its person.
 
-Everything here is declared by the owner or read from names and types; nothing is read from the rows.
+The owner declares everything here, or it follows from names and types. Nothing is read from the rows.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Found(tuple[Any, Any]):
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column: its type, and what is declared about its values. Values outside of what is declared are clamped
-    (`between`) or belong to no group (`choices`). `frequency` is how many rows with the same value take part in a join
-    at most, where single rows are protected. A range or frequency that is "auto" is found privately. `declared` says
-    that the type was written down, and not only follows from the rest.
+    """One column: its type, and what is declared about its values. Values outside the declared range are clamped
+    (`between`), and values outside the declared choices belong to no group (`choices`). `frequency` is the maximum
+    number of rows with the same value that take part in a join, if single rows are protected. A range or frequency of
+    "auto" is found privately. `declared` is true if the type was written down and does not only follow from the rest.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Column:
 
 
 def is_auto(value: Any) -> bool:
-    """Whether a bound is to be found privately."""
+    """Whether a bound must be found privately."""
     return isinstance(value, str) and value == AUTO
 
 
@@ -83,8 +83,8 @@ MOST_CHOICES = 10_000_000
 
 
 def listed_choices(choices: Any, name: str) -> tuple[Any, ...]:
-    """Different values, as a tuple; those of numpy as Python's own."""
-    with suppress(Exception):  # also of an iterator of somebody's own
+    """Distinct values, as a tuple, with numpy values converted to Python values."""
+    with suppress(Exception):  # also from a user's iterator
         listed = tuple(one.item() if isinstance(one, np.generic) else one for one in islice(choices, MOST_CHOICES + 1))
         if len(listed) > MOST_CHOICES:
             listed = ()
@@ -96,14 +96,16 @@ def listed_choices(choices: Any, name: str) -> tuple[Any, ...]:
 
 
 def checked_choice(value: Any, kind: Type, name: str) -> Any:
-    """A declared value of a column's own type: one of another would be a group that is always empty."""
+    """A declared value, checked to have the type of its column. A value of another type would be a group that is always
+    empty.
+    """
     if isinstance(value, str) and kind in ("date", "timestamp"):
         with suppress(ValueError):
             value = datetime.datetime.fromisoformat(value)
     if kind == "date" and isinstance(value, datetime.datetime):
         value = value.date()
     fits = isinstance(value, PYTHON_TYPES.get(kind, ())) and (kind == "boolean" or not isinstance(value, bool))
-    if isinstance(value, int | float) and not abs(value) < 2**63:  # NaN is neither
+    if isinstance(value, int | float) and not abs(value) < 2**63:  # NaN is neither true nor false here
         fits = False
     if not fits:
         raise InvalidArgument(f"choices of {name} must be of the column's type: {kind}. Write them so.")
@@ -111,7 +113,7 @@ def checked_choice(value: Any, kind: Type, name: str) -> Any:
 
 
 def checked_bound(value: Any, name: str) -> int:
-    """A bound on rows or groups, as a whole number: 3.0 is 3. Beyond 2^31 rows of one person no sum is exact."""
+    """A bound on rows or groups, as an integer: 3.0 is 3. Above 2^31 rows of one person, sums would not be exact."""
     found = check_count(value, name)
     if found > ROWS_OF_ONE:
         raise InvalidArgument(f"{name} must be a whole number of at most {ROWS_OF_ONE:,}.")
@@ -119,13 +121,13 @@ def checked_bound(value: Any, name: str) -> int:
 
 
 def check_type(kind: Any, column: str) -> None:
-    """A type that a column may be declared to have, if any is."""
+    """Check that a declared type, if there is one, is supported."""
     if kind is not None and kind not in list(PYTHON_TYPES):
         raise InvalidArgument(f"type of {column} must be one of {', '.join(PYTHON_TYPES)}, and not {kind}.")
 
 
 def implied_type(between: Any, choices: Any) -> Type:
-    """The type that follows from a declared range or from choices; "other" where none does."""
+    """The type that follows from a declared range or from choices. "other" if none does."""
     kinds = {type(choice) for choice in choices or ()}
     whole = kinds == {int}
     if is_auto(between):
@@ -145,7 +147,7 @@ _TYPE_OF |= {datetime.date: "date", datetime.datetime: "timestamp"}
 
 
 def _is_name(source: Any) -> bool:
-    """Whether a source is a path or a name of data, and not the data."""
+    """Whether a source is a path or a name of data, not the data."""
     return isinstance(source, str | Path | None)
 
 
@@ -157,7 +159,7 @@ def _is_day(end: Any) -> bool:
 
 
 def checked_range(between: Any, kind: Type, name: str) -> tuple[Any, Any]:
-    """Two public ends, the lower first, of the column's type."""
+    """Two public bounds, the lower first, of the column's type."""
     if kind not in ORDERED:
         raise InvalidArgument(f"{name} is {kind} and has no range. Give between= to numbers and dates only.")
     if not isinstance(between, list | tuple | np.ndarray) or np.shape(between)[:1] != (2,):
@@ -190,14 +192,14 @@ def _end(given: Any, kind: Type, name: str) -> Any:
 class Table:
     """One table: where it is, and how many of its rows one person may have in an answer.
 
-    A private table has the person's column, or comes `through` a key of another table that leads to the person:
-    "visits.visit_id" where both call it the same, "visit -> visits.visit_id" where not.
-    `groups_per_person` bounds the groups of one answer, `rows_per_group` the rows in each of them.
+    A private table has the column of the person, or is connected `through` a key of another table that leads to the
+    person: "visits.visit_id" if both tables use that name, "visit -> visits.visit_id" if not. `groups_per_person`
+    bounds the groups in one answer, `rows_per_group` the rows in each group.
     """
 
     name: str
     columns: Mapping[str, Column]
-    source: Any = field(default=None, repr=False)  # it may be the data themselves
+    source: Any = field(default=None, repr=False)  # it may be the data
     public: bool = False
     person: str | None = None
     through: str | None = None
@@ -223,7 +225,7 @@ class Table:
 
     @property
     def path(self) -> tuple[str, str, str]:
-        """The way to the person: a column, the table it leads to, and that table's key."""
+        """The path to the person: a column, the table it leads to, and that table's key."""
         own, arrow, target = (part.strip() for part in (self.through or "").rpartition("->"))
         other, _, key = target.partition(".")
         return own if arrow else key, other, key
@@ -233,7 +235,7 @@ class Table:
 class Schema:
     """All tables, and who is protected in them.
 
-    Questions and answers point to it, so that it holds no data: of a source only its name is kept, where it has one.
+    Questions and answers refer to it, so it holds no data. Of a source only the name is kept, if it has one.
     """
 
     unit: Unit
@@ -250,7 +252,9 @@ class Schema:
             self._check_path(table)
 
     def leads(self, origin: tuple[str, str] | None) -> str | None:
-        """What a column leads to: two columns of which this is the same name the same person, or a key of them."""
+        """What a column leads to. Two columns with the same result identify the same person, or a key of that
+        person.
+        """
         table = self.tables.get(origin[0]) if origin else None
         if origin is None or table is None or table.public or self.unit.column is None:
             return None
@@ -262,7 +266,7 @@ class Schema:
         return ".".join(origin) if origin in keys else None
 
     def _check_path(self, table: Table) -> None:
-        """Every private table leads to the person, in a few steps."""
+        """Check that every private table leads to the person, in a few steps."""
         passed = {table.name}
         while table.person is None:
             if table.through is None:

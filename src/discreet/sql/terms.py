@@ -1,4 +1,4 @@
-"""The terms of an answer: what it may cost, how its ε is shared out, and the bounds lowered for it."""
+"""The terms of an answer: what it may cost, how its ε is divided, and the bounds lowered for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 
 @dataclass(frozen=True)
 class Terms:
-    """`weights` share ε out among the columns of the answer; `bounds` lower those of the policy."""
+    """`weights` divide ε among the columns of the answer. `bounds` lower those of the policy."""
 
     epsilon: Number
     delta: Number = 0

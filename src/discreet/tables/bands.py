@@ -1,4 +1,6 @@
-"""Quantiles with intervals: each is asked for together with two others, so far out that they hold the true one."""
+"""Quantiles with intervals: each is computed with two neighbors, far enough away that they enclose the true
+quantile.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ _ROUNDS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class BandedQuantiles(Release):
-    """Released quantiles: `value` in the order asked, and the interval of each, which hold together."""
+    """Released quantiles: `value` in the given order, and the interval of each. All intervals hold at once."""
 
     intervals: Any = None
 
@@ -43,11 +45,11 @@ class BandedQuantiles(Release):
 
 @dataclass(frozen=True)
 class Bands:
-    """The mechanism for all that is asked, and where in its answer the ends and the middle of each quantile are; LOWEST
+    """The mechanism for all quantiles, and the positions of the ends and the middle of each one in its answer. LOWEST
     and HIGHEST stand for the ends of the range.
 
-    The interval of q holds the true quantile whenever no answer is off by more than `ranks` ranks and there are as many
-    rows as was said: the outer quantiles are `ranks` rows away.
+    The interval of q contains the true quantile if no answer is off by more than `ranks` ranks and there are as many
+    rows as stated. The outer quantiles are `ranks` rows away.
     """
 
     mechanism: Quantiles | QuantilesFromCounts
@@ -55,13 +57,13 @@ class Bands:
     ranks: float | None
 
     def read(self, drawn: Any, space: Integers) -> NDArray[Any]:
-        """One line (low, middle, high) for each quantile, in the order asked."""
+        """One line (low, middle, high) for each quantile, in the given order."""
         known = [*np.asarray(drawn).tolist(), space.high, space.low]  # the last two are HIGHEST and LOWEST
         return np.array([[known[place] for place in line] for line in self.places])
 
 
 def checked(quantiles: Any, least: str) -> list[Fraction]:
-    """What is asked for, or what is wrong with it."""
+    """The requested quantiles as exact numbers. Raises if they are invalid."""
     if not isinstance(least, str) or least not in get_args(Least):
         raise InvalidArgument("least must be 'bound', 'mean' or 'largest'.", code="not-an-option")
     if isinstance(quantiles, str) or not isinstance(quantiles, Sequence | np.ndarray) or not np.size(quantiles):
@@ -88,7 +90,7 @@ def bands_for(
     least: Least = "bound",
     confidence: float = 0.95,
 ) -> Bands:
-    """The best mechanism for some quantiles and the two beside each of them, for at least about `rows` rows."""
+    """The best mechanism for some quantiles and the two next to each of them, for at least about `rows` rows."""
     asked = checked(quantiles, least)
     count = max(rows, 1.0)
     options: dict[str, Any] = {"unit": unit, "rows_per_person": rows_per_person, "rows": int(count)}
@@ -107,7 +109,7 @@ def bands_for(
 
 
 def _made(guarantee: Guarantee, least: Least, *, rows: int, **asked: Any) -> Quantiles | QuantilesFromCounts:
-    """The method whose error, in the sense asked for, is least; by public facts."""
+    """The method with the smallest error, in the requested sense. Only public facts decide."""
     if least != "bound":
         return best_quantiles(guarantee, least=least, rows=rows, **asked)
     chosen: list[Quantiles | QuantilesFromCounts] = [Quantiles.for_guarantee(guarantee, **asked)]

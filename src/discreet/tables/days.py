@@ -15,13 +15,13 @@ EPOCH = datetime.date(1970, 1, 1)
 
 
 def as_number(column: str, kind: str) -> str:
-    """A column as a number in SQL: of a date, its days since 1970."""
+    """A column as a number in SQL. A date becomes its days since 1970."""
     name = quoted(column)
     return f"({name} - DATE '{EPOCH}')" if kind in DAYS else name
 
 
 def from_number(value: Any, kind: str) -> Any:
-    """The number as the column has it."""
+    """The number as a value of the column's type."""
     return EPOCH + datetime.timedelta(days=int(value)) if kind in DAYS else value
 
 

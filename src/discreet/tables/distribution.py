@@ -1,4 +1,6 @@
-"""A released distribution: how many rows lie up to each point of a public grid, and all that can be read off it."""
+"""A released distribution: how many rows lie at or below each point of a public grid, and everything that follows from
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution(Release):
-    """The CDF of a column: `value` is the share of rows up to each point of `grid`, and never falls.
+    """The CDF of a column: `value` is the share of rows up to each point of `grid`. It never decreases.
 
-    All of it is read off one release, so asking for more costs nothing.
+    Everything is computed from one release, so further questions cost nothing.
     """
 
     grid: Any = None
@@ -34,7 +36,7 @@ class Distribution(Release):
 
     @property
     def counts(self) -> Floats:
-        """How many rows lie up to each point."""
+        """How many rows lie at or below each point."""
         return self._read.monotone
 
     def _place(self, point: Any) -> int:
@@ -45,7 +47,7 @@ class Distribution(Release):
         return float(self.value[self._place(point)]) if point >= self.grid[0] else 0.0
 
     def between(self, low: Any, high: Any, *, confidence: float = 0.95) -> tuple[float, float]:
-        """How many rows lie above one point of the grid and up to another, and how wrong that may be."""
+        """How many rows lie above one point of the grid and up to another, and how large the error may be."""
         assert self._numbers is not None
         first, last = self._place(low) + 1 if low >= self.grid[0] else 0, self._place(high)
         if last < first:
@@ -54,7 +56,7 @@ class Distribution(Release):
         return count, self._numbers.sums.within(last + 1, first, confidence)
 
     def quantiles(self, at: Any) -> Any:
-        """The first points of the grid up to which so large shares of the rows lie."""
+        """For each share, the first point of the grid at or below which that share of the rows lies."""
         places = np.searchsorted(self.value, np.asarray(at, dtype=np.float64), "left")
         return np.asarray(self.grid)[np.minimum(places, len(self.grid) - 1)]
 
@@ -63,7 +65,7 @@ class Distribution(Release):
         assert self._numbers is not None
         sure = check_confidence(confidence)
         off, rows = float(self._numbers.error(sure)), float(self.counts[-1])
-        # both the count and the number of rows are off by that much at most; a share is never off by more than 1
+        # the count and the number of rows each have at most this error; a share is never off by more than 1
         share = min(1.0, 2 * off / (rows - off)) if rows > off else 1.0
         return Accuracy(amount=share, confidence=sure, of="every value")
 

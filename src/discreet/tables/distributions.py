@@ -1,6 +1,6 @@
-"""What a table's methods draw from rows: many quantiles, a CDF, common values, densities and synthetic rows.
+"""What table methods compute from rows: many quantiles, a CDF, common values, densities and synthetic rows.
 
-Each is one release. Rows are read as in SQL: no more of one person than the bounds allow, and values on a public grid.
+Each is one release. Rows are read as in SQL: the bounds limit the rows of each person, and values lie on a public grid.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from discreet.tables.offer import Drawing, TableRows, in_words, old_line, releas
 
 
 def counted(rows: TableRows, epsilon: Number, column: str) -> Drawing[Release]:
-    """How many values a column has, as its quantiles see them, for a part of ε."""
+    """How many values of a column its quantiles use, for a part of ε."""
     bound = Sensitivity(rows.of_one, "L1", rows.unit, grain=1)
     noise = Laplace(scale=tidy(significant(bound.exact / check_epsilon(epsilon), up=True)), step=1)
     before = f"how many values {column} has{'' if rows.where is None else f' WHERE {rows.where}'}"
@@ -65,7 +65,7 @@ def counted(rows: TableRows, epsilon: Number, column: str) -> Drawing[Release]:
 def quantiles(
     rows: TableRows, column: str, at: Sequence[Any], *, size: float, least: Least, confidence: float, kind: str
 ) -> Drawing[BandedQuantiles]:
-    """Quantiles of a column that has at least about `size` values, each with the two next to it."""
+    """Quantiles of a column that has at least about `size` values, each with two neighbors that bound it."""
     measure, unit = rows.plan.rows.grid, rows.unit
     space = Integers(measure.lowest, measure.highest)
     made = bands_for(
@@ -105,7 +105,9 @@ def _with_bands(release: Release, made: Bands, measure: Measure, space: Integers
 
 @dataclass(frozen=True)
 class _Known:
-    """Half the widest interval, for the confidence it was asked for; the bound in ranks for any."""
+    """Half the widest interval, for the confidence that was requested. The bound in ranks is known for any
+    confidence.
+    """
 
     amount: float
     confidence: float
@@ -125,7 +127,7 @@ class _Known:
 
 @dataclass(frozen=True)
 class Points:
-    """The points of a CDF: from low to high by a step, of days where they are dates."""
+    """The points of a CDF, from low to high in equal steps. For dates the step is a number of days."""
 
     low: Any
     high: Any
@@ -137,7 +139,7 @@ class Points:
             raise InvalidArgument("step must be a whole number of days.")
         if self._width > step * (MOST_POINTS - 2):
             raise InvalidArgument(f"This grid has more than {MOST_POINTS:,} points. Take a larger step.")
-        if step > exactly(self._width):  # the ends are points in any case
+        if step > exactly(self._width):  # both ends are always points
             object.__setattr__(self, "step", self._width)
 
     @property
@@ -146,7 +148,7 @@ class Points:
 
     @property
     def grid(self) -> Any:
-        """The points themselves; the last one is the high end, however far from the one before it."""
+        """The points themselves. The last one is the high end, even if the last step is shorter."""
         count = math.ceil(round(float(self._width / exactly(self.step)), 9))
         if isinstance(self.low, datetime.date):
             days = [min(int(self.step) * n, self._width) for n in range(count + 1)]
@@ -154,7 +156,9 @@ class Points:
         return np.minimum(self.low + _plainly(self.step) * np.arange(count + 1), self.high)
 
     def places(self, column: str, kind: str) -> str:
-        """In SQL: the number of the first point that is not below a value; of one beyond the ends, that of the end."""
+        """In SQL: the index of the first point that is not below a value. A value outside the range has the index of
+        that end.
+        """
         days = isinstance(self.low, datetime.date)
         low, high = ((end - EPOCH).days if days else _plainly(end) for end in (self.low, self.high))
         value = as_number(column, kind)
@@ -165,13 +169,13 @@ class Points:
 
 
 def _plainly(number: Any) -> Any:
-    """A number as SQL has it."""
+    """A number as SQL writes it."""
     plain = number.item() if isinstance(number, np.generic) else number
     return plain if isinstance(plain, int | float) else float(plain)
 
 
 def cumulative(rows: TableRows, column: str, points: Points) -> Drawing[Distribution]:
-    """How many values lie up to each of the points."""
+    """How many values lie at or below each of the points."""
     unit, grid = rows.unit, points.grid
     made = CumulativeCounts.for_guarantee(
         rows.allowed,
@@ -205,7 +209,7 @@ def cumulative(rows: TableRows, column: str, points: Points) -> Drawing[Distribu
 def synthetic(
     taken: TableRows, columns: Mapping[str, Any], *, kinds: Mapping[str, str], **options: Any
 ) -> Drawing[SyntheticTable]:
-    """Rows of nobody whose marginals are close to those of the true rows."""
+    """Synthetic rows with marginals close to those of the true rows."""
     if not check_delta(taken.plan.terms.delta):
         raise InvalidArgument("synthesize needs a delta, such as delta=1e-6.")
     days = {name for name in columns if kinds[name] in ("date", "timestamp") and isinstance(columns[name], tuple)}
@@ -247,7 +251,9 @@ def _without_progress(options: Mapping[str, Any]) -> dict[str, Any]:
 def density(
     rows: TableRows, columns: Sequence[str], ranges: Sequence[Any], bandwidth: Any, kinds: Sequence[str]
 ) -> Drawing[Density]:
-    """The density of up to three columns, as one function; without a bandwidth, one by rule, found in the release."""
+    """The density of up to three columns, as one function. If no bandwidth is given, a rule chooses one within the
+    release.
+    """
     unit, most = rows.unit, rows.of_one
     ends = [in_days(pair) if kind in DAYS else pair for pair, kind in zip(ranges, kinds, strict=True)]
     if bandwidth is None and len(columns) > 1:
@@ -281,7 +287,7 @@ def density(
 
 
 def votes(planner: Planner, plan: Plan, column: str, k: int, where: str | None, line: str) -> Drawing[Release]:
-    """The choice of values by the rows that have them, of which one person has a few."""
+    """The choice among values by the rows that have them. One person has only a few rows."""
     groups, unit = plan.groups, planner.schema.unit
     if groups is None:
         raise InvalidArgument("The most common value is one of those that are declared: give choices=.")
@@ -290,7 +296,7 @@ def votes(planner: Planner, plan: Plan, column: str, k: int, where: str | None, 
     votes = 1 if plan.bounds is None else plan.bounds.per_group
     bound = Sensitivity(votes, "Linf", unit, len(listed), grain=1, monotone=added)
     goal, rule = plan.terms.allowed, planner.ledger.rule
-    limit = getattr(rule.limit, "epsilon", None)  # how often so much may be asked; often, where no ε is named
+    limit = getattr(rule.limit, "epsilon", None)  # how often this ε fits the limit; often, if no ε is given
     times = 100 if limit is None else max(1, min(1000, int(exactly(limit) / exactly(plan.terms.epsilon))))
     sharper = chooser_for(rule, times=times)
     choose: Any

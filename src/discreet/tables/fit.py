@@ -1,4 +1,4 @@
-"""Models from the tables of a policy: rows are read as in SQL, no more of one person than may be, for one fit."""
+"""Models fitted to the tables of a policy: rows are read as in SQL, with a bounded number of rows per person."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Features = Sequence[str] | Mapping[str, tuple[Any, Any] | list[Any] | None]
 
 @dataclass(frozen=True)
 class Feature:
-    """A column as a model sees it: a number, within public ends where they are known, or one column for each choice."""
+    """A column as a model sees it: a number, with public bounds where they are known, or one column for each choice."""
 
     name: str
     kind: str
@@ -41,7 +41,7 @@ class Feature:
 
     @property
     def listed(self) -> bool:
-        """Whether cells are read one by one; days are numbers, as some are beyond any calendar."""
+        """Whether cells are read one by one. Days are numbers, because some lie outside any calendar."""
         return self.choices is not None and self.kind not in ("date", "timestamp")
 
     @property
@@ -49,7 +49,9 @@ class Feature:
         return [self.name] if self.choices is None else [f"{self.name}={choice}" for choice in self.choices]
 
     def columns(self, values: Any) -> NDArray[np.float64]:
-        """Rows × the columns made of this one; a value that is no number, or no choice, counts as missing."""
+        """An array of rows × the columns made from this one. A value that is not a number, or not a choice, counts as
+        missing.
+        """
         if self.choices is None:
             return doubles(values)[:, None]
         known = self.choices if self.listed else [number_of_day(choice) for choice in self.choices]
@@ -58,7 +60,9 @@ class Feature:
         return np.asarray(found == np.arange(len(self.choices)), dtype=np.float64)
 
     def ranges(self, share: float) -> list[tuple[float, float]]:
-        """What `feature_ranges` must be, so that every feature, of one column or more, has the same weight."""
+        """The value for `feature_ranges` that gives every feature the same weight, whether it has one column or
+        more.
+        """
         if self.choices is not None:
             return [(-share, share)] * len(self.choices)
         low, high = self.between or (-1.0, 1.0)
@@ -67,7 +71,7 @@ class Feature:
 
 
 def check_estimator(estimator: Any, target: Any) -> None:
-    """That this is a private estimator, with a target where it needs one: said before anything is read."""
+    """Check, before anything is read, that this is a private estimator and that it has a target if it needs one."""
     wanted = ("epsilon", "delta", "rows_per_person", "ledger", "fit", "set_params")
     if isinstance(estimator, type) or not all(hasattr(estimator, name) for name in wanted):
         raise InvalidArgument("The first argument must be a private estimator, such as dp.learn.LogisticRegression(…).")
@@ -81,17 +85,17 @@ def check_estimator(estimator: Any, target: Any) -> None:
 def fitted(
     estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None
 ) -> Estimator:
-    """Fit the estimator to the rows: one release, under the ledger.
+    """Fit the estimator to the rows: one release, paid from the ledger.
 
     Promise: for a person with at most the declared rows, which are enforced as in SQL; for a row that joins repeat, as
     often as they may.
     """
     chosen = _prepared(estimator, ledger, rows, features, target)
-    if hasattr(estimator, "guarantee"):  # refused before any row is read, where the ledger has not enough left
+    if hasattr(estimator, "guarantee"):  # refused before any row is read if the budget is too small
         ledger.after(estimator._stated(estimator.guarantee(n_features=_width(chosen))))
     kinds = {one.name: "listed" if one.listed else one.kind for one in chosen}
     if target is not None and target not in kinds:
-        # whole numbers and text one by one: a missing one must not change how the others are read
+        # integers and text one by one: a missing cell must not change how the others are read
         kinds[target] = "number" if rows.types[target] == "number" else "listed"
     by_steps = getattr(estimator, "solver", "descent") == "descent"
     if hasattr(rows.engine, "frame") and hasattr(estimator, "fit_batches") and by_steps:
@@ -109,7 +113,7 @@ def _table(features: list[Feature], found: Mapping[str, Any]) -> NDArray[np.floa
 
 
 def _partitions(rows: BoundedRows, features: list[Feature], target: str | None, kinds: dict[str, str]) -> Partitions:
-    """The rows where Spark has them: its executors make features of them, and only exact sums come back."""
+    """The rows as Spark partitions: the executors compute the features, and only exact sums come back."""
     text, ids = rows.statement(list(kinds))
     cells = partial(_cells, features=features, target=target, kinds=kinds, ids=ids)
     engine: Any = rows.engine
@@ -130,7 +134,7 @@ def _cells(
 def explained_fit(
     estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None
 ) -> Explanation:
-    """What a fit would do, cost and promise; nothing is spent and the estimator stays as it is."""
+    """What a fit would do, cost and promise. Nothing is spent, and the estimator does not change."""
     mine = need("sklearn.base", "learn", "fit").clone(estimator)
     chosen = _prepared(mine, ledger, rows, features, target)
     width = _width(chosen)
@@ -147,7 +151,7 @@ def explained_fit(
 def _prepared(
     estimator: Any, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None
 ) -> list[Feature]:
-    """The features, once the estimator knows the ledger, the ranges and how many rows a unit has."""
+    """The features, after the estimator has received the ledger, the ranges and the number of rows per unit."""
     if estimator.ledger is not None and estimator.ledger is not ledger:
         raise InvalidArgument("The estimator has a ledger of its own. Leave it out: the table's ledger is charged.")
     chosen = _features(rows, features)
@@ -155,7 +159,7 @@ def _prepared(
         raise InvalidArgument(f"There is no column {target}. Known: {', '.join(rows.types)}.")
     if target is not None and rows.types[target] not in ("integer", "number", "boolean", "text"):
         raise InvalidArgument(f"{target} is neither a number, text nor a condition: it cannot be the target.")
-    inner = "estimator__" if hasattr(estimator, "estimator") else ""  # a search tunes the estimator inside it
+    inner = "estimator__" if hasattr(estimator, "estimator") else ""  # a search tunes the estimator that it contains
     ranges = _ranges(chosen, getattr(estimator, "estimator", estimator))
     settings = {"ledger": ledger, "rows_per_person": rows.of_one}
     estimator.set_params(**settings, **({} if ranges is None else {f"{inner}feature_ranges": ranges}))
@@ -163,7 +167,7 @@ def _prepared(
 
 
 def compared(rows: BoundedRows) -> dict[str, NDArray[Any]]:
-    """The columns that can be compared, for a study: each cell read by itself."""
+    """The columns of a study, with each cell read by itself, so that they can be compared."""
     kinds = {name: kind for name, kind in rows.types.items() if kind != "other"}
     found = rows.columns(list(kinds), kinds)
     return {name: _comparable(found[name], kind) for name, kind in kinds.items()}
@@ -195,7 +199,7 @@ def _features(rows: BoundedRows, given: Any) -> list[Feature]:
 
 
 def _declared(column: Column | None) -> Any:
-    """The range or the choices of a column in the policy, where it has them."""
+    """The range or the choices that the policy declares for a column, if any."""
     if column is None:
         return None
     if column.choices is not None:
@@ -223,12 +227,12 @@ def _feature(name: str, kind: str, what: Any) -> Feature:
 
 
 def _ranges(features: list[Feature], estimator: Any) -> list[tuple[float, float]] | None:
-    """Ranges for the estimator, when it takes them, has none of its own, and all features have theirs."""
+    """Ranges for the estimator, if it accepts them, has none of its own, and all features have one."""
     if getattr(estimator, "feature_ranges", ...) is not None:
         return None
     open_ended = [one.name for one in features if one.between is None and one.choices is None]
     if len(open_ended) == len(features):
-        return None  # all as they are: rows are clipped by their norm alone
+        return None  # no feature is scaled: rows are clipped by their norm only
     if open_ended:
         raise InvalidArgument(f"{', '.join(open_ended)} needs a range, as the other features have one. Add it.")
     share = (len(features) / _width(features)) ** 0.5

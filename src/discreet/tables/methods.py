@@ -1,4 +1,4 @@
-"""The methods of a table: each builds an offer, which explains itself or makes the release."""
+"""The methods of a table. Each builds an offer, which explains itself or makes the release."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Methods:
     def count(
         self, of: str = "rows", *, epsilon: Number, delta: Number = 0, where: str | None = None
     ) -> Offer[Release]:
-        """How many rows there are, or how many people: `count("people", …)`."""
+        """The number of rows, or the number of people: `count("people", …)`."""
         if not isinstance(of, str) or of not in ("rows", "people"):
             raise InvalidArgument('of must be "rows" or "people".', code="not-an-option")
         person = self.table.person
@@ -92,7 +92,7 @@ class Methods:
         return self._number(f"VAR_SAMP({self._quoted(column)})", {column: between}, epsilon, delta, where)
 
     def median(self, column: str, *, between: Between, epsilon: Number, where: str | None = None) -> Offer[Release]:
-        """The median of a column, chosen from a public grid; of dates, to the day."""
+        """The median of a column, chosen from a public grid. For dates it is accurate to the day."""
         kind = self._kind(column, between)
         text = f"MEDIAN({as_number(column, kind)})"
         return self._number(text, {column: between}, epsilon, 0, where, lambda v: from_number(v, kind))
@@ -109,11 +109,12 @@ class Methods:
         confidence: float = 0.95,
         where: str | None = None,
     ) -> Offer[Release]:
-        """Several quantiles of a column, as an array in the order asked, within intervals that hold together.
+        """Several quantiles of a column, as an array in the given order, with intervals that hold at once.
 
-        Up to three are chosen one by one. More are chosen one inside the other, or read off cumulative counts: by what
-        promises less error (`least="bound"`), or is expected to have less, on average (`"mean"`: most often several
-        times less, in much wider intervals) or at worst (`"largest"`). A twentieth of ε counts the values first.
+        Up to three quantiles are chosen one by one. More are chosen recursively, or read from cumulative counts,
+        whichever has the smaller error: the smaller guaranteed error (`least="bound"`), or the smaller expected error
+        on average (`"mean"`) or at worst (`"largest"`). `"mean"` usually has several times less error, but much wider
+        intervals. A twentieth of ε is used first to count the values.
         """
         checked(at, least)
         sure = check_confidence(confidence)
@@ -152,7 +153,7 @@ class Methods:
         delta: Number = 0,
         where: str | None = None,
     ) -> Offer[Distribution]:
-        """The share of rows up to each point from one public end to the other, by a step: every threshold at once."""
+        """The share of rows up to each point of a public grid, from one end to the other: every threshold at once."""
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise InvalidArgument(
                 "between must be two public ends, such as (0, 120): they are the grid.", code="ends-missing"
@@ -175,11 +176,11 @@ class Methods:
         rounds: int | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> Offer[SyntheticTable]:
-        """A table of made-up rows with these columns: for each a pair of public ends in parentheses, such as (0, 120),
-        or a list of all its choices in brackets. A row with another choice, or with no value, is left out.
+        """A synthetic table with these columns. For each column, give its public bounds in parentheses, such as (0,
+        120), or a list of all its choices in brackets. A row with another choice, or with no value, is left out.
 
-        Every column, and the pairs of columns that matter most, have nearly the counts of the true rows. `rows` is how
-        many to make, by default about as many as there are. `progress` is told of every step.
+        Each column, and the pairs of columns that matter most, have nearly the same counts as the true rows. `rows` is
+        the number of rows to create, by default about as many as the table has. `progress` is called after every step.
         """
         if not isinstance(columns, Mapping) or not columns:
             raise InvalidArgument(
@@ -213,11 +214,11 @@ class Methods:
         delta: Number = 0,
         where: str | None = None,
     ) -> Offer[Density]:
-        """The density of a column, or of up to three, as one function: a release that answers at every point.
+        """The density of one to three columns, as one function: a release that can be evaluated at every point.
 
-        `between` is a pair of public ends, or a list of pairs; values beyond are moved to the ends. `bandwidth` is the
-        width of the kernel, one or one for each column; of one column it is found by rule in the release itself, free,
-        when it is not given. With `delta=0` noise is Laplace.
+        `between` is a pair of public bounds, or a list of pairs. Values outside move to the nearest bound. `bandwidth`
+        is the width of the kernel: one number, or one for each column. For a single column it may be omitted. The
+        release then chooses it by a rule, at no extra cost. With `delta=0` the noise is Laplace.
         """
         columns: list[Any] = list(column) if isinstance(column, list | tuple) else [column]
         ranges = list(between) if isinstance(column, list | tuple) and isinstance(between, list | tuple) else [between]
@@ -241,7 +242,7 @@ class Methods:
         delta: Number = 0,
         where: str | None = None,
     ) -> Offer[Release]:
-        """How many rows there are for each value, as a dict. Without `choices`, only values that enough people have are
+        """The number of rows for each value, as a dict. Without `choices`, only values that enough people have are
         shown, which needs a `delta`.
         """
         planner, plan, _ = self._by_value(column, where, choices, epsilon, delta)
@@ -258,9 +259,10 @@ class Methods:
         k: int = 1,
         where: str | None = None,
     ) -> Offer[Release]:
-        """The value that most rows have, nearly, chosen among declared ones; with `k`, so many of them, best first.
+        """The value that (nearly) the most rows have, chosen among declared values. With `k`, the `k` most common, best
+        first.
 
-        By permute-and-flip, or the exponential mechanism where the ledger's rule lets it choose more sharply.
+        It uses permute-and-flip, or the exponential mechanism if the ledger's rule makes that one more accurate.
         """
         planner, plan, line = self._by_value(column, where, choices, epsilon, delta)
         return distributions.votes(planner, plan, column, check_count(k, "k"), where, line)
@@ -272,17 +274,17 @@ class Methods:
     ) -> Offer[Estimator]:
         """Fit a private estimator, such as `dp.learn.LogisticRegression`, to columns of this table, and return it.
 
-        `features` lists columns of numbers, taken as they are and clipped by the estimator's `feature_norm`; or it is a
-        dict that says for each a pair of public ends in parentheses, such as (0, 120), or a list of all its choices in
-        brackets, which makes one column of each. The cost is the estimator's own epsilon and delta, and the ledger this
-        table's. Each fit is charged and drawn anew.
+        `features` is a list of numeric columns, which are used as they are and clipped by the estimator's
+        `feature_norm`. Or it is a dict that gives for each column its public bounds in parentheses, such as (0, 120),
+        or a list of all its choices in brackets, which creates one column for each choice. The cost is the estimator's
+        own epsilon and delta, paid from the ledger of this table. Each fit is charged and drawn anew.
         """
         check_estimator(estimator, target)
         rows = self._rows(where, {}, {}, estimator.epsilon, estimator.delta).plan.rows
         return _FitOffer(estimator, self.ledger, rows, features, target)
 
     def one_of_each(self) -> BoundedRows:
-        """Every row, or one of each person."""
+        """Every row, or one row per person."""
         return replace(self, table=replace(self.table, rows_per_person=1))._rows(None, {}, {}, 1, 0).plan.rows
 
     # --- how all of them ask --------------------------------------------------------------------------------
@@ -319,13 +321,13 @@ class Methods:
         value: str | None = None,
         old: str = "COUNT(*) AS n",
     ) -> TableRows:
-        """The rows within bounds; `value` is one number of each, and `old` what version 0.1 selected for them."""
+        """The rows within bounds. `value` is one number per row, and `old` is what version 0.1 selected for them."""
         planner = self._planner(between, choices)
         plan = planner.rows(_query("*", where), epsilon=epsilon, delta=delta, value=value)
         return TableRows(planner, plan, where, _text(_query(old, where)))
 
     def _planner(self, between: Mapping[str, Any], choices: Mapping[str, Any]) -> Planner:
-        """A planner for the table, with what is declared for one method alone."""
+        """A planner for the table, with what is declared for this method only."""
         listed = {name: None if given is None else listed_choices(given, name) for name, given in choices.items()}
         columns = dict(self.table.columns)
         for name in (*between, *listed):
@@ -334,7 +336,7 @@ class Methods:
             columns[name] = replace(columns[name], between=ends)
         for name, given in listed.items():
             kind = columns[name].type
-            if given is not None and kind != "other":  # what has no type of ours is refused for what it is
+            if given is not None and kind != "other":  # an unsupported type gets its own error
                 given = tuple(checked_choice(value, kind, name) for value in given)
             columns[name] = replace(columns[name], choices=given)
         engine = self.engine.typed(NAME, {name: column.type for name, column in columns.items()})
@@ -357,7 +359,7 @@ class Methods:
         return quoted(self._column(column).name)
 
     def _kind(self, column: str, between: Any) -> Type:
-        """The type of a column; of a text file, the one that follows from the range it is given."""
+        """The type of a column. In a text file it follows from the given range."""
         return self._typed(self._column(column), between, None).type
 
     def _typed(self, column: Column, between: Any, choices: Any) -> Column:
@@ -378,14 +380,14 @@ def _text(query: str | Conditioned) -> str:
 
 
 def _show(line: str) -> None:
-    """Progress, for a person who watches."""
+    """Show progress to a person who watches."""
     if sys.stderr.isatty():
         print(line, file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
 class _CountedFirst:
-    """Quantiles whose intervals depend on how many values there are: a part of ε counts them first."""
+    """Quantiles with intervals that depend on the number of values. A part of ε counts the values first."""
 
     rows: TableRows
     counting: Callable[[TableRows], Drawing[Release]]
@@ -402,7 +404,9 @@ class _CountedFirst:
         return self.quantiles(rows, size).release()
 
     def _check_fits(self) -> None:
-        """Refuse before anything is spent what does not fit as a whole; what was counted before is free."""
+        """Refuse a release that does not fit the budget as a whole, before anything is spent. A count made earlier is
+        free.
+        """
         counting, plan = self.counting(self.rows), self.rows.plan
         if counting.is_known:
             return
@@ -414,7 +418,7 @@ class _CountedFirst:
 
 @dataclass(frozen=True)
 class _FitOffer:
-    """A model, and the rows that it would be fitted to."""
+    """A model, and the rows to fit it to."""
 
     estimator: Estimator
     ledger: Ledger

@@ -1,4 +1,4 @@
-"""Offers: what a table's method would do. Each explains itself, at no cost, and makes the release."""
+"""Offers: what a table method would do. An offer explains itself at no cost, and makes the release."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Offer(Protocol[R_co]):
     """What a method would do."""
 
     def explain(self) -> Explanation:
-        """What it would cost and how wrong it may be; spends nothing."""
+        """What the release would cost and how large its error may be. Spends nothing."""
 
     def release(self) -> R_co:
-        """Charge, read, draw, store, hand out."""
+        """Charge, read, draw, store and return."""
 
 
 # --- answers in SQL -------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ class Offer(Protocol[R_co]):
 
 @dataclass(frozen=True)
 class SqlOffer:
-    """A question in SQL, and what a method makes of its answer: `value_of` its columns, `error_of` its intervals."""
+    """A question in SQL, and how a method uses its answer: `value_of` reads the columns, `error_of` the intervals."""
 
     planner: Planner
     plan: Plan
@@ -59,7 +59,7 @@ class SqlOffer:
 
 
 class _Error:
-    """How wrong an answer may be, worked out when it is asked for."""
+    """The error of an answer, computed when it is requested."""
 
     def __init__(self, of: Callable[[float], Accuracy]) -> None:
         self._of = of
@@ -69,14 +69,14 @@ class _Error:
 
 
 def error_of_one(answer: Answer, plan: Plan, confidence: float) -> Accuracy:
-    """Half the interval of the one value; for a quantile with the bound in ranks next to it."""
+    """Half the interval of the single value. For a quantile, the bound in ranks comes with it."""
     quantile = plan.question.aggregates[0].kind == "quantile"
     ranks = float(plan.price.parts[0].error(confidence)) if quantile else None
     return _half(answer, ["value"], confidence, ranks)
 
 
 def error_of_all(answer: Answer, plan: Plan, confidence: float) -> Accuracy:
-    """Half the widest of the quantiles' intervals, which hold together."""
+    """Half the widest interval of the quantiles. All intervals hold at once."""
     each = 1 - (1 - confidence) / len(plan.price.parts)
     ranks = max(float(part.error(each)) for part in plan.price.parts)
     return _half(answer, [output.name for output in plan.question.outputs], each, ranks, confidence)
@@ -104,10 +104,10 @@ def _half(
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing(Generic[R]):
-    """A release drawn from rows: what is read, what is drawn, what is charged, and what is made of it.
+    """A release drawn from rows: what is read, drawn and charged, and how the result is built.
 
-    `asked` says in words what is recorded. `method` and `arguments` are all that tells it from another release of the
-    same rows. `before` is the line that version 0.1 recorded, where it was no other one's.
+    `asked` is the sentence that the ledger records. `method` and `arguments` distinguish this release from other
+    releases of the same rows. `before` is the line that version 0.1 recorded, if no other release had the same line.
     """
 
     planner: Planner
@@ -123,14 +123,14 @@ class Drawing(Generic[R]):
 
     @property
     def identity(self) -> Identity:
-        """The method, all of its arguments, the meaning of its rows, and what was found of them."""
+        """The method, all of its arguments, the meaning of its rows, and the bounds found for them."""
         plan = self.plan
         meant = (self.method, dict(self.arguments), plan.meaning, plan.bounds)
         return self.planner.identity(plan.relation, meant, before=self.before, found=list(plan.found))
 
     @property
     def is_known(self) -> bool:
-        """Whether it was released before, and is free."""
+        """Whether this was released before, and is free."""
         return self.planner.ledger.knows(
             self.guarantee, asked=self.asked, mechanism=self.mechanism, key=None, identity=self.identity
         )
@@ -157,7 +157,7 @@ class Drawing(Generic[R]):
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows of a table within bounds, for one method; `line` is the SQL that version 0.1 recorded for the same rows."""
+    """Rows of a table within bounds, for one method. `line` is the SQL that version 0.1 recorded for the same rows."""
 
     planner: Planner
     plan: RowsPlan
@@ -171,7 +171,7 @@ class TableRows:
 
     @property
     def of_one(self) -> int:
-        """How many rows one person may have."""
+        """The maximum number of rows per person."""
         return self.plan.rows.of_one
 
     @property
@@ -180,12 +180,12 @@ class TableRows:
         return self.plan.terms.allowed
 
     def settled(self) -> TableRows:
-        """The same once their bounds are found."""
+        """The same rows after their bounds are found."""
         return replace(self, plan=self.planner.settle_rows(self.plan))
 
     def drawing(self, mechanism: Any, sensitivity: Any, *, asked: str, before: str, **parts: Any) -> Drawing[Any]:
-        """A release under the ledger, stated as (ε,δ) where its rule adds nothing else. `before` is what version 0.1
-        recorded in front of the line.
+        """A release under the ledger. It is stated as (ε,δ) if the ledger's rule can add only that. `before` is the
+        prefix that version 0.1 put in front of the recorded line.
         """
         guarantee = self.planner.ledger.rule.charged(mechanism.guarantee(sensitivity), self.allowed)
         return Drawing(
@@ -200,16 +200,16 @@ class TableRows:
 
 
 def in_words(asked: str, where: str | None) -> str:
-    """What is asked, with its condition, on one line."""
+    """A description of the request, with its condition, on one line."""
     return asked if where is None else f"{asked} where {' '.join(where.split())}"
 
 
 def old_line(before: str, line: str) -> str | None:
-    """What version 0.1 recorded; None where another release had the same record."""
+    """What version 0.1 recorded. None if another release had the same record."""
     known = line_before(line)
     return None if known is None else f"{before} {known}"
 
 
 def released_as(kind: type[Any], release: Release, **parts: Any) -> Any:
-    """The release as one of a kind that has more parts."""
+    """The release as an instance of a class with more attributes."""
     return kind(**({one.name: getattr(release, one.name) for one in fields(Release)} | parts))

@@ -1,4 +1,4 @@
-"""How a table is copied with every record randomized alone: its columns, each with its space and its noise.
+"""How a table is copied with every record randomized on its own: the columns, each with its space and its noise.
 
 Source: [T.3.6], [T.4.7], [T.4.9], [T.4.10].
 """
@@ -31,7 +31,7 @@ UNITS = {"date": "day", "timestamp": "second"}
 
 @dataclass(frozen=True)
 class Randomized:
-    """One column: the space its values live in, and the noise that one value gets."""
+    """One column: the space of its values, and the noise added to one value."""
 
     column: Column
     space: Space
@@ -39,7 +39,7 @@ class Randomized:
 
     @property
     def expression(self) -> str:
-        """The value as a number of the space, in the engine's dialect; NULL where it has none: no row can stop
+        """The value as a number of the space, in the engine's dialect. It is NULL if there is none, so no row can stop
         the copy.
         """
         value, kind = quoted(self.column.name), self.column.type
@@ -59,7 +59,9 @@ class Randomized:
         return low.replace(microsecond=0) if isinstance(low, datetime.datetime) else low
 
     def as_arrow(self, drawn: Any) -> Any:
-        """What was drawn, as values of the column's type; a moment beyond the years 1 to 9999 is moved to their end."""
+        """The drawn numbers as values of the column's type. A moment outside the years 1 to 9999 moves to the nearest
+        end.
+        """
         import pyarrow as pa
 
         if self.column.choices is not None:
@@ -73,21 +75,21 @@ class Randomized:
         return pa.array(moments.astype(f"datetime64[{unit}]"))
 
     def mean_error(self) -> float:
-        """The expected error of one value: a distance, or the probability that it is wrong."""
+        """The expected error of one value: a distance, or the probability that the value is wrong."""
         if isinstance(self.noise, RandomizedResponse):
             return float(1 - exactly(self.noise.truth))
         rate = float(exactly(self.noise.step) / exactly(self.noise.scale))
         return float(exactly(self.noise.step)) * 2 * math.exp(-rate) / -math.expm1(-2 * rate)
 
     def error(self, rows: int) -> float:
-        """What the error of a value, or the fraction of `rows` that are wrong, stays within with 95% confidence."""
+        """A bound with 95% confidence on the error of a value, or on the fraction of `rows` with a wrong value."""
         sizes = {"records": max(rows, 1)} if isinstance(self.noise, RandomizedResponse) else {}
         return float(self.noise.error(CONFIDENCE, **sizes))
 
 
 @dataclass(frozen=True)
 class Copy:
-    """How a table is copied: its columns, each with the same share of ε, and those left out."""
+    """How a table is copied: the columns, each with the same share of ε, and the columns that are left out."""
 
     columns: tuple[Randomized, ...]
     share: Pure
@@ -95,14 +97,14 @@ class Copy:
 
     @property
     def mechanism(self) -> Composed:
-        """Every record alone, column by column.
+        """Randomizes every record on its own, column by column.
 
         Promise: the ε of the columns of one replaced record add [T.4.7].
         """
         return Composed(mechanisms=tuple(Each(one.noise, one.space) for one in self.columns))  # type: ignore[arg-type]
 
     def read(self, engine: DuckDB, table: str) -> tuple[Any, ...]:
-        """The true columns, their rows in one random order."""
+        """The true columns, with the rows in one random order."""
         listed = ", ".join(f"{one.expression} AS c{number}" for number, one in enumerate(self.columns))
         found = engine.table(f"SELECT {listed} FROM {engine.relations[table]}")
         order = random_order(found.num_rows)
@@ -117,7 +119,7 @@ class Copy:
 
 
 def planned(table: Table, columns: Sequence[str] | None, *, epsilon: Any) -> Copy:
-    """How `columns` of a table are randomized, from public facts: all that are declared, unless some are named."""
+    """How `columns` of a table are randomized, from public facts. By default these are all declared columns."""
     if table.public:
         raise NotAllowed(f"{table.name} is public: nobody is protected in it. Copy it as it is.")
     declared = [c.name for c in table.columns.values() if c.between is not None or c.choices is not None]
@@ -147,7 +149,7 @@ def _randomized(column: Column, share: Pure) -> Randomized:
         return Randomized(column, Categories(places), RandomizedResponse.for_guarantee(share, choices=places))
     assert column.between is not None
     low, high = column.between
-    if column.type in UNITS:  # so many days, or seconds, after the lower end
+    if column.type in UNITS:  # number of days, or seconds, after the lower end
         passed = high - low
         low, high = 0, passed.days if column.type == "date" else math.ceil(passed.total_seconds())
     if column.type == "number" or not (float(low).is_integer() and float(high).is_integer()):

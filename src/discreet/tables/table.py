@@ -1,4 +1,4 @@
-"""One table, asked by methods: the same questions as in SQL, with the bounds given where they are needed."""
+"""One table with methods: the same questions as in SQL, with the bounds given where they are needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Method = Callable[Concatenate[Methods, P], Offer[R]]
 
 
 def _released(method: Method[P, R]) -> Callable[Concatenate[PrivateTable, P], R]:
-    """The method of a table that makes the release."""
+    """The table method that makes the release."""
 
     @wraps(method)
     def released(table: PrivateTable, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -35,7 +35,7 @@ def _released(method: Method[P, R]) -> Callable[Concatenate[PrivateTable, P], R]
 
 
 def _explained(method: Method[P, R]) -> Callable[Concatenate[ExplainedTable, P], Explanation]:
-    """The method that says what the release would cost and how wrong it may be."""
+    """The table method that says what the release would cost and how large its error may be."""
 
     @wraps(method)
     def explained(table: ExplainedTable, /, *args: P.args, **kwargs: P.kwargs) -> Explanation:
@@ -45,11 +45,11 @@ def _explained(method: Method[P, R]) -> Callable[Concatenate[ExplainedTable, P],
 
 
 class PrivateTable(Closed):
-    """A table under a ledger. Every method answers with noise, once the ledger is charged.
+    """A table under a ledger. Every method charges the ledger and returns a noisy answer.
 
-    `epsilon` is what an answer may cost; `delta` is 0 unless given, and then Gaussian noise is used where it is better.
-    `between` clamps values to a public range, or to one that is found privately for a tenth of ε (`"auto"`); `where` is
-    a condition in SQL.
+    `epsilon` is what an answer may cost. `delta` is 0 unless given. If it is given, Gaussian noise is used where it is
+    better. `between` clamps values to a public range, or with `"auto"` to a range that is found privately for a tenth
+    of ε. `where` is a condition in SQL.
     """
 
     def __init__(self, methods: Methods) -> None:
@@ -62,7 +62,9 @@ class PrivateTable(Closed):
 
     @property
     def explain(self) -> ExplainedTable:
-        """The same methods with the same arguments: what they would cost and how wrong they may be; spends nothing."""
+        """The same methods with the same arguments: what they would cost and how large the error may be. Spends
+        nothing.
+        """
         return ExplainedTable(self._methods)
 
     count = _released(Methods.count)
@@ -84,20 +86,20 @@ class PrivateTable(Closed):
         return self._methods.ledger
 
     def _rows_of_study(self) -> int:
-        """How many independent rows there are: one for each person. Not public, unless rows are replaced."""
+        """The number of independent rows: one per person. Private, unless rows are replaced."""
         return self._methods.one_of_each().count()
 
     def _counted_for_study(self, epsilon: Fraction) -> Release:
-        """The same with noise; asked again of the same version of the data it costs nothing."""
+        """The same number with noise. For the same version of the data, a second call costs nothing."""
         return self.count("rows" if self._methods.table.person is None else "people", epsilon=epsilon)
 
     def _columns_of_study(self) -> dict[str, Any]:
-        """All columns that can be compared, of one row for each person: numbers with NaN, text, and true or false."""
+        """All columns that can be compared, with one row per person: numbers with NaN, text, and booleans."""
         return compared(self._methods.one_of_each())
 
 
 class ExplainedTable(Closed):
-    """The methods of a table, each saying what it would do; nothing is spent."""
+    """The methods of a table, each of which explains what it would do. Nothing is spent."""
 
     def __init__(self, methods: Methods) -> None:
         self._methods = methods
@@ -130,13 +132,14 @@ def table(
     """A table under a ledger: a Parquet, CSV or JSON file or folder, an Arrow table, a DataFrame, a DuckDB relation, or
     a dict of arrays and lists.
 
-    For a ledger that protects people, `rows_per_person` says how many rows of one person an answer uses at most; of a
-    person who has more, some are chosen at random. `types` says which columns of a CSV or JSON file are not text, such
-    as {"age": "integer"}, and so of lists, tuples and object columns, which have no type of their own: a cell that is
-    not of the declared one, or without one is no text, is missing. A column also is what its `between` or `choices`
-    are. `version` declares the version of the data, which for files is taken from their path, size and time of change:
-    a question asked again of the same version costs nothing. Two sets of data in memory are told apart by it alone:
-    give each its own.
+    For a ledger that protects people, `rows_per_person` is the maximum number of rows of one person that an answer
+    uses. If a person has more, some are chosen at random. `types` declares the columns of a CSV or JSON file that are
+    not text, such as {"age": "integer"}. It also declares the types of lists, tuples and object columns, which have no
+    type of their own. A cell that does not have the declared type counts as missing, and so does a cell that is not
+    text in a column without a declared type. `between` and `choices` also declare the type of their column. `version`
+    declares the version of the data. For files it is derived from their path, size and modification time. Asking the
+    same question of the same version again costs nothing. Only the version distinguishes two data sets in memory: give
+    each its own.
     """
     if not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
@@ -169,5 +172,5 @@ def table(
         rows_per_group=rows_per_group,
         version=version,
     )
-    Schema(unit=ledger.protects, tables={NAME: described})  # refuses what tells no people apart
+    Schema(unit=ledger.protects, tables={NAME: described})  # refuses a column that cannot identify people
     return PrivateTable(Methods(ledger, described, engine))

@@ -1,8 +1,8 @@
-"""Bounds that are found privately before a question is answered: ranges, frequencies, groups per person ("auto").
+"""Automatic bounds ("auto"): ranges, frequencies and groups per person that are found privately before a question.
 
-Each is a release of its own, charged before it is drawn and kept: asked again of the same data at the same ε it costs
-nothing. What is found from it is computed from noisy counts alone; where too few people have values to find anything,
-a public default of the same shape takes its place.
+Each is a release of its own, charged before it is drawn, and stored: the same request for the same data at the same ε
+costs nothing. The bound is computed only from noisy counts. If too few people have values, a public default of the same
+shape is used instead.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ IMAGINED_GROUPS = 100
 
 @dataclass(frozen=True)
 class AutomaticBound:
-    """One release: what is found, of what, what is read for it, with which noise, and what is made of the numbers; and
-    the question it is found for, where it is of no use to another one.
+    """One release: which bound is found, what is read for it, the noise, and how the bound follows from the noisy
+    numbers. It also has the question it is found for, if it is of no use to another question.
     """
 
     what: str
@@ -59,7 +59,7 @@ class AutomaticBound:
 
     @property
     def asked(self) -> str:
-        """What is asked, for the ledger's record."""
+        """The request, for the ledger's record."""
         return self.what if self.question is None else f"{self.what} in {self.question.same}"
 
     @property
@@ -69,19 +69,19 @@ class AutomaticBound:
 
 
 def share_of(count: int) -> Fraction:
-    """The part of ε that each of so many findings takes."""
+    """The part of ε that each of these bounds takes."""
     return min(SHARE, MOST_SHARE / max(count, 1))
 
 
 def columns_to_find(relation: Relation, bounded: Iterable[Field]) -> list[tuple[str, Origin]]:
-    """The columns whose range or frequency is needed and not declared."""
+    """The columns that need a range or a frequency and have none declared."""
     ranges = {("between", origin) for field in bounded for origin in field.found}
     joined = {("frequency", part.found) for part in parts_of(relation) if isinstance(part, Few) and part.found}
     return sorted(ranges | joined)
 
 
 def found_in(schema: Schema, name: str, origin: Origin, value: Any) -> Schema:
-    """The schema with a bound of a column that was found."""
+    """The schema with a bound that was found for a column."""
     table = schema.tables[origin[0]]
     column = table.columns[origin[1]]
     known = replace(column, between=Found(value)) if name == "between" else replace(column, frequency=value)
@@ -90,7 +90,9 @@ def found_in(schema: Schema, name: str, origin: Origin, value: Any) -> Schema:
 
 
 def widest(schema: Schema, wanted: list[tuple[str, Origin]]) -> Schema:
-    """The schema with the widest bounds that could be found: what is answered with them is with all others."""
+    """The schema with the widest bounds that could be found. A question that is valid with these is valid with all
+    others.
+    """
     for name, origin in wanted:
         column = schema.tables[origin[0]].columns[origin[1]]
         bins = _bins(column) if name == "between" else range(0)
@@ -107,7 +109,9 @@ def column_bound(schema: Schema, name: str, origin: Origin, epsilon: Fraction) -
 
 
 def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBound:
-    """The range of a column, from how many people have a value in each bin: one value, chosen at random, of each."""
+    """The range of a column, from the number of people with a value in each bin. One value per person is chosen at
+    random.
+    """
     column = schema.tables[origin[0]].columns[origin[1]]
     relation = Names(schema).scan(schema.tables[origin[0]])
     bins = _bins(column)
@@ -151,7 +155,7 @@ def _binned(relation: Relation, column: Column, engine: Engine) -> str:
 
 
 def _ends(column: Column, seen: list[int]) -> tuple[Any, Any]:
-    """From the first bin to the last one that enough people have values in."""
+    """From the first to the last bin that enough people have values in."""
     if not seen:
         return DEFAULTS[column.type]
     low, high = min(seen), max(seen)
@@ -175,7 +179,7 @@ def _edge(column: Column, bin: int, *, outer: bool) -> int | float:
 
 
 def _frequency(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBound:
-    """How many rows share a value, at most: one row more or less changes that by one."""
+    """The maximum number of rows that share a value. One row more or less changes it by at most one."""
     bound = Sensitivity(1, "L1", schema.unit, grain=1)
     noise = _whole(bound, epsilon)
     margin = float(noise.error(0.95))
@@ -196,7 +200,7 @@ def _frequency(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBo
 
 
 def wants_groups(question: Question) -> bool:
-    """Whether the number of groups that one person may be in is to be found for this question."""
+    """Whether the number of groups per person must be found for this question."""
     private = [table for table in question.relation.tables() if not table.public]
     return bool(question.keys) and any(table.groups_per_person == AUTO for table in private)
 
@@ -209,10 +213,10 @@ def groups_bound(
     epsilon: Fraction,
     noise_of: Callable[[Bounds], Any],
 ) -> AutomaticBound:
-    """How many groups of one person to use: from how many people have so many groups, and how many rows there are.
+    """How many groups of one person to use, from the distribution of groups per person and the number of rows.
 
-    With few groups a part of the rows is lost, with many the noise grows: the sum of both, measure by measure and
-    relative to a group of average size, is least for the number that is found. `noise_of` prices a bound.
+    With few groups some rows are lost. With many the noise grows. The chosen number minimizes the sum of both, measure
+    by measure and relative to a group of average size. `noise_of` prices a bound.
     """
     most = min(bounds.groups, MOST_GROUPS)
     people = Sensitivity(_of_one(unit), "L1", unit, most, grain=1)
@@ -237,12 +241,12 @@ def groups_bound(
 
 
 class _Spread(Statement):
-    """Over how many groups people spread."""
+    """The distribution of groups per person."""
 
     def spread(self, most: int) -> str:
-        """How many people have so many groups, and how many rows they have, each at most as many as one may have."""
+        """For each number of groups, how many people have that many, and how many rows they have within the bounds."""
         assert self.bounds is not None
-        total = self.dialect.exact_sum("n", 1)  # all of them together are the rows
+        total = self.dialect.exact_sum("n", 1)  # their sum is the number of rows
         self.steps += [
             ("pairs", self._grouped(["count(*) AS n"], self.rows, ["person", *self.keys])),
             (
@@ -257,7 +261,7 @@ class _Spread(Statement):
 def _best(
     question: Question, bounds: Bounds, counts: Any, total: float, number: int, noise_of: Callable[[Bounds], Any]
 ) -> int:
-    """The number of groups with the least sum of what is lost and of the noise."""
+    """The number of groups that minimizes the lost rows plus the noise."""
     groups = np.arange(1, len(counts) + 1)
     pairs = max(float(counts @ groups), 1.0)
     size = max(total, pairs) / number
@@ -274,13 +278,13 @@ def _best(
 
 
 def candidates(most: int) -> list[int]:
-    """The numbers that are weighed: all small ones, then about six for each doubling."""
+    """The numbers that are compared: all small ones, then about six for each doubling."""
     found = {min(most, round(2 ** (step / 6))) for step in range(6 * most.bit_length() + 1)}
     return sorted(found)
 
 
 def _typical(measure: Measure) -> float:
-    """What a row adds to a measure, if values lie evenly in their range."""
+    """What a row adds to a measure, if values are uniform in their range."""
     return measure.reach**measure.power / (1 + measure.power) if measure.kind == "sum" else 1.0
 
 
@@ -288,7 +292,7 @@ def _typical(measure: Measure) -> float:
 
 
 def _of_one(unit: Unit) -> int:
-    """A unit is in one bin; replaced, it leaves one for another."""
+    """A unit is in one bin. If it is replaced, it leaves one bin and enters another."""
     return 1 if unit.neighbors == "add_or_remove" else 2
 
 

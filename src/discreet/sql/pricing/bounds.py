@@ -1,7 +1,8 @@
-"""What one unit may have in an answer: the bounds declared for a person, or how often a single row is repeated.
+"""What one unit may contribute to an answer: the bounds declared for a person, or how often joins repeat a single row.
 
-Where people are protected, bounds are declared and enforced after the last join. Where rows are, a join repeats them:
-elastic sensitivity [T.R7.2] with frequencies that are known for public tables, and enforced for private ones.
+If people are protected, bounds are declared and enforced after the last join. If rows are protected, a join repeats
+them. Then the bound is elastic sensitivity [T.R7.2], with frequencies that are known for public tables and enforced for
+private ones.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ Frequency = Callable[[Relation, tuple[Field, ...]], int]
 
 
 def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapping[str, int]) -> Bounds | None:
-    """The bounds of one person, which a question may lower; or of one row that joins repeat. None for a row that is
-    there once. `groups` is how many there are in all.
+    """The bounds of one person, which a question may lower, or of one row that joins repeat. None for a row that
+    appears once. `groups` is the total number of groups.
     """
     relation = question.relation
     if relation.person is None:
@@ -57,7 +58,7 @@ def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapp
 
 
 def checked_bounds(given: Mapping[str, int] | None) -> dict[str, int]:
-    """The bounds of one question: public numbers, as the policy calls them."""
+    """The bounds of one question: public numbers, under the names that the policy uses."""
     if not isinstance(given, Mapping | None):
         raise InvalidArgument('bounds names what to lower, such as {"rows_per_person": 3}.')
     for name in given or ():
@@ -83,7 +84,7 @@ def _repeated(question: Question, frequency: Frequency) -> Bounds | None:
 
 
 def stability(relation: Relation, frequency: Frequency) -> Counter[str]:
-    """For each private table: how many rows of the relation come or go, at most, with one row of that table.
+    """For each private table: the maximum number of rows of the relation that change with one row of that table.
 
     Promise: on a join, rows of the left that come or go meet at most as many rows of the right as share a key there,
     and the other way round, as both sides keep within their frequencies before and after.
@@ -92,7 +93,7 @@ def stability(relation: Relation, frequency: Frequency) -> Counter[str]:
         case Scan(table=table):
             return Counter() if table.public else Counter({table.name: 1})
         case Few(source=source):
-            # a row that comes in can put another one out
+            # a row that is added can displace another one
             return _times(stability(source, frequency), 2)
         case Both(left=left, right=right):
             return stability(left, frequency) + stability(right, frequency)
@@ -103,13 +104,15 @@ def stability(relation: Relation, frequency: Frequency) -> Counter[str]:
 
 
 def _met(side: Relation, other: Relation, keys: tuple[Field, ...], frequency: Frequency) -> Counter[str]:
-    """How many joined rows change with the rows of one side, each of which meets so many rows of the other."""
+    """How many joined rows change with the rows of one side, each of which matches at most this many rows of
+    the other.
+    """
     if side.public:
         return Counter()
     if other.public:
         return _times(stability(side, frequency), max(1, frequency(other, keys)))
     most = most_with(other, keys[0])
-    assert most is not None  # rows that are protected are joined within enforced frequencies only
+    assert most is not None  # protected rows are joined only within enforced frequencies
     return _times(stability(side, frequency), most)
 
 

@@ -1,4 +1,4 @@
-"""The noise of a statement: Laplace or Gaussian, whichever gives the smaller error by public facts."""
+"""The noise of a statement: Laplace or Gaussian, whichever has the smaller error. Only public facts decide."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def priced(
     groups: int,
     terms: Terms,
 ) -> Price:
-    """The least noise, Laplace or Gaussian, that keeps (ε,δ) for the whole statement.
+    """The least noise, Laplace or Gaussian, that satisfies (ε,δ) for the whole statement.
 
-    Where keys are not declared, choosing the groups costs as much as one more aggregate, and a half of δ or all of it.
+    If keys are not declared, choosing the groups costs as much as one more aggregate, and half of δ or all of it.
     """
     total, slack = check_epsilon(terms.epsilon), check_delta(terms.delta)
     offers = NoiseChoice(question, unit, bounds, groups, shares_of(question, terms.weights))
@@ -57,7 +57,7 @@ def priced(
 
 
 def _added_or_removed(epsilon: Fraction, delta: Fraction, unit: Unit) -> Approx:
-    """What must hold for one added or removed unit: a replaced one is both, one after the other."""
+    """The guarantee needed for one added or removed unit. A replaced unit is a removal and an addition."""
     if unit.neighbors == "add_or_remove":
         return Approx(epsilon=epsilon, delta=delta)
     half = epsilon / 2
@@ -65,7 +65,7 @@ def _added_or_removed(epsilon: Fraction, delta: Fraction, unit: Unit) -> Approx:
 
 
 def shares_of(question: Question, weights: Mapping[str, Any] | None) -> tuple[Fraction, ...]:
-    """The part of ε that goes to each measure: equal parts for the aggregates, divided among their measures."""
+    """The part of ε for each measure: equal parts for the aggregates, divided among their measures."""
     if not isinstance(weights, Mapping | None) or not all(isinstance(name, str) for name in weights or ()):
         raise InvalidArgument('weights names columns of the answer, such as {"visits": 2}.')
     given = {name.lower(): _weight(weight, name) for name, weight in (weights or {}).items()}
@@ -96,7 +96,9 @@ HEAVIEST = Fraction(10**6)
 
 @dataclass(frozen=True)
 class NoiseChoice:
-    """Prices of one statement: what is asked, of whom, within which bounds, in how many groups, in which shares."""
+    """The prices of one statement: what is measured, for whom, within which bounds, in how many groups, with which
+    shares.
+    """
 
     question: Question
     unit: Unit
@@ -106,7 +108,7 @@ class NoiseChoice:
 
     @property
     def added(self) -> list[int]:
-        """The measures that noise is added to; the others are chosen."""
+        """The measures that get added noise. The others are chosen at random."""
         return [n for n, measure in enumerate(self.question.measures) if measure.kind != "quantile"]
 
     def best(self, total: Fraction, slack: Fraction) -> Price:
@@ -125,7 +127,7 @@ class NoiseChoice:
         return min(offers, key=_expected_error)
 
     def laplace(self, total: Fraction) -> Price:
-        """Laplace noise for everything that is added to."""
+        """Laplace noise for every measure that gets added noise."""
         parts: list[Any] = []
         sensitivities: list[Sensitivity] = []
         for measure, share in zip(self.question.measures, self.shares, strict=True):
@@ -140,7 +142,7 @@ class NoiseChoice:
         return self._price(parts, sensitivities, "Laplace", Fraction(0))
 
     def _quantile(self, measure: Measure, groups: int, epsilon: Fraction) -> tuple[Any, Sensitivity]:
-        """A quantile in each group, its interval so wide that those of all quantiles of a row hold together."""
+        """A quantile in each group, with intervals wide enough that those of all quantiles in a row hold at once."""
         rows = 1 if self.bounds is None else self.bounds.per_group
         chooser = QuantileInterval.for_guarantee(
             Pure(epsilon=epsilon / groups),
@@ -153,7 +155,7 @@ class NoiseChoice:
         return PerGroup(mechanism=chooser, groups=groups), chooser.sensitivity(self.unit, rows)
 
     def _fitting(self, total: Fraction, slack: Fraction) -> Price | None:
-        """Gaussian noise that keeps (ε,δ)."""
+        """Gaussian noise that satisfies (ε,δ)."""
         for attempt in range(40):
             lowered = 1 - 1e-9 * 4**attempt if attempt < 12 else 0.5 ** (attempt - 11)
             offer = self.gaussian(total, slack, lowered)
@@ -162,7 +164,7 @@ class NoiseChoice:
         return None
 
     def gaussian(self, total: Fraction, slack: Fraction, lowered: float = 1.0) -> Price:
-        """Gaussian noise for everything that is added to; a chosen value has none, and keeps its part of ε."""
+        """Gaussian noise for every measure that gets added noise. A chosen value gets none, and keeps its part of ε."""
         plain = self.laplace(total)
         whole = sum((self.shares[n] for n in self.added), Fraction(0))
         mu = largest_mu(float(total * whole), float(slack)) * lowered
@@ -181,8 +183,8 @@ class NoiseChoice:
 
 
 def _stretched(make: Callable[[Fraction], Price], total: Fraction, goal: Approx, most: int) -> Price | None:
-    """The offer with the largest sum of ε, up to so many times the goal's, that still keeps the goal: by its ρ, which
-    is quick to add up.
+    """The offer with the largest sum of ε, up to a given multiple of the goal's ε, that still satisfies the goal. It is
+    judged by its ρ, which is fast to add.
     """
     best: Price | None = None
     low, high = 0.0, math.log2(most)
@@ -198,5 +200,5 @@ def _stretched(make: Callable[[Fraction], Price], total: Fraction, goal: Approx,
 
 
 def _expected_error(price: Price) -> float:
-    """The geometric mean of the errors of all parts: one number to compare two offers by."""
+    """The geometric mean of the errors of all parts: one number to compare two offers."""
     return sum(math.log(max(float(part.error(0.95)), 1e-300)) for part in price.parts)

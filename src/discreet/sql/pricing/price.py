@@ -1,4 +1,4 @@
-"""What a question costs and how much noise it gets, from public facts alone."""
+"""What a question costs and how much noise it gets, from public facts only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGE = 50
 
 @dataclass(frozen=True)
 class Contribution:
-    """How far one unit moves a measure over all groups, in steps: in all, squared, and how many groups it touches."""
+    """How much one unit changes a measure over all groups, in steps: in total, squared, and in how many groups."""
 
     l1: int
     squared: int
@@ -30,7 +30,7 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Price:
-    """The mechanism of a whole statement, its parts (one for each measure), and what it promises."""
+    """The mechanism of a whole statement, its parts (one for each measure), and its guarantee."""
 
     mechanism: Composed | SelectedGroups
     parts: tuple[Any, ...]
@@ -43,7 +43,7 @@ class Price:
 
     @property
     def cost(self) -> Approx:
-        """What is promised, as an ε at the δ that was given; no more than was asked for."""
+        """The guarantee as an ε at the given δ. Never more than requested."""
         if self.delta and self.epsilon > LARGE:
             return Approx(epsilon=tidy(self.epsilon), delta=tidy(self.delta))
         largest = self.guarantee.largest_loss
@@ -54,12 +54,12 @@ class Price:
 
     @property
     def selection(self) -> KeySelection | None:
-        """How groups are chosen whose keys are not declared."""
+        """How groups are chosen if their keys are not declared."""
         return self.mechanism.selection if isinstance(self.mechanism, SelectedGroups) else None
 
 
 def contribution(measure: Measure, bounds: Bounds | None, unit: Unit) -> Contribution:
-    """What one unit adds, for add or remove; twice that, or its square twice, when it is replaced."""
+    """What one unit adds if it is added or removed. For a replaced unit, twice that, or twice its square."""
     most = measure.reach**measure.power if measure.kind == "sum" else 1
     if bounds is None:
         l1, squared, groups = most, most**2, 1
@@ -71,6 +71,6 @@ def contribution(measure: Measure, bounds: Bounds | None, unit: Unit) -> Contrib
         l1, squared, groups = rows * most, (full * bounds.per_group**2 + rest**2) * most**2, bounds.groups
     if unit.neighbors == "add_or_remove":
         return Contribution(l1, squared, groups)
-    # one unit's part is taken away and another's put in its place; parts of one sign do not add up in a cell
+    # one contribution replaces another; contributions of one sign do not add up in a group
     one_sign = measure.kind != "sum" and not (bounds is not None and bounds.swapped)
     return Contribution(2 * l1, (2 if one_sign else 4) * squared, 2 * groups)

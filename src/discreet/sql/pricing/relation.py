@@ -1,8 +1,8 @@
-"""Relations whose every row belongs to one person, or to nobody: what FROM and WHERE make of the tables.
+"""Relations in which every row belongs to one person, or to nobody: the result of FROM and WHERE.
 
-A row of a private relation is made from the rows of one person and from public rows only. So whatever one person adds
-or takes away, the rows of all others stay as they are, and it is enough to bound each person's rows at the end. Where
-single rows are protected, a row of a join may be made from several: how many change with one is in `stability`.
+A row of a private relation is made only from the rows of one person and from public rows. So if one person is added or
+removed, the rows of all others stay as they are, and it is enough to bound each person's rows at the end. If single
+rows are protected, a row of a join may be made from several. `stability` says how many change with one.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ Pairs = tuple[tuple[Field, Field], ...]
 
 
 class Relation:
-    """Rows with fields. `person` is the field that says whose a row is; None for public rows and the unit `row()`."""
+    """Rows with fields. `person` is the field that says who owns a row. None for public rows and for the unit
+    `row()`.
+    """
 
     fields: tuple[Field, ...]
     person: Field | None
 
     @property
     def sources(self) -> tuple[Relation, ...]:
-        """The relations it is made from."""
+        """The relations that it is made from."""
         raise NotImplementedError
 
     @property
     def public(self) -> bool:
-        """Whether nobody is protected in it."""
+        """Whether it protects nobody."""
         return all(source.public for source in self.sources)
 
     def tables(self, *, owners: bool = False) -> Iterator[Table]:
-        """The tables it asks of; with `owners`, also those that only say whose a row is."""
+        """The tables that it reads. With `owners`, also those that only say who owns a row."""
         for source in self.sources:
             yield from source.tables(owners=owners)
 
@@ -63,9 +65,9 @@ class Scan(Relation):
 
 @dataclass(frozen=True)
 class Led(Relation):
-    """A table whose rows lead to their person through a key of another: each row once for each of its owners.
+    """A table whose rows lead to their person through a key of another table: each row once for each of its owners.
 
-    The rows of one owner depend on the others' in nothing: a row that leads to two people stays when one of them goes.
+    The rows of one owner do not depend on the others: a row that leads to two people stays if one of them is removed.
     """
 
     scan: Scan
@@ -90,7 +92,7 @@ class Led(Relation):
 
 @dataclass(frozen=True)
 class _OfOne(Relation):
-    """What one relation becomes."""
+    """A relation made from one other relation."""
 
     source: Relation
 
@@ -116,8 +118,8 @@ class Filter(_OfOne):
 
 @dataclass(frozen=True)
 class Few(_OfOne):
-    """At most so many rows for each value of a key, chosen at random: for rows that are protected one by one. `found`
-    is the column whose frequency must be found before `most` is known.
+    """At most `most` rows for each value of a key, chosen at random, if rows are protected one by one. `found` is the
+    column whose frequency must be found before `most` is known.
     """
 
     key: Field
@@ -132,7 +134,7 @@ class Few(_OfOne):
 
 @dataclass(frozen=True)
 class Project(_OfOne):
-    """Each row's expressions under new names, and its person."""
+    """Expressions over each row under new names, and its person."""
 
     columns: tuple[tuple[Field, Expr], ...]
     person: Field | None
@@ -144,8 +146,8 @@ class Project(_OfOne):
 
 @dataclass(frozen=True)
 class PerPerson(_OfOne):
-    """One row for each person and keys: the keys, and aggregates (count, sum, avg, min, max) of that person's rows.
-    `once` when all keys are the person.
+    """One row for each person and combination of keys: the keys, and aggregates (count, sum, avg, min, max) of that
+    person's rows. `once` if the person is the only key.
     """
 
     keys: tuple[Expr, ...]
@@ -160,7 +162,7 @@ class PerPerson(_OfOne):
 
 @dataclass(frozen=True)
 class _OfTwo(Relation):
-    """What two relations become together."""
+    """A relation made from two other relations."""
 
     left: Relation
     right: Relation
@@ -172,8 +174,8 @@ class _OfTwo(Relation):
 
 @dataclass(frozen=True)
 class Join(_OfTwo):
-    """Pairs of rows that meet `condition`, which makes `pairs` of fields equal; a left join keeps the left rows that
-    meet none.
+    """Pairs of rows that satisfy `condition`, which sets `pairs` of fields equal. A left join also keeps the left rows
+    without a match.
     """
 
     condition: Expr
@@ -188,7 +190,7 @@ class Join(_OfTwo):
 
 @dataclass(frozen=True)
 class Both(_OfTwo):
-    """The rows of two relations one after the other (UNION ALL), column by column under new names."""
+    """The rows of two relations together (UNION ALL), column by column under new names."""
 
     fields: tuple[Field, ...]
     person: Field | None
@@ -201,7 +203,7 @@ def parts_of(relation: Relation) -> list[Relation]:
 
 
 def rows_of_person(relation: Relation) -> int:
-    """How many rows of a relation one person is meant to have: as declared of the tables it is made from."""
+    """How many rows of a relation one person is expected to have, according to the declarations of its tables."""
     match relation:
         case Scan(table=table) | Led(scan=Scan(table=table)):
             return 1 if table.public else table.rows_per_person or 1
@@ -217,7 +219,7 @@ MOST_JOINED = 2**27
 
 
 def rows_joined(relation: Relation) -> int:
-    """How many rows joins make of the declared rows of one person, before any of them are left out."""
+    """How many rows the joins make from the declared rows of one person, before any are left out."""
     match relation:
         case Join(left=left, right=right) if not left.public and not right.public:
             return rows_joined(left) * rows_joined(right)
@@ -229,7 +231,7 @@ def rows_joined(relation: Relation) -> int:
 
 
 def most_with(relation: Relation, key: Field) -> int | None:
-    """How many rows of a relation may share a value of this field, where that is enforced."""
+    """How many rows of a relation may share a value of this field, if that is enforced."""
     match relation:
         case Few(key=bounded, most=most) if key == bounded:
             return most
@@ -250,21 +252,21 @@ _REPEATED = "Each use of a query in WITH or FROM counts as a whole: use them les
 
 
 class Names:
-    """Names for fields, each given once in a question: the same question is always printed the same."""
+    """Unique names for the fields of a question. The same question is always printed in the same way."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._fields, self._scans = 0, 0
 
     def fresh(self, name: str, like: Field) -> Field:
-        """A field of its own, with the values of another."""
+        """A new field with the values of another."""
         self._fields += 1
         if self._fields > MOST_FIELDS:
             raise QueryError(f"This question has more than {MOST_FIELDS:,} columns in all. {_REPEATED}")
         return replace(like, id=f"c{self._fields - 1}", name=name)
 
     def scan(self, table: Table) -> Relation:
-        """A table, its fields named apart from those of every other use of it."""
+        """A table, with field names that differ from those of every other use of it."""
         unit = self.schema.unit
         self._scans += 1
         if self._scans > MOST_SCANS:
@@ -277,7 +279,7 @@ class Names:
             return Scan(table, fields, named[table.person])
         own, other, key = table.path
         owners = self.scan(self.schema.tables[other])
-        assert owners.person is not None  # the schema leads every private table to the person
+        assert owners.person is not None  # the schema has checked that every private table leads to the person
         found = next(field for field in owners.fields if field.name == key)
         return Led(Scan(table, fields, None), named[own], owners, found, self.fresh("", owners.person))
 
@@ -292,7 +294,7 @@ DEFAULTS: dict[Type, tuple[Any, Any]] = {
 
 
 def _field(table: Table, column: Column) -> Field:
-    """A column as a field; one whose range is to be found has the default as long as it is not."""
+    """A column as a field. If its range must be found, it has the default until then."""
     origin = table.name, column.name
     known = Field("", column.name, column.type, None, column.choices, origin, column.frequency)
     if column.between == AUTO:

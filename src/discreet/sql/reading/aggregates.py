@@ -1,4 +1,4 @@
-"""Aggregates: which measures of the rows each is made of, on which grid, and of what range."""
+"""Aggregates: the measures each one is computed from, their grid and their range."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Parts = tuple[AggregateKind, tuple[int, ...], bool, Type]
 
 
 class Aggregates:
-    """The aggregates of one SELECT, as they are met; `bounded` are the fields whose ranges matter."""
+    """The aggregates of one SELECT, in order of appearance. `bounded` are the fields whose ranges matter."""
 
     def __init__(self, sql: Text, schema: Schema, scope: Scope) -> None:
         self.sql, self.schema, self.scope = sql, schema, scope
@@ -48,7 +48,7 @@ class Aggregates:
         self.bounded: set[Field] = set()
 
     def field(self, node: Any) -> Field:
-        """The column of an aggregate, its measures taken once however often it is written."""
+        """The column of an aggregate. If the aggregate is written twice, its measures are taken only once."""
         where, inner = None, node
         if isinstance(node, exp.Filter):
             where, inner = self.scope.translate(node.expression.this), node.this
@@ -127,7 +127,7 @@ class Aggregates:
             if isinstance(value, Ref) and value.field == self.scope.relation.person:
                 return self._take(Measure("people", where=where))
             if isinstance(value, Ref) and self.schema.leads(value.field.origin) == "person":
-                # the same person, or nobody where a LEFT JOIN met none
+                # the same person, or NULL if a LEFT JOIN found no match
                 return self._take(Measure("people", where=_both(where, present(value))))
             return self._take(Measure("distinct", value, _both(where, present(value))))
         value = self.scope.translate(node.this)
@@ -162,7 +162,7 @@ class Aggregates:
         whole = value.type in ("integer", "boolean")
         center = (low + high) / 2 if centered else Fraction(0)
         fine, common = (_step(low, high, from_, whole, 1) for from_ in (center, Fraction(0)))
-        # a mean has the steps of a sum, unless its range is much narrower: the engine then adds them up once
+        # a mean uses the steps of a sum unless its range is much narrower: the engine then computes one sum for both
         fine = common if common <= 4 * fine else fine
         center = math.floor(center / fine) * fine
         step = fine if power == 1 else _step(low, high, center, whole, power)
@@ -182,7 +182,7 @@ class Aggregates:
         return Fraction(str(value.value))
 
     def on_grid(self, of: exp.Expression) -> Measure:
-        """The values of an expression, as whole steps of a public grid."""
+        """The values of an expression, as integer steps of a public grid."""
         self._quantile(of, of, Fraction(1, 2), None)
         return self.measures[-1]
 
@@ -200,13 +200,13 @@ class Aggregates:
 
 
 def _step(low: Fraction, high: Fraction, center: Fraction, whole: bool, power: int) -> Fraction:
-    """What values are rounded to before they, or their squares, are added."""
+    """The step to which values are rounded before they, or their squares, are added."""
     step = power_of_two_below(max(abs(low - center), abs(high - center)) / _FINENESS[power])
     return max(step, Fraction(1)) if whole else step
 
 
 def shown(node: exp.Expression) -> str:
-    """How a column of the answer is called that has no name."""
+    """The name of a column of the answer that was given no name."""
     return node.sql(dialect="duckdb").lower()
 
 

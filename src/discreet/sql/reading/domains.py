@@ -1,4 +1,4 @@
-"""Every value that a key can have, from what is declared and from what the question itself leaves."""
+"""Every value that a key can have, from the declarations and from the conditions of the question."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST_DOMAIN = 10_000
 
 
 def domain_of(expr: Expr) -> tuple[Any, ...] | None:
-    """Every value a key can have, from what is declared; None when it is not declared, or is too large to list."""
+    """Every value that a key can have, from the declarations. None if it is not declared, or too large to list."""
     match expr:
         case Const(value=value):
             return (value,)
@@ -44,12 +44,12 @@ def domain_of(expr: Expr) -> tuple[Any, ...] | None:
 
 
 def _is_found(expr: Expr) -> bool:
-    """Whether a range that is found privately decides what values there are: those are no declared groups."""
+    """Whether the values depend on a range that is found privately. Such values are not declared groups."""
     return any(field.found or isinstance(field.between, Found) for field in expr.fields())
 
 
 def typed(domain: tuple[Any, ...], kind: Type) -> tuple[Any, ...]:
-    """Values as the type of their key has them, each once."""
+    """Values converted to the type of their key, each once."""
     return tuple(dict.fromkeys(_of_type(value, kind) for value in domain))
 
 
@@ -76,14 +76,14 @@ _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def restricted(key: Expr, domain: tuple[Any, ...], conditions: Iterable[Expr]) -> tuple[Any, ...]:
-    """The values of a key for which conditions can hold; all of them where none is left."""
+    """The values of a key for which the conditions can hold. All of them if none is left."""
     listed = list(conditions)
     left = tuple(value for value in domain if all(_holds(c, key, value) in (True, _UNKNOWN) for c in listed))
     return left or domain
 
 
 def _holds(condition: Expr, key: Expr, value: Any) -> Any:
-    """Whether a condition holds where a key has this value: True, False, None (NULL), or not known from that alone."""
+    """Whether a condition holds if a key has this value: True, False, None (NULL), or unknown from that alone."""
     if condition == key:
         return value
     match condition:

@@ -1,4 +1,4 @@
-"""JOIN, and tables listed with commas: what makes them one relation, and whose its rows are."""
+"""JOIN, and tables listed with commas: how they become one relation, and to whom its rows belong."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Joins:
         self.sql, self.schema = sql, schema
 
     def linked(self, left: Scope, right: Scope, node: exp.Join, where: exp.Where | None) -> bool:
-        """Whether a table can be joined next: of those listed with commas, one that WHERE links to the others."""
+        """Whether a table can be joined next: among tables listed with commas, one that WHERE links to the others."""
         return not _is_listed(node) or bool(self._links(left, right, where))
 
     def _links(self, left: Scope, right: Scope, where: exp.Where | None) -> list[exp.EQ]:
-        """The conditions of WHERE that make a column of one side equal to one of the other."""
+        """The WHERE conditions that set a column of one side equal to a column of the other."""
         equal = [c for c in ([] if where is None else _sure(where.this)) if isinstance(c, exp.EQ)]
         return [
             c
@@ -57,7 +57,7 @@ class Joins:
         relation = self._meeting(left.relation, right.relation, condition, side == "LEFT", node)
         if not node.args.get("using"):
             return Scope(self.sql, relation, both.names)
-        # the joined columns are one column from here on: that of the left side
+        # from here on the joined columns are one column: the one of the left side
         shared = {name.name.lower() for name in node.args["using"]}
         kept = {alias: {n: f for n, f in fields.items() if n not in shared} for alias, fields in right.names.items()}
         return Scope(self.sql, relation, {**left.names, **kept})
@@ -71,11 +71,11 @@ class Joins:
         return call("eq", *pair)
 
     def _meeting(self, left: Relation, right: Relation, condition: Expr, outer: bool, node: exp.Join) -> Join:
-        """Two relations joined; refused when a row could be of two people, or of nobody."""
+        """Two relations joined. Raises if a row could belong to two people, or to nobody."""
         pairs = tuple(pair for pair in _equalities(condition) if _joins(left, right, pair))
         pairs = tuple((a, b) if a in left.fields else (b, a) for a, b in pairs)
         if self.schema.unit.column is None:
-            pairs = tuple((a, b) for a, b in pairs if a.type == b.type)  # a cast would make different keys the same
+            pairs = tuple((a, b) for a, b in pairs if a.type == b.type)  # a cast could make different keys equal
         if not pairs:
             self.sql.refuse(
                 node,
@@ -112,7 +112,7 @@ class Joins:
                     f"Add AND a.{left.person.name or 'person'} = b.{right.person.name or 'person'} to ON.",
                     code="sql-join-person",
                 )
-            condition = call("and", condition, call("eq", *map(Ref, people)))  # of a key with two owners, too
+            condition = call("and", condition, call("eq", *map(Ref, people)))  # also for a key with two owners
         return Join(left, right, condition, kind, left.person, pairs)
 
     def _lead(self, first: Field, second: Field) -> bool:
@@ -135,7 +135,9 @@ class Joins:
 
 
 def _sure(node: exp.Expr) -> list[exp.Expr]:
-    """The conditions that hold wherever this one does: all parts of an AND, what every branch of an OR has."""
+    """The conditions that hold whenever this one does: all parts of an AND, and what every branch of an OR has in
+    common.
+    """
     node = node.unnest()
     if isinstance(node, exp.And):
         return [*_sure(node.this), *_sure(node.expression)]
@@ -146,17 +148,17 @@ def _sure(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _is_listed(node: exp.Join) -> bool:
-    """Whether a table is listed with a comma: its condition is in WHERE."""
+    """Whether a table is listed with a comma, so that its condition is in WHERE."""
     return not any(node.args.get(name) for name in ("on", "using", "side", "kind", "method"))
 
 
 def _most(key: Field) -> int:
-    """How many rows may share a key; one, as long as that is to be found."""
+    """How many rows may share a key. 1 until that is found."""
     return 1 if key.frequency in (AUTO, None) else int(key.frequency)
 
 
 def _few(side: Relation, key: Field) -> Relation:
-    """A side of a join, with no more rows for each key than may be; a join of such sides has their product."""
+    """A side of a join, with the allowed number of rows per key. Joining two such sides multiplies the numbers."""
     return (
         side
         if most_with(side, key) is not None

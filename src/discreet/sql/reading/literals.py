@@ -1,4 +1,4 @@
-"""What is worked out of a question alone: dates, intervals and numbers that are written out in it."""
+"""Constants of a question: dates, intervals and numbers that are computed from its text only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXACT: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
 
 
 def moment_of(text: str) -> datetime.datetime | None:
-    """The date or the moment in a text, if it is one."""
+    """The date or timestamp in a text. None if it is neither."""
     try:
         return datetime.datetime.fromisoformat(text)
     except ValueError:
@@ -30,7 +30,7 @@ def moment_of(text: str) -> datetime.datetime | None:
 
 
 def later(start: datetime.date, amount: int, unit: str) -> datetime.datetime:
-    """The moment so many units later; of months, on the last day where theirs is shorter."""
+    """The moment this many units later. With months, the last day of the month if the month is too short."""
     moment = start if isinstance(start, datetime.datetime) else datetime.datetime(start.year, start.month, start.day)
     if unit in SECONDS:
         return moment + datetime.timedelta(seconds=amount * SECONDS[unit])
@@ -41,7 +41,7 @@ def later(start: datetime.date, amount: int, unit: str) -> datetime.datetime:
 
 
 def folded(op: str, args: tuple[Expr, ...]) -> Const | None:
-    """Numbers that are written out, combined as decimals: 0.06 + 0.01 is 0.07, which it is not in floats."""
+    """Numeric literals, combined as decimals: 0.06 + 0.01 is 0.07, which is not true for floats."""
     if op not in _EXACT:
         return None
     values = [arg.value for arg in args if isinstance(arg, Const) and arg.type in ("integer", "number")]
@@ -54,7 +54,7 @@ def folded(op: str, args: tuple[Expr, ...]) -> Const | None:
 
 
 def dated(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """A date that is written as text beside one that is not: day >= '2025-01-01'."""
+    """A date literal written as text, next to an expression that is a date: day >= '2025-01-01'."""
     kinds = {arg.type for arg in args} & {"date", "timestamp"}
     if not kinds:
         return args

@@ -1,4 +1,4 @@
-"""From text to a syntax tree: one query, and nothing else."""
+"""From text to a syntax tree: exactly one query."""
 
 from __future__ import annotations
 
@@ -38,31 +38,33 @@ _SPOKEN: dict[type[exp.Expression], str] = {
 
 
 class Text:
-    """A question as it was written, to point at its parts."""
+    """A question as it was written, used to point at its parts."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     @cached_property
     def tokens(self) -> list[Any]:
-        """The words of the question, without comments."""
+        """The tokens of the question, without comments."""
         return sqlglot.tokenize(self.text, read="duckdb")
 
     def refuse(self, node: Any, what: str, instead: str, *, code: str) -> NoReturn:
-        """It can be read, but not be answered privately."""
+        """An error for a question that is valid SQL but cannot be answered privately."""
         raise NotAllowed(f"{what} {instead}{self.pointed(node)}", code=code)
 
     def unknown(self, node: Any, what: str, *, code: str) -> NoReturn:
-        """It cannot be read."""
+        """An error for a question that cannot be read."""
         raise QueryError(f"{what}{self.pointed(node)}", code=code)
 
     def pointed(self, node: Any) -> str:
-        """The line that holds a part of the question, with the part underlined; empty where its place is not known."""
+        """The line that contains a part of the question, with the part underlined. Empty if its position is not
+        known.
+        """
         place = None if node is None else self.place(node)
         return "" if place is None else self.underlined(*place)
 
     def place(self, node: exp.Expression) -> tuple[int, int] | None:
-        """The first and the last character of a part of the question, its name and parentheses included."""
+        """The first and last character of a part of the question, including its name and parentheses."""
         span = span_of(node)
         written = self._written(node) if span is None or isinstance(node, exp.Distinct) else None
         if span is None:
@@ -86,7 +88,7 @@ class Text:
         return start, end
 
     def numbered(self, node: exp.Expression, clause: str, columns: int) -> int | None:
-        """The column, counted from 0, that a number in GROUP BY or ORDER BY names; None where it is no number."""
+        """The index, from 0, of the column that a number in GROUP BY or ORDER BY names. None if it is not a number."""
         if not isinstance(node, exp.Literal) or node.is_string:
             return None
         number = int(node.this) if node.this.isdecimal() and len(node.this) < 10 else 0
@@ -96,13 +98,13 @@ class Text:
         return number - 1
 
     def name(self, node: exp.Expression) -> str:
-        """What a part of the question is called, as it is written there."""
+        """The name of a part of the question, as it is written there."""
         start, _ = self.place(node) or (len(self.text), 0)
         first = [token.text for token in self.tokens if token.start >= start][:2]
         return (first[0] if first[1:] == ["("] else node.key).upper()
 
     def _written(self, node: exp.Expression) -> tuple[int, int] | None:
-        """Where a part without a place of its own is written, by its words."""
+        """The position of a part that has none of its own, found by its tokens."""
         for sql in (_SPOKEN.get(type(node), node.key), f"${node.name}", node.name):
             wanted = _plain(sql)
             for number, first in enumerate(self.tokens):
@@ -114,7 +116,7 @@ class Text:
         return None
 
     def underlined(self, start: int, end: int) -> str:
-        """The line of a place in the question, and a line that underlines it."""
+        """The line at a position in the question, and a second line that underlines it."""
         begin = self.text.rfind("\n", 0, start) + 1
         stop = self.text.find("\n", start)
         stop = stop if stop >= 0 else len(self.text)
@@ -125,13 +127,13 @@ class Text:
 
 
 def span_of(node: exp.Expression) -> tuple[int, int] | None:
-    """The first and the last character of those of a node's parts that sqlglot gives a place."""
+    """The first and last character of those parts of a node that have a position in sqlglot."""
     places = [part.meta for part in node.walk() if "start" in part.meta]
     return (min(p["start"] for p in places), max(p["end"] for p in places)) if places else None
 
 
 def given(node: exp.Expression, *read: str) -> list[str]:
-    """What is written in a node beside the arguments that are read."""
+    """The arguments of a node that are not read."""
     return [name for name, value in node.args.items() if value and name not in read]
 
 
@@ -141,13 +143,15 @@ def unnamed(item: exp.Expression) -> exp.Expression:
 
 
 def _plain(sql: str) -> str:
-    """Words without case and space: GROUPING SETS is groupingsets."""
+    """Text without case and spaces: GROUPING SETS becomes groupingsets."""
     return sql.lower().replace(" ", "").replace("_", "")
 
 
 @dataclass(frozen=True)
 class Conditioned:
-    """A query that is written here, and a condition that is not: it is read by itself, and its tree put in."""
+    """A query that we wrote, and a condition from the user. The condition is parsed by itself, and its tree is
+    inserted.
+    """
 
     before: str
     condition: str
@@ -155,20 +159,20 @@ class Conditioned:
 
     @property
     def text(self) -> str:
-        """Both together, for people."""
+        """Both together, in readable form."""
         ended = "\n" if self.after and "--" in self.condition else ""  # a comment ends with its line
         return f"{self.before} WHERE {self.condition}{ended}{self.after}"
 
 
 class Parsed(NamedTuple):
-    """A text and its syntax tree, which nobody changes: it may be read again under other declarations."""
+    """A text and its syntax tree. The tree is never changed, so it can be read again under other declarations."""
 
     sql: Text
     query: exp.Query
 
 
 def parsed(source: Any) -> Parsed:
-    """The one query of a text."""
+    """The single query of a text."""
     if isinstance(source, Parsed):
         return source
     if not isinstance(source, Conditioned):
@@ -184,7 +188,7 @@ def parsed(source: Any) -> Parsed:
 
 
 def _condition(text: Any) -> exp.Condition:
-    """The one condition of a text: all of it, and nothing that would belong to the query around it."""
+    """The single condition of a text: all of it, and nothing that would belong to the query around it."""
     said = "where must be one condition and nothing else, such as city = 'Acre' AND age >= 18"
     code = "sql-where-argument"
     sql = _checked(text) if isinstance(text, str) else Text("")
@@ -198,7 +202,7 @@ def _condition(text: Any) -> exp.Condition:
 
 
 def _checked(text: str) -> Text:
-    """A text that is not too long, and can be written down."""
+    """A text, checked not to be too long and to be encodable."""
     if len(text) > LONGEST:
         raise QueryError(f"The query has more than {LONGEST:,} characters. Write a shorter one.", code="sql-too-long")
     if any("\ud800" <= letter <= "\udfff" for letter in text):
@@ -207,7 +211,7 @@ def _checked(text: str) -> Text:
 
 
 def _read(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
-    """What the parser makes of a text; its errors in our words."""
+    """The syntax tree of a text. Errors of the parser become errors of ours."""
     sqlglot_logger.disabled = True  # it would log the question
     try:
         many = _open_joins(sql) > _MOST_OPEN_JOINS
@@ -253,7 +257,7 @@ def _query(text: Any) -> Parsed:
 
 
 def _open_joins(sql: Text) -> int:
-    """Joins that no ON or USING of their own follows."""
+    """Joins without an ON or USING of their own."""
     found, depth = 0, 0
     waiting: dict[int, int] = {}
     for token in sql.tokens:

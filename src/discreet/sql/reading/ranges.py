@@ -1,4 +1,4 @@
-"""Where the values of an expression lie, from what is declared: sums are clamped to it before they are made."""
+"""The range of an expression, from the declared ranges. Values are clamped to it before they are summed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from discreet.sql.expressions import PARTS, Call, Const, Expr, Field, Range, Ref
 
 
 def range_of(expr: Expr) -> Range | None:
-    """Where the values of a numeric expression lie, from what is declared; None when nothing follows."""
+    """The range of a numeric expression, from the declared ranges. None if nothing follows from them."""
     match expr:
         case Const(value=bool() | int() | float() as value):
             return float(value), float(value)
@@ -48,7 +48,7 @@ def _range_of_call(expr: Call) -> Range | None:
         return None
     try:
         low, high = rule(*known)
-    except (ArithmeticError, ValueError):  # beyond all floats
+    except (ArithmeticError, ValueError):  # too large for a float
         return None
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
@@ -62,7 +62,7 @@ def _range_of_extreme(expr: Call) -> Range | None:
         for side in (0, 1):
             ends[side].append(found[side] if found else (-math.inf, math.inf)[side])
     low, high = (min(ends[0]), min(ends[1])) if least else (max(ends[0]), max(ends[1]))
-    # a side still open here may be closed by the operation around this one
+    # a side that is unbounded here may be bounded by the enclosing operation
     return (low, high) if math.isfinite(low) or math.isfinite(high) else None
 
 
@@ -95,7 +95,7 @@ def _dates_of(expr: Expr) -> tuple[datetime.date, datetime.date] | None:
 
 
 def day_of(moment: Any) -> Any:
-    """The day of a date or a moment; anything else as it is."""
+    """The day of a date or a timestamp. Anything else stays as it is."""
     return moment.date() if isinstance(moment, datetime.datetime) else moment
 
 

@@ -22,7 +22,7 @@ class Scope:
     names: Mapping[str, Mapping[str, Field]]
 
     def lookup(self, node: exp.Column) -> Field:
-        """The field that a column's name stands for."""
+        """The field that a column name refers to."""
         wanted, table = node.name.lower(), node.table.lower()
         if table and table not in self.names:
             what = f"Unknown table {node.table}. Known here: {', '.join(self.names)}."
@@ -38,7 +38,7 @@ class Scope:
         return found[0]
 
     def knows(self, name: str) -> bool:
-        """Whether some table has a column of this name."""
+        """Whether some table has a column with this name."""
         return any(name.lower() in names for names in self.names.values())
 
     def has(self, node: exp.Expression) -> bool:
@@ -50,11 +50,11 @@ class Scope:
 
     @property
     def translate(self) -> Translator:
-        """Translates expressions over what is seen."""
+        """Translate an expression over the visible names."""
         return Translator(self.sql, self.lookup)
 
     def condition(self, node: exp.Expression) -> Expr:
-        """A condition over what is seen."""
+        """A condition over the visible names."""
         condition = self.translate(node)
         if condition.type != "boolean":
             what = "A condition must be true or false, such as age >= 18."

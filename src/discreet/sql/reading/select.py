@@ -1,4 +1,4 @@
-"""The SELECT list, GROUP BY, HAVING, ORDER BY and LIMIT: what is shown of keys and aggregates, and in which order."""
+"""The SELECT list, GROUP BY, HAVING, ORDER BY and LIMIT: which keys and aggregates are shown, and in which order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLAUSES = {"expressions", "from_", "joins", "where", "with_", "group", "having"
 
 
 def understood(source: Any, schema: Schema) -> Question:
-    """The question in a text, or what is wrong with it."""
+    """The question in a text. Raises if something in it is wrong."""
     sql, query = tree = parsed(source)
     if not isinstance(query, exp.Select):
         what = f"{query.key.upper()} of whole queries is not supported."
@@ -40,7 +40,7 @@ def understood(source: Any, schema: Schema) -> Question:
 
 @dataclass(frozen=True)
 class RowsAsked:
-    """The rows that FROM and WHERE name and, where `value` is given, one number of each on a public grid."""
+    """The rows of FROM and WHERE and, if `value` is given, one number per row on a public grid."""
 
     source: Parsed
     relation: Relation
@@ -51,7 +51,7 @@ class RowsAsked:
 
     @property
     def question(self) -> Question:
-        """What the engine computes of them: the numbers, or how many rows there are."""
+        """What the engine computes from them: the numbers, or the number of rows."""
         measures = (Measure("count") if self.measure is None else self.measure,)
         return Question(
             text="",
@@ -66,7 +66,7 @@ class RowsAsked:
 
 
 def rows_in(source: str | Conditioned | Parsed, schema: Schema, value: str | None = None) -> RowsAsked:
-    """The rows of a query `SELECT … FROM …`, whose SELECT list has no meaning; `value` is an expression over them."""
+    """The rows of a query `SELECT … FROM …`. Its SELECT list is ignored. `value` is an expression over the rows."""
     sql, query = tree = parsed(source)
     if not isinstance(query, exp.Select) or given(query, "expressions", "from_", "joins", "where", "with_"):
         raise QueryError(
@@ -121,7 +121,7 @@ class _Reader:
             self.sql.refuse(group, what, "List the columns.", code="sql-grouping")
 
     def question(self) -> Question:
-        """Everything that was asked."""
+        """The complete question."""
         outputs = tuple(self._output(item) for item in self.query.expressions)
         names = [output.name.lower() for output in outputs]
         if len(set(names)) != len(names):
@@ -185,7 +185,7 @@ class _Reader:
         return tuple(keys), nodes
 
     def _domain(self, key: Expr) -> tuple[Any, ...] | None:
-        """The values of a key that are declared, and that WHERE leaves."""
+        """The declared values of a key that the WHERE clause allows."""
         found, relation = domain_of(key), self.scope.relation
         if found is None:
             return None
@@ -193,7 +193,7 @@ class _Reader:
         return restricted(key, domain, conjuncts(relation.condition)) if isinstance(relation, Filter) else domain
 
     def _grouped(self, item: exp.Expression) -> tuple[exp.Expression, str]:
-        """What a GROUP BY item stands for: itself, an alias of the SELECT list, or its number."""
+        """What a GROUP BY item refers to: itself, an alias of the SELECT list, or the column at its number."""
         if (place := self.sql.numbered(item, "GROUP BY", len(self.query.expressions))) is not None:
             chosen = self.query.expressions[place]
             return unnamed(chosen), chosen.alias_or_name
@@ -245,7 +245,7 @@ class _Reader:
         return found
 
     def _noisy(self, node: exp.Expression) -> Expr:
-        """An expression over keys and aggregates: arithmetic on noisy values is free."""
+        """An expression over keys and aggregates. Arithmetic on noisy values is free."""
         aliases = {
             item.alias.lower(): item.this
             for item in self.query.expressions
@@ -284,7 +284,7 @@ class _Reader:
 
 
 def _stands_for(part: Any, field: str) -> exp.Column:
-    """A noisy field in the place of what it answers."""
+    """A noisy field that replaces the expression it measures."""
     column, span = exp.column(field, table="noisy"), span_of(part)
     if span is not None:
         column.meta.update(start=span[0], end=span[1])

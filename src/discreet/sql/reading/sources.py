@@ -1,4 +1,6 @@
-"""FROM, JOIN and WHERE: tables, queries in FROM and CTEs as relations; every name looked up, every clause read."""
+"""FROM, JOIN and WHERE: tables, subqueries and CTEs become relations. Every name is resolved and every clause
+is read.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ class Sources:
         self.names, self.joins = Names(schema), Joins(sql, schema)
 
     def scope(self, query: exp.Select, ctes: Mapping[str, exp.Expression]) -> Scope:
-        """What the SELECT list of a query sees, its WHERE applied."""
+        """The names that the SELECT list of a query sees, after WHERE is applied."""
         ctes = {**ctes, **self._ctes(query)}
         first = query.args.get("from_")
         if first is None:
@@ -103,7 +105,7 @@ class Sources:
         return Scope(self.sql, shown, {(node.alias or node.name).lower(): fields})
 
     def _renamed(self, relation: Relation, node: exp.Expression) -> Relation:
-        """A relation with the names that are listed after its alias: AS u (city, n)."""
+        """A relation with the column names listed after its alias: AS u (city, n)."""
         alias = node.args.get("alias")
         listed = [] if alias is None else [column.name for column in alias.args.get("columns") or []]
         if not listed:
@@ -115,7 +117,7 @@ class Sources:
         return self._project(relation, columns)
 
     def _project(self, source: Relation, columns: Sequence[tuple[Field, Expr]]) -> Project:
-        """Columns of a relation, whose rows stay their people's."""
+        """Columns of a relation. Each row still belongs to the same person."""
         owner = source.person
         shown = [field for field, expr in columns if isinstance(expr, Ref) and expr.field == owner]
         person = None if owner is None else shown[0] if shown else self.names.fresh("", owner)
@@ -147,7 +149,9 @@ class Sources:
     # --- one row for each person ----------------------------------------------------------------------------
 
     def _per_person(self, scope: Scope, node: exp.Select) -> Relation:
-        """GROUP BY in FROM, by the person or a key that leads to one: each of its rows is made of one person's own."""
+        """GROUP BY in FROM, by the person or by a key that leads to one: each result row comes from the rows of one
+        person.
+        """
         relation = scope.relation
         group = node.args["group"]
         keys = [(item, scope.translate(item)) for item in map(partial(self._at, node), group.expressions)]
@@ -167,18 +171,20 @@ class Sources:
         owner = [f for f, word, e in shown if word == "key" and isinstance(e, Ref) and e.field == relation.person]
         person = owner[0] if owner else self.names.fresh("", relation.person)
         outer = any(isinstance(part, Join) and part.kind == "left" for part in parts_of(relation))
-        once = all(one == "person" for one in led) and not outer  # an outer join has rows of nobody beside them
+        once = all(one == "person" for one in led) and not outer  # an outer join also has rows that belong to nobody
         return PerPerson(relation, tuple(expr for _, expr in keys), tuple(shown), person, once)
 
     def _at(self, query: exp.Select, item: exp.Expression) -> exp.Expression:
-        """What an item of GROUP BY stands for: itself, or the column that its number names."""
+        """What an item of GROUP BY refers to: itself, or the column at its number."""
         place = self.sql.numbered(item, "GROUP BY", len(query.expressions))
         return item if place is None else unnamed(query.expressions[place])
 
     def _of_person(
         self, scope: Scope, relation: Relation, name: str, node: exp.Expression, keys: list[tuple[exp.Expression, Expr]]
     ) -> tuple[Field, str, Expr]:
-        """A column of it: a key, or an aggregate of the person's rows, with the range that follows from the bounds."""
+        """A column of the result: a key, or an aggregate of the person's rows, with the range that follows from the
+        bounds.
+        """
         if any(node == item for item, _ in keys):
             expr = scope.translate(node)
             return self.names.fresh(name, expr.field if isinstance(expr, Ref) else _like(expr)), "key", expr
@@ -209,7 +215,7 @@ class Sources:
         return self.names.fresh(name, known), word, value
 
     def _union(self, node: exp.Union, ctes: Mapping[str, exp.Expression]) -> Relation:
-        """The rows of both sides: the columns of each in their order, under the names of the first."""
+        """The rows of both sides. Columns match by position and have the names of the first side."""
         if given(node, "this", "expression"):
             what = "Only a plain UNION ALL is supported."
             self.sql.refuse(node, what, "Write SELECT … UNION ALL SELECT ….", code="sql-union")
@@ -234,7 +240,7 @@ class Sources:
         return Both(left, right, fields, shown[0] if shown else self.names.fresh("", left.person))
 
     def _either(self, first: Field, second: Field) -> Field:
-        """A column of a union: whatever both sides can have."""
+        """A column of a union, with every value that either side can have."""
         choices = between = None
         if first.choices is not None and second.choices is not None:
             choices = tuple(dict.fromkeys((*first.choices, *second.choices)))
@@ -270,7 +276,7 @@ class Sources:
 
 
 def _left(field: Field, expr: Expr, source: Relation) -> Field:
-    """A column with the values that the WHERE of its query leaves."""
+    """A column, limited to the values that the WHERE clause of its query allows."""
     domain = domain_of(expr)
     if domain is None or not isinstance(source, Filter):
         return field
@@ -279,7 +285,7 @@ def _left(field: Field, expr: Expr, source: Relation) -> Field:
 
 
 def _like(expr: Expr) -> Field:
-    """What is known of an expression's values, as a field."""
+    """What is known about the values of an expression, as a field."""
     found = range_of(expr) if expr.type in ("integer", "number") else None
     first = frozenset(origin for field in expr.fields() for origin in field.found)
     return Field("", "", expr.type, found if _bounded(found) else None, domain_of(expr), found=first)

@@ -1,4 +1,4 @@
-"""From the syntax tree's scalar expressions to ours. What is not in `ALLOWED`, the table at the end, is refused."""
+"""From scalar expressions of the syntax tree to ours. What is not in `ALLOWED`, the table at the end, is refused."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _HARMLESS = {"safe", "coalesce", "typed", "big_int", "requires_string", "returns
 
 
 class Translator:
-    """Translates expressions of one relation, refusing what is not listed."""
+    """Translates expressions over one relation, and refuses what is not listed."""
 
     def __init__(self, sql: Text, lookup: Lookup) -> None:
         self.sql, self.lookup = sql, lookup
@@ -84,7 +84,7 @@ class Translator:
             self.refuse(node)
 
     def refuse(self, node: exp.Expression) -> NoReturn:
-        """Say that this is not supported, and what to write instead."""
+        """Raise an error that says that this is not supported, and what to write instead."""
         name = node.name if isinstance(node, exp.Anonymous) else node.key
         what, instead = f"{name.upper()} is not supported.", "Use CASE and arithmetic."
         code = "sql-function"
@@ -132,7 +132,7 @@ class Translator:
         return Const(int(text), "integer") if text.isdecimal() else Const(float(text), "number")
 
     def _moved(self, node: exp.Expression, of: exp.Expression, interval: exp.Interval) -> Expr:
-        """A date that is written out, plus or minus an interval that is: a timestamp, as the engine has it."""
+        """A date literal plus or minus an interval literal: a timestamp, as in the engine."""
         self._check_all_is_read(interval)
         this, many, unit = self(of), interval.this, interval.args.get("unit")
         name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
@@ -220,7 +220,7 @@ class Translator:
         return self._checked(node, "part", self._date_in(of), detail=name)
 
     def _date_in(self, of: exp.Expression) -> exp.Expression:
-        # sqlglot wraps the arguments of its date functions; the wrapping says nothing of its own
+        # sqlglot wraps the arguments of its date functions; the wrapper has no meaning of its own
         wrapped = isinstance(of, exp.TsOrDsToDate | exp.TsOrDsToTimestamp)
         return of.this if wrapped else of
 

@@ -1,4 +1,4 @@
-"""The answer to a question: a table of noisy values, each with its error beside it."""
+"""The answer to a question: a table of noisy values, each with its error next to it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ CONFIDENCE = 0.95
 
 
 class Answer(Released):
-    """What leaves for a question in SQL: `table` is an Arrow table; every noisy column has its error beside it.
+    """The released answer to a question in SQL: `table` is an Arrow table. Every noisy column has its error next to it.
 
-    `cost` is what was promised as (ε,δ), `guarantee` the whole of it; `notes` say what the errors do not cover.
+    `cost` is the guarantee as (ε,δ), `guarantee` the complete one. `notes` say what the errors do not cover.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Answer(Released):
         self.table = self.with_errors(CONFIDENCE)
 
     def with_errors(self, confidence: float) -> Any:
-        """The table with errors of another confidence: each is half an interval in the column's unit."""
+        """The table with errors at another confidence. Each error is half an interval, in the column's unit."""
         import pyarrow as pa
 
         places, values = self._shown
@@ -67,7 +67,7 @@ class Answer(Released):
         return pa.array(half + 0.0, pa.float64(), mask=~np.isfinite(half))
 
     def shown(self, row: Mapping[str, Any]) -> dict[str, str]:
-        """A row of the table as people read it: each noisy value with its error."""
+        """A row of the table in readable form: each noisy value with its error."""
         return {
             output.name: _cell(row[output.name], row[f"{output.name}_error"])
             if self.question.is_noisy(output)
@@ -85,11 +85,11 @@ class Answer(Released):
         return need("polars", None, "answer.to_polars").from_arrow(self.table)
 
     def plot(self, *, confidence: float = CONFIDENCE) -> Any:
-        """The answer as a matplotlib figure: bars with error bars. Keep it with `figure.savefig("answer.png")`."""
+        """The answer as a matplotlib figure: bars with error bars. Save it with `figure.savefig("answer.png")`."""
         return plotted(self, confidence=confidence)
 
     def as_json(self) -> dict[str, Any]:
-        """The answer as one object for other programs."""
+        """The answer as one JSON object."""
         outputs, is_noisy = self.question.outputs, self.question.is_noisy
         names = [output.name for output in outputs]
         errors = [f"{output.name}_error" if is_noisy(output) else None for output in outputs]
@@ -131,8 +131,8 @@ def _numbers(guarantee: Guarantee) -> dict[str, float]:
 
 
 def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, Any]]:
-    """Which cells are shown, in order, and the values of each column: arithmetic, HAVING and ORDER BY run on noisy
-    values only, in a database of their own; columns that are only shown need none.
+    """Which groups are shown, in order, and the values of each column. Arithmetic, HAVING and ORDER BY run on noisy
+    values only, in a separate in-memory database. Columns that are shown unchanged do not need it.
     """
     import pyarrow as pa
 
@@ -155,12 +155,12 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
 
 
 def _only_shown(question: Question) -> bool:
-    """Whether nothing is made of the noisy numbers, and all are shown as they come."""
+    """Whether all noisy numbers are shown unchanged."""
     return question.having is None and not question.order and all(isinstance(o.expr, Ref) for o in question.outputs)
 
 
 def _shown_statement(question: Question, dialect: Dialect, noisy: str) -> str:
-    """What makes the rows of the answer of the noisy numbers, in DuckDB's dialect."""
+    """The statement, in DuckDB's dialect, that computes the rows of the answer from the noisy numbers."""
     quoted = dialect.quoted
     shown = [f"{safe(output.expr, dialect)} AS {quoted(output.name)}" for output in question.outputs]
     text = f"SELECT place AS {quoted(_PLACE)}, {', '.join(shown)} FROM {noisy}"
@@ -177,8 +177,8 @@ def _shown_statement(question: Question, dialect: Dialect, noisy: str) -> str:
 
 
 def check_showable(question: Question, engine: Engine) -> None:
-    """Refuse now what could not be shown once it is paid for: keys that are not of their type, and what cannot be
-    computed of noisy numbers of theirs.
+    """Refuse, before anything is charged, an answer that could not be shown: keys with values of the wrong type, or
+    expressions that cannot be computed from noisy numbers.
     """
     for number, key in enumerate(question.keys):
         _keys(question, number, key.domain or ())
@@ -199,7 +199,7 @@ def check_showable(question: Question, engine: Engine) -> None:
 
 
 def _keys(question: Question, number: int, values: Sequence[Any]) -> Any:
-    """The values of a key in the type that the question gives it, whichever of them are there."""
+    """The values of a key in the type that the question gives it, whichever values are present."""
     import pyarrow as pa
 
     key, kinds = question.keys[number], {"integer": pa.int64(), "number": pa.float64(), "text": pa.string()}
@@ -213,7 +213,7 @@ _PLACE = "place of the cell"
 
 
 def _unsigned_zeros(values: Any) -> Any:
-    """A column in which zero has no sign: it would tell what was added up to it."""
+    """A column in which zero has no sign. The sign would reveal something about the summed values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -221,7 +221,7 @@ def _unsigned_zeros(values: Any) -> Any:
 
 
 def _floats(values: Any) -> Any:
-    """A column as numbers; NaN where there is none."""
+    """A column as floats, with NaN for missing values."""
     import pyarrow as pa
 
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
@@ -230,8 +230,8 @@ def _floats(values: Any) -> Any:
 
 
 def _typed(values: Any, kind: str) -> Any:
-    """A noisy count is shown as a whole number: rounding it is free, and within its error. So is moving one that is
-    beyond 64 bits to their end, as no count is.
+    """A noisy count is shown as an integer: rounding is free, and within the error. A count that exceeds 64 bits is
+    moved to the largest or smallest value, which is also free.
     """
     return np.clip(np.rint(values), -_LARGEST, _LARGEST).astype(np.int64) if kind == "integer" else values
 
@@ -245,7 +245,7 @@ def _key(value: Any) -> str:
 
 
 def _cell(value: Any, error: float | None) -> str:
-    """A noisy value, to as many digits as its error leaves meaning."""
+    """A noisy value, with as many digits as its error makes meaningful."""
     if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return _key(value)
     if error is None:
@@ -256,7 +256,9 @@ def _cell(value: Any, error: float | None) -> str:
         return f"{value:z,.12g} ± {error:,.0f}"
     digits = max(0, min(12, 1 - math.floor(math.log10(error)))) if error < 10 else 0
     shown = f"{value:z,.{digits}f}"
-    off = abs(Fraction(value) - Fraction(shown.replace(",", ""))) + Fraction(error)  # with what the digits leave out
+    off = abs(Fraction(value) - Fraction(shown.replace(",", ""))) + Fraction(
+        error
+    )  # including what the rounding leaves out
     steps = math.ceil(off * 10**digits - Fraction(1, 10**9))
     return f"{shown} ± {Decimal(steps).scaleb(-digits):,.{digits}f}"
 

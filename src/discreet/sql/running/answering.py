@@ -1,4 +1,4 @@
-"""From a plan to an answer: charged, read, drawn, stored and shown; or served from what is stored already."""
+"""From a plan to an answer: charged, read, drawn, stored and shown. Or served from stored numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from discreet.sql.running.stored import chosen_numbers, mark_of, served
 
 
 def answered(planner: Planner, plan: Plan, *, key: str | None = None) -> Answer:
-    """Charge, read, draw, store, hand out. What was measured before, at least as accurately, is free."""
+    """Charge, read, draw, store and return. What was measured before, at least as accurately, is free."""
     plan = planner.settle(plan, key=key)
     price, release, numbers = _measured(planner, plan, key)
     keys, noisy = numbers if plan.groups is None else (plan.groups.keys(), numbers)
@@ -31,7 +31,7 @@ def answered(planner: Planner, plan: Plan, *, key: str | None = None) -> Answer:
 
 
 def _measured(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Release, Any]:
-    """The noisy numbers of all groups, the release they are from, and the noise they have."""
+    """The noisy numbers of all groups, the release they come from, and their noise."""
     question, price, ledger = plan.question, plan.price, planner.ledger
     identity = planner.identity(
         question.relation,
@@ -56,14 +56,14 @@ def _measured(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Rel
 
 
 def _read(planner: Planner, plan: Plan) -> Any:
-    """The exact measures: the only place where a question reads data."""
+    """The exact measures. Only this function reads data for a question."""
     if plan.groups is None:
         return discovered(plan.question, planner.engine, plan.enforced)
     return tuple(measured(plan.question, planner.engine, plan.enforced, plan.groups))
 
 
 def _as_written(question: Question, noisy: Sequence[Any], keys: Sequence[tuple[Any, ...]]) -> tuple[Any, Any]:
-    """The numbers and keys of all groups, by the keys in the order in which they were written."""
+    """The numbers and keys of all groups, with the keys in the order in which they were written."""
     if question.key_order == tuple(range(len(question.keys))):
         return noisy, keys
     places = [{value: place for place, value in enumerate(key.domain or ())} for key in question.keys]

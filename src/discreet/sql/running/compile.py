@@ -1,8 +1,7 @@
-"""From a plan to the engine's SQL: exact aggregates of each group, once what one person can contribute is bounded.
+"""From a plan to the engine's SQL: exact aggregates of each group, after bounding what one person can contribute.
 
-A person's surplus groups are dropped at random; in a group with too many rows of one person their sum is scaled down
-as if a random choice of them had its expected value, so no row needs a rank. All of it depends on that person's rows
-alone.
+If a person is in too many groups, some are dropped at random. If a person has too many rows in a group, their sum is
+scaled down to the expected value of a random choice, so no row needs a rank. Both depend on that person's rows only.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Statement:
         self._prepare()
 
     def _prepare(self) -> None:
-        """Each row with its person, its keys, and what it adds to each measure; only rows of declared groups."""
+        """Each row with its person, its keys, and what it adds to each measure. Only rows of declared groups."""
         question, person = self.question, self.question.relation.person
         keys = zip(self.keys, question.keys, strict=True)
         columns = [
@@ -40,7 +39,7 @@ class Statement:
         if person is not None:
             columns.append(f"{self.dialect.quoted(person.id)} AS person")
         values = [self._value(measure) for measure in question.measures]
-        # where all that is asked of a row is that it has a value, the value says so itself
+        # if a row only has to have a value, the value itself is the flag
         self.plain = {m.where: v for m, v in zip(question.measures, values, strict=True) if _is_plain(m)}
         self.parts = [(self._flag(m), v) for m, v in zip(question.measures, values, strict=True)]
         columns += [*self.flags.columns(), *self.numbers.columns()]
@@ -57,7 +56,7 @@ class Statement:
         self.rows = "declared"
 
     def _flag(self, measure: Measure) -> str:
-        """The column that says which rows count, by being true or not NULL; empty when all do."""
+        """The column that says which rows count, by being true or not NULL. Empty if all rows count."""
         if measure.where is None:
             return ""
         return self.plain.get(measure.where) or self.flags.name(f"coalesce({safe(measure.where, self.dialect)}, FALSE)")
@@ -84,7 +83,7 @@ class Statement:
     # --- sums and counts ----------------------------------------------------------------------------------
 
     def additive(self) -> str:
-        """One row for each group, one column for each measure that is a sum."""
+        """One row for each group, with one column for each measure that is a sum."""
         if self.bounds is not None:
             self._bound_rows()
         pairs, totals, shown = _Named("p"), _Named("t"), list(self.keys)
@@ -103,7 +102,7 @@ class Statement:
         return self._query(f"SELECT {', '.join(shown)} FROM totals")
 
     def _total(self, measure: Measure, flag: str, value: str, pairs: _Named) -> str:
-        """What the rows of a group add up to; or all its pairs with a person, each with at most the rows one may have.
+        """The sum over the rows of a group, or over its pairs with a person, each with a bounded number of rows.
 
         Promise: a pair adds its rows, or `per_group` if they are more, times a value between the lowest and the
         highest; as both are whole, rounding a scaled sum towards 0 keeps it there, and so does moving it afterwards.
@@ -128,7 +127,9 @@ class Statement:
     # --- bounds -------------------------------------------------------------------------------------------
 
     def _bound_rows(self) -> None:
-        """Keep so many rows of one person, chosen at random; no pass is made where the bounds on groups see to it."""
+        """Keep a bounded number of rows per person, chosen at random. Skipped if the bounds on groups already ensure
+        it.
+        """
         assert self.bounds is not None
         most = self.bounds.rows
         if not self.keys or self.bounds.groups * self.bounds.per_group <= most:
@@ -147,7 +148,7 @@ class Statement:
         self.rows = "bounded"
 
     def _bounded_groups(self, pairs: str, columns: list[str]) -> str:
-        """Pairs of person and group, at most so many of one person, chosen at random."""
+        """Pairs of person and group, with a bounded number of groups per person, chosen at random."""
         assert self.bounds is not None
         most = self.bounds.groups
         if not self.keys or (self.rows == "bounded" and most >= self.bounds.rows):
@@ -173,7 +174,7 @@ class Statement:
     # --- values -------------------------------------------------------------------------------------------
 
     def values(self, number: int) -> str:
-        """For a quantile, or a count of different values: the values of each group, with how often they are there."""
+        """For a quantile, or a count of distinct values: the values of each group, with their frequencies."""
         measure, (flag, value) = self.question.measures[number], self.parts[number]
         where = f" WHERE {flag}{' IS NOT NULL' if flag.startswith('v') else ''}" if flag else ""
         if self.bounds is None:
@@ -185,7 +186,7 @@ class Statement:
         return self._query(self._grouped([f"count(*) AS m{number}"], "few", [*self.keys, "value"]))
 
     def _few_values(self, measure: Measure, value: str, where: str) -> None:
-        """The values, at most so many of one person in one group; the same ones count once where they are distinct."""
+        """The values, with a bounded number per person and group. Equal values count once for a distinct count."""
         assert self.bounds is not None
         self._bound_rows()
         whose = ["person", *self.keys]
@@ -205,7 +206,7 @@ class Statement:
 
 
 class _Named:
-    """Expressions by name, each computed once however often it is used."""
+    """Expressions by name. Each is computed once, even if it is used several times."""
 
     def __init__(self, letter: str) -> None:
         self.letter = letter
@@ -226,14 +227,14 @@ def _has_value(measure: Measure) -> Expr | None:
 
 
 def _is_plain(measure: Measure) -> bool:
-    """Whether all rows count that have a value."""
+    """Whether all rows that have a value count."""
     return measure.where is not None and measure.where == _has_value(measure)
 
 
 def _shift(measure: Measure) -> int:
-    """How many steps a sum is moved by for every row once it is taken, so that SUM and AVG add the same whole numbers.
+    """By how many steps per row a sum is moved afterwards, so that SUM and AVG add the same integers.
 
-    Only where the rows that count are those whose value is not NULL: no row is moved that adds nothing.
+    Only if exactly the rows with a value count: a row that adds nothing must not be moved.
     """
     shift = measure.center / measure.step
     movable = measure.kind == "sum" and measure.power == 1 and _is_plain(measure)
@@ -245,14 +246,14 @@ _FARTHEST = 2**40
 
 
 def _largest(measure: Measure) -> int:
-    """How far from 0 what one row adds may be."""
+    """The largest absolute value that one row may add."""
     shift = _shift(measure)
     farthest = max(abs(measure.lowest + shift), abs(measure.highest + shift))
     return int(farthest**measure.power)
 
 
 def _where(flag: str) -> str:
-    """The rows that a sum is restricted to; values that are NULL add nothing anyway."""
+    """The rows to which a sum is restricted. NULL values add nothing anyway."""
     return flag if flag.startswith("w") else ""
 
 

@@ -1,4 +1,6 @@
-"""A plan in words, and as data: what a question would cost and how wrong it may be, from public facts alone."""
+"""A plan explained in text and as data: what a question would cost and how large its error may be. Only public
+facts.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,13 @@ ends: errors are about what is left. Nothing was spent."""
 
 
 class Explanation(str):
-    """A plan in words; `data` has the same for other programs."""
+    """A plan explained in text. `data` has the same content for other programs."""
 
     data: dict[str, Any]
 
 
 def explained(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> Explanation:
-    """A plan in words: whom it protects, bounds, noise, cost, the error to expect, and how ε is shared."""
+    """A plan explained in text: who is protected, bounds, noise, cost, the expected error, and how ε is divided."""
     data = explained_data(plan, ledger=ledger, confidence=confidence)
     told = {"protects": data["protects"]}
     if repeated := data["one_row"]:
@@ -85,7 +87,7 @@ def explained_data(plan: Plan, *, ledger: Ledger | None = None, confidence: floa
 
 
 def _measures(plan: Plan, confidence: float) -> list[dict[str, Any]]:
-    """Every number that noise is added to; the last one chooses the groups, where keys are not declared."""
+    """Every number that gets noise. If keys are not declared, the last one chooses the groups."""
     listed = [_measure(plan, number, confidence) for number in range(len(plan.question.measures))]
     if (chosen := plan.price.selection) is None:
         return listed
@@ -97,7 +99,7 @@ def _measures(plan: Plan, confidence: float) -> list[dict[str, Any]]:
 
 
 def _measure(plan: Plan, number: int, confidence: float) -> dict[str, Any]:
-    """A number that noise is added to, in the unit of its column."""
+    """A number that gets noise, in the unit of its column."""
     measure, accuracy = plan.question.measures[number], plan.price.parts[number].error(confidence)
     used = next(aggregate.name for aggregate in plan.question.aggregates if number in aggregate.parts)
     what = {"count": "rows", "distinct": "values"}.get(measure.kind, measure.kind)
@@ -112,7 +114,7 @@ def _measure(plan: Plan, number: int, confidence: float) -> dict[str, Any]:
 
 
 def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
-    """A column and its error: known in advance, or told for groups of imagined sizes."""
+    """A column and its error: known in advance, or stated for groups of several example sizes."""
     if not plan.question.is_noisy(output):
         return {"name": output.name, "is": "a key", "error": 0.0, "of": ""}
     used = [aggregate for aggregate in plan.question.aggregates if aggregate.field in set(output.expr.fields())]
@@ -125,11 +127,11 @@ def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
 
 
 def _imagined(plan: Plan, output: Output, rows: int, confidence: float) -> float | None:
-    """The error in a group of so many rows whose values lie evenly in their range."""
+    """The error in an example group with this many rows and values that are uniform in their range."""
     question, numbers = plan.question, []
     for measure in question.measures:
         each = measure.reach**2 / 3 if measure.power == 2 else (measure.lowest + measure.highest) / 2
-        drawn = measure.kind == "quantile"  # the interval of which depends on the data
+        drawn = measure.kind == "quantile"  # its interval depends on the data
         numbers.append(np.full(3 if drawn else 1, np.nan if drawn else rows * (each if measure.kind == "sum" else 1)))
     keys = [tuple((key.domain or (None,))[0] for key in question.keys)]
     band = Columns(question, plan.price, numbers, keys).band(output.expr, confidence)

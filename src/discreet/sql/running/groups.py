@@ -13,7 +13,7 @@ MOST_GROUPS_SHOWN = 1_000_000
 
 
 class Groups:
-    """The groups of an answer, declared in advance: every combination of the keys' values."""
+    """The groups of an answer if they are declared: every combination of the keys' values."""
 
     def __init__(self, question: Question) -> None:
         self.domains = [key.domain or () for key in question.keys]
@@ -25,18 +25,18 @@ class Groups:
         self.places = [{value: place for place, value in enumerate(domain)} for domain in self.domains]
 
     def keys(self) -> list[tuple[Any, ...]]:
-        """The key of every cell, in order."""
+        """The keys of all groups, in order."""
         return list(itertools.product(*self.domains))
 
     def learn(self, keys: Iterable[tuple[Any, ...]]) -> None:
-        """Declared groups are known already."""
+        """Declared groups are already known."""
 
     def has(self, key: tuple[Any, ...]) -> bool:
-        """Whether a key is of one of the groups."""
+        """Whether a key belongs to one of the groups."""
         return all(part in places for part, places in zip(key, self.places, strict=True))
 
     def place(self, key: tuple[Any, ...]) -> int:
-        """The cell of a key."""
+        """The index of the group with this key."""
         cell = 0
         for part, domain, places in zip(key, self.domains, self.places, strict=True):
             cell = cell * len(domain) + places[part]

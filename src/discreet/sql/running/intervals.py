@@ -1,7 +1,7 @@
-"""From noisy measures to the columns of an answer, each with the interval that holds the truth.
+"""From noisy measures to the columns of an answer, each with an interval that contains the true value.
 
-An interval of a column that uses several measures gives each of them its part of the doubt, so that all hold at once
-with the confidence asked for. What cannot be followed has no interval, and says so.
+If a column uses several measures, each gets a part of the failure probability, so that all intervals hold at once with
+the requested confidence. If no interval can be computed, the answer has none and says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Band = tuple[Floats, Floats]
 
 
 class Columns:
-    """The noisy measures of all cells, and what is made of them."""
+    """The noisy measures of all groups, and the columns computed from them."""
 
     def __init__(self, question: Question, price: Price, noisy: Sequence[Any], keys: Sequence[tuple[Any, ...]]) -> None:
         self.question, self.price, self.keys = question, price, list(keys)
@@ -34,7 +34,7 @@ class Columns:
     # --- values -------------------------------------------------------------------------------------------
 
     def value(self, aggregate: Aggregate) -> Floats:
-        """The best guess: exact measures would give the exact aggregate."""
+        """The best estimate: exact measures would give the exact aggregate."""
         measures = [self.question.measures[part] for part in aggregate.parts]
         numbers = [self.noisy[part] for part in aggregate.parts]
         return _combined(aggregate, measures, numbers)
@@ -42,11 +42,11 @@ class Columns:
     # --- intervals ----------------------------------------------------------------------------------------
 
     def band(self, expr: Expr, confidence: float) -> Band | None:
-        """Where the truth lies with this confidence, cell by cell; None where it cannot be said."""
+        """The interval that contains the true value with this confidence, for each group. None if there is none."""
         used = [self._by_field[field.id] for field in expr.fields() if field.id in self._by_field]
         parts = {part for aggregate in used for part in aggregate.parts}
         each = 1 - (1 - confidence) / max(1, len(parts))
-        with np.errstate(all="ignore"):  # an end that is no number is no error, and is said to be none
+        with np.errstate(all="ignore"):  # an end that is NaN is no error, and is reported as missing
             return self._band(expr, each)
 
     def _band(self, expr: Expr, each: float) -> Band | None:
@@ -89,7 +89,7 @@ class Columns:
         return np.maximum(noisy - error.amount, least), np.maximum(noisy + error.amount, least)
 
     def _drawn_band(self, part: int, each: float) -> Band | None:
-        """The interval that was drawn with a quantile, which holds with the confidence it was drawn for and no more."""
+        """The interval that was drawn with a quantile. It holds only with the confidence for which it was drawn."""
         if each > self.price.parts[part].mechanism.confidence:
             return None
         return self.noisy[part][:, 0], self.noisy[part][:, 2]
@@ -144,7 +144,7 @@ def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -
     square = _squared(moved)
     spread = (np.maximum(squares[0] - square[1], 0.0), np.maximum(squares[1] - square[0], 0.0))
     if aggregate.sample:
-        # n/(n−1) falls with n; for fewer than two rows there is no variance, and any answer will do
+        # n/(n−1) decreases with n; with fewer than two rows there is no variance, and any answer is fine
         ratios = [n / np.maximum(n - 1, 1.0) for n in count]
         spread = (spread[0] * ratios[1], spread[1] * np.maximum(ratios[0], 1.0))
         spread = (spread[0], np.where(count[0] < 2, (high - low) ** 2 / 2, spread[1]))
@@ -153,8 +153,8 @@ def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -
 
 
 def _rounded_out(band: Band, center: float, *, whole: bool) -> Band:
-    """The band with what floats leave out of its ends and of the value itself: of whole numbers of steps, which are
-    powers of two, nothing up to 2^53 of them.
+    """The band, widened by the rounding error of floats at its ends and in the value. Multiples of a power of two are
+    exact up to 2^53 steps.
     """
     size = np.maximum(np.maximum(np.abs(band[0]), np.abs(band[1])), abs(center))
     off = np.where((size < _EXACT) & whole, 0.0, _ROUNDINGS * np.spacing(size))
@@ -171,7 +171,7 @@ def _scaled(band: Band, factor: float) -> Band:
 
 
 def _over(band: Band, count: Band) -> Band:
-    """A quotient by a number that is above 0."""
+    """A quotient by a number that is greater than 0."""
     corners = [end / n for end in band for n in count]
     return np.minimum.reduce(corners), np.maximum.reduce(corners)
 

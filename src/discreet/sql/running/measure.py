@@ -1,4 +1,4 @@
-"""The exact measures of every declared group, as the engine computes them: what the door hands to the mechanism."""
+"""The exact measures of every declared group, as the engine computes them. The door passes them to the mechanism."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discreet.sql.running.groups import Groups
 
 
 def measured(question: Question, engine: Engine, bounds: Bounds | None, groups: Groups) -> list[Any]:
-    """For each measure the whole numbers of all groups; for a quantile the values in each cell."""
+    """For each measure, the integers of all groups. For a quantile, the values in each group."""
     seed = random_integer(62)
 
     def statement() -> Statement:
@@ -31,7 +31,7 @@ def measured(question: Question, engine: Engine, bounds: Bounds | None, groups: 
         groups.learn(row[:width] for row in rows)
         rows = [row for row in rows if groups.has(row[:width])]
         places = [groups.place(row[:width]) for row in rows]
-        assert len(set(places)) == len(places)  # keys are printed so that each is one value here, too
+        assert len(set(places)) == len(places)  # keys are printed so that each is one value in Python, too
         for column, number in enumerate(additive):
             vector = np.zeros(groups.count, dtype=object)
             vector[places] = [row[width + column] for row in rows]
@@ -52,7 +52,7 @@ def measured(question: Question, engine: Engine, bounds: Bounds | None, groups: 
 
 
 def discovered(question: Question, engine: Engine, bounds: Bounds | None) -> tuple[dict[Any, int], dict[Any, Any]]:
-    """For keys that are not declared: how many people are in each group there is, and the measures of each.
+    """For keys that are not declared: how many people are in each group that exists, and the measures of each.
 
     Promise: nothing of this leaves but through a selection of groups.
     """
@@ -65,8 +65,8 @@ def discovered(question: Question, engine: Engine, bounds: Bounds | None) -> tup
 
 
 def check_computable(question: Question, engine: Engine, bounds: Bounds | None) -> None:
-    """Refuse now what this engine has no words for, or cannot compute for these types, whatever the rows: it is tried
-    on none, so that a refusal says nothing of them, and nothing was charged yet.
+    """Refuse, before anything is charged, what this engine does not support or cannot compute for these types. The
+    statement runs on empty tables, so that a refusal reveals nothing about the rows.
     """
     blank = engine.blank()
     statements = []
@@ -83,7 +83,7 @@ def check_computable(question: Question, engine: Engine, bounds: Bounds | None) 
 
 
 class _Found(Groups):
-    """Groups as they are found by the first statement, which counts people; others find no new ones."""
+    """Groups in the order in which the first statement, which counts people, finds them. Later statements add none."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[Any, ...], int] = {}
@@ -101,7 +101,7 @@ class _Found(Groups):
 
 
 def _narrow(vector: Any) -> Any:
-    """Whole numbers as machine integers where all of them fit."""
+    """Integers as machine integers if all of them fit."""
     try:
         narrow = vector.astype(np.int64)
     except OverflowError:

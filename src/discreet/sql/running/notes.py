@@ -1,4 +1,4 @@
-"""What is asked of an answer's errors, and what is said with every answer."""
+"""Which errors a question requests, and the notes that come with every answer."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]
 
 
 def error_of(question: Question, price: Price, part: int, confidence: Any) -> float:
-    """How wrong a measure may be, in the unit of its column; of a quantile, in ranks."""
+    """How large the error of a measure may be, in the unit of its column. For a quantile, in ranks."""
     amount, measure = float(price.parts[part].error(confidence)), question.measures[part]
     return amount if measure.kind == "quantile" else amount * float(measure.step)
 
 
 def notes_on(plan: Plan) -> tuple[str, ...]:
-    """What the errors do not cover: said always, and never because it happened."""
+    """What the errors do not cover. A note depends only on public facts, never on what happened in the data."""
     notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
     if plan.bounds is not None and plan.question.relation.person is None:
         notes.append(f"One row takes part in at most {counted(plan.bounds.rows, 'joined row')}.")
@@ -70,10 +70,10 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
 
 
 def written(found: Any) -> str:
-    """A bound that was found, for people."""
+    """A bound that was found, in readable form."""
     return " to ".join(map(str, found)) if isinstance(found, tuple) else str(found)
 
 
 def counted(number: int, what: str) -> str:
-    """So many of something, in dialect."""
+    """A number of things, in words."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

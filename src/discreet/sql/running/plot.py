@@ -1,4 +1,4 @@
-"""An answer as a picture: bars with their error bars, a panel for each noisy number."""
+"""An answer as a plot: bars with error bars, and one panel for each noisy number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _LONGEST = 40
 def plotted(answer: Answer, *, confidence: float) -> Any:
     """The answer as a matplotlib figure: groups in the order of the answer, each with its interval.
 
-    A few groups with short names stand side by side; many lie below one another, where their names can be read.
+    A few groups with short names are drawn side by side. Many groups are drawn below one another, so that their names
+    can be read.
     """
     table, question = answer.with_errors(confidence), answer.question
     noisy = [output for output in question.outputs if question.is_noisy(output)]
@@ -56,7 +57,7 @@ def plotted(answer: Answer, *, confidence: float) -> Any:
 
 
 def _size(groups: int, widest: int, panels: int, keys: list[str], *, lying: bool) -> tuple[float, float]:
-    """Width and height in inches: every label has its room."""
+    """Width and height in inches, with room for every label."""
     if lying:
         return 1.4 + 0.08 * widest + 3.6 * panels, 1.4 + 0.24 * groups
     return (max(6.4, 1.5 + 0.7 * groups), 0.6 + 2.8 * panels) if keys else (3.4 * panels, 3.4)
@@ -83,7 +84,7 @@ def _bars(axes: Any, labels: list[str], values: Any, errors: Any, title: str, *,
 
 
 def _scale(values: Any) -> tuple[float, str]:
-    """The unit of an axis, for numbers on it to be short."""
+    """The unit of an axis, chosen so that its numbers are short."""
     largest = np.abs(values[np.isfinite(values)]).max(initial=0)
     units = ((1e12, ", in trillions"), (1e9, ", in billions"), (1e6, ", in millions"), (1.0, ""))
     return next((size, word) for size, word in units if largest >= size or size == 1)
@@ -102,4 +103,4 @@ def _label(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("$", r"\$")  # matplotlib would set what is between two dollars as a formula
+    return text.replace("$", r"\$")  # matplotlib would typeset text between two dollar signs as a formula

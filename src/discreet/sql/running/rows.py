@@ -1,4 +1,6 @@
-"""Expressions and relations in the engine's words: only what is listed is printed, and no row can stop it."""
+"""Expressions and relations in the engine's dialect. Only listed operations are printed, and no row can stop a
+statement.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def rows_of(relation: Relation, engine: Engine) -> str:
             shown = [f"{_of_person(*column, dialect)} AS {quoted(column[0].id)}" for column in columns]
             if person is not None and person not in relation.fields:
                 shown.append(f"{whose} AS {quoted(person.id)}")
-            # a constant would be read as a place
+            # a constant would be read as a position
             parted = [_key(key, dialect) for key in keys if not isinstance(key, Const)]
             group = ", ".join(dict.fromkeys([whose, *parted]))
             return f"SELECT {', '.join(shown)} FROM ({rows_of(source, engine)}) AS one GROUP BY {group}"
@@ -82,7 +84,7 @@ def rows_of(relation: Relation, engine: Engine) -> str:
 
 
 def _of_person(field: Field, word: str, expr: Expr, dialect: Dialect) -> str:
-    """A key, or an aggregate of one person's rows; as many of them are counted as one may have."""
+    """A key, or an aggregate of one person's rows, over at most the allowed number of rows."""
     if word == "key":
         return _key(expr, dialect)
     found = dialect.of_person(word, safe(expr, dialect), field.type, expr.type)
@@ -90,12 +92,12 @@ def _of_person(field: Field, word: str, expr: Expr, dialect: Dialect) -> str:
 
 
 def _key(expr: Expr, dialect: Dialect) -> str:
-    """A key of one person's rows: which of two equal ones comes first must not show."""
+    """A key of one person's rows. It must not reveal which of two equal rows comes first."""
     return dialect.canonical(safe(expr, dialect), expr.type)
 
 
 def _renamed(side: Relation, fields: tuple[Field, ...], person: Field | None, engine: Engine) -> str:
-    """A side of UNION ALL, its columns under the names of the whole."""
+    """One side of UNION ALL, with its columns under the names of the result."""
     quoted = engine.dialect.quoted
     named = list(zip(side.fields, fields, strict=True))
     if person is not None and person not in fields and side.person is not None:
@@ -105,7 +107,7 @@ def _renamed(side: Relation, fields: tuple[Field, ...], person: Field | None, en
 
 
 def _on(condition: Expr, dialect: Dialect) -> str:
-    """An equality of columns for the engine to join by, as one type; anything else made total."""
+    """An equality of columns that the engine can join by, as one type. Any other condition is made total."""
     match condition:
         case Call(op="eq", args=(Ref(field=first), Ref(field=second))) if first.type == second.type:
             return printed(condition, dialect)

@@ -1,7 +1,7 @@
-"""Stored numbers that answer another question: a part of the measures of an earlier one, at least as accurate.
+"""Stored numbers that answer another question, if they contain its measures and are at least as accurate.
 
-The ledger's record of a measurement ends with its mark: the rows and groups it is of and, for each measure in the order
-of the stored numbers, the noise it has. All of a mark is public.
+The ledger's record of a measurement ends with its mark: its rows and groups and, for each measure in the order of the
+stored numbers, the noise. Everything in a mark is public.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _LAWS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Mark:
-    """What a stored measurement is of: its rows and groups, and each measure with its noise.
+    """The identity of a stored measurement: its rows and groups, and each measure with its noise.
 
-    `threshold` is how many people a group needs to be shown, where keys are not declared.
+    `threshold` is how many people a group needs to be shown, if keys are not declared.
     """
 
     groups: str
@@ -46,7 +46,7 @@ class Mark:
 
     @staticmethod
     def read(text: str) -> Mark | None:
-        """The mark in a record; None where there is none."""
+        """The mark in a record. None if there is none."""
         groups, _, rest = text.partition(": ")
         listed, _, shown = rest.partition("; keys of ")
         parts = [part.partition(" ") for part in listed.split(", ")]
@@ -57,7 +57,7 @@ class Mark:
 
 
 def mark_of(plan: Plan, schema: Schema, identity: Identity) -> Mark:
-    """The mark of what a plan measures; `identity` is that of its question, for its data and declarations."""
+    """The mark of a plan's measurement. `identity` is that of its question, for its data and declarations."""
     groups, measures = identities_apart(plan.question, schema)
     facts = (groups, plan.bounds, identity.data_version, identity.policy, dict(identity.arguments))
     chosen = plan.price.selection
@@ -70,7 +70,7 @@ def mark_of(plan: Plan, schema: Schema, identity: Identity) -> Mark:
 
 
 def _noise(part: Any) -> str:
-    """The law of a part of a price, as it can be read again; of a choice, a digest to compare by."""
+    """The distribution of a part of a price, in a form that can be read back. For a choice, a digest to compare."""
     match part:
         case Laplace(scale=scale):
             return f"Laplace {exactly(scale)}"
@@ -81,7 +81,7 @@ def _noise(part: Any) -> str:
 
 def served(ledger: Ledger, mark: Mark, price: Price) -> tuple[Entry, Price, list[int]] | None:
     """The newest charge whose stored numbers are at least as accurate as those the price would buy: with its own noise,
-    and the places of the measures among its numbers.
+    and the positions of the measures among its numbers.
     """
     for entry in reversed(ledger.marked(mark.groups)):
         known = Mark.read(entry.mark)
@@ -97,7 +97,7 @@ def served(ledger: Ledger, mark: Mark, price: Price) -> tuple[Entry, Price, list
 
 
 def _at_least(noise: str, part: Any) -> Any:
-    """The stored noise, where it is no larger than that of the part; else None."""
+    """The stored noise, if it is not larger than that of the part. Otherwise None."""
     law, _, size = noise.partition(" ")
     if law not in _LAWS:
         return part if noise == _noise(part) else None
@@ -108,7 +108,7 @@ def _at_least(noise: str, part: Any) -> Any:
 
 
 def chosen_numbers(value: Any, plan: Plan, places: Sequence[int]) -> Any:
-    """The stored numbers of the measures in these places, as a measurement of these alone would have stored them."""
+    """The stored numbers of the measures at these positions, as if only these had been measured."""
     if plan.groups is None:
         keys, noisy = value
         return keys, [noisy[place] for place in places]
