@@ -26,15 +26,6 @@ SOURCE = ROOT / "src" / "discreet"
 NEEDS_CODE = ("InvalidArgument", "QueryError", "NotAllowed")
 KEBAB = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
-# Rooms whose errors have no codes yet. A room leaves the list when all its errors have one.
-UNCONVERTED = (
-    "cli",
-    "datasets",
-    "demo",
-    "sql",
-    "tables",
-)
-
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
     """Every module outside of the tables: its path in the package, and its syntax tree."""
@@ -70,18 +61,8 @@ def _last_name(node: ast.expr) -> str:
 
 
 def test_every_error_of_a_general_class_names_a_code() -> None:
-    offenders = [
-        f"{name}:{line}"
-        for name, tree in modules()
-        if name.split("/")[0] not in UNCONVERTED
-        for line in without_code(tree)
-    ]
+    offenders = [f"{name}:{line}" for name, tree in modules() for line in without_code(tree)]
     assert not offenders, "add code=… to these errors, and explain it in src/discreet/error_codes"
-
-
-def test_a_room_with_codes_leaves_the_list() -> None:
-    left = {name.split("/")[0] for name, tree in modules() if without_code(tree)}
-    assert not set(UNCONVERTED) - left, "every error of these rooms has a code: take them off the list"
 
 
 @pytest.mark.parametrize(
@@ -139,8 +120,7 @@ def test_every_code_that_is_used_is_explained_and_the_other_way_around() -> None
     everywhere = {code: name for name, tree in modules() for code in used(tree)}
     unexplained = {code: name for code, name in everywhere.items() if code not in CODES}
     assert not unexplained, "explain these in src/discreet/error_codes"
-    if not UNCONVERTED:
-        assert not set(CODES) - set(everywhere), "no error has these codes: take them out of the table"
+    assert not set(CODES) - set(everywhere), "no error has these codes: remove them from the table"
 
 
 def test_codes_are_found_wherever_they_are_named() -> None:

@@ -18,6 +18,8 @@ from discreet.cli import init_command, main
 from discreet.cli.init_command import policy_text
 from discreet.datasets.policy import load
 
+from ..refusing import refuses
+
 CANARY = "canary-7c1e"
 
 
@@ -81,7 +83,7 @@ def test_every_line_that_is_not_a_comment_is_a_guess_or_a_name(init, tmp_path: P
 def test_the_policy_holds_once_it_is_filled_in(init, tmp_path: Path) -> None:
     init("visits.parquet", "cities.csv", "--header")
     policy = tmp_path / "policy.toml"
-    with pytest.raises(dp.InvalidArgument, match="Say how many rows of visits one person may have"):
+    with refuses(dp.InvalidArgument, "rows-per-person-missing"):
         dp.connect(policy)
     text = policy.read_text("utf-8").replace("# rows_per_person", "rows_per_person", 1)
     for column, told in (("cost", "between = [0, 5000]"), ("city", 'choices = ["Haifa"]')):
@@ -149,7 +151,7 @@ def test_nothing_is_overwritten(init, tmp_path: Path) -> None:
     [
         (("gone.parquet",), "There is no file or folder gone.parquet"),
         (("visits.parquet", "--out", "no/such/folder.toml"), "cannot be written"),
-        (("notes.txt",), "not a Parquet, CSV or JSON file"),
+        (("notes.txt",), "must be a Parquet, CSV or JSON file"),
         (("broken.parquet",), "cannot be read as a table"),
         ((), "Missing argument"),
     ],
@@ -257,7 +259,7 @@ def test_keys_of_json_are_no_names_without_a_word(tmp_path: Path) -> None:
     """Whoever has a key of their own would get it into the policy."""
     data, out = tmp_path / "people.json", tmp_path / "policy.toml"
     data.write_text('{"pid": 1, "x": 2}\n' * 20 + '{"pid": 3, "Alice Smith has HIV": 1}\n')
-    with pytest.raises(dp.InvalidArgument, match="say --header") as refused:
+    with refuses(dp.InvalidArgument, "command-header") as refused:
         init_command.main([data], out)
     assert "Alice" not in str(refused.value)
     assert not out.exists()

@@ -214,7 +214,7 @@ def test_a_policy_names_its_ledger_relative_to_itself(clinic: Ledger, tmp_path: 
         ("[unit]\n", "names no ledger"),
         ('ledger = "clinic.ledger"\n', "names no ledger"),
         ("[ledger]\npath = 3\n", "names no ledger"),
-        ('[ledger]\npath = "gone.ledger"\n', "Nothing was asked yet: the first question makes the ledger at"),
+        ('[ledger]\npath = "gone.ledger"\n', "Nothing was asked yet. The first question creates the ledger at"),
     ],
 )
 def test_a_policy_without_a_ledger_is_a_bad_argument(text: str | None, complaint: str, tmp_path, discreet) -> None:

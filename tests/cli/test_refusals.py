@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,11 +13,13 @@ import pytest
 from discreet.cli import query_command, sanitize_command, shuffle_command, study_command
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed, ServiceUnavailable
 
+from ..refusing import refuses
+
 NOWHERE = Path("no") / "such" / "folder" / "out.csv"
 
 
-def refused(asked: Callable[[], Any], said: str, kind: type[DiscreetError] = InvalidArgument) -> None:
-    with pytest.raises(kind, match=re.escape(said)):
+def refused(asked: Callable[[], Any], code: str, kind: type[DiscreetError] = InvalidArgument) -> None:
+    with refuses(kind, code):
         asked()
 
 
@@ -29,15 +30,15 @@ def full(*_: Any, **__: Any) -> None:
 
 def test_a_picture_or_a_copy_that_finds_no_room() -> None:
     answer = SimpleNamespace(plot=lambda confidence: SimpleNamespace(savefig=full))
-    refused(lambda: query_command._draw(answer, 0.95, NOWHERE), "No space left on device. Name another: it is free")
-    refused(lambda: study_command._draw(SimpleNamespace(plot=full), NOWHERE), "Name another with --chart")
-    refused(lambda: sanitize_command._write(pa.table({}), NOWHERE, force=False), "It is charged: name another file")
+    refused(lambda: query_command._draw(answer, 0.95, NOWHERE), "file-not-writable")
+    refused(lambda: study_command._draw(SimpleNamespace(plot=full), NOWHERE), "file-not-writable")
+    refused(lambda: sanitize_command._write(pa.table({}), NOWHERE, force=False), "file-not-writable")
 
 
 def test_a_copy_of_a_table_elsewhere() -> None:
     copy, table = SimpleNamespace(columns=[], mechanism=None), SimpleNamespace(name="visits")
     elsewhere = SimpleNamespace(engine=object(), ledger=None)
-    refused(lambda: sanitize_command.released(elsewhere, table, copy), "Export the table to Parquet", NotAllowed)
+    refused(lambda: sanitize_command.released(elsewhere, table, copy), "sanitize-engine", NotAllowed)
 
 
 def test_a_task_that_is_there_already(tmp_path: Path) -> None:
@@ -46,28 +47,28 @@ def test_a_task_that_is_there_already(tmp_path: Path) -> None:
     services = {"shuffler": "http://localhost:1", "analyzer": "http://localhost:2"}
     refused(
         lambda: shuffle_command.init(tmp_path / "poll.toml", bit=True, **services, **terms),
-        "poll.toml exists. A new task needs new keys",
+        "file-exists",
     )
 
 
 def test_an_answer_that_is_neither_yes_nor_no() -> None:
     yes_or_no = SimpleNamespace(protocol=object())
-    refused(lambda: shuffle_command._answer(yes_or_no, "perhaps"), "This poll takes yes or no, or 1 or 0")
+    refused(lambda: shuffle_command._answer(yes_or_no, "perhaps"), "unknown-answer")
 
 
 def test_a_service_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     httpx = pytest.importorskip("httpx", reason='needs pip install "discreet[shuffle]"')
     ask = lambda: shuffle_command._asked("GET", "http://localhost:1", "analyzer")  # noqa: E731
     answers = {
-        400: ("The analyzer does not accept the keys beside the task file", InvalidArgument),
-        500: ("The analyzer failed. Look at what it printed", ServiceUnavailable),
+        400: ("shuffle-wrong-keys", InvalidArgument),
+        500: ("service-unavailable", ServiceUnavailable),
     }
-    for status, (said, kind) in answers.items():
+    for status, (code, kind) in answers.items():
         monkeypatch.setattr(httpx, "request", lambda *_, status=status, **__: httpx.Response(status))
-        refused(ask, said, kind)
+        refused(ask, code, kind)
 
     def gone(*_: Any, **__: Any) -> None:
         raise httpx.ConnectError("refused")
 
     monkeypatch.setattr(httpx, "request", gone)
-    refused(ask, "does not answer. Start it: discreet shuffle analyzer", ServiceUnavailable)
+    refused(ask, "service-unavailable", ServiceUnavailable)

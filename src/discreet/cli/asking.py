@@ -172,7 +172,10 @@ def explain(
 def _cost(epsilon: Any, delta: Any, within: Sequence[str] | None, weight: Sequence[str] | None) -> dict[str, Any]:
     goals, weights = _amounts(within, "--within"), _amounts(weight, "--weight")
     if (epsilon is None) == (goals is None):
-        raise InvalidArgument("Say what it may cost, --epsilon 0.5, or how wrong it may be, --within visits=50.")
+        raise InvalidArgument(
+            "Write either what it may cost, --epsilon 0.5, or how wrong it may be, --within visits=50.",
+            code="epsilon-or-within",
+        )
     return {"epsilon": epsilon, "delta": delta, "within": goals, "weights": weights}
 
 
@@ -186,5 +189,7 @@ def _amounts(given: Sequence[str] | None, option: str) -> dict[str, float] | Non
         except ValueError:
             name = ""
         if not name.strip():
-            raise InvalidArgument(f"{option} takes a column and a number. Write {option} visits=50.")
+            raise InvalidArgument(
+                f"{option} takes a column and a number. Write {option} visits=50.", code="command-pair"
+            )
     return found or None

@@ -33,14 +33,16 @@ def main(data: Sequence[Path], out: Path, *, header: bool = False) -> None:
     for name, source in sources.items():
         if not header and name not in named and not has_types(source):
             raise InvalidArgument(
-                f"{source} is JSON, whose names are those that its lines have, each its own: no value may get into a "
-                "policy. If all of them are names of columns, say --header."
+                f"{source} is JSON, in which each line has its own names, and no value may get into a policy. If all "
+                "of them are names of columns, add --header.",
+                code="command-header",
             )
     for name, names in named.items():
         if not header and not _are_names(names, tables[name]):
             raise InvalidArgument(
-                f"{sources[name]} may begin with a row, and not with the names of its columns: no value may get into a "
-                "policy. If its first line holds their names, say --header; if not, write them above it."
+                f"{sources[name]} may begin with a row instead of the names of its columns, and no value may get into "
+                "a policy. If its first line contains their names, add --header; if not, write them above it.",
+                code="command-header",
             )
         kinds = tables[name].values()
         tables[name] = dict(zip(names, kinds if len(kinds) == len(names) else ["text"] * len(names), strict=True))
@@ -50,9 +52,13 @@ def main(data: Sequence[Path], out: Path, *, header: bool = False) -> None:
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise InvalidArgument(f"{out} exists and is left as it is. Name another file with --out.") from None
+        raise InvalidArgument(
+            f"{out} exists and is left as it is. Name another file with --out.", code="file-exists"
+        ) from None
     except OSError as error:
-        raise InvalidArgument(f"{out} cannot be written: {error.strerror}. Name another file with --out.") from None
+        raise InvalidArgument(
+            f"{out} cannot be written: {error.strerror}. Name another file with --out.", code="file-not-writable"
+        ) from None
     print(f"{out} is written. Check its lines marked GUESS, fill in those marked DECIDE, and ask:")
     print(f'  discreet explain {out} "SELECT COUNT(*) FROM {next(iter(tables))}" --epsilon 0.1')
 
@@ -95,7 +101,7 @@ def _named(data: Sequence[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in data:
         if not os.path.exists(os.path.expanduser(path)):
-            raise InvalidArgument(f"There is no file or folder {path}. Name data that exist.")
+            raise InvalidArgument(f"There is no file or folder {path}. Name data that exists.", code="file-not-found")
         plain = re.sub(r"\W+", "_", _at_home(path).resolve().stem).strip("_").lower() or "data"
         plain = f"data_{plain}" if plain[0].isdigit() else plain
         name, number = plain, 1

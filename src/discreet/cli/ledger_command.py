@@ -51,7 +51,9 @@ def main(
     policy = target.endswith(".toml") and not target.startswith(URLS)
     where = ledger_of(target) if policy else target
     if adopt is not None and not adopt.strip():
-        raise InvalidArgument('An adoption needs a reason, for the record. Say why: --adopt "restored on 3 May".')
+        raise InvalidArgument(
+            'An adoption needs a reason, for the record. Write --adopt "restored on 3 May".', code="ledger-no-reason"
+        )
     if policy and adopt is None:
         _check_begun(where, checkpoint)
     with closing(_opened(where, adopt, checkpoint)) as ledger:
@@ -67,7 +69,9 @@ def main(
 def _check_begun(where: str, checkpoint: str | None) -> None:
     """Say so where a policy names a ledger that no question has made yet; one that was lost has left its checkpoint."""
     if not where.startswith(URLS) and not any(map(os.path.exists, (where, checkpoint or f"{where}.checkpoint"))):
-        raise InvalidArgument(f"Nothing was asked yet: the first question makes the ledger at {where}.")
+        raise InvalidArgument(
+            f"Nothing was asked yet. The first question creates the ledger at {where}.", code="ledger-not-begun"
+        )
 
 
 def _opened(where: str, adopt: str | None, checkpoint: str | None) -> Ledger:

@@ -123,4 +123,7 @@ def _draw(answer: Answer, confidence: float, path: Path) -> None:
     try:
         figure.savefig(path, dpi=130)
     except OSError as error:
-        raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name another: it is free now.") from None
+        raise InvalidArgument(
+            f"{path} cannot be written: {error.strerror}. Name another: the same question is free now.",
+            code="file-not-writable",
+        ) from None

@@ -76,7 +76,7 @@ def _named(columns: str) -> list[str]:
     """The names in a list with commas; quotes keep the commas of a name."""
     names = [name.strip() for name in next(csv.reader([columns], skipinitialspace=True), []) if name.strip()]
     if not names:
-        raise InvalidArgument("--columns names no column. Write --columns age,city, or leave it out.")
+        raise InvalidArgument("--columns names no column. Write --columns age,city, or remove it.", code="empty")
     return names
 
 
@@ -84,7 +84,7 @@ def _found(database: Database, name: str) -> Table:
     tables = database.schema.tables
     table = next((one for one in tables.values() if one.name.lower() == name.lower()), None)
     if table is None:
-        raise InvalidArgument(f"The policy has no table {name}. Its tables: {', '.join(tables)}.")
+        raise InvalidArgument(f"The policy has no table {name}. Its tables: {', '.join(tables)}.", code="unknown-table")
     return table
 
 
@@ -93,7 +93,8 @@ def _check_unit(unit: Unit) -> None:
         raise NotAllowed(
             f"A sanitized copy protects single rows by replacement, and the policy protects {protected(unit)}: every "
             "record is randomized alone, and the number of rows is shown. If each person has one row and that number "
-            'may be public, write row = true and neighbors = "replace" in [unit], with a ledger of its own.'
+            'may be public, write row = true and neighbors = "replace" in [unit], with a ledger of its own.',
+            code="sanitize-unit",
         )
 
 
@@ -105,7 +106,10 @@ def released(database: Database, table: Table, copy: Copy, *, key: str | None = 
     asked = f"sanitize {table.name}: {', '.join(one.column.name for one in copy.columns)}"
     mechanism, engine = copy.mechanism, database.engine
     if not isinstance(engine, DuckDB):
-        raise NotAllowed("A sanitized copy is made from files and tables in memory only. Export the table to Parquet.")
+        raise NotAllowed(
+            "A sanitized copy can be made of files and tables in memory only. Export the table to Parquet.",
+            code="sanitize-engine",
+        )
     return through(
         lambda: copy.read(engine, table.name),
         mechanism,
@@ -136,17 +140,24 @@ def _is_kept(table: Table) -> bool:
 def _check_out(out: Path, policy: Policy, *, force: bool) -> None:
     where = out.resolve()
     if out.suffix.lower() not in KINDS or not where.parent.is_dir() or where.is_dir():
-        raise InvalidArgument(f"{out} cannot hold the copy. Name a .parquet or .csv file in a folder that exists.")
+        raise InvalidArgument(
+            f"{out} cannot hold the copy. Name a .parquet or .csv file in a folder that exists.",
+            code="file-not-writable",
+        )
     for name, table in policy.tables.items():
         source = Path(table.source).resolve()
         if where == source or source in where.parents:
-            raise InvalidArgument(f"{out} belongs to the source of {name}. Name a file elsewhere with --out.")
+            raise InvalidArgument(
+                f"{out} belongs to the source of {name}. Name a file elsewhere with --out.", code="file-is-source"
+            )
     if where.exists() and not force:
         raise _exists(out)
 
 
 def _exists(out: Path) -> InvalidArgument:
-    return InvalidArgument(f"{out} exists and is left as it is. Name another file with --out, or say --force.")
+    return InvalidArgument(
+        f"{out} exists and is left as it is. Name another file with --out, or add --force.", code="file-exists"
+    )
 
 
 def _write(table: Any, out: Path, *, force: bool) -> None:
@@ -169,7 +180,8 @@ def _write(table: Any, out: Path, *, force: bool) -> None:
         raise _exists(out) from None
     except OSError as error:
         raise InvalidArgument(
-            f"{out} cannot be written: {error.strerror or 'no room'}. It is charged: name another file with --out."
+            f"{out} cannot be written: {error.strerror or 'no room'}. It is charged: name another file with --out.",
+            code="file-not-writable",
         ) from None
     finally:
         part.unlink(missing_ok=True)

@@ -40,7 +40,9 @@ class Files(NamedTuple):
 def files_of(task: Path) -> Files:
     """poll.toml has poll.shuffler.key, poll.analyzer.key, poll.shuffler.db, poll.analyzer.db and poll.ledger."""
     if not task.name:
-        raise InvalidArgument(f"{task} is a folder. Name a file for the task, such as poll.toml.")
+        raise InvalidArgument(
+            f"{task} is a folder. Name a file for the task, such as poll.toml.", code="file-not-writable"
+        )
     ends = ("shuffler.key", "analyzer.key", "shuffler.db", "analyzer.db", "ledger")
     return Files(*(task.with_name(f"{task.stem}.{end}") for end in ends))
 
@@ -58,9 +60,11 @@ def init(
     from discreet import shuffle
 
     if bit and choices is not None:
-        raise InvalidArgument("A poll is about choices, or with --bit about yes and no. Leave one of them out.")
+        raise InvalidArgument(
+            "A poll asks for one of --choices, or with --bit for yes or no. Remove one of them.", code="command-poll"
+        )
     if not terms["epsilon"] > 0:
-        raise InvalidArgument("epsilon must be above 0.")
+        raise InvalidArgument("epsilon must be above 0.", code="out-of-range")
     if terms["minimum"] is None:
         del terms["minimum"]
     if bit:
@@ -68,12 +72,16 @@ def init(
     else:
         named = [one.strip() for one in (choices or "").split(",")]
         if len(named) < 2 or not all(named):
-            raise InvalidArgument("Name at least two choices: --choices red,green,blue, or use --bit.")
+            raise InvalidArgument(
+                "Name at least two choices: --choices red,green,blue, or use --bit.", code="too-few-choices"
+            )
         protocol = shuffle.histogram(choices=named, **terms)
     files = files_of(path)
     for present in (path, files.shuffler_key, files.analyzer_key):
         if os.path.exists(present):  # also where such a name cannot be
-            raise InvalidArgument(f"{present} exists. A new task needs new keys: choose another name.")
+            raise InvalidArgument(
+                f"{present} exists. A new task needs new keys: choose another name.", code="file-exists"
+            )
     own, other = keys.ShufflerKeys.made(), keys.AnalyzerKeys.made()
     other = keys.AnalyzerKeys(operator=own.operator, inner=other.inner)
     task = Task(
@@ -162,10 +170,14 @@ def _token(path: Path, task: Task, given: str | None) -> bytes:
         try:
             return bytes.fromhex(given.strip())
         except ValueError:
-            raise InvalidArgument("The token is not a row of hexadecimal digits. Copy all of it.") from None
+            raise InvalidArgument(
+                "The token must be hexadecimal digits. Copy all of it.", code="shuffle-not-accepted"
+            ) from None
     issuer = files_of(path).shuffler_key
     if not issuer.exists():
-        raise InvalidArgument(f"Give the token that you were issued: --token …, or {TOKEN}=… in the environment.")
+        raise InvalidArgument(
+            f"Give the token that you were issued: --token …, or {TOKEN}=… in the environment.", code="command-token"
+        )
     return keys.token_for(keys.ShufflerKeys.load(issuer).registration, task.hash)
 
 
@@ -174,10 +186,12 @@ def _answer(task: Task, text: str) -> Any:
     if hasattr(task.protocol, "choices"):
         named = {str(choice): choice for choice in task.protocol.choices}
         if text not in named:
-            raise InvalidArgument(f"This is none of the poll's choices: {', '.join(list(named)[:20])}.")
+            raise InvalidArgument(
+                f"This is not one of the poll's choices: {', '.join(list(named)[:20])}.", code="unknown-answer"
+            )
         return named[text]
     if text.lower() not in _BITS:
-        raise InvalidArgument("This poll takes yes or no, or 1 or 0.")
+        raise InvalidArgument("This poll takes yes or no, or 1 or 0.", code="unknown-answer")
     return _BITS[text.lower()]
 
 
@@ -233,7 +247,8 @@ def _asked(method: str, url: str, name: str, **given: Any) -> dict[str, Any]:
         raise ServiceUnavailable(f"The {name} at {url} does not answer. Start it: discreet shuffle {name} …") from None
     if found.status_code == 400:
         raise InvalidArgument(
-            f"The {name} does not accept the keys beside the task file: they are not its own. Give those made with it."
+            f"The {name} does not accept the keys next to the task file: they are not its own. Use those made with it.",
+            code="shuffle-wrong-keys",
         )
     if found.status_code >= 500:
         raise ServiceUnavailable(f"The {name} failed. Look at what it printed, and try again.")

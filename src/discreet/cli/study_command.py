@@ -54,7 +54,7 @@ def _numbers(given: Sequence[str], option: str, *, whole: bool = True) -> list[A
             number = math.nan
         if not math.isfinite(number) or (whole and not number.is_integer()):
             kind, example = ("whole numbers", "10000,100000") if whole else ("numbers", "0.05,0.01")
-            raise InvalidArgument(f"{option} takes {kind}. Write {option} {example}.")
+            raise InvalidArgument(f"{option} takes {kind}. Write {option} {example}.", code="not-a-number")
         found.append(int(number) if whole else number)
     return found
 
@@ -63,4 +63,6 @@ def _draw(made: Any, path: Path) -> None:
     try:
         made.plot(path)
     except OSError as error:
-        raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name another with --chart.") from None
+        raise InvalidArgument(
+            f"{path} cannot be written: {error.strerror}. Name another with --chart.", code="file-not-writable"
+        ) from None

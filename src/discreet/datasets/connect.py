@@ -49,7 +49,9 @@ def _opened(known: Policy, session: Any) -> Engine:
     for name, source in sources.items():
         place.check_source(name, source)
     if session is not None and place.kind != "spark":
-        raise InvalidArgument('spark= is for a policy whose [engine] has kind = "spark". Leave it out.')
+        raise InvalidArgument(
+            'spark= is for a policy whose [engine] has kind = "spark". Remove it.', code="spark-not-the-engine"
+        )
     if place.kind == "postgres":
         from discreet.engines.postgres.engine import Postgres
 
@@ -97,7 +99,7 @@ def _check_told_apart(table: Table, untyped: Collection[str], policy: Policy) ->
 def _completed(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:
     for name in table.columns:
         if name not in types:
-            unknown(table.name, "column", name, types)
+            unknown(table.name, "column", name, types, code="unknown-column")
     columns = {name: _typed(table.columns.get(name, Column(name=name)), kind) for name, kind in types.items()}
     person = table.person or (unit.column if unit.column in types and not table.public else None)
     return replace(table, columns=columns, person=person)
@@ -106,7 +108,7 @@ def _completed(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:
 def _typed(column: Column, kind: Type) -> Column:
     if column.declared and column.type != kind:
         raise InvalidArgument(
-            f"{column.name} is {column.type} in the policy, but {kind} in its source. Leave out type."
+            f"{column.name} is {column.type} in the policy, but {kind} in its source. Remove type.", code="column-type"
         )
     if column.choices is None:
         return replace(column, type=kind)

@@ -51,18 +51,27 @@ class Policy:
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, Unit) or not isinstance(self.limit, Guarantee):
-            raise InvalidArgument("A policy takes unit=dp.person(…) or dp.row(), and limit=dp.Approx(…) or dp.Pure(…).")
+            raise InvalidArgument(
+                "A policy takes unit=dp.person(…) or dp.row(), and limit=dp.Approx(…) or dp.Pure(…).", code="wrong-type"
+            )
         if not self.tables:
-            raise InvalidArgument('The policy has no tables. Add one: [tables.visits] and source = "visits.parquet".')
+            raise InvalidArgument(
+                'The policy has no tables. Add one: [tables.visits] and source = "visits.parquet".',
+                code="policy-missing-key",
+            )
         if len({name.lower() for name in self.tables}) < len(self.tables):
-            raise InvalidArgument("Two tables have the same name, as SQL reads it. Name them apart.")
+            raise InvalidArgument(
+                "Two tables have the same name in SQL, which ignores case. Rename one.", code="duplicates"
+            )
         for name, table in self.tables.items():
             _check_table(name, table, self.unit)
         whole = exactly(getattr(self.limit, "delta", 0))
         if self.delta_per_question is None:
             object.__setattr__(self, "delta_per_question", whole / QUESTIONS)
         if check_delta(self.delta_per_question, "delta_per_question") > whole:
-            raise InvalidArgument("delta_per_question is above the ledger's delta. Lower it, or leave it out.")
+            raise InvalidArgument(
+                "delta_per_question is above the ledger's delta. Lower it, or remove it.", code="policy-delta"
+            )
 
     def public_text(self) -> str:
         """Everything that determines an answer besides the question and the data: the unit, and all declarations of the
@@ -82,12 +91,18 @@ class Policy:
 
 def _check_table(name: str, table: Table, unit: Unit) -> None:
     if name != table.name:
-        raise InvalidArgument(f"The table {table.name} is listed as {name}. Give it one name.")
+        raise InvalidArgument(
+            f"The table {table.name} is listed as {name}. Give it one name.", code="policy-table-name"
+        )
     given = [key for key in ("person", "through", *BOUNDS) if getattr(table, key) is not None]
     if given and table.public:
-        raise InvalidArgument(f"{name} is public: nobody is protected in it. Leave out {given[0]}, or public = true.")
+        raise InvalidArgument(
+            f"{name} is public: nobody is protected in it. Remove {given[0]}, or public = true.", code="policy-public"
+        )
     if given and unit.column is None:
-        raise InvalidArgument(f"[unit] protects single rows: {given[0]} of {name} has no meaning. Leave it out.")
+        raise InvalidArgument(
+            f"[unit] protects single rows, so {given[0]} of {name} has no meaning. Remove it.", code="rows-protected"
+        )
 
 
 # --- from words ---------------------------------------------------------------------------------------------
@@ -100,7 +115,10 @@ def load(source: str | Path | Mapping[str, Any]) -> Policy:
     if isinstance(source, Mapping):
         return _policy(source, None)
     if not isinstance(source, str | Path):
-        raise InvalidArgument('A policy is the path of a TOML file, such as "clinic.toml", a mapping, or a Policy.')
+        raise InvalidArgument(
+            'A policy must be the path of a TOML file, such as "clinic.toml", a mapping, or a Policy.',
+            code="wrong-type",
+        )
     file = Path(os.path.expanduser(source))
     return _policy(_words(file), file.parent)
 
@@ -111,7 +129,9 @@ def ledger_of(source: str | Path) -> str:
     ledger = _words(file).get("ledger")
     path = ledger.get("path") if isinstance(ledger, dict) else None
     if not isinstance(path, str) or not path:
-        raise InvalidArgument(f'The policy {file} names no ledger. Add to it: [ledger] and path = "clinic.ledger".')
+        raise InvalidArgument(
+            f'The policy {file} names no ledger. Add [ledger] and path = "clinic.ledger".', code="policy-missing-key"
+        )
     return _target(path, file.parent)
 
 
@@ -119,18 +139,27 @@ def _words(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidArgument(f"The policy {file} cannot be read: {error.strerror}. Name one that exists.") from None
+        raise InvalidArgument(
+            f"The policy {file} cannot be read: {error.strerror}. Name one that exists.", code="policy-file"
+        ) from None
     except UnicodeDecodeError:
-        raise InvalidArgument(f"The policy {file} is not text in UTF-8. Save it so.") from None
+        raise InvalidArgument(
+            f"The policy {file} is not text in UTF-8. Save it as UTF-8.", code="policy-not-toml"
+        ) from None
     except RecursionError:
-        raise InvalidArgument(f"The policy {file} is nested too deeply. Write it plainly.") from None
+        raise InvalidArgument(f"The policy {file} is nested too deeply. Simplify it.", code="policy-not-toml") from None
     except ValueError as error:
-        raise InvalidArgument(f"The policy {file} is not TOML: {error}. Mend that line.") from None
+        raise InvalidArgument(
+            f"The policy {file} is not TOML: {error}. Correct that line.", code="policy-not-toml"
+        ) from None
 
 
 def _target(path: str, folder: Path) -> str:
     if path == IN_MEMORY:
-        raise InvalidArgument('A ledger in memory would forget what was spent. Name a file: path = "clinic.ledger".')
+        raise InvalidArgument(
+            'A ledger in memory would forget what was spent. Name a file: path = "clinic.ledger".',
+            code="policy-ledger-in-memory",
+        )
     return path if path.startswith(URLS) else str(folder / os.path.expanduser(path))
 
 
@@ -139,7 +168,7 @@ def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
     ledger = _section(found.get("ledger"), "ledger", ("path", "epsilon", "delta", "delta_per_question", "rule"))
     for key, example in (("path", '"clinic.ledger"'), ("epsilon", "10.0")):
         if key not in ledger:
-            raise InvalidArgument(f"[ledger] has no {key}. Add it: {key} = {example}.")
+            raise InvalidArgument(f"[ledger] has no {key}. Add {key} = {example}.", code="policy-missing-key")
     epsilon, delta = ledger["epsilon"], ledger.get("delta", 0)
     tables = _section(found.get("tables", {}), "tables")
     engine = _engine(_section(found.get("engine", {}), "engine"), folder)
@@ -167,34 +196,36 @@ def _engine(section: Mapping[str, Any], folder: Path | None) -> Place:
 def _section(values: Any, where: str, known: Iterable[str] | None = None) -> Mapping[str, Any]:
     """One section of a policy, after checking that all of its keys are known."""
     if values is None:
-        raise InvalidArgument(f"The policy has no [{where}]. Add one.")
+        raise InvalidArgument(f"The policy has no [{where}]. Add one.", code="policy-missing-key")
     if not isinstance(values, Mapping):
-        raise InvalidArgument(f"{where} must be a section of the policy: [{where}].")
+        raise InvalidArgument(f"{where} must be a section of the policy: [{where}].", code="policy-section")
     for key in values:
         if not isinstance(key, str) or (known is not None and key not in known):
-            unknown(f"[{where}]" if where else "A policy", "key", key, known or ())
+            unknown(f"[{where}]" if where else "A policy", "key", key, known or (), code="policy-unknown-key")
     return values
 
 
-def unknown(where: str, what: str, name: Any, known: Iterable[str]) -> NoReturn:
+def unknown(where: str, what: str, name: Any, known: Iterable[str], *, code: str) -> NoReturn:
     """Refuse an unknown name and suggest the closest known one."""
     known = list(known)
     near = difflib.get_close_matches(str(name), known, n=1)
     remedy = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
-    raise InvalidArgument(f"{where} has no {what} {name}. {remedy}")
+    raise InvalidArgument(f"{where} has no {what} {name}. {remedy}", code=code)
 
 
 def _text(section: Mapping[str, Any], key: str, where: str) -> str | None:
     value = section.get(key)
     if value is not None and (not isinstance(value, str) or not value):
-        raise InvalidArgument(f"{key} of [{where}] must be a text. Write it in quotes.")
+        raise InvalidArgument(f"{key} of [{where}] must be text. Write it in quotes.", code="wrong-type")
     return value
 
 
 def _unit(section: Mapping[str, Any]) -> Unit:
     column, rows = _text(section, "person", "unit"), section.get("row", False)
     if rows not in (True, False) or (column is None) != rows:
-        raise InvalidArgument('[unit] must say who is protected. Write person = "patient_id", or row = true.')
+        raise InvalidArgument(
+            '[unit] must say who is protected. Write person = "patient_id", or row = true.', code="policy-unit"
+        )
     return Unit(column, section.get("neighbors", "add_or_remove"))
 
 
@@ -203,10 +234,12 @@ def _table(name: str, words: Any, folder: Path | None, engine: Place) -> Table:
     section = _section(words, where, _TABLE)
     source = section.get("source")
     if source is None or (folder is not None and not (isinstance(source, str) and source)):
-        raise InvalidArgument(f'[{where}] names no source. Add a file or a folder: source = "{name}.parquet".')
+        raise InvalidArgument(
+            f'[{where}] names no source. Add a file or a folder: source = "{name}.parquet".', code="policy-missing-key"
+        )
     public = section.get("public", False)
     if not isinstance(public, bool):
-        raise InvalidArgument(f"public of [{where}] must be true or false.")
+        raise InvalidArgument(f"public of [{where}] must be true or false.", code="wrong-type")
     columns = {
         column: _column(column, _section(told, f"{where}.columns.{column}", _COLUMN))
         for column, told in _section(section.get("columns", {}), f"{where}.columns").items()
@@ -238,7 +271,9 @@ def _column(name: str, section: Mapping[str, Any]) -> Column:
     if between is not None and between != AUTO:
         ends = between if isinstance(between, list | tuple) and len(between) == 2 else [None, None]
         if not any(all(isinstance(end, kind) for end in ends) for kind in (int | float, str | datetime.date)):
-            raise InvalidArgument(f"between of {name} must be two numbers or two dates, such as [0, 120].")
+            raise InvalidArgument(
+                f"between of {name} must be two numbers or two dates, such as [0, 120].", code="wrong-shape"
+            )
     kind = declared or implied_type(between, choices)
     known: dict[str, Any] = {"between": between, "choices": choices, "frequency": frequency}
     return Column(name=name, type=kind, declared=declared is not None, **known)

@@ -18,7 +18,9 @@ def save(path: Path, title: str, draw: Callable[[Any], None]) -> Path:
     try:
         return plots.save(path, title, draw)
     except OSError as error:
-        raise InvalidArgument(f"{path} cannot be written: {error.strerror}. Name a folder with --out.") from None
+        raise InvalidArgument(
+            f"{path} cannot be written: {error.strerror}. Name a folder with --out.", code="file-not-writable"
+        ) from None
 
 
 def bars_with_truth(panel: Any, names: list[str], values: Any, errors: Any, truth: Any) -> None:

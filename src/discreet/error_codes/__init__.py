@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from discreet.error_codes.arguments import ARGUMENTS
 from discreet.error_codes.classes import CLASSES
+from discreet.error_codes.commands import COMMANDS
 from discreet.error_codes.data import DATA
+from discreet.error_codes.datasets import COLUMNS, POLICY
 from discreet.error_codes.engines import ENGINES, SOURCES
 from discreet.error_codes.files import FILES
 from discreet.error_codes.guarantees import GUARANTEES
@@ -29,6 +31,9 @@ SECTIONS: dict[str, dict[str, Explained]] = {
     "Questions and tables": PLANNING,
     "Sources of data": SOURCES,
     "Engines": ENGINES,
+    "Policies": POLICY,
+    "Columns": COLUMNS,
+    "The command line": COMMANDS,
     "The ledger": LEDGER,
     "Learning, curves, studies and audits": LEARNING,
     "Surveys and the shuffle model": POLLS,

@@ -19,14 +19,36 @@ PLANNING = {
         '`within={"visits": 1e-9}`', "No ε up to 100,000 gives such a small error.", '`within={"visits": 5}`'
     ),
     "ends-missing": Explained(
-        '`table.cdf("age", between="auto", …)`', "The ends are the grid of the answer.", "`between=(0, 120)`"
-    ),
-    "column-type": Explained(
-        "a column of lists, structs or bytes", "It is not a number, text, a date or a condition.", "another column"
+        '`table.cdf("age", between="auto", …)`, a density without `between=`, one feature without a range',
+        "The ends are the grid of the answer, and are never read from the data.",
+        "`between=(0, 120)`",
     ),
     "ledger-other-unit": Explained(
         "a policy for people with a ledger that protects rows",
         "A ledger adds up costs for one unit of privacy only.",
         "a ledger that is opened for the unit of the policy",
+    ),
+    "within-depends-on-data": Explained(
+        '`within={"mean_age": 1}`',
+        "The error of a mean depends on the data, so no ε promises it in advance.",
+        "`within=` for counts, sums, and quantiles in ranks; `epsilon=` for others",
+    ),
+    "plot-no-numbers": Explained(
+        "`answer.plot()` of an answer without numbers", "There is nothing to draw.", "a question with an aggregate"
+    ),
+    "choices-missing": Explained(
+        '`table.most_common("city", …)`, or a text feature, without choices',
+        "The values that may be shown are declared, never read from the data.",
+        '`choices=["Acre", "Haifa"]`, or `features={"city": ["Acre", "Haifa"]}`',
+    ),
+    "bandwidth-missing": Explained(
+        '`table.density(["age", "cost"], …)` without `bandwidth=`',
+        "Only a density of one column has a rule for its bandwidth.",
+        "`bandwidth=[2, 50]`",
+    ),
+    "estimator-ledger": Explained(
+        "`table.fit(dp.learn.GaussianNB(ledger=other), …)`",
+        "The table's ledger is charged.",
+        "the estimator without `ledger=`",
     ),
 }

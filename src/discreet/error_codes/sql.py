@@ -249,4 +249,34 @@ FUNCTIONS = {
     "sql-cast": Explained("`CAST(x AS DECIMAL(9, 2))`", "The type is not supported.", "`CAST(x AS DOUBLE)`"),
 }
 
-SQL = {**TEXT, **NAMES, **PEOPLE, **CLAUSES, **JOINS, **FUNCTIONS}
+# --- plans ------------------------------------------------------------------------------------------------
+
+PLANS = {
+    "sql-not-computable": Explained(
+        "`SUBSTRING(day, 1, 4)` and other functions of columns of another type",
+        "The engine cannot compute it for these types. This is found before anything is charged.",
+        "`CAST` what the function takes",
+    ),
+    "sql-too-many-groups": Explained(
+        "`GROUP BY` three keys of 10,000 values each",
+        "Every declared group gets noise, and these are too many to compute.",
+        "fewer or coarser keys",
+    ),
+    "sql-join-too-many": Explained(
+        "several joins that multiply the rows of one person, or of one row",
+        "One person could be in so many joined rows that no noise hides them.",
+        "fewer joins, lower bounds or frequencies, or each table grouped by the person first",
+    ),
+    "sql-join-open-keys": Explained(
+        "a join of private tables grouped by an undeclared key, where rows are protected",
+        "A join repeats rows, so that one row could make a group appear.",
+        "`choices` or `between` for the key in the policy",
+    ),
+    "sql-join-quantile": Explained(
+        "`MEDIAN(x)` of joined private tables, where rows are protected",
+        "Quantiles of repeated rows are not supported.",
+        "people protected instead of rows, or `AVG(x)`",
+    ),
+}
+
+SQL = {**TEXT, **NAMES, **PEOPLE, **CLAUSES, **JOINS, **FUNCTIONS, **PLANS}

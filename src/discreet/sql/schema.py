@@ -66,7 +66,9 @@ class Column:
             object.__setattr__(self, "frequency", checked_bound(self.frequency, f"frequency of {self.name}"))
         if is_auto(self.between):
             if self.type not in (*ORDERED, "other"):
-                raise InvalidArgument(f"{self.name} is {self.type} and has no range to find. Leave out between.")
+                raise InvalidArgument(
+                    f"{self.name} is {self.type} and has no range to find. Remove between.", code="column-no-range"
+                )
         elif self.between is not None:
             ends = checked_range(self.between, self.type, self.name)
             object.__setattr__(self, "between", Found(ends) if isinstance(self.between, Found) else ends)
@@ -91,7 +93,8 @@ def listed_choices(choices: Any, name: str) -> tuple[Any, ...]:
         if not isinstance(choices, str | bytes | Mapping) and listed and len(set(listed)) == len(listed):
             return listed
     raise InvalidArgument(
-        f"choices of {name} must be a list of different values, at least one and at most {MOST_CHOICES:,}."
+        f"choices of {name} must be a list of different values, at least one and at most {MOST_CHOICES:,}.",
+        code="column-choices",
     )
 
 
@@ -108,7 +111,7 @@ def checked_choice(value: Any, kind: Type, name: str) -> Any:
     if isinstance(value, int | float) and not abs(value) < 2**63:  # NaN is neither true nor false here
         fits = False
     if not fits:
-        raise InvalidArgument(f"choices of {name} must be of the column's type: {kind}. Write them so.")
+        raise InvalidArgument(f"choices of {name} must have the column's type, {kind}.", code="column-choices-type")
     return value
 
 
@@ -116,14 +119,16 @@ def checked_bound(value: Any, name: str) -> int:
     """A bound on rows or groups, as an integer: 3.0 is 3. Above 2^31 rows of one person, sums would not be exact."""
     found = check_count(value, name)
     if found > ROWS_OF_ONE:
-        raise InvalidArgument(f"{name} must be a whole number of at most {ROWS_OF_ONE:,}.")
+        raise InvalidArgument(f"{name} must be a whole number of at most {ROWS_OF_ONE:,}.", code="out-of-range")
     return found
 
 
 def check_type(kind: Any, column: str) -> None:
     """Check that a declared type, if there is one, is supported."""
     if kind is not None and kind not in list(PYTHON_TYPES):
-        raise InvalidArgument(f"type of {column} must be one of {', '.join(PYTHON_TYPES)}, and not {kind}.")
+        raise InvalidArgument(
+            f"type of {column} must be one of {', '.join(PYTHON_TYPES)}, not {kind}.", code="not-an-option"
+        )
 
 
 def implied_type(between: Any, choices: Any) -> Type:
@@ -161,14 +166,21 @@ def _is_day(end: Any) -> bool:
 def checked_range(between: Any, kind: Type, name: str) -> tuple[Any, Any]:
     """Two public bounds, the lower first, of the column's type."""
     if kind not in ORDERED:
-        raise InvalidArgument(f"{name} is {kind} and has no range. Give between= to numbers and dates only.")
+        raise InvalidArgument(
+            f"{name} is {kind} and has no range. Give between= for numbers and dates only.", code="column-no-range"
+        )
     if not isinstance(between, list | tuple | np.ndarray) or np.shape(between)[:1] != (2,):
-        raise InvalidArgument(f"between of {name} must be two values, such as [0, 120].")
+        raise InvalidArgument(f"between of {name} must be two values, such as [0, 120].", code="wrong-shape")
     ends = tuple(_end(value, kind, name) for value in between)
     if not ends[0] < ends[1]:
-        raise InvalidArgument(f"between of {name} must be a lower and a higher value, such as [0, 120].")
+        raise InvalidArgument(
+            f"between of {name} must be a lower and a higher value, such as [0, 120].", code="ends-out-of-order"
+        )
     if kind in ("integer", "number") and ends[1] - ends[0] < NARROWEST:
-        raise InvalidArgument(f"between of {name} must be at least {NARROWEST} wide: give values another unit.")
+        raise InvalidArgument(
+            f"between of {name} must be at least {NARROWEST} wide. Use another unit for its values.",
+            code="column-narrow-range",
+        )
     return ends[0], ends[1]
 
 
@@ -176,7 +188,7 @@ def _end(given: Any, kind: Type, name: str) -> Any:
     value = given.item() if isinstance(given, np.generic) else given
     if kind in ("integer", "number"):
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 1e15:
-            raise InvalidArgument(f"between of {name} must be two numbers within ±1e15.")
+            raise InvalidArgument(f"between of {name} must be two numbers within ±1e15.", code="out-of-range")
         return value
     if isinstance(value, str):
         with suppress(ValueError):
@@ -185,7 +197,7 @@ def _end(given: Any, kind: Type, name: str) -> Any:
         return value.replace(tzinfo=None) if kind == "timestamp" else value.date()
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day) if kind == "timestamp" else value
-    raise InvalidArgument(f"between of {name} must be two dates, such as 2020-01-31.")
+    raise InvalidArgument(f"between of {name} must be two dates, such as 2020-01-31.", code="not-a-date")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,12 +227,14 @@ class Table:
                 object.__setattr__(self, name, checked_bound(value, f"{name} of {self.name}"))
         if self.person is not None and self.person not in self.columns:
             raise InvalidArgument(
-                f"{self.name} has no column {self.person}, which the unit says identifies a person. Mend person."
+                f"{self.name} has no column {self.person}, which the unit names as the person's. Correct person.",
+                code="person-column-missing",
             )
         if self.through is not None and (not all(self.path) or self.person is not None):
             raise InvalidArgument(
-                f'through of {self.name} names a key of another table, such as "visits.visit_id", or with a name '
-                'of its own "visit -> visits.visit_id"; a table with the person\'s column needs none.'
+                f'through of {self.name} must name a key of another table, such as "visits.visit_id", or with a name '
+                'of its own "visit -> visits.visit_id"; a table with the person\'s column needs none.',
+                code="policy-through",
             )
 
     @property
@@ -248,7 +262,10 @@ class Schema:
             if table.public or self.unit.column is None:
                 continue
             if table.rows_per_person is None:
-                raise InvalidArgument(f"Say how many rows of {table.name} one person may have: rows_per_person = 20.")
+                raise InvalidArgument(
+                    f"How many rows of {table.name} may one person have? Write rows_per_person = 20.",
+                    code="rows-per-person-missing",
+                )
             self._check_path(table)
 
     def leads(self, origin: tuple[str, str] | None) -> str | None:
@@ -274,34 +291,40 @@ class Schema:
                 remedy = (
                     f"Did you mean {near[0]}?"
                     if near
-                    else 'Say which key leads to the person (through = "visits.visit_id"), or that it is public if '
-                    "nobody is in it."
+                    else 'Name the key that leads to the person (through = "visits.visit_id"), or write public = true '
+                    "if it is about nobody."
                 )
-                raise InvalidArgument(f"{table.name} has no column {self.unit.column}. {remedy}")
+                raise InvalidArgument(
+                    f"{table.name} has no column {self.unit.column}. {remedy}", code="person-column-missing"
+                )
             own, other, key = table.path
             target = self.tables.get(other)
             if own not in table.columns or target is None or target.public or key not in target.columns:
                 raise InvalidArgument(
                     f"through of {table.name} must name a column of its own and a key of another private table: "
-                    f'"{own} -> {other}.{key}" does not.'
+                    f'"{own} -> {other}.{key}" does not.',
+                    code="policy-through",
                 )
             if table.columns[own].type != target.columns[key].type:
                 raise InvalidArgument(
-                    f"through of {table.name}: {own} and {other}.{key} are of different types. Give them the same one."
+                    f"through of {table.name}: {own} and {other}.{key} have different types. Give them the same one.",
+                    code="policy-through-types",
                 )
             if target.columns[key].type not in KEYS:
                 raise InvalidArgument(
-                    f"through of {table.name}: {other}.{key} tells people apart, and must be whole numbers, text or "
-                    "days. Write it so in both tables."
+                    f"through of {table.name}: {other}.{key} identifies people, and must be whole numbers, text or "
+                    "dates in both tables.",
+                    code="person-type",
                 )
             if other in passed:
                 raise InvalidArgument(
-                    f"through of {table.name} leads back to {other}, and never to a person. Name a key that does."
+                    f"through of {table.name} leads back to {other}, and never to a person. Name a key that does.",
+                    code="policy-through",
                 )
             passed.add(other)
             table = target
         if table.columns[table.person].type not in KEYS:
             raise InvalidArgument(
-                f"{table.person} tells people apart in {table.name}, and must be whole numbers, text or days. "
-                "Write it so there."
+                f"{table.person} identifies people in {table.name}, and must be whole numbers, text or dates there.",
+                code="person-type",
             )

@@ -67,11 +67,13 @@ def checked(quantiles: Any, least: str) -> list[Fraction]:
     if not isinstance(least, str) or least not in get_args(Least):
         raise InvalidArgument("least must be 'bound', 'mean' or 'largest'.", code="not-an-option")
     if isinstance(quantiles, str) or not isinstance(quantiles, Sequence | np.ndarray) or not np.size(quantiles):
-        raise InvalidArgument("Ask for a list of at least one quantile between 0 and 1, such as [0.5].")
+        raise InvalidArgument("Ask for a list of at least one quantile between 0 and 1, such as [0.5].", code="empty")
     listed = np.ravel(np.asarray(quantiles, dtype=object))
     asked = [Fraction(round(check_probability(_plain(q), "a quantile") * FINEST), FINEST) for q in listed]
     if any(not 0 < q < 1 for q in asked):
-        raise InvalidArgument(f"Quantiles are told apart to one part in {FINEST:,}: none may be nearer to 0 or 1.")
+        raise InvalidArgument(
+            f"Quantiles are rounded to one part in {FINEST:,}, and none may be nearer to 0 or 1.", code="out-of-range"
+        )
     return asked
 
 

@@ -136,9 +136,11 @@ class Points:
     def __post_init__(self) -> None:
         step = check_positive(self.step, "step")
         if isinstance(self.low, datetime.date) and step.denominator != 1:
-            raise InvalidArgument("step must be a whole number of days.")
+            raise InvalidArgument("step must be a whole number of days.", code="not-whole")
         if self._width > step * (MOST_POINTS - 2):
-            raise InvalidArgument(f"This grid has more than {MOST_POINTS:,} points. Take a larger step.")
+            raise InvalidArgument(
+                f"This grid has more than {MOST_POINTS:,} points. Choose a larger step.", code="too-large"
+            )
         if step > exactly(self._width):  # both ends are always points
             object.__setattr__(self, "step", self._width)
 
@@ -211,7 +213,7 @@ def synthetic(
 ) -> Drawing[SyntheticTable]:
     """Synthetic rows with marginals close to those of the true rows."""
     if not check_delta(taken.plan.terms.delta):
-        raise InvalidArgument("synthesize needs a delta, such as delta=1e-6.")
+        raise InvalidArgument("synthesize needs a delta, such as delta=1e-6.", code="needs-delta")
     days = {name for name in columns if kinds[name] in ("date", "timestamp") and isinstance(columns[name], tuple)}
     read_as = {name: kinds[name] if isinstance(columns[name], tuple) else "listed" for name in columns}
     whole = days | {name for name in columns if kinds[name] == "integer"}
@@ -257,7 +259,9 @@ def density(
     unit, most = rows.unit, rows.of_one
     ends = [in_days(pair) if kind in DAYS else pair for pair, kind in zip(ranges, kinds, strict=True)]
     if bandwidth is None and len(columns) > 1:
-        raise InvalidArgument("Say the bandwidth, one for each column: only one column has a rule for it.")
+        raise InvalidArgument(
+            "Give bandwidth=, one for each column: only one column has a rule for it.", code="bandwidth-missing"
+        )
     width = Fraction(exactly(ends[0][1]) - exactly(ends[0][0])) / 100 if bandwidth is None else bandwidth
     widest = 25 * width if bandwidth is None else None
     process = process_for(rows.allowed, between=ends, bandwidth=width, widest=widest, unit=unit, rows_per_person=most)
@@ -290,7 +294,9 @@ def votes(planner: Planner, plan: Plan, column: str, k: int, where: str | None, 
     """The choice among values by the rows that have them. One person has only a few rows."""
     groups, unit = plan.groups, planner.schema.unit
     if groups is None:
-        raise InvalidArgument("The most common value is one of those that are declared: give choices=.")
+        raise InvalidArgument(
+            "The most common value is one of the declared values. Give choices=.", code="choices-missing"
+        )
     listed = tuple(key for (key,) in groups.keys())  # noqa: SIM118 - not a dict
     added = unit.neighbors == "add_or_remove"
     votes = 1 if plan.bounds is None else plan.bounds.per_group

@@ -74,12 +74,16 @@ def check_estimator(estimator: Any, target: Any) -> None:
     """Check, before anything is read, that this is a private estimator and that it has a target if it needs one."""
     wanted = ("epsilon", "delta", "rows_per_person", "ledger", "fit", "set_params")
     if isinstance(estimator, type) or not all(hasattr(estimator, name) for name in wanted):
-        raise InvalidArgument("The first argument must be a private estimator, such as dp.learn.LogisticRegression(…).")
+        raise InvalidArgument(
+            "The first argument must be a private estimator, such as dp.learn.LogisticRegression(…).", code="wrong-type"
+        )
     given = inspect.signature(estimator.fit).parameters.get("y")
     if target is None and given is not None and given.default is inspect.Parameter.empty:
-        raise InvalidArgument(f'{type(estimator).__name__} learns from a target: say its column, target="cost".')
+        raise InvalidArgument(
+            f'{type(estimator).__name__} learns from a target. Name its column: target="cost".', code="learn-no-target"
+        )
     if target is not None and not isinstance(target, str):
-        raise InvalidArgument('target must be the name of a column, such as target="cost".')
+        raise InvalidArgument('target must be the name of a column, such as target="cost".', code="wrong-type")
 
 
 def fitted(
@@ -153,12 +157,16 @@ def _prepared(
 ) -> list[Feature]:
     """The features, after the estimator has received the ledger, the ranges and the number of rows per unit."""
     if estimator.ledger is not None and estimator.ledger is not ledger:
-        raise InvalidArgument("The estimator has a ledger of its own. Leave it out: the table's ledger is charged.")
+        raise InvalidArgument(
+            "The estimator has a ledger of its own. Remove it: the table's ledger is charged.", code="estimator-ledger"
+        )
     chosen = _features(rows, features)
     if target is not None and target not in rows.types:
-        raise InvalidArgument(f"There is no column {target}. Known: {', '.join(rows.types)}.")
+        raise InvalidArgument(f"Unknown column {target}. Known: {', '.join(rows.types)}.", code="unknown-column")
     if target is not None and rows.types[target] not in ("integer", "number", "boolean", "text"):
-        raise InvalidArgument(f"{target} is neither a number, text nor a condition: it cannot be the target.")
+        raise InvalidArgument(
+            f"{target} cannot be the target: it is not a number, text or a condition.", code="column-type"
+        )
     inner = "estimator__" if hasattr(estimator, "estimator") else ""  # a search tunes the estimator that it contains
     ranges = _ranges(chosen, getattr(estimator, "estimator", estimator))
     settings = {"ledger": ledger, "rows_per_person": rows.of_one}
@@ -187,14 +195,15 @@ def _features(rows: BoundedRows, given: Any) -> list[Feature]:
     listed = isinstance(given, Sequence | Mapping) and not isinstance(given, str) and len(given) > 0
     if not listed or not all(isinstance(name, str) for name in given):
         raise InvalidArgument(
-            'features must be a list of columns, such as ["age", "cost"], or a dict with their ranges.'
+            'features must be a list of columns, such as ["age", "cost"], or a dict with their ranges.',
+            code="wrong-type",
         )
     declared = {c.name: c for table in rows.relation.tables() for c in table.columns.values()}
     said = dict(given) if isinstance(given, Mapping) else {name: _declared(declared.get(name)) for name in given}
     known = rows.types
     for name in said:
         if name not in known:
-            raise InvalidArgument(f"There is no column {name}. Known: {', '.join(known)}.")
+            raise InvalidArgument(f"Unknown column {name}. Known: {', '.join(known)}.", code="unknown-column")
     return [_feature(name, known[name], what) for name, what in said.items()]
 
 
@@ -209,20 +218,30 @@ def _declared(column: Column | None) -> Any:
 
 def _feature(name: str, kind: str, what: Any) -> Feature:
     if kind == "other":
-        raise InvalidArgument(f"{name} is neither a number, text, a day nor a condition. Leave it out, or cast it.")
+        raise InvalidArgument(
+            f"{name} is not a number, text, a date or a condition. Leave it out, or cast it.", code="column-type"
+        )
     if isinstance(what, list):
         return Feature(name, kind, choices=tuple(what))
     if kind not in ("integer", "number", "boolean", "date", "timestamp"):
-        raise InvalidArgument(f'{name} is text: list its choices, features={{"{name}": ["a", "b"], …}}.')
+        raise InvalidArgument(
+            f'{name} is text. List its choices: features={{"{name}": ["a", "b"], …}}.', code="choices-missing"
+        )
     if what is None:
         if kind in ("date", "timestamp"):
-            raise InvalidArgument(f'{name} needs a range of two dates: features={{"{name}": (first, last), …}}.')
+            raise InvalidArgument(
+                f'{name} needs a range of two dates: features={{"{name}": (first, last), …}}.', code="ends-missing"
+            )
         return Feature(name, kind, between=(-1.0, 1.0) if kind == "boolean" else None)
     if not isinstance(what, tuple) or len(what) != 2:
-        raise InvalidArgument(f"{name} needs a pair of ends in parentheses, (0, 120), or choices in brackets.")
+        raise InvalidArgument(
+            f"{name} needs a pair of ends in parentheses, (0, 120), or choices in brackets.", code="wrong-shape"
+        )
     low, high = (number_of_day(end) for end in what)
     if not low < high:
-        raise InvalidArgument(f"The range of {name} must be two numbers, or dates, the smaller one first.")
+        raise InvalidArgument(
+            f"The range of {name} must be two numbers, or dates, the smaller one first.", code="ends-out-of-order"
+        )
     return Feature(name, kind, between=(low, high))
 
 
@@ -234,6 +253,8 @@ def _ranges(features: list[Feature], estimator: Any) -> list[tuple[float, float]
     if len(open_ended) == len(features):
         return None  # no feature is scaled: rows are clipped by their norm only
     if open_ended:
-        raise InvalidArgument(f"{', '.join(open_ended)} needs a range, as the other features have one. Add it.")
+        raise InvalidArgument(
+            f"{', '.join(open_ended)} needs a range, as the other features have one. Add it.", code="ends-missing"
+        )
     share = (len(features) / _width(features)) ** 0.5
     return [pair for one in features for pair in one.ranges(share)]

@@ -184,13 +184,15 @@ class Methods:
         """
         if not isinstance(columns, Mapping) or not columns:
             raise InvalidArgument(
-                'columns says what each may be, such as {"age": (0, 120), "city": ["Acre", "Haifa"]}.'
+                'columns must declare each, such as {"age": (0, 120), "city": ["Acre", "Haifa"]}.', code="wrong-type"
             )
         if progress is not None and not callable(progress):
-            raise InvalidArgument("progress must be a function of one line of text, such as print.")
+            raise InvalidArgument("progress must be a function of one line of text, such as print.", code="wrong-type")
         for name, what in columns.items():
             if isinstance(what, str) or not isinstance(what, Sequence):
-                raise InvalidArgument(f"{name} needs a pair of ends, such as (0, 120), or a list of choices.")
+                raise InvalidArgument(
+                    f"{name} needs a pair of ends, such as (0, 120), or a list of choices.", code="wrong-type"
+                )
         ranges = {name: what for name, what in columns.items() if isinstance(what, tuple)}
         listed = {name: what for name, what in columns.items() if name not in ranges}
         planner = self._planner(ranges, listed)
@@ -198,7 +200,7 @@ class Methods:
         for name, kind in kinds.items():
             if kind == "other":
                 raise InvalidArgument(
-                    f"{name} is neither a number, text, a date nor a condition. Leave it out.", code="column-type"
+                    f"{name} is not a number, text, a date or a condition. Leave it out.", code="column-type"
                 )
         taken = self._rows(where, ranges, listed, epsilon, delta)
         options = {"rows": rows, "rounds": rounds, "progress": _show if progress is None else progress}
@@ -223,9 +225,13 @@ class Methods:
         columns: list[Any] = list(column) if isinstance(column, list | tuple) else [column]
         ranges = list(between) if isinstance(column, list | tuple) and isinstance(between, list | tuple) else [between]
         if not 1 <= len(columns) <= 3 or len(ranges) != len(columns):
-            raise InvalidArgument("A density has one to three columns, with one pair of ends for each.")
+            raise InvalidArgument(
+                "A density has one to three columns, with one pair of ends for each.", code="wrong-shape"
+            )
         if any(ends is None for ends in ranges):
-            raise InvalidArgument("A density needs the public ends of its columns: between=(0, 120).")
+            raise InvalidArgument(
+                "A density needs the public ends of its columns: between=(0, 120).", code="ends-missing"
+            )
         given = {self._column(name).name: ends for name, ends in zip(columns, ranges, strict=True)}
         rows = self._rows(where, given, {}, epsilon, delta)
         known = rows.planner.schema.tables[NAME].columns
@@ -349,9 +355,9 @@ class Methods:
         """A column of the table, by its name."""
         known = self.table.columns
         if not isinstance(name, str):
-            raise InvalidArgument(f"A column is named by a text, such as {next(iter(known))!r}.", code="wrong-type")
+            raise InvalidArgument(f"A column must be named by text, such as {next(iter(known))!r}.", code="wrong-type")
         if name not in known:
-            raise InvalidArgument(f"There is no column {name}. Known: {', '.join(known)}.", code="unknown-column")
+            raise InvalidArgument(f"Unknown column {name}. Known: {', '.join(known)}.", code="unknown-column")
         return known[name]
 
     def _quoted(self, column: Any) -> str:

@@ -121,16 +121,26 @@ class Copy:
 def planned(table: Table, columns: Sequence[str] | None, *, epsilon: Any) -> Copy:
     """How `columns` of a table are randomized, from public facts. By default these are all declared columns."""
     if table.public:
-        raise NotAllowed(f"{table.name} is public: nobody is protected in it. Copy it as it is.")
+        raise NotAllowed(
+            f"{table.name} is public: nobody is protected in it. Copy it as it is.", code="sanitize-public"
+        )
     declared = [c.name for c in table.columns.values() if c.between is not None or c.choices is not None]
     chosen = declared if columns is None else list(dict.fromkeys(columns))
     if not chosen:
-        raise NotAllowed(f"Nothing is declared of {table.name}, so no column of it can be randomized. {_REMEDY}")
+        raise NotAllowed(
+            f"Nothing is declared of {table.name}, so no column of it can be randomized. {_REMEDY}",
+            code="sanitize-undeclared",
+        )
     for name in chosen:
         if name not in table.columns:
-            raise InvalidArgument(f"{table.name} has no column {name}. Its columns: {', '.join(table.columns)}.")
+            raise InvalidArgument(
+                f"{table.name} has no column {name}. Its columns: {', '.join(table.columns)}.", code="unknown-column"
+            )
         if name not in declared:
-            raise NotAllowed(f"{name} has no declared range or choices, so it cannot be randomized. {_REMEDY}")
+            raise NotAllowed(
+                f"{name} has no declared range or choices, so it cannot be randomized. {_REMEDY}",
+                code="sanitize-undeclared",
+            )
     share = Pure(epsilon=exactly(Pure(epsilon=epsilon).epsilon) / len(chosen))
     dropped = tuple(name for name in table.columns if name not in chosen)
     return Copy(tuple(_randomized(table.columns[name], share) for name in chosen), share, dropped)
@@ -144,7 +154,10 @@ _REMEDY = (
 def _randomized(column: Column, share: Pure) -> Randomized:
     if column.choices is not None:
         if len(column.choices) < 2:
-            raise InvalidArgument(f"choices of {column.name} has one value only. Declare another, or leave it out.")
+            raise InvalidArgument(
+                f"choices of {column.name} has one value only. Declare another, or leave the column out.",
+                code="too-few-choices",
+            )
         places = range(len(column.choices))
         return Randomized(column, Categories(places), RandomizedResponse.for_guarantee(share, choices=places))
     assert column.between is not None

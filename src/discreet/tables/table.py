@@ -142,10 +142,13 @@ def table(
     each its own.
     """
     if not isinstance(ledger, Ledger):
-        raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).")
+        raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
     person = ledger.protects.column
     if person is not None and rows_per_person is None:
-        raise InvalidArgument("The ledger protects people: say how many rows one may have, with rows_per_person=20.")
+        raise InvalidArgument(
+            "The ledger protects people. How many rows may one have? Write rows_per_person=20.",
+            code="rows-per-person-missing",
+        )
     said = {} if types is None else dict(types)
     for name, kind in said.items():
         check_type(kind, name)
@@ -160,7 +163,9 @@ def table(
             told = (
                 f"is {found[name]} in its source, and not {kind}" if name in found else "is not a column of its source"
             )
-            raise InvalidArgument(f"{name} {told}. Mend types=.")
+            raise InvalidArgument(
+                f"{name} {told}. Correct types=.", code="column-type" if name in found else "unknown-column"
+            )
     columns = {name: Column(name=name, type=kind, declared=name in (types or {})) for name, kind in found.items()}  # type: ignore[arg-type]
     described = Table(
         name=NAME,

@@ -150,22 +150,15 @@ def test_the_answer_is_of_the_version_of_every_table_that_says_whose_rows_are():
 
 
 @pytest.mark.parametrize(
-    ("through", "wrong"),
-    [
-        ("visits", "names a key of another table"),
-        ("visits.nothing", "a column of its own and a key"),
-        ("nothing.vid", "a column of its own and a key"),
-        ("other -> visits.vid", "a column of its own and a key"),
-        ("iid -> parts.iid", "leads back"),
-    ],
+    "through", ["visits", "visits.nothing", "nothing.vid", "other -> visits.vid", "iid -> parts.iid"]
 )
-def test_a_path_that_leads_nowhere_is_told(through, wrong):
+def test_a_path_that_leads_nowhere_is_told(through):
     tables = {
         name: {"columns": {c.name: c for c in columns}, "rows_per_person": 3, "through": THROUGH[name]}
         for name, columns in COLUMNS.items()
     }
     tables["visits"]["person"], tables["items"]["through"] = "pid", through
-    with pytest.raises(dp.InvalidArgument, match=wrong):
+    with refuses(dp.InvalidArgument, "policy-through"):
         Schema(unit=PERSON, tables={name: Table(name=name, **known) for name, known in tables.items()})
 
 
@@ -289,5 +282,5 @@ def _trusting(self, left, right, condition, outer, node):
 
 def test_through_leads_to_a_table_that_is_there():
     items = {c.name: c for c in COLUMNS["items"]}
-    with pytest.raises(dp.InvalidArgument, match="a key of another private table"):
+    with refuses(dp.InvalidArgument, "policy-through"):
         Schema(unit=PERSON, tables={"t": Table(name="t", columns=items, through="visits.visit_id", rows_per_person=5)})

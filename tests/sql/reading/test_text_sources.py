@@ -172,11 +172,11 @@ def test_the_type_is_declared_or_that_of_the_bounds_or_text(told: dict[str, Any]
 def test_a_type_that_is_not_known_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "v.csv", HEADER)
     for kind in ("float", "other", 3, ["text"], True):
-        with pytest.raises(InvalidArgument, match="type of cost must be one of"):
+        with refuses(InvalidArgument, "not-an-option"):
             clinic(path, {"cost": {"type": kind}})
-    with pytest.raises(InvalidArgument, match="cost is text and has no range"):
+    with refuses(InvalidArgument, "column-no-range"):
         clinic(path, {"cost": {"type": "text", "between": [0, 1]}})
-    with pytest.raises(InvalidArgument, match="must be of the column's type: integer"):
+    with refuses(InvalidArgument, "column-choices-type"):
         clinic(path, {"cost": {"type": "integer", "choices": ["a"]}})
 
 
@@ -185,9 +185,7 @@ def test_a_source_with_types_keeps_its_own() -> None:
     table = {"source": {"age": np.array([1, 2])}, "columns": {"age": {"type": "integer"}}}
     assert dp.connect(words | {"tables": {"t": table}}).schema.tables["t"].columns["age"].type == "integer"
     table["columns"] = {"age": {"type": "number"}}
-    with pytest.raises(
-        InvalidArgument, match=r"age is number in the policy, but integer in its source. Leave out type"
-    ):
+    with refuses(InvalidArgument, "column-type"):
         dp.connect(words | {"tables": {"t": table}})
 
 
@@ -361,11 +359,11 @@ def test_bounds_say_what_a_column_is(types: dict[str, str] | None, tmp_path: Pat
 
 def test_types_of_a_table_are_checked(tmp_path: Path) -> None:
     path = written(tmp_path / "v.csv", HEADER + ROWS)
-    with pytest.raises(InvalidArgument, match="type of cost must be one of"):
+    with refuses(InvalidArgument, "not-an-option"):
         opened(path, types={"cost": "float"})
     with pytest.raises(InvalidArgument, match=r"costs is not a column of its source. Mend types="):
         opened(path, types={"costs": "number"})
     with pytest.raises(InvalidArgument, match=r"age is integer in its source, and not text"):
         opened({"patient_id": np.array([1]), "age": np.array([5])}, types={"age": "text"})  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match="city is text and has no range"):
+    with refuses(InvalidArgument, "column-no-range"):
         opened(path, types={"city": "text"}).sum("city", between=(0, 1), epsilon=1)

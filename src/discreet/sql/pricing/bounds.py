@@ -39,12 +39,15 @@ def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapp
     relation = question.relation
     if relation.person is None:
         if asked:
-            raise InvalidArgument("Single rows are protected: bounds= has no meaning here. Leave it out.")
+            raise InvalidArgument(
+                "Single rows are protected, so bounds= has no meaning here. Remove it.", code="rows-protected"
+            )
         return _repeated(question, frequency)
     if (joined := rows_joined(relation)) > MOST_JOINED:
         raise NotAllowed(
-            f"The rows that one person may have would be joined to {joined:,}, over {MOST_JOINED:,}. Join fewer of "
-            "a person's tables, or group each by the person first."
+            f"One person could have {joined:,} joined rows, and at most {MOST_JOINED:,} are supported. Join fewer of a "
+            "person's tables, or group each by the person first.",
+            code="sql-join-too-many",
         )
     most = rows_of_person(relation)
     rows = min(most, asked.get("rows_per_person", most))
@@ -60,10 +63,10 @@ def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapp
 def checked_bounds(given: Mapping[str, int] | None) -> dict[str, int]:
     """The bounds of one question: public numbers, under the names that the policy uses."""
     if not isinstance(given, Mapping | None):
-        raise InvalidArgument('bounds names what to lower, such as {"rows_per_person": 3}.')
+        raise InvalidArgument('bounds must name what to lower, such as {"rows_per_person": 3}.', code="wrong-type")
     for name in given or ():
         if name not in BOUNDS:
-            raise InvalidArgument(f"bounds has no {name}. Known: {', '.join(BOUNDS)}.")
+            raise InvalidArgument(f"bounds has no {name}. Known: {', '.join(BOUNDS)}.", code="not-an-option")
     return {name: checked_bound(value, f"{name} of bounds") for name, value in (given or {}).items()}
 
 
@@ -72,14 +75,21 @@ def _repeated(question: Question, frequency: Frequency) -> Bounds | None:
     if most == 1:
         return None
     if most > ROWS_OF_ONE:
-        raise NotAllowed(f"One row could be in {most:,} joined rows. Declare lower frequencies, or join fewer tables.")
+        raise NotAllowed(
+            f"One row could be in {most:,} joined rows. Declare lower frequencies, or join fewer tables.",
+            code="sql-join-too-many",
+        )
     swapped = any(isinstance(one, Few) for one in parts_of(question.relation))
     if any(key.domain is None for key in question.keys):
         raise NotAllowed(
-            "A join repeats rows, so one row could bring a group to light. Declare the keys (choices or between)."
+            "A join repeats rows, so one row could make a group appear. Declare the keys (choices or between).",
+            code="sql-join-open-keys",
         )
     if swapped and any(measure.kind == "quantile" for measure in question.measures):
-        raise NotAllowed("Quantiles of joined rows are not answered where rows are protected. Protect people.")
+        raise NotAllowed(
+            "Quantiles of joined rows are not supported where rows are protected. Protect people.",
+            code="sql-join-quantile",
+        )
     return Bounds(most, most if question.keys else 1, most, swapped=swapped)
 
 

@@ -44,7 +44,8 @@ def priced(
         return replace(offers.best(total, slack), epsilon=total)
     if not slack:
         raise InvalidArgument(
-            "Groups whose keys are not declared need a delta: give delta=1e-8, or delta_per_question in the policy."
+            "Groups whose keys are not declared need a delta. Write delta=1e-8, or delta_per_question in the policy.",
+            code="needs-delta",
         )
     left = total * Fraction(len(question.aggregates), len(question.aggregates) + 1)
     offer = offers.best(left, slack / 2)
@@ -67,12 +68,15 @@ def _added_or_removed(epsilon: Fraction, delta: Fraction, unit: Unit) -> Approx:
 def shares_of(question: Question, weights: Mapping[str, Any] | None) -> tuple[Fraction, ...]:
     """The part of ε for each measure: equal parts for the aggregates, divided among their measures."""
     if not isinstance(weights, Mapping | None) or not all(isinstance(name, str) for name in weights or ()):
-        raise InvalidArgument('weights names columns of the answer, such as {"visits": 2}.')
+        raise InvalidArgument('weights must name columns of the answer, such as {"visits": 2}.', code="wrong-type")
     given = {name.lower(): _weight(weight, name) for name, weight in (weights or {}).items()}
     named = {output.name.lower(): output for output in question.outputs}
     for name in given:
         if name not in named:
-            raise InvalidArgument(f"weights names {name}, which is no column of the answer. Known: {', '.join(named)}.")
+            raise InvalidArgument(
+                f"weights names {name}, which is not a column of the answer. Known: {', '.join(named)}.",
+                code="unknown-column",
+            )
     total = [Fraction(0)] * len(question.measures)
     for aggregate in question.aggregates:
         using = [o.name.lower() for o in question.outputs if any(f == aggregate.field for f in o.expr.fields())]
@@ -86,7 +90,9 @@ def shares_of(question: Question, weights: Mapping[str, Any] | None) -> tuple[Fr
 def _weight(weight: Any, name: str) -> Fraction:
     exact = check_positive(weight, f"the weight of {name}")
     if not 1 / HEAVIEST <= exact <= HEAVIEST:
-        raise InvalidArgument(f"The weight of {name} must be between 1e-6 and 1e6: it is relative to the others'.")
+        raise InvalidArgument(
+            f"The weight of {name} must be between 1e-6 and 1e6. It is relative to the others.", code="out-of-range"
+        )
     return exact
 
 

@@ -262,7 +262,9 @@ class Names:
         """A new field with the values of another."""
         self._fields += 1
         if self._fields > MOST_FIELDS:
-            raise QueryError(f"This question has more than {MOST_FIELDS:,} columns in all. {_REPEATED}")
+            raise QueryError(
+                f"This query has more than {MOST_FIELDS:,} columns in all. {_REPEATED}", code="sql-too-complex"
+            )
         return replace(like, id=f"c{self._fields - 1}", name=name)
 
     def scan(self, table: Table) -> Relation:
@@ -270,7 +272,9 @@ class Names:
         unit = self.schema.unit
         self._scans += 1
         if self._scans > MOST_SCANS:
-            raise QueryError(f"This question reads tables more than {MOST_SCANS} times. {_REPEATED}")
+            raise QueryError(
+                f"This query reads tables more than {MOST_SCANS} times. {_REPEATED}", code="sql-too-complex"
+            )
         fields = tuple(self.fresh(column.name, _field(table, column)) for column in table.columns.values())
         named = {field.name: field for field in fields}
         if unit.column is None or table.public:

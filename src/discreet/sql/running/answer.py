@@ -193,8 +193,9 @@ def check_showable(question: Question, engine: Engine) -> None:
         own.close()
     if not fine:
         raise NotAllowed(
-            "What is made of the noisy numbers cannot be computed for these types. Nothing was spent. Cast what a "
-            "function takes to the type it needs, or leave the function out."
+            "An expression of the noisy numbers cannot be computed for these types. Nothing was charged. Cast the "
+            "arguments of functions to the types they need, or remove the function.",
+            code="sql-not-computable",
         )
 
 
@@ -206,7 +207,9 @@ def _keys(question: Question, number: int, values: Sequence[Any]) -> Any:
     kinds |= {"boolean": pa.bool_(), "date": pa.date32(), "timestamp": pa.timestamp("us")}
     with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
         return pa.array(values, kinds[key.expr.type])
-    raise InvalidArgument(f"The declared values of {key.name} are not of its type, {key.expr.type}. Write them so.")
+    raise InvalidArgument(
+        f"The declared values of {key.name} must have its type, {key.expr.type}.", code="column-choices-type"
+    )
 
 
 _PLACE = "place of the cell"

@@ -21,7 +21,9 @@ class Groups:
         for domain in self.domains:
             self.count *= len(domain)
         if self.count > MOST_GROUPS_SHOWN:
-            raise NotAllowed(f"This has {self.count:,} groups. Group by fewer, or coarser, keys.")
+            raise NotAllowed(
+                f"This has {self.count:,} groups. Group by fewer or coarser keys.", code="sql-too-many-groups"
+            )
         self.places = [{value: place for place, value in enumerate(domain)} for domain in self.domains]
 
     def keys(self) -> list[tuple[Any, ...]]:

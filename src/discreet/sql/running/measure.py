@@ -77,8 +77,9 @@ def check_computable(question: Question, engine: Engine, bounds: Bounds | None) 
             statements.append(Statement(question, blank, bounds, 0).values(number))
     if not all(blank.computes(statement) for statement in statements):
         raise NotAllowed(
-            "The engine cannot compute this for columns of these types, whatever is in them. Nothing was spent. "
-            "Cast what a function takes to the type it needs, or ask in a simpler way."
+            "The engine cannot compute this for columns of these types. Nothing was charged. Cast the arguments of "
+            "functions to the types they need, or ask in a simpler way.",
+            code="sql-not-computable",
         )
 
 

@@ -16,24 +16,26 @@ from discreet.sql.reading.aggregates import EXTREMES
 def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:
     """The measures that must be accurate, and how accurate in steps of each."""
     if not isinstance(within, Mapping) or not within:
-        raise InvalidArgument('within names columns and their errors, such as {"visits": 50}.')
+        raise InvalidArgument('within must name columns and their errors, such as {"visits": 50}.', code="wrong-type")
     outputs = {output.name.lower(): output for output in question.outputs}
     goals: list[tuple[int, Any]] = []
     for name, amount in within.items():
         output = outputs.get(str(name).lower())
         if output is None:
             raise InvalidArgument(
-                f"within names {name}, which is no column of the answer. Known: "
-                f"{', '.join(output.name for output in question.outputs)}."
+                f"within names {name}, which is not a column of the answer. Known: "
+                f"{', '.join(output.name for output in question.outputs)}.",
+                code="unknown-column",
             )
         aggregate = next((a for a in question.aggregates if output.expr == Ref(a.field)), None)
         if aggregate is None or aggregate.kind not in ("count", "sum", "quantile"):
             raise NotAllowed(
                 f"The error of {name} depends on the data, so no ε promises it in advance. "
-                "Ask within= for counts, sums, and quantiles in ranks."
+                "Use within= for counts, sums, and quantiles in ranks.",
+                code="within-depends-on-data",
             )
         if not isinstance(amount, int | float) or not 0 < amount < 1e300:
-            raise InvalidArgument(f"within of {name} must be an error above 0.")
+            raise InvalidArgument(f"within of {name} must be an error above 0.", code="out-of-range")
         goals.append((aggregate.parts[0], amount))
     return goals
 

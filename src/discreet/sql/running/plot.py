@@ -31,9 +31,13 @@ def plotted(answer: Answer, *, confidence: float) -> Any:
     keys = [output.name for output in question.outputs if output not in noisy]
     panels = [output.name for output in noisy if output.expr.type in ("integer", "number")]
     if not panels:
-        raise InvalidArgument("The answer has no numbers to draw. Ask for an aggregate, such as COUNT(*).")
+        raise InvalidArgument(
+            "The answer has no numbers to draw. Ask for an aggregate, such as COUNT(*).", code="plot-no-numbers"
+        )
     if table.num_rows > MOST_BARS:
-        raise InvalidArgument(f"The answer has more than {MOST_BARS} groups. Draw fewer, with ORDER BY and LIMIT.")
+        raise InvalidArgument(
+            f"The answer has more than {MOST_BARS} groups. Draw fewer, with ORDER BY and LIMIT.", code="too-large"
+        )
     labels = [_label(", ".join(_shown(row[key]) for key in keys)) for row in table.to_pylist()]
     widest = max(map(len, labels), default=0)
     lying = len(labels) * (widest + 2) > 90

@@ -1,0 +1,52 @@
+"""Codes of the `discreet` command that no other room has."""
+
+from __future__ import annotations
+
+from discreet.error_codes.row import Explained
+
+COMMANDS = {
+    "command-pair": Explained("`--within 50`", "The option takes a column and a number.", "`--within visits=50`"),
+    "command-header": Explained(
+        "`discreet init people.csv` for a file whose first line may be a row",
+        "No value of a person may get into a policy.",
+        "`--header` if the first line names the columns; if not, a line with their names",
+    ),
+    "command-poll": Explained(
+        "`discreet shuffle init poll.toml --bit --choices a,b`",
+        "A poll asks for one of its choices, or for yes or no.",
+        "one of `--bit` and `--choices`",
+    ),
+    "command-token": Explained(
+        "`discreet shuffle report poll.toml yes` without a token",
+        "Each client reports once, with a token of its own.",
+        "`--token …`",
+    ),
+    "ledger-not-begun": Explained(
+        "`discreet ledger clinic.toml` before the first question",
+        "The first question creates the ledger.",
+        "`discreet query clinic.toml …` first",
+    ),
+    "file-is-source": Explained(
+        "`--out visits.parquet` where visits.parquet is the data",
+        "A copy never replaces its source.",
+        "a file elsewhere",
+    ),
+    "sanitize-unit": Explained(
+        "`discreet sanitize` for a policy that protects people",
+        "A sanitized copy randomizes each row by itself and shows how many rows there are.",
+        '`row = true` and `neighbors = "replace"` in `[unit]`, with a ledger of its own',
+    ),
+    "sanitize-engine": Explained(
+        "`discreet sanitize` on PostgreSQL or Spark",
+        "A copy can be made of files and tables in memory only.",
+        "the table exported to Parquet",
+    ),
+    "sanitize-public": Explained(
+        "`discreet sanitize` of a public table", "Nobody is protected in it.", "a plain copy of the file"
+    ),
+    "sanitize-undeclared": Explained(
+        "`discreet sanitize` of columns without `between` or `choices`",
+        "Without a declared range or choices, no noise hides a value.",
+        "`between = [0, 120]` or `choices = […]` in the policy",
+    ),
+}

@@ -1,0 +1,106 @@
+"""Codes of policies: what is declared of tables, columns and people."""
+
+from __future__ import annotations
+
+from discreet.error_codes.row import Explained
+
+POLICY = {
+    "policy-file": Explained(
+        '`dp.connect("clnic.toml")`', "The policy file cannot be read.", "the path of a policy file that exists"
+    ),
+    "policy-not-toml": Explained(
+        "`person = patient_id` without quotes",
+        "The file is not valid TOML in UTF-8. The message names the line.",
+        '`person = "patient_id"`',
+    ),
+    "policy-unknown-key": Explained(
+        "`rows_per_persn = 20`", "A misspelled bound would silently not hold.", "`rows_per_person = 20`"
+    ),
+    "policy-missing-key": Explained(
+        "`[ledger]` without `path`, a table without `source`, or no `[unit]`",
+        "The policy cannot be used without it.",
+        "the line that the message proposes",
+    ),
+    "policy-section": Explained(
+        "`unit = 3`", "A section of a policy holds keys and values.", '`[unit]` and `person = "patient_id"`'
+    ),
+    "policy-unit": Explained(
+        "`[unit]` with both `person` and `row`, or neither",
+        "Exactly one of them says who is protected.",
+        '`person = "patient_id"`, or `row = true`',
+    ),
+    "policy-delta": Explained(
+        "`delta_per_question` above `delta` of `[ledger]`",
+        "No single question may use more than the whole budget.",
+        "a smaller `delta_per_question`, or none",
+    ),
+    "policy-ledger-in-memory": Explained(
+        '`path = ":memory:"`', "A ledger in memory forgets what was spent.", '`path = "clinic.ledger"`'
+    ),
+    "policy-table-name": Explained(
+        '`Policy(tables={"a": Table(name="b", …)})`', "A table has one name.", '`{"b": Table(name="b", …)}`'
+    ),
+    "policy-public": Explained(
+        "`public = true` and `rows_per_person = 20`",
+        "Nobody is protected in a public table, so bounds have no meaning.",
+        "one of the two lines",
+    ),
+    "policy-through": Explained(
+        '`through = "visits"`',
+        "It must name a key of another private table, and lead to the person.",
+        '`through = "visits.visit_id"`',
+    ),
+    "policy-through-types": Explained(
+        "`through` between a number and a text column",
+        "Keys of different types do not match exactly.",
+        "the same type in both tables",
+    ),
+    "rows-protected": Explained(
+        "`rows_per_person = 20`, or `bounds=…`, where single rows are protected",
+        "Only people have several rows.",
+        "the policy or the call without it",
+    ),
+    "person-column-missing": Explained(
+        "a private table without the person's column",
+        "Every private row must belong to one person.",
+        '`through = "visits.visit_id"`, or `public = true` if the table is about nobody',
+    ),
+    "person-type": Explained(
+        "people identified by floats, timestamps or lists",
+        "Equal keys must mean the same person on every engine.",
+        "a column of whole numbers, text or dates",
+    ),
+    "spark-not-the-engine": Explained(
+        '`dp.connect("clinic.toml", spark=session)` for a policy on DuckDB',
+        "The session would not be used.",
+        '`kind = "spark"` in `[engine]`, or the call without `spark=`',
+    ),
+}
+
+COLUMNS = {
+    "column-type": Explained(
+        '`type = "number"` for a column of integers, or a column of lists as a feature',
+        "The column has another type in its source, or one that cannot be used here.",
+        "the line without `type`; for a feature, another column or a `CAST`",
+    ),
+    "column-no-range": Explained(
+        "`between = [0, 1]` for a text column", "Only numbers and dates have a range.", '`choices = ["a", "b"]`'
+    ),
+    "column-narrow-range": Explained(
+        "`between = [0, 1e-12]`", "The range is too narrow for its grid.", "values in a smaller unit, such as mg for g"
+    ),
+    "column-choices": Explained(
+        '`choices = []`, `choices = ["a", "a"]`, `choices = "ab"`',
+        "Choices are a list of different values, at least one.",
+        '`choices = ["a", "b"]`',
+    ),
+    "column-choices-type": Explained(
+        '`choices = ["1", "2"]` for a column of integers',
+        "Such a group would always be empty.",
+        "`choices = [1, 2]`",
+    ),
+    "not-a-date": Explained(
+        '`between = ["yesterday", "today"]`', "The range of a date column is two dates.", "`[2020-01-31, 2024-12-31]`"
+    ),
+    "unknown-table": Explained("a table that the policy does not have", "No such table is declared.", "a known one"),
+}
