@@ -13,6 +13,8 @@ from discreet import testing
 from discreet.tables.bands import bands_for
 from discreet.tables.offer import TableRows
 
+from ..refusing import refuses
+
 DECILES = [n / 10 for n in range(1, 10)]
 START = datetime.date(2024, 1, 1)
 
@@ -397,18 +399,21 @@ def test_a_made_up_table_has_its_types_without_rows_and_is_the_same_again():
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "code"),
     [
-        lambda **w: dp.SmallDatabase(**w, size=2**62, rows=2, rate=0.5),
-        lambda **w: dp.SmallDatabase(**w, size=2**50, rows=2**12, rate=0.5),
-        lambda **w: dp.MultiplicativeWeights.for_guarantee(dp.Pure(epsilon=1), **w, size=2**62),
-        lambda **w: dp.OnlineMultiplicativeWeights.for_guarantee(
-            dp.Pure(epsilon=1), **w, size=2**62, questions=2, updates=1
+        (lambda **w: dp.SmallDatabase(**w, size=2**62, rows=2, rate=0.5), "out-of-range"),
+        (lambda **w: dp.SmallDatabase(**w, size=2**50, rows=2**12, rate=0.5), "too-large"),
+        (lambda **w: dp.MultiplicativeWeights.for_guarantee(dp.Pure(epsilon=1), **w, size=2**62), "out-of-range"),
+        (
+            lambda **w: dp.OnlineMultiplicativeWeights.for_guarantee(
+                dp.Pure(epsilon=1), **w, size=2**62, questions=2, updates=1
+            ),
+            "out-of-range",
         ),
     ],
 )
-def test_sizes_whose_counts_would_wrap_are_refused(make):
-    with pytest.raises(dp.InvalidArgument, match="size"):
+def test_sizes_whose_counts_would_wrap_are_refused(make, code):
+    with refuses(dp.InvalidArgument, code):
         make(workload=dp.Workload.marginals(dp.Domain({"a": 2}), 1))
 
 
@@ -434,9 +439,9 @@ def test_a_text_file_has_the_types_of_its_ranges(tmp_path):
 def test_lists_are_not_made_up():
     ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=10, delta=0.1))
     table = dp.table(pa.table({"x": [1, 2], "tags": [["a"], ["b"]]}), ledger=ledger)
-    with pytest.raises(dp.InvalidArgument, match="There is no column tags"):
+    with refuses(dp.InvalidArgument, "unknown-column"):
         table.synthesize({"tags": ["a", "b"]}, epsilon=1, delta=1e-6)
     table = dp.table(pa.table({"raw": [b"a", b"b"]}), ledger=ledger)
-    with pytest.raises(dp.InvalidArgument, match="Leave it out"):
+    with refuses(dp.InvalidArgument, "column-type"):
         table.synthesize({"raw": ["a", "b"]}, epsilon=1, delta=1e-6)
     assert ledger.count == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from discreet.queries.counts import Count
 from discreet.sql.schema import Column, Schema, Table, checked_range
 from discreet.tables.distributions import Points
 
+from ..refusing import refuses
+
 Asked = Callable[[], Any]
 LIMIT = dp.Approx(epsilon=10, delta=1e-4)
 DAY = datetime.date(2025, 1, 31)
@@ -29,8 +30,8 @@ VISITS = pa.table({"id": [1, 2], "age": [30, 40], "city": ["Bled", "Koper"], "da
 SOURCES = {"visits": VISITS, "rooms": pa.table({"id": ["1"], "size": [1]})}
 
 
-def refused(asked: Asked, said: str, kind: type[DiscreetError] = InvalidArgument) -> None:
-    with pytest.raises(kind, match=re.escape(said)):
+def refused(asked: Asked, code: str, kind: type[DiscreetError] = InvalidArgument) -> None:
+    with refuses(kind, code):
         asked()
 
 
@@ -62,91 +63,89 @@ def visits() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "code"),
     [
-        (lambda t: t.quantiles("age", [], between=(0, 120), epsilon=1), "Ask for a list of at least one quantile"),
-        (lambda t: t.synthesize({"age": "all"}, epsilon=1, delta=1e-6), "age needs a pair of ends, such as (0, 120)"),
-        (lambda t: t.density("city", between=(0, 1), epsilon=1), "city is text and has no range"),
-        (lambda t: t.density("day", between=("2025-01-01", "2025-12-31"), bandwidth=9, epsilon=1), "must be two dates"),
-        (lambda t: t.median("weight", between=(0, 120), epsilon=1), "There is no column weight"),
-        (lambda t: t.quantiles("weight", [0.5], between=(0, 120), epsilon=1), "There is no column weight"),
-        (lambda t: t.count("cities", epsilon=1), 'of must be "rows" or "people"'),
+        (lambda t: t.quantiles("age", [], between=(0, 120), epsilon=1), "empty"),
+        (lambda t: t.synthesize({"age": "all"}, epsilon=1, delta=1e-6), "wrong-type"),
+        (lambda t: t.density("city", between=(0, 1), epsilon=1), "column-no-range"),
+        (lambda t: t.density("day", between=("2025-01-01", "2025-12-31"), bandwidth=9, epsilon=1), "wrong-type"),
+        (lambda t: t.median("weight", between=(0, 120), epsilon=1), "unknown-column"),
+        (lambda t: t.quantiles("weight", [0.5], between=(0, 120), epsilon=1), "unknown-column"),
+        (lambda t: t.count("cities", epsilon=1), "not-an-option"),
     ],
 )
-def test_a_table_that_cannot_be_asked(visits: Any, ask: Callable[[Any], Any], said: str) -> None:
-    refused(lambda: ask(visits), said)
+def test_a_table_that_cannot_be_asked(visits: Any, ask: Callable[[Any], Any], code: str) -> None:
+    refused(lambda: ask(visits), code)
 
 
 def test_a_grid_of_dates_has_whole_days() -> None:
-    refused(lambda: Points(DAY, DAY + datetime.timedelta(9), 0.5), "step must be a whole number of days")
+    refused(lambda: Points(DAY, DAY + datetime.timedelta(9), 0.5), "not-whole")
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "code"),
     [
         (
             lambda: dp.release([1], dp.Laplace(scale=1), query=Count(), ledger=ledger(dp.person("id"))),
-            "protects a person. Give rows_per_person=",
+            "rows-per-person-missing",
         ),
-        (lambda: DuckDB({"visits": 3}), "must be a path, an Arrow table"),
-        (lambda: Place(kind="duckdb", url="postgresql://host/db"), '[engine] has no key url for kind = "duckdb"'),
-        (lambda: literal(b"bytes"), "A bytes cannot be written into a question"),
-        (lambda: checked_range(3, "number", "age"), "between of age must be two values"),
-        (lambda: checked_range((1, 2), "date", "day"), "between of day must be two dates"),
-        (lambda: checked_range(("soon", "late"), "date", "day"), "between of day must be two dates"),
+        (lambda: DuckDB({"visits": 3}), "not-a-table"),
+        (lambda: Place(kind="duckdb", url="postgresql://host/db"), "engine-unknown-key"),
+        (lambda: literal(b"bytes"), "sql-constant"),
+        (lambda: checked_range(3, "number", "age"), "wrong-shape"),
+        (lambda: checked_range((1, 2), "date", "day"), "not-a-date"),
+        (lambda: checked_range(("soon", "late"), "date", "day"), "not-a-date"),
     ],
 )
-def test_a_source_or_a_range_that_cannot_be(asked: Asked, said: str) -> None:
-    refused(asked, said)
+def test_a_source_or_a_range_that_cannot_be(asked: Asked, code: str) -> None:
+    refused(asked, code)
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "kind"),
+    ("text", "code", "kind"),
     [
-        ("SELECT FROM WHERE", "This does not parse as SQL", QueryError),
-        ("SELECT COUNT(*) FROM visits" + " JOIN rooms" * 9, "Too many joins have neither ON nor USING", QueryError),
-        ("SELECT COUNT(*) FROM visits; SELECT 2", "One question at a time: here are 2 statements", QueryError),
-        ("(SELECT COUNT(*) FROM visits)", "A query in parentheses is not answered", NotAllowed),
-        ("SELECT COUNT(*) FROM visits WHERE DATE_DIFF('month', day, day) > 1", "Only differences in days", NotAllowed),
-        ("1 + 1", "This is not a query. Begin with SELECT or WITH", QueryError),
-        ("DROP TABLE visits", "DROP is not a question. Only SELECT is answered", NotAllowed),
-        ("SELECT COUNT(*) FROM visits JOIN rooms USING (id)", "id has another type on either side", QueryError),
-        ("SELECT COUNT(*) FROM (SELECT a.* FROM visits AS v) AS x", "There is no table a here. Known: v", QueryError),
-        ("SELECT COUNT(*) FROM visits WHERE SUBSTRING(city) = 'a'", "has the wrong number of arguments", QueryError),
-        ("SELECT age, city, COUNT(*) FROM visits GROUP BY age, city", "groups. Group by fewer", NotAllowed),
+        ("SELECT FROM WHERE", "sql-syntax", QueryError),
+        ("SELECT COUNT(*) FROM visits" + " JOIN rooms" * 9, "sql-too-complex", QueryError),
+        ("SELECT COUNT(*) FROM visits; SELECT 2", "sql-one-at-a-time", QueryError),
+        ("(SELECT COUNT(*) FROM visits)", "sql-parentheses", NotAllowed),
+        ("SELECT COUNT(*) FROM visits WHERE DATE_DIFF('month', day, day) > 1", "sql-date-part", NotAllowed),
+        ("1 + 1", "sql-not-a-query", QueryError),
+        ("DROP TABLE visits", "sql-not-select", NotAllowed),
+        ("SELECT COUNT(*) FROM visits JOIN rooms USING (id)", "sql-types", QueryError),
+        ("SELECT COUNT(*) FROM (SELECT a.* FROM visits AS v) AS x", "sql-unknown-table", QueryError),
+        ("SELECT COUNT(*) FROM visits WHERE SUBSTRING(city) = 'a'", "sql-arguments", QueryError),
+        ("SELECT age, city, COUNT(*) FROM visits GROUP BY age, city", "sql-too-many-groups", NotAllowed),
     ],
 )
-def test_a_question_that_is_not_answered(text: str, said: str, kind: type[DiscreetError]) -> None:
+def test_a_question_that_is_not_answered(text: str, code: str, kind: type[DiscreetError]) -> None:
     many = {"age": tuple(range(2000)), "city": tuple(map(str, range(2000)))}
-    refused(lambda: database(**many).sql(text, epsilon=1), said, kind)
+    refused(lambda: database(**many).sql(text, epsilon=1), code, kind)
 
 
 def test_bounds_of_a_person_mean_nothing_for_single_rows() -> None:
     asked = "SELECT COUNT(*) FROM visits"
-    refused(
-        lambda: database(dp.row()).sql(asked, epsilon=1, bounds={"rows_per_person": 1}), "Single rows are protected"
-    )
+    refused(lambda: database(dp.row()).sql(asked, epsilon=1, bounds={"rows_per_person": 1}), "rows-protected")
 
 
 def test_an_accuracy_that_no_budget_reaches() -> None:
     asked = "SELECT MEDIAN(LEAST(GREATEST(age, 0), 120)) AS age FROM visits"
-    refused(lambda: database().sql(asked, within={"age": 1e-9}), "No ε up to 1e5 makes the answer as accurate")
+    refused(lambda: database().sql(asked, within={"age": 1e-9}), "within-too-small")
 
 
 def test_a_ledger_for_another_unit() -> None:
     known = schema(dp.person("id"), {})
     engine = DuckDB(SOURCES)
-    refused(lambda: Database(known, engine, ledger(dp.row())), "but the policy says person('id'). Open it for")
+    refused(lambda: Database(known, engine, ledger(dp.row())), "ledger-other-unit")
 
 
 def test_a_policy_that_cannot_be_read(tmp_path: Path) -> None:
     file = tmp_path / "clinic.toml"
     file.write_text("[ledger\n", "utf-8")
-    refused(lambda: load(file), "is not TOML")
+    refused(lambda: load(file), "policy-not-toml")
     file.write_text("a = " + "[" * 5000, "utf-8")
-    refused(lambda: load(file), "is nested too deeply")
+    refused(lambda: load(file), "policy-not-toml")
     file.write_bytes(b"\xff")
-    refused(lambda: load(file), "is not text in UTF-8")
+    refused(lambda: load(file), "policy-not-toml")
 
 
 def test_a_session_of_spark_is_for_spark(tmp_path: Path) -> None:
@@ -155,4 +154,4 @@ def test_a_session_of_spark_is_for_spark(tmp_path: Path) -> None:
         "unit": {"row": True},
         "tables": {"visits": {"source": VISITS}},
     }
-    refused(lambda: dp.connect(words, spark=object()), "spark= is for a policy whose [engine]")
+    refused(lambda: dp.connect(words, spark=object()), "spark-not-the-engine")

@@ -19,6 +19,8 @@ from discreet.sql import bounded_rows
 from discreet.sql.running import answering
 from discreet.tables import distributions
 
+from ..refusing import refuses
+
 CITIES = ["Haifa", "Ljubljana", "Koper"]
 PEOPLE, ROWS = 60, 3
 TYPES = {"patient_id": "integer", "age": "integer", "cost": "number", "city": "text", "day": "date"}
@@ -166,7 +168,7 @@ def test_undeclared_values_of_few_people_stay_hidden():
     shown = table.histogram("city", epsilon=20, delta=1e-6).value
     assert "rare" not in shown
     assert set(shown) == set(CITIES)
-    with pytest.raises(dp.InvalidArgument, match="delta"):
+    with refuses(dp.InvalidArgument, "needs-delta"):
         table.histogram("city", epsilon=1)
 
 
@@ -234,33 +236,33 @@ def test_rows_alone():
 
 
 @pytest.mark.parametrize(
-    ("ask", "words"),
+    ("ask", "code"),
     [
-        (lambda t: t.sum("nothing", between=(0, 1), epsilon=1), "no column nothing"),
-        (lambda t: t.sum("city", between=(0, 1), epsilon=1), "is text"),
-        (lambda t: t.sum("cost", between=(5, 1), epsilon=1), "lower and a higher"),
-        (lambda t: t.sum("cost", between=(0, 1), epsilon=0), "epsilon"),
-        (lambda t: t.count("everything", epsilon=1), "rows"),
-        (lambda t: t.count(epsilon=1, where="random() > 0.5"), "functions that may see"),
-        (lambda t: t.count(epsilon=1, where="1 = 1) UNION SELECT (1"), "."),
-        (lambda t: t.histogram("city", choices=[], epsilon=1), "choices"),
-        (lambda t: t.quantiles("cost", [2], between=(0, 1), epsilon=1), "between 0 and 1"),
+        (lambda t: t.sum("nothing", between=(0, 1), epsilon=1), "unknown-column"),
+        (lambda t: t.sum("city", between=(0, 1), epsilon=1), "column-no-range"),
+        (lambda t: t.sum("cost", between=(5, 1), epsilon=1), "ends-out-of-order"),
+        (lambda t: t.sum("cost", between=(0, 1), epsilon=0), "out-of-range"),
+        (lambda t: t.count("everything", epsilon=1), "not-an-option"),
+        (lambda t: t.count(epsilon=1, where="random() > 0.5"), "sql-function"),
+        (lambda t: t.count(epsilon=1, where="1 = 1) UNION SELECT (1"), "sql-syntax"),
+        (lambda t: t.histogram("city", choices=[], epsilon=1), "column-choices"),
+        (lambda t: t.quantiles("cost", [2], between=(0, 1), epsilon=1), "out-of-range"),
     ],
 )
-def test_bad_arguments_are_told_and_cost_nothing(ask, words):
+def test_bad_arguments_are_told_and_cost_nothing(ask, code):
     table, ledger = open_table()
-    with pytest.raises(dp.DiscreetError, match=words):
+    with refuses(dp.DiscreetError, code):
         ask(table)
     assert ledger.count == 0
 
 
 def test_terms_of_a_table():
     ledger = dp.Ledger.open(":memory:", protects=dp.person("patient_id"), limit=dp.Pure(epsilon=1))
-    with pytest.raises(dp.InvalidArgument, match="rows_per_person"):
+    with refuses(dp.InvalidArgument, "rows-per-person-missing"):
         dp.table(visits(), ledger=ledger)
-    with pytest.raises(dp.InvalidArgument, match="no column patient_id"):
+    with refuses(dp.InvalidArgument, "person-column-missing"):
         dp.table({"x": [1]}, ledger=ledger, rows_per_person=1)
-    with pytest.raises(dp.InvalidArgument, match=r"is not there: nowhere\.parquet"):
+    with refuses(dp.InvalidArgument, "source-missing"):
         dp.table("nowhere.parquet", ledger=ledger, rows_per_person=1)
-    with pytest.raises(dp.InvalidArgument, match="ledger"):
+    with refuses(dp.InvalidArgument, "wrong-type"):
         dp.table(visits(), ledger=None, rows_per_person=1)

@@ -72,7 +72,7 @@ def test_whatever_the_engine_cannot_bind_is_refused(text: str, monkeypatch: pyte
     """Beyond what types tell: the statement itself is tried, on no row."""
     database = opened()
     monkeypatch.setitem(database.engine.dialect.WORDS, "abs", ALWAYS_FAILS)
-    with pytest.raises(NotAllowed, match="Nothing was spent") as caught:
+    with refuses(NotAllowed, "sql-not-computable") as caught:
         database.sql(text, epsilon=1)
     assert caught.value.__context__ is None
     assert database.ledger.count == 0
@@ -130,7 +130,7 @@ def squared(times: int) -> str:
 
 def test_rows_that_joins_multiply_beyond_measure_are_refused(database: Any) -> None:
     """2^32 rows of one person would be seen by the time and memory that they take."""
-    with pytest.raises(dp.NotAllowed, match="would be joined to"):
+    with refuses(dp.NotAllowed, "sql-join-too-many"):
         database.sql(squared(5), epsilon=1)
     assert database.ledger.count == 0
     with testing.no_noise():
@@ -164,7 +164,7 @@ def test_undeclared_keys_take_a_small_delta(delta: Any) -> None:
 @pytest.mark.parametrize("delta", [1e-300, 5e-324, Fraction(1, 10**400)])
 def test_a_delta_below_all_doubles_is_refused_for_undeclared_keys(delta: Any) -> None:
     database = opened(columns={})
-    with pytest.raises(InvalidArgument, match="1e-280"):
+    with refuses(InvalidArgument, "out-of-range"):
         database.sql(OPEN, epsilon=1, delta=delta)
     assert database.ledger.count == 0
 
@@ -243,9 +243,12 @@ def test_bounds_are_whole_numbers(bad: Any) -> None:
         Column(name="x", frequency=bad)
 
 
-@pytest.mark.parametrize("bounds", [[1], "rows_per_person", 5, {1: 1}])
-def test_bounds_are_a_mapping(bounds: Any, database: Any) -> None:
-    with pytest.raises(InvalidArgument, match="bounds"):
+@pytest.mark.parametrize(
+    ("bounds", "code"),
+    [([1], "wrong-type"), ("rows_per_person", "wrong-type"), (5, "wrong-type"), ({1: 1}, "not-an-option")],
+)
+def test_bounds_are_a_mapping(bounds: Any, code: str, database: Any) -> None:
+    with refuses(InvalidArgument, code):
         database.sql(SUMS, epsilon=1, bounds=bounds)
 
 
@@ -255,7 +258,7 @@ def test_joined_rows_beyond_all_sums_are_refused() -> None:
     data = pa.table({"a": [1], "b": [1]})
     ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Pure(epsilon=9))
     database = Database(Schema(unit=dp.row(), tables=tables), DuckDB(dict.fromkeys(tables, data)), ledger)
-    with pytest.raises(NotAllowed, match="joined rows"):
+    with refuses(NotAllowed, "sql-join-too-many"):
         database.sql("SELECT COUNT(*) AS m FROM t JOIN u ON t.a = u.a JOIN v ON u.b = v.b", epsilon=1)
 
 
@@ -329,6 +332,6 @@ def test_choices_are_of_their_column_s_type(column: str, choices: Any) -> None:
     ledger = dp.Ledger.open(":memory:", protects=dp.person("pid"), limit=dp.Pure(epsilon=9))
     table = dp.table(pa.table(ROWS), ledger=ledger, rows_per_person=1)
     for ask in (table.histogram, table.most_common, table.explain.histogram):
-        with pytest.raises(InvalidArgument, match="choices"):
+        with refuses(InvalidArgument, "column-choices" if isinstance(choices, str) else "column-choices-type"):
             ask(column, choices=choices, epsilon=1)
     assert ledger.count == 0
