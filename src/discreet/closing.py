@@ -1,8 +1,8 @@
-"""Errors that hold no data: they keep their message and line numbers, and lead to no row.
+"""Errors that hold no data: they keep their message and line numbers, but no reference to a row.
 
-An exception keeps every frame it passed, with the local variables in it, and the exception that was being handled when
-it was raised, even after `from None`. Whoever logs or pickles it would keep rows. So public calls that take data are
-`closed`: as an error leaves one, the frames below it lose their variables, and an error of ours loses what came before.
+An exception keeps every frame it passed, with its local variables, and the exception that was being handled when it was
+raised, even after `from None`. A log or a pickle of it would keep rows. So public calls that take data are `closed`:
+when an error leaves one, the frames below it lose their variables, and an error of ours loses its context.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 def closed(call: Callable[P, R]) -> Callable[P, R]:
-    """A public call that takes data. Its errors reach none of the data.
+    """A decorator for a public call that takes data. Its errors hold no references to the data.
 
     Promise: of an exception that leaves, no frame from this call down has a local variable; where it is ours,
     `__cause__` is None and `__context__` at most what the caller was handling before. Lines and names of frames stay.
@@ -42,7 +42,7 @@ def closed(call: Callable[P, R]) -> Callable[P, R]:
 
 
 class Closed:
-    """A class whose public methods are closed, and so are those of every class made from it."""
+    """A class whose public methods are closed, including those of its subclasses."""
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
@@ -52,12 +52,12 @@ class Closed:
 
 
 def is_closed(call: Any) -> bool:
-    """Whether errors that leave by this call reach no data."""
+    """Whether errors that leave this call hold no data."""
     return getattr(call, "__closed__", False)
 
 
 def cut(error: BaseException, before: BaseException | None) -> None:
-    """Take from an error what leads to rows; `before` is what the caller was handling, and stays theirs."""
+    """Remove from an error every reference to rows. `before` is what the caller was handling, and is kept."""
     waiting: list[BaseException | None] = [error]
     seen: set[int] = {id(before)}
     while waiting:
@@ -65,7 +65,7 @@ def cut(error: BaseException, before: BaseException | None) -> None:
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        traceback.clear_frames(one.__traceback__)  # leaves alone those that still run
+        traceback.clear_frames(one.__traceback__)  # frames that still run are left alone
         waiting += [one.__cause__, one.__context__]
     if isinstance(error, DiscreetError) and error is not before:
         error.__cause__, error.__context__ = None, before

@@ -1,4 +1,4 @@
-"""The one door: sensitivity, guarantee, charge, draw, keep, hand out. Nothing leaves by another way."""
+"""The one door: sensitivity, guarantee, charge, draw, store, return. Every release passes through it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from discreet.sealed import Sealed
 
 
 def in_test_mode() -> bool:
-    """Whether a test controls the draws now: what is made meanwhile is not private, and says so."""
+    """Whether a test controls the draws now. Results made meanwhile are not private, and say so."""
     return not samplers.is_private()
 
 
@@ -51,16 +51,16 @@ def through(
     about: Any = None,
     mark: str = "",
 ) -> Release:
-    """Reserve, compute, store, hand out: the way of every release.
+    """Reserve, compute, store, return: the path of every release.
 
     Promise: the charge is durable before `read` touches any data, and the answer is stored before it leaves. A crash in
     between leaves the budget spent and nothing out. Of several that answer one request at once, the first to store
     decides what all of them hand out.
 
-    The analyst who asks again what has the same public `identity` gets the stored answer for free, as does a retry with
-    the same `key`, if it is of the same request: text, mechanism, guarantee, identity, and what else it is `about`.
-    `heard` is how many records can be read, where that is public: fewer than the mechanism's `at_least` are refused
-    before anything is charged.
+    An analyst who repeats a request with the same public `identity` gets the stored answer for free. So does a retry
+    with the same `key`, if the request is the same: text, mechanism, guarantee, identity, and everything else that it
+    is `about`. `heard` is the number of records that can be read, if that is public. If it is below the mechanism's
+    `at_least`, the request is refused before anything is charged.
     """
     if heard is not None:
         check_heard(mechanism, heard)
@@ -91,7 +91,7 @@ def through(
 
 
 def again(entry: Entry, mechanism: Mechanism, *, ledger: Ledger) -> Release:
-    """Hand out what is stored for an answered entry: nothing is charged, read or drawn."""
+    """Return the stored value of an answered entry. Nothing is charged, read or drawn."""
     value, not_private = ledger.answer(entry)
     return Release(
         value=value,
@@ -117,16 +117,17 @@ def release(
     asked: str | None = None,
     key: str | None = None,
 ) -> Release:
-    """Answer with noise: charge `ledger` (when given), then draw, then report.
+    """Answer with noise: charge `ledger` (if given), then draw, then return.
 
-    `value` is the true answer, and `sensitivity` how far one unit can move it: a number, in the mechanism's own norm,
-    or a `Sensitivity`. With `query`, `value` is the data: the query is asked of it behind the door and knows its own
-    sensitivity, for a person with at most `rows_per_person` rows (the caller's word). `stated` charges a guarantee that
-    the mechanism keeps, such as the Approx it was made for, in place of its own loss distribution: a ledger with basic
-    sums needs that for Gaussian noise. `asked` is a public line for the ledger's record.
+    `value` is the true answer, and `sensitivity` how much one unit can change it: a number, in the mechanism's own
+    norm, or a `Sensitivity`. With `query`, `value` is the data: the query runs behind the door and knows its own
+    sensitivity, for a person with at most `rows_per_person` rows (which the caller guarantees). `stated` is a guarantee
+    to charge instead of the mechanism's own loss distribution. The mechanism must satisfy it, as it does the Approx it
+    was made for. A ledger with basic composition needs this for Gaussian noise. `asked` is a public line for the
+    ledger's record.
 
-    Every call charges and draws anew, unless `key` names a request that was made before: a retry with the same key gets
-    the stored answer at no cost.
+    Every call charges and draws anew, unless `key` names an earlier request: a retry with the same key gets the stored
+    answer at no cost.
     """
     if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
         raise InvalidArgument(
@@ -160,9 +161,9 @@ def release(
 
 
 class Session(Closed):
-    """A release that goes on: charged once, before its first word, for all that it will ever say.
+    """A release that continues over time: charged once, before its first output, for everything it will ever return.
 
-    What it was given stays sealed inside; it cannot be copied to another process or begun again.
+    Its inputs stay sealed inside. It cannot be copied to another process or restarted.
     """
 
     def __init__(self, mechanism: Any, entry: Entry | None, guarantee: Guarantee) -> None:
@@ -172,7 +173,7 @@ class Session(Closed):
         self._running, self._process, self._lock = Sealed(mechanism._start()), os.getpid(), threading.Lock()
 
     def add(self, value: Any) -> Any:
-        """What is said after more has come."""
+        """The output after more input."""
         if os.getpid() != self._process:
             raise DiscreetError(
                 "A session cannot continue in two processes: one step would get two noises. Start a session in each "
@@ -184,7 +185,7 @@ class Session(Closed):
             return self._running.open_with(lambda running: running._draw(value))
 
     def error(self, confidence: float = 0.95) -> Accuracy:
-        """How wrong anything it says may be, all of it at once."""
+        """How large the error of any output may be, for all outputs at once."""
         return self.mechanism.error(confidence)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -200,10 +201,11 @@ def stream(
     stated: Guarantee | None = None,
     asked: str | None = None,
 ) -> Session:
-    """Begin a release that goes on, such as the running sums of `PrefixSums`, once its whole cost is charged.
+    """Start a release that continues over time, such as the running sums of `PrefixSums`, after its whole cost is
+    charged.
 
-    `sensitivity` is how far one unit can move all that will ever come: for `PrefixSums` how many rows of the stream it
-    has, or `m.sensitivity(unit, rows_per_person)`.
+    `sensitivity` is how much one unit can change the whole stream. For `PrefixSums` it is how many rows of the stream
+    belong to one unit, or `m.sensitivity(unit, rows_per_person)`.
     """
     if not isinstance(mechanism, GoesOn):
         raise InvalidArgument(
@@ -220,7 +222,7 @@ def stream(
 
 
 def _quiet(mechanism: Mechanism) -> Any:
-    """The mechanism as it leaves with a release: whom it told of its progress is not part of what it is."""
+    """The mechanism as it is kept in a release, without its progress callback."""
     shown = isinstance(mechanism, ShowsProgress) and mechanism.progress is not None
     return replace(mechanism, progress=None) if shown else mechanism  # type: ignore[type-var]
 
@@ -247,7 +249,9 @@ def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger
 
 
 def _check_shape(value: Any, query: Any, mechanism: Any) -> None:
-    """Refuse before the charge what shape and type decide: a query is asked of no records, a mechanism looks itself."""
+    """Refuse before the charge what shape and type decide: a query runs on no records, a mechanism checks for
+    itself.
+    """
     if query is None:
         if isinstance(mechanism, ChecksShape):
             mechanism.check(value)
@@ -258,14 +262,14 @@ def _check_shape(value: Any, query: Any, mechanism: Any) -> None:
             query(none_of(value))
     except DiscreetError as error:
         refused = error
-    except Exception:  # a query of one's own that needs a record
+    except Exception:  # a user-defined query that needs a record
         refused = None
     if refused is not None:
         raise refused
 
 
 def _restated(guarantee: Guarantee, stated: Guarantee) -> Guarantee:
-    """What the caller wants charged instead, once it is known to hold."""
+    """The guarantee that the caller wants to charge instead, after checking that it holds."""
     if not isinstance(stated, Approx | ZeroConcentrated | Renyi):
         raise InvalidArgument("stated must be Pure, Approx, ZeroConcentrated or Renyi.", code="wrong-type")
     if stated.protects is not None and stated.protects != guarantee.protects:

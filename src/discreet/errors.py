@@ -2,15 +2,15 @@
 
     DiscreetError
     ├── InvalidArgument        a parameter is out of its domain; nothing was read or spent (also a ValueError)
-    │   └── QueryError         a question is no query, or speaks of a table or column that is not there
-    ├── NotAllowed             a question that can be read, but not be answered privately
+    │   └── QueryError         a question is not a query, or names an unknown table or column
+    ├── NotAllowed             a question is valid, but cannot be answered privately
     ├── IncompatibleGuarantee  two promises are stated for different units or neighbor relations
-    ├── BudgetExhausted        a release would pass the ledger's limit; nothing was spent
-    ├── LedgerDamaged          a ledger was tampered with, cut short, copied or put back; nothing more is released
-    ├── LedgerUnavailable      a ledger's database is busy or out of reach; nothing was handed out
+    ├── BudgetExhausted        a release would exceed the ledger's limit; nothing was spent
+    ├── LedgerDamaged          a ledger was modified, truncated, copied or restored; nothing more is released
+    ├── LedgerUnavailable      a ledger's database is busy or unreachable; nothing was returned
     ├── EngineFailed           DuckDB, PostgreSQL or Spark could not compute an answer; what was charged stays charged
-    ├── ServiceUnavailable     a shuffler or an analyzer does not answer
-    ├── EntropyUnavailable     the operating system gave no randomness: no noise, no answer
+    ├── ServiceUnavailable     a shuffler or an analyzer does not respond
+    ├── EntropyUnavailable     the operating system provided no randomness: no noise, no answer
     ├── SealedValue            something tried to look at a true value
     └── MissingExtra           an optional package is needed (also an ImportError)
 
@@ -39,27 +39,27 @@ class InvalidArgument(DiscreetError, ValueError):
 
 
 class QueryError(InvalidArgument):
-    """A question that cannot be read: it is no query, or speaks of a table or column that is not there."""
+    """A question that cannot be read: it is not a query, or names an unknown table or column."""
 
     code = "sql-unreadable"
 
 
 class NotAllowed(DiscreetError):
-    """A question that can be read, but not be answered privately. The message says what to write instead."""
+    """A question that is valid, but cannot be answered privately. The message says what to write instead."""
 
     code = "not-allowed"
 
 
 class IncompatibleGuarantee(DiscreetError):
-    """Two guarantees speak of different units, relations or trust and cannot be added."""
+    """Two guarantees are for different units, relations or trust models and cannot be added."""
 
     code = "incompatible-guarantee"
 
 
 class BudgetExhausted(DiscreetError):
-    """The ledger's limit would be passed; nothing was charged.
+    """The release would exceed the ledger's limit. Nothing was charged.
 
-    `remaining` is the largest guarantee of the same kind that would still fit, or None when nothing does.
+    `remaining` is the largest guarantee of the same kind that would still fit, or None if nothing does.
     """
 
     code = "budget-exhausted"
@@ -70,31 +70,31 @@ class BudgetExhausted(DiscreetError):
 
 
 class LedgerDamaged(DiscreetError):
-    """The record of what was spent cannot be trusted, so nothing is released. The message says how to go on."""
+    """The record of what was spent cannot be trusted, so nothing is released. The message says how to continue."""
 
     code = "ledger-damaged"
 
 
 class LedgerUnavailable(DiscreetError):
-    """The ledger's database is busy, out of reach or full. Nothing was handed out."""
+    """The ledger's database is busy, unreachable or full. Nothing was returned."""
 
     code = "ledger-unavailable"
 
 
 class EngineFailed(DiscreetError):
-    """The engine could not answer. Its own words are not passed on: they may quote values."""
+    """The engine could not answer. Its own message is not passed on, because it may quote values."""
 
     code = "engine-failed"
 
 
 class ServiceUnavailable(DiscreetError):
-    """A shuffler or an analyzer does not answer, or fails. Ask again: nothing is counted or charged twice."""
+    """A shuffler or an analyzer does not respond, or fails. Try again: nothing is counted or charged twice."""
 
     code = "service-unavailable"
 
 
 class EntropyUnavailable(DiscreetError):
-    """The operating system could not give random bytes. Nothing is drawn without them."""
+    """The operating system could not provide random bytes. Nothing is drawn without them."""
 
     code = "entropy-unavailable"
 
@@ -106,6 +106,6 @@ class SealedValue(DiscreetError):
 
 
 class MissingExtra(DiscreetError, ImportError):
-    """An optional dependency is missing; the message holds the exact pip line."""
+    """An optional dependency is missing. The message has the exact pip command."""
 
     code = "missing-extra"

@@ -17,7 +17,7 @@ from discreet.errors import InvalidArgument, MissingExtra
 def need(module: str, extra: str | None, caller: str) -> ModuleType:
     """Import `module` for `caller`, or raise `MissingExtra` with the pip line that brings it, alone without an `extra`.
 
-    An error inside a package that is installed is not dressed up as a missing one.
+    An error inside an installed package is not reported as a missing package.
 
     >>> need("no_such_package.part", "plot", "dp.draw")
     Traceback (most recent call last):
@@ -34,9 +34,9 @@ def need(module: str, extra: str | None, caller: str) -> ModuleType:
 
 
 def blank_figure(caller: str, *, size: tuple[float, float]) -> Any:
-    """An empty figure of so many inches that is in no list of open ones; a notebook shows it."""
+    """An empty figure with this size in inches. pyplot does not list it as open, and a notebook shows it."""
     drawn = need("matplotlib.figure", "plot", caller).Figure(figsize=size, layout="constrained")
-    drawn._repr_png_ = partial(_png, drawn)  # notebooks know figures only once pyplot has opened one
+    drawn._repr_png_ = partial(_png, drawn)  # notebooks display figures only after pyplot has opened one
     return drawn
 
 
@@ -47,7 +47,7 @@ def _png(drawn: Any) -> bytes:
 
 
 def saved(drawn: Any, path: Any) -> Any:
-    """The figure, written at `path` where there is one."""
+    """The figure, saved at `path` if one is given."""
     if path is not None:
         try:
             drawn.savefig(path, dpi=150)

@@ -24,7 +24,7 @@ _LOOK = {
 
 
 def save(path: Path, title: str, draw: Callable[[Any], None], *, height: float = 5, what: str = "The picture") -> Path:
-    """Have `draw` fill a figure, and write it as PNG; the folder is made where missing. `what` needs matplotlib."""
+    """Let `draw` fill a figure, and save it as PNG. The folder is created if missing. `what` needs matplotlib."""
     matplotlib = need("matplotlib", "plot", what)
     figures = need("matplotlib.figure", "plot", what)
     with matplotlib.rc_context(_LOOK):

@@ -16,9 +16,9 @@ NOT_PRIVATE = "NOT PRIVATE: made in test mode"
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """What leaves: the noisy value, what it promises, how wrong it may be, and its receipt. Never the true answer.
+    """The noisy value, its guarantee, its error, and its receipt. Never the true answer.
 
-    A `replayed` one was asked for before: it is the stored answer, and cost nothing this time.
+    If `replayed`, it was requested before: it is the stored answer, and cost nothing this time.
     """
 
     value: Any
@@ -32,11 +32,11 @@ class Release:
 
     @property
     def remaining(self) -> Guarantee | None:
-        """The largest release of the ledger's kind that still fitted when this one was made; None when nothing did."""
+        """The largest release of the ledger's kind that still fitted after this one. None if nothing did."""
         return None if self._left is None else self._left()
 
     def error(self, confidence: float = 0.95) -> Accuracy:
-        """How wrong the value may be, with this confidence."""
+        """How large the error may be, with this confidence."""
         return self._mechanism.error(confidence, **self._sizes)  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
@@ -47,25 +47,25 @@ class Release:
         return _shown(self.value, self.error(0.95))
 
     def notes(self) -> list[str]:
-        """What is told beside the value: what it promises, or what remains and the receipt, and its marks."""
+        """The text next to the value: its guarantee, or the remaining budget and the receipt, and its marks."""
         if self.receipt is None:
             return [str(self.guarantee), *self.marks()]
         return [f"{self.remaining or 'nothing'} remains", f"receipt {self.receipt}", *self.marks()]
 
     def marks(self) -> list[str]:
-        """That it was answered before, and that it is not private."""
+        """Notes that say that it was answered before, or that it is not private."""
         told = ["answered before, at no new cost"] if self.replayed else []
         return [*told, NOT_PRIVATE] if self.not_private else told
 
 
 class Released:
-    """What is made of one `release`, and promises what that promises."""
+    """A result that is built from one `release`, with the same guarantee."""
 
     release: Release
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all of it promises."""
+        """The guarantee of the whole result."""
         return self.release.guarantee
 
     @property
@@ -75,12 +75,12 @@ class Released:
 
     @property
     def remaining(self) -> Guarantee | None:
-        """What still fitted the ledger when this was released."""
+        """What still fitted the ledger after this release."""
         return self.release.remaining
 
     @property
     def replayed(self) -> bool:
-        """Whether this was asked before: the stored answer, at no new cost."""
+        """Whether this was requested before: the stored answer, at no new cost."""
         return self.release.replayed
 
     @property
@@ -90,12 +90,12 @@ class Released:
 
 
 def below_title(released: Any) -> str:
-    """The line that a picture has below its title if what it shows was made in test mode."""
+    """The line below the title of a plot if its content was made in test mode."""
     return f"\n{NOT_PRIVATE}" if released.not_private else ""
 
 
 def _shown(value: Any, accuracy: Any) -> str:
-    """A value with its error bar, to as many digits as the error leaves meaning."""
+    """A value with its error bar, with as many digits as the error makes meaningful."""
     if not isinstance(accuracy, Accuracy) or accuracy.amount is None:
         return str(value)
     match accuracy.of:

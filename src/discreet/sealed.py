@@ -1,4 +1,4 @@
-"""True values on their way to the noise: they cannot be printed, compared, converted or pickled."""
+"""True values on their way to the noise. They cannot be printed, compared, converted or pickled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class Sealed(Generic[T]):
-    """Holds a true value for the door; only `open_with` looks inside.
+    """Holds a true value for the door. Only `open_with` looks inside.
 
     >>> Sealed(41)
     Sealed(…)
@@ -24,7 +24,7 @@ class Sealed(Generic[T]):
         self._value = value
 
     def open_with(self, use: Callable[[T], R]) -> R:
-        """Hand the value to `use` and give back what that makes of it."""
+        """Pass the value to `use` and return its result."""
         return use(self._value)
 
     def __repr__(self) -> str:

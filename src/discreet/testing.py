@@ -31,7 +31,7 @@ _BITS = 256
 
 @dataclass
 class Tape:
-    """What a block asked of the samplers: name, parameters and number of draws, in order."""
+    """What a block requested from the samplers: name, parameters and number of draws, in order."""
 
     calls: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
@@ -53,7 +53,7 @@ def _substituted(substitute: Callable[..., Any]) -> Iterator[None]:
 
 @contextmanager
 def frozen(seed: int = 0) -> Iterator[Tape]:
-    """The real samplers on a replayed stream: equal seeds give equal noise."""
+    """The real samplers on a fixed stream of randomness: equal seeds give equal noise."""
     tape = Tape()
 
     def record(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -86,7 +86,7 @@ def _noiseless(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 @contextmanager
 def no_noise() -> Iterator[None]:
-    """ε = ∞: noise is 0, a choice is the best one, a coin says no, an order is the given one."""
+    """ε = ∞: noise is 0, a choice is the best one, a coin flip is false, and an order is the given one."""
     with _substituted(_noiseless):
         yield
 
@@ -101,7 +101,7 @@ class ExactLaw:
 
 @lru_cache(maxsize=64)
 def _within(shape: Shape, window: int) -> list[tuple[int, Fraction]]:
-    """The outcomes of ±window with their probabilities, worked out once for all the paths that ask."""
+    """The outcomes in ±window with their probabilities, computed once for all paths."""
     law, _ = shape.law(_BITS)
     return [(k, law[k]) for k in sorted(law) if abs(k) <= window]
 
@@ -147,7 +147,9 @@ def _single_draws(
 
 
 class _Path:
-    """One way through a run: at each draw the outcome that `prefix` names, and the first one after it ends."""
+    """One path through a run: at each draw it takes the outcome that `prefix` names, and the first one after `prefix`
+    ends.
+    """
 
     def __init__(self, prefix: list[int], window: int) -> None:
         self._prefix, self._window = prefix, window
@@ -162,7 +164,7 @@ class _Path:
         return np.array(draws, dtype=bool if sampler.__name__.startswith("bernoulli") else np.int64)
 
     def _choose(self, options: list[tuple[Any, Fraction]]) -> Any:
-        options = [option for option in options if option[1]]  # a run need not make sense on a way it never takes
+        options = [option for option in options if option[1]]  # a run may be undefined on a path that it never takes
         place = len(self._taken)
         index = self._prefix[place] if place < len(self._prefix) else 0
         self._taken.append((index, len(options)))
@@ -171,7 +173,7 @@ class _Path:
         return value
 
     def next_prefix(self) -> list[int] | None:
-        """The way to take after this one, in order; None after the last."""
+        """The next path, in order. None after the last one."""
         taken = self._taken
         while taken and taken[-1][0] + 1 == taken[-1][1]:
             taken.pop()

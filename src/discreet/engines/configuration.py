@@ -1,4 +1,4 @@
-"""Where the rows are: which engine has them, and how it is reached."""
+"""Engine configuration: which engine has the rows, and how to connect to it."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """An engine, in the words of [engine].
+    """An engine, with the keys of the policy's [engine] section.
 
-    `memory` is the most that DuckDB may use, such as "8GB", and `spill` the folder for what does not fit. `url` is a
-    database of PostgreSQL, whose tables are named with their schema. `master` is Spark's, such as "local[*]",
-    "spark://host:7077" or "sc://host:15002"; `config` are settings of a session that is started there. `timeout` is how
-    many seconds one statement may take.
+    `memory` is the maximum memory of DuckDB, such as "8GB", and `spill` the folder for what does not fit. `url` is a
+    PostgreSQL database, whose tables are named with their schema. `master` is Spark's master, such as "local[*]",
+    "spark://host:7077" or "sc://host:15002". `config` has the settings of a session that is started there. `timeout` is
+    the maximum number of seconds for one statement.
     """
 
     kind: str = "duckdb"
     url: str | None = field(default=None, repr=False)  # it may hold a password
     master: str | None = None
-    config: Mapping[str, str] | None = field(default=None, repr=False)  # so may this
+    config: Mapping[str, str] | None = field(default=None, repr=False)  # this, too
     timeout: int | None = None
     memory: str | None = None
     spill: str | Path | bool | None = None
@@ -81,7 +81,7 @@ class Place:
             )
 
     def check_source(self, name: str, source: Any) -> None:
-        """Refuse what cannot be the source of a table there."""
+        """Refuse a value that cannot be the source of a table in this engine."""
         if self.kind == "postgres":
             parts = source.split(".") if isinstance(source, str) else []
             if len(parts) != 2 or not all(parts):
@@ -91,7 +91,7 @@ class Place:
                 )
 
     def found_from(self, folder: Path | None, source: Any) -> Any:
-        """A source as a policy file in `folder` names it: paths are relative to the file."""
+        """A source as a policy file in `folder` names it. Paths are relative to the file."""
         if folder is None or self.kind == "postgres" or "://" in source or source.startswith(DELTA):
             return source
         path = folder.resolve() / os.path.expanduser(source)
@@ -99,5 +99,5 @@ class Place:
 
 
 def is_path(source: str) -> bool:
-    """Whether a source of Spark is a path, and not the name of a table."""
+    """Whether a source of Spark is a path, not the name of a table."""
     return "/" in source or source.endswith(".parquet")

@@ -1,4 +1,4 @@
-"""A dialect: how one engine writes each of the few things that a plan is made of."""
+"""A dialect: how one engine writes each of the few operations that a plan consists of."""
 
 from __future__ import annotations
 
@@ -11,82 +11,88 @@ ALL_ROWS, ROWS_OF_ONE = 2**36, 2**31
 
 
 class Dialect(Protocol):
-    """How one engine says each of the few things a plan is made of. A module can be one."""
+    """How one engine writes each of the few operations that a plan consists of. A module can be a dialect."""
 
     def quoted(self, name: str, /) -> str:
-        """A name, whatever it is made of."""
+        """A name, quoted, with any characters in it."""
 
     def literal(self, value: Any, /) -> str:
         """A constant."""
 
     def operation(self, op: str, args: Sequence[str], kinds: Sequence[str], kind: str, detail: str = "") -> str:
-        """An operation on printed values of these types, that gives one of type `kind`."""
+        """An operation on printed values of these types, with a result of type `kind`."""
 
     def total(self, value: str, /) -> str:
-        """A value that is NULL where it cannot be computed: no row can stop a question."""
+        """A value that is NULL if it cannot be computed, so no row can stop a question."""
 
     def fenced(self, rows: str) -> str:
-        """A query whose columns are computed once, however often the query around it uses them."""
+        """A query whose columns are computed once, even if the query around it uses them several times."""
 
     def equal_as(self, first: str, second: str, kind: str) -> str:
-        """That two columns are equal as numbers, or as timestamps, for the engine to join by."""
+        """A condition that two columns are equal as numbers, or as timestamps, which the engine can join by."""
 
     def canonical(self, value: str, kind: str) -> str:
-        """A value of this type as the one writing of all that are equal to it: −0.0 is 0.0, NaN is one NaN."""
+        """A value of this type in canonical form, the same for all equal values: −0.0 is 0.0, and there is one NaN."""
 
     def group_key(self, value: str, kind: str) -> str:
-        """A key that is the same value here and in Python, and canonical: what has no such value is NULL."""
+        """A key in canonical form that has the same value in the engine and in Python. NULL if there is no such
+        value.
+        """
 
     def distance(self, value: str, center: Fraction, kind: str) -> str:
-        """How far a number lies from the center; NULL where it is no number."""
+        """The signed distance of a number from the center. NULL if it is not a number."""
 
     def clamped_steps(self, number: str, step: Fraction, lowest: int, highest: int) -> str:
-        """A distance, given by name, as whole steps within [lowest, highest]; NULL for NULL and NaN."""
+        """A distance, given by name, as an integer number of steps in [lowest, highest]. NULL for NULL and NaN."""
 
     def square(self, value: str) -> str:
-        """The square of a whole number of steps, exactly."""
+        """The exact square of an integer number of steps."""
 
     def exact_sum(self, value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS) -> str:
-        """A sum of at most so many whole numbers, none of them beyond ±`largest`, which no order of them changes."""
+        """A sum of at most `rows` integers within ±`largest`. It does not depend on their order."""
 
     def scaled(self, total: str, most: int, rows: str, largest: int) -> str:
         """A sum of at most `ROWS_OF_ONE` numbers within ±`largest`, times `most` over `rows`, rounded towards 0."""
 
     def moved_sum(self, total: str, rows: str, shift: int) -> str:
-        """The exact sum of values that are all moved by so much."""
+        """The exact sum of values that are each moved by the same amount."""
 
     def of_person(self, aggregate: str, value: str, kind: str, of: str) -> str:
-        """An aggregate, of type `kind`, of one person's values, of type `of`; NULL where it does not fit its type."""
+        """An aggregate, of type `kind`, of one person's values, of type `of`. NULL if it does not fit its type."""
 
     def among(self, rows: str, others: str) -> str:
-        """FROM: the rows of people who are in `others`, none of them twice."""
+        """FROM: the rows of people who are in `others`, each row once."""
 
     def apart(self, rows: str, others: str) -> str:
         """FROM: the rows of people who are not in `others`."""
 
     def paired(self, rows: str, pairs: str, names: Sequence[str]) -> str:
-        """FROM: the rows `one` whose names, the person first, are the same as in one of different `pairs`."""
+        """FROM: the rows of `one` whose named columns, the person first, are equal to those in one of the distinct
+        `pairs`.
+        """
 
     def steps(self, steps: Sequence[tuple[str, str]]) -> str:
-        """WITH: named queries, of which those named drawn… are computed once, or the same however often."""
+        """WITH: named queries. Those named drawn… are computed once, or give the same result each time."""
 
     def drawn(self, rows: str, columns: Sequence[str], seed: int) -> str:
-        """All of FROM `rows`, which has these columns, and a random number `draw` for each row."""
+        """All rows of FROM `rows`, which has these columns, and a random number `draw` for each row."""
 
     ranks_all: bool
     """Whether it is cheaper to rank the pairs of all people than to tell first who has too many."""
 
     def random_rank(self, person: str, by: Sequence[str], seed: int) -> str:
-        """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
+        """The position of a row among its person's rows, in a random order that depends only on `by`."""
 
     def few_of_each(self, rows: str, key: str, most: int, columns: Sequence[str]) -> str:
-        """These columns of rows, at most so many of them with the same key, chosen at random."""
+        """These columns of rows, with a bounded number of rows per key, chosen at random."""
 
     def one_of_each(self, rows: str, key: str, value: str) -> str:
         """One value for each key, chosen at random."""
 
     def octave_bin(self, value: str, first: int, last: int) -> str:
-        """Which doubling a number is in: 0 under 2^first, then 1, 2, … to last − first, with the number's sign."""
+        """The index of the power of two of a number: 0 below 2^first, then 1, 2, … to last − first, with the number's
+        sign.
+        """
 
     def year_bin(self, value: str, first: int, last: int) -> str:
-        """The year of a date, or the nearest one of those listed."""
+        """The year of a date, or the nearest listed year."""

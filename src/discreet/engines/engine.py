@@ -1,7 +1,8 @@
-"""What an engine is: sources under names, a vocabulary that plans are printed with, and tables that come back.
+"""What an engine is: named sources, a dialect to print plans with, and tables as results.
 
-An engine runs only text that was printed with its own words. Every word for a value is total: whatever is in a row,
-it gives a value or NULL, and never an error, whose message or mere presence would tell of that row.
+An engine runs only text that was printed with its own dialect. Every operation on values is total: for any row it
+returns a value or NULL, never an error. The message of an error, or the fact that there is one, would reveal something
+about the row.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ class Engine(Protocol):
 
     @property
     def dialect(self) -> Dialect:
-        """What a plan for it is printed with."""
+        """The dialect to print its plans with."""
 
     def columns(self, name: str) -> dict[str, str]:
         """The names and types of a source's columns."""
 
     def reads_text(self, name: str, column: str) -> bool:
-        """Whether a column has no type of its own, and is read as the one it was opened with."""
+        """Whether a column has no type of its own, and is read as the type it was opened with."""
 
     def untyped(self, name: str) -> Collection[str]:
         """The columns of a source in memory that have no types of their own: lists, tuples and object columns."""
@@ -37,16 +38,16 @@ class Engine(Protocol):
         """The same database, with other types for the columns of a source that have none of their own."""
 
     def blank(self) -> Engine:
-        """The same columns of the same types, and not one row: what a statement is tried on before it is paid for."""
+        """The same columns with the same types, but no rows. A statement is tried on it before it is paid for."""
 
     def computes(self, statement: str) -> bool:
-        """Whether a statement that was printed for a blank engine can be computed; no row is read."""
+        """Whether a statement that was printed for a blank engine can be computed. No row is read."""
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """What a statement that was printed for this engine gives; whole numbers are `int`, whatever their size."""
+        """The result of a statement that was printed for this engine. Integers are `int`, whatever their size."""
 
     def table(self, statement: str) -> Any:
         """The same as an Arrow table."""
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""

@@ -1,4 +1,4 @@
-"""Parquet files, read so that no cell stops a question, and so that how a row is read depends on no other row."""
+"""Parquet files. No cell can stop a question, and how a row is read does not depend on other rows."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ comparison for all rows that have it, by the largest number that somebody else h
 
 
 def reading(files: str, *, together: bool = False) -> str:
-    """FROM: the files of a pattern, with the columns of the first, or of all together.
+    """FROM: the files of a pattern, with the columns of the first file, or of all files together.
 
-    Folders such as city=Haifa are text: what one row is in must not decide the type of all.
+    Folder names such as city=Haifa are read as text: the folder of one row must not decide the type for all rows.
     """
     union = f"union_by_name = {str(together).lower()}"
     return f"read_parquet({quoted_text(files)}, hive_types_autocast = false, {union}, {TOTAL})"
 
 
 def without_statistics(column: str) -> str:
-    """A column of text for which DuckDB knows no statistics: they are of the bytes as they were before they were
-    replaced, and leave out rows by the values of others.
+    """A text column without DuckDB's statistics. The statistics describe the bytes before invalid ones are replaced,
+    and could skip rows depending on the values of others.
     """
     return f"least({column})"
 
 
 def in_milliseconds(files: Sequence[Path]) -> set[str]:
-    """The columns with moments in milliseconds. Reading one that is beyond what DuckDB has would stop it, and no
-    expression can help; so none is read, whatever the moments are. Only the schemas of the files are looked at.
+    """The columns with timestamps in milliseconds. A timestamp outside DuckDB's range would stop the reading, and no
+    expression can prevent that, so such columns are never read. Only the schemas of the files are checked.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -42,7 +42,7 @@ def in_milliseconds(files: Sequence[Path]) -> set[str]:
         try:
             schema = pq.read_metadata(file).schema
         except (OSError, pa.ArrowException):
-            continue  # said when its columns are asked for
+            continue  # reported when its columns are requested
         columns = [schema.column(number) for number in range(len(schema.names))]
         found |= {column.path.partition(".")[0] for column in columns if _is_in_milliseconds(column)}
     return found

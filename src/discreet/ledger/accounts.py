@@ -1,4 +1,4 @@
-"""Where accounts stand: the rule and the total of each, what a charge would make of them, and what still fits."""
+"""The state of accounts: the rule and the total of each, the effect of a charge, and what still fits."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from discreet.ledger.store import Execute
 
 @lru_cache(maxsize=4096)
 def _cost(guarantee: str, terms: str) -> Vector:
-    # by their texts: numbers that are equal in Python, such as 0.1 and Fraction(0.1), may mean different decimals
+    # by text: numbers that are equal in Python, such as 0.1 and Fraction(0.1), may mean different decimals
     return book.rule_in(terms).coordinates(read_guarantee(guarantee))
 
 
 class Account(NamedTuple):
-    """Where an account stands: the content of the entry that set its rule, and what was spent."""
+    """The state of an account: the content of the entry that set its rule, and what was spent."""
 
     terms: str
     spent: Vector
 
     @property
     def rule(self) -> Rule:
-        """The rule in force."""
+        """The current rule."""
         return book.rule_in(self.terms)
 
     def checked(self) -> Account:
-        """This, if what was spent is counted as the rule counts."""
+        """This account, after checking that its total has the coordinates that the rule counts."""
         if len(self.spent) != len(self.rule.labels):
             raise book.damaged("what was spent does not follow from its rule", code="ledger-totals-wrong")
         return self
 
     def cost(self, guarantee: str) -> Vector:
-        """What a recorded guarantee costs here."""
+        """The cost of a recorded guarantee under this rule."""
         return _cost(guarantee, self.terms)
 
 
@@ -47,7 +47,7 @@ Standing = dict[str, Account]
 
 
 def terms_of(execute: Execute, analyst: str, at: int | None = None) -> dict[str, EntryRow]:
-    """The entries that set the rules in force, now or at an entry, for each account that a charge touches."""
+    """The entries that set the current rules, now or at an entry, for each account that a charge affects."""
     limit = () if at is None else (at,)
     found = {name: book.terms(execute, name, *limit) for name in dict.fromkeys((WHOLE, analyst))}
     known = {name: row for name, row in found.items() if row is not None}
@@ -57,26 +57,26 @@ def terms_of(execute: Execute, analyst: str, at: int | None = None) -> dict[str,
 
 
 def standing(execute: Execute, analyst: str, at: Head) -> Standing:
-    """Each account that a charge touches: its rule, and what was spent."""
+    """Each account that a charge affects: its rule, and what was spent."""
     terms = terms_of(execute, analyst)
     return {name: Account(row.content, book.spent(execute, name, at)).checked() for name, row in terms.items()}
 
 
 def totals_with(accounts: Standing, costs: dict[str, Vector]) -> tuple[dict[str, Vector], list[str]]:
-    """What each account would have spent with these costs, and those that would refuse."""
+    """The total of each account with these costs added, and the accounts that would refuse."""
     totals = {name: account.rule.add(account.spent, costs[name]) for name, account in accounts.items()}
     return totals, [name for name, account in accounts.items() if not account.rule.fits(totals[name])]
 
 
 def largest(accounts: Standing, like: Guarantee | None = None) -> Guarantee | None:
-    """The largest release that every account would take."""
+    """The largest release that every account would accept."""
     left = [account.rule.largest(account.spent, like or natural(account.rule)) for account in accounts.values()]
     known = [one for one in left if one is not None]
     return min(known, key=size_of) if len(known) == len(left) else None
 
 
 def natural(rule: Rule) -> Guarantee:
-    """The kind of release that a limit is counted in: pure ones, for a limit in ε."""
+    """The kind of release that matches a limit: pure releases for a limit in ε."""
     return Pure(epsilon=1) if isinstance(rule.limit, Approx) else rule.limit
 
 

@@ -1,4 +1,4 @@
-"""What was drawn, kept before it is handed out. The first to keep an answer for an entry decides it for all."""
+"""Drawn answers, stored before they are returned. The first process to store an answer for an entry decides for all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Kept:
             self.data = None
 
     def put(self, execute: Execute, at: Head) -> Head | None:
-        """Store it, the head locked, and count it; None when another answer was stored before."""
+        """Store it, with the head locked, and count it. None if another answer was stored before."""
         check_entry(execute, self.entry)
         if execute("SELECT number FROM answers WHERE number = ?", self.entry.number):
             return None
@@ -41,7 +41,7 @@ class Kept:
 
 
 def kept(execute: Execute, entry: Entry) -> tuple[Any, bool]:
-    """What was stored for an answered entry, and whether it is of test mode."""
+    """What was stored for an answered entry, and whether it was made in test mode."""
     check_entry(execute, entry)
     found = execute("SELECT data, digest, not_private FROM answers WHERE number = ?", entry.number)
     if not found:
@@ -64,20 +64,20 @@ def kept(execute: Execute, entry: Entry) -> tuple[Any, bool]:
 
 
 def check_entry(execute: Execute, entry: Entry) -> None:
-    """Refuse an entry that is not the one in the record: its debit is gone, or it is somebody else's."""
+    """Refuse an entry that is not the one in the record: its charge is gone, or it belongs to someone else."""
     row = book.row(execute, entry.number)
     if (row.chain, row.analyst or None) != (entry.chain, entry.analyst):
         raise book.damaged(f"entry {entry.number} is not the one that was charged", code="ledger-entry-changed")
 
 
 def bound(chain: str, data: bytes | None, *, not_private: bool) -> str:
-    """The digest that binds an answer, and what is said of it, to its entry."""
+    """The digest that binds an answer and its metadata to its entry."""
     mark = f"{chain} {int(not_private)} {int(data is not None)}\n"
     return hashlib.sha256(mark.encode() + (data or b"")).hexdigest()
 
 
 def is_bound(chain: str, data: object, digest: object, not_private: object) -> bool:
-    """Whether an answer, as it is stored, is the one that was kept for its entry."""
+    """Whether a stored answer is the one that was stored for its entry."""
     if not isinstance(data, bytes | bytearray | memoryview | None):
         return False
     return bound(chain, None if data is None else bytes(data), not_private=bool(not_private)) == digest

@@ -1,4 +1,4 @@
-"""Rows of a ledger: how they are chained, found and appended. Every function runs inside a store's transaction."""
+"""The rows of a ledger: how they are chained, found and appended. Every function runs inside a store's transaction."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class EntryRow(NamedTuple):
     chain: str
 
     def chained_to(self, before: str) -> str:
-        """The chain this row must have: a hash of everything in it and of the chain before."""
+        """The chain value that this row must have: a hash of everything in it and of the previous chain value."""
         return hashlib.sha256(f"{before}\n{canonical(list(self[:-1]))}".encode()).hexdigest()
 
     def spent(self, analyst: str) -> Vector:
@@ -63,7 +63,7 @@ _YEAR_9999 = 253_370_764_800 * 10**6
 
 
 def _row(values: Sequence[Any]) -> EntryRow:
-    """A row whose values have the types that were written: SQLite takes any value anywhere."""
+    """A row, checked to have values of the types that were written, because SQLite accepts any type in any column."""
     if any(type(value) not in _KINDS.get(name, (str,)) for name, value in zip(EntryRow._fields, values, strict=True)):
         raise damaged("an entry has a value of the wrong type")
     found = EntryRow(*values)
@@ -76,7 +76,7 @@ def _row(values: Sequence[Any]) -> EntryRow:
 
 
 def vectors(text: str) -> dict[str, Vector]:
-    """What an entry cost each account, or the totals after it."""
+    """The cost of an entry for each account, or the totals after it."""
     found = {name: tuple(units) if isinstance(units, list) else (None,) for name, units in part_of(text).items()}
     if any(type(unit) is not int for units in found.values() for unit in units):
         raise damaged("the costs or totals of an entry are not numbers")
@@ -84,7 +84,7 @@ def vectors(text: str) -> dict[str, Vector]:
 
 
 def part_of(text: str) -> dict[str, Any]:
-    """A part of an entry that is written as JSON with names."""
+    """A part of an entry that is stored as a JSON object."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -118,7 +118,7 @@ _MARKS = ", ".join("?" for _ in EntryRow._fields)
 
 
 def head(execute: Execute, lock: str = "") -> Head:
-    """The last entry; with `lock`, nobody else moves it before this transaction ends."""
+    """The last entry. With `lock`, nobody else can move it before this transaction ends."""
     found = execute(f"SELECT number, chain, answers FROM head{lock}")
     if len(found) != 1 or [type(value) for value in found[0]] != [int, str, int] or not 0 <= found[0][0] < 2**62:
         raise damaged("its head is missing or invalid")
@@ -126,7 +126,7 @@ def head(execute: Execute, lock: str = "") -> Head:
 
 
 def row(execute: Execute, number: int) -> EntryRow:
-    """One entry, its chain checked against the entry before."""
+    """One entry, with its chain value checked against the previous entry."""
     found = _one(execute, "?", number)
     if found is None:
         raise damaged(f"entry {number} is missing")
@@ -134,7 +134,7 @@ def row(execute: Execute, number: int) -> EntryRow:
 
 
 def _one(execute: Execute, which: str, *parameters: Any) -> EntryRow | None:
-    """The entry whose number is `which`, its chain checked against the entry before."""
+    """The entry with the number `which`, with its chain value checked against the previous entry."""
     found = execute(
         f"SELECT {_COLUMNS}, before.chain FROM entries "
         f"LEFT JOIN entries AS before ON before.number = entries.number - 1 WHERE entries.number = {which}",
@@ -158,13 +158,13 @@ def rows(execute: Execute, first: int, last: int) -> list[EntryRow]:
 
 
 def terms(execute: Execute, analyst: str, at: int = 2**62) -> EntryRow | None:
-    """The entry that set the limit in force for an account, now or at an entry; None when there was no such account."""
+    """The entry that set the current limit of an account, now or at an entry. None if the account did not exist."""
     newest = "(SELECT MAX(number) FROM entries WHERE analyst = ? AND kind <> 'charge' AND number <= ?)"
     return _one(execute, newest, analyst, at)
 
 
 def spent(execute: Execute, analyst: str, at: Head) -> Vector:
-    """What an account has spent, from its newest entry."""
+    """What an account has spent, according to its newest entry."""
     last = _newest(execute, analyst) if analyst else row(execute, at.number)
     if last.number == at.number and last.chain != at.chain:
         raise damaged("its head does not match its last entry")
@@ -172,7 +172,7 @@ def spent(execute: Execute, analyst: str, at: Head) -> Vector:
 
 
 def _newest(execute: Execute, analyst: str) -> EntryRow:
-    """An analyst's last entry, by the index: a MAX would walk all newer entries of others in some plans."""
+    """An analyst's last entry, found by the index. In some query plans a MAX would scan all newer entries of others."""
     found = _one(
         execute,
         "(SELECT number FROM entries WHERE (analyst, number) <= (?, 9223372036854775807) "
@@ -185,7 +185,7 @@ def _newest(execute: Execute, analyst: str) -> EntryRow:
 
 
 def analysts(execute: Execute) -> tuple[str, ...]:
-    """Everyone with an account, answered from the index of the few entries with terms."""
+    """Everyone with an account, from the index of the few entries with terms."""
     found = execute("SELECT DISTINCT analyst FROM entries WHERE kind <> 'charge' AND analyst <> ''")
     return tuple(sorted(name for (name,) in found))
 
@@ -196,7 +196,9 @@ def known(execute: Execute, analyst: str, column: str, value: str) -> EntryRow |
 
 
 def append(execute: Execute, after: Head | None, facts: Mapping[str, Any]) -> EntryRow:
-    """Add an entry behind `after`, and move the head there: a conditional update, lost if another was quicker."""
+    """Append an entry after `after`, and move the head to it: a conditional update, which fails if another was
+    faster.
+    """
     number, before = (0, "") if after is None else (after.number + 1, after.chain)
     costs, totals = canonical(facts["costs"]), canonical(facts["totals"])
     plain = {"retry_key": None, "identity": None, "request": None, "mechanism": ""} | dict(facts)
@@ -218,7 +220,7 @@ def append(execute: Execute, after: Head | None, facts: Mapping[str, Any]) -> En
 
 
 def damaged(what: str, *, code: str | None = None) -> LedgerDamaged:
-    """A ledger that cannot be trusted, and what to do."""
+    """An error for a ledger that cannot be trusted. It says what to do."""
     return LedgerDamaged(
         f"The ledger cannot be trusted: {what}. Nothing is released from it. "
         "Restore the newest undamaged copy, with its -wal and .checkpoint files. "

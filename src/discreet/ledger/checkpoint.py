@@ -1,7 +1,7 @@
-"""The last entry seen, kept in a small file beside the ledger, so that an old ledger put back is noticed.
+"""The last entry seen, stored in a small file next to the ledger, so that an old copy of the ledger is noticed.
 
-It is written after the entry is durable, so it is never ahead of an honest ledger: a ledger that is behind it has
-lost entries. Two slots are written in turn; a write that is cut short leaves the other one.
+It is written after the entry is durable, so it is never ahead of an honest ledger: a ledger that is behind it has lost
+entries. Two slots are written in turn, so an interrupted write leaves the other one intact.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PATIENCE = 60.0
 
 
 class Seen(NamedTuple):
-    """The newest state that was seen: of which ledger, its last entry, its file's number (0 where it has none), and how
-    many answers it had.
+    """The newest state that was seen: of which ledger, its last entry, the inode of its file (0 if it has none), and
+    its number of answers.
     """
 
     ledger: str
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
     answers: int = 0
 
     def newer(self, other: Seen) -> bool:
-        """Whether this is a later state. States of one ledger follow each other, so both counts tell."""
+        """Whether this is a later state. States of one ledger follow each other, so both counts decide."""
         return (self.number, self.answers) > (other.number, other.answers)
 
 
@@ -46,7 +46,7 @@ class Checkpoint:
         self.path = path
 
     def read(self) -> Seen | None:
-        """What was seen last; None when there is no such file, or nothing readable in it."""
+        """What was seen last. None if there is no such file, or nothing readable in it."""
         try:
             return _newest(self.path.read_bytes())
         except FileNotFoundError:
@@ -55,7 +55,9 @@ class Checkpoint:
             raise self._unavailable(error) from None
 
     def advance(self, seen: Seen, *, durable: bool = False) -> None:
-        """Note a state, unless a newer one of the same ledger is noted already; another ledger's are forgotten."""
+        """Record a state, unless a newer one of the same ledger is already recorded. States of another ledger are
+        dropped.
+        """
         try:
             with self._locked() as file:
                 content = os.pread(file, 2 * _SLOT, 0)
@@ -82,11 +84,11 @@ class Checkpoint:
             self._wait_for(file)
             yield file
         finally:
-            fcntl.flock(file, fcntl.LOCK_UN)  # a child that was forked meanwhile holds the same lock
+            fcntl.flock(file, fcntl.LOCK_UN)  # a child process that was forked meanwhile holds the same lock
             os.close(file)
 
     def _wait_for(self, file: int) -> None:
-        """The lock of the file, for which no process waits for ever: who holds it may have been stopped."""
+        """The lock of the file. The wait has a limit, because the process that holds the lock may have been stopped."""
         deadline = time.monotonic() + PATIENCE
         while True:
             with suppress(BlockingIOError):
@@ -119,7 +121,7 @@ def _newest(content: bytes) -> Seen | None:
 
 
 def _slots(content: bytes) -> list[Seen]:
-    """The slots that are whole."""
+    """The slots that are complete."""
     found = []
     for at in (0, _SLOT):
         text, _, check = content[at : at + _SLOT].decode(errors="replace").rstrip().rpartition(" ")
@@ -129,7 +131,7 @@ def _slots(content: bytes) -> list[Seen]:
 
 
 def _seen(text: str) -> list[Seen]:
-    """What a slot says, if it is a state: only somebody who works out the hash could write anything else."""
+    """The state in a slot, if it is one. Nothing else could be written without computing the hash."""
     with suppress(ValueError, TypeError, RecursionError):
         seen = Seen(*json.loads(text))
         if [type(value) for value in seen] == [str, int, str, int, int]:

@@ -1,4 +1,4 @@
-"""What a release costs under a ledger's rule: the one place that decides between its own guarantee and a stated one."""
+"""What a release costs under a ledger's rule. Only this module decides between its own guarantee and a stated one."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def cost_of(
 ) -> Guarantee:
     """What a release with this guarantee is charged to a ledger.
 
-    It is the guarantee itself, unless the ledger's rule adds up only ε and δ that are stated. Then it is `goal`, the
-    (ε,δ) that the noise was made for; `proved` says that the caller has shown that the noise keeps it, and it is
-    checked here otherwise. Without a goal it is the ε that the guarantee keeps at a small δ: the first of the `shares`
+    It is the guarantee itself, unless the ledger's rule adds up only stated ε and δ. Then it is `goal`, the (ε,δ) that
+    the noise was made for. `proved` says that the caller has shown that the noise satisfies it. Otherwise this is
+    checked here. Without a goal, the cost is the ε that the guarantee satisfies at a small δ: the first of the `shares`
     of the limit's δ, each at most `most`, for which there is one.
 
     Promise: the guarantee keeps what is returned, for the unit that it protects.

@@ -17,12 +17,12 @@ Kind = Literal["opening", "charge", "limit", "renewal", "account", "adoption"]
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What was asked, what it promises, what it cost, and the chain of all entries before it.
+    """What was asked, its guarantee, its cost, and the chain of all previous entries.
 
-    `kind` is "charge" for a release; the owner's own entries set limits, and have the limit as their guarantee.
-    `cost` and `totals` are in units of 10^-18. `state` is "reserved" until an answer is kept, then "answered". A
-    `repeatable` one has a key or a public identity, by which its answer can be asked for again. `mark` says what was
-    measured, where its numbers may answer another question.
+    `kind` is "charge" for a release. The owner's own entries set limits, and have the limit as their guarantee. `cost`
+    and `totals` are in units of 10^-18. `state` is "reserved" until an answer is stored, then "answered". A
+    `repeatable` entry has a key or a public identity, with which its answer can be requested again. `mark` says what
+    was measured, if its numbers may answer another question.
     """
 
     number: int
@@ -43,7 +43,7 @@ class Entry:
 
     @property
     def receipt(self) -> str:
-        """A short name for the entry, to be quoted beside the answer."""
+        """A short name for the entry, to be quoted next to the answer."""
         return f"{self.number}-{self.chain[:4]}"
 
     def exported(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Entry:
 
 
 def entry_of(row: EntryRow, *, answered: bool) -> Entry:
-    """A row, read back."""
+    """The entry in a stored row."""
     charge = row.kind == "charge"
     asked, mark = split(row.asked)
     return Entry(

@@ -1,8 +1,8 @@
-"""One text for one public value: what tells two requests apart.
+"""An exact text for each public value. It is used to compare two requests.
 
-Nothing is folded: whole numbers, floats, text and truth values of the same look stay different, as do the signs of
-zero, white space and every character of a text. A value that has no text of its own, such as a function, is refused:
-its address is soon that of another one.
+Nothing is normalized: integers, floats, text and booleans that look the same stay different, as do the signs of zero,
+white space and every character of a text. A value that has no text of its own, such as a function, is refused, because
+its memory address can be reused by another one.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _WIDE = 2**63
 
 
 class Nameless(Exception):
-    """A value that cannot be told from another one by its text."""
+    """A value that cannot be distinguished from another one by its text."""
 
 
 def exact_text(value: Any, instead: Callable[[Any], Any] = lambda value: value) -> str:
-    """The text of a value, the same for the same value only. `instead` puts something else in the place of a part."""
+    """The text of a value. Different values have different texts. `instead` can replace a part of the value."""
     return json.dumps(_exact(value, instead), separators=(",", ":"))
 
 
 def digest(text: str) -> str:
-    """A text of any characters in 256 bits."""
+    """A text of any characters as a 256-bit hash."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""One account for every release on a data set: charged before anything is read or drawn, never refunded."""
+"""One account for all releases from a data set: charged before anything is read or drawn, never refunded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _in_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionar
 
 
 class Ledger:
-    """What may be spent on one data set, and what was; in a file, in PostgreSQL, or in memory for trying things out.
+    """The budget of one data set, and what was spent: in a file, in PostgreSQL, or in memory to try things out.
 
     Promise: however the questions are chosen, by however many processes, everything charged here together keeps `limit`
     for one unit of `protects`.
@@ -53,10 +53,10 @@ class Ledger:
     ) -> Self:
         """The ledger at `target`: a path, `postgresql://host/database#schema`, or ":memory:".
 
-        It is made when missing, which takes `protects` and `limit`; `rule` is then the natural one for the limit unless
-        named. When present, terms that are given must be its own. `checkpoint` names the file that remembers the last
-        entry, so that an old copy put back is noticed: by default beside the ledger, or for PostgreSQL in the user's
-        folder for state.
+        A new ledger is created if none exists, which needs `protects` and `limit`. If `rule` is not given, the natural
+        rule for the limit is used. If the ledger exists, the given terms must match its own. `checkpoint` is the file
+        that remembers the last entry, so that an old copy of the ledger is noticed. By default it is next to the
+        ledger, or for PostgreSQL in the user's state directory.
         """
         store = open_store(target, checkpoint)
         ledger = cls(store, opening.opened(store, protects, limit, rule))
@@ -66,9 +66,10 @@ class Ledger:
 
     @classmethod
     def adopt(cls, target: Any, *, why: str, checkpoint: Any = None) -> Self:
-        """Open a ledger that was moved or restored without its checkpoint, and record that you answer for it.
+        """Open a ledger that was moved or restored without its checkpoint, and record that you take responsibility for
+        it.
 
-        Do this only when no other copy of it was charged since: what was spent there is not known here.
+        Do this only if no other copy of it was charged since. What was spent there is not known here.
         """
         reason = _reason(why)
         store = open_store(target, checkpoint)
@@ -77,9 +78,10 @@ class Ledger:
         return ledger
 
     def for_analyst(self, name: str, *, limit: Guarantee | None = None, rule: str | Rule | None = None) -> Self:
-        """The same ledger, seen and charged by one analyst, within a limit of their own under that of the data set.
+        """The same ledger, seen and charged by one analyst, within their own limit under the limit of the data set.
 
-        The account is made when missing, which takes `limit`. Its entries, keys and answers are the analyst's alone.
+        The account is created if it does not exist, which needs `limit`. Only the analyst sees its entries, keys and
+        answers.
         """
         self._check_owner()
         if not isinstance(name, str) or not name or name != public_text(name):
@@ -128,26 +130,26 @@ class Ledger:
 
     @property
     def limit(self) -> Guarantee:
-        """What may be spent in all, or by this analyst."""
+        """The total budget, or the budget of this analyst."""
         return self.rule.limit
 
     @property
     def analyst(self) -> str | None:
-        """Whose account is charged beside that of the data set; None for the owner's own view."""
+        """The analyst whose account is also charged. None for the owner's view."""
         return self._analyst or None
 
     def raise_limit(self, limit: Guarantee, *, why: str, analyst: str | None = None) -> Entry:
-        """Raise the limit of the data set, or an analyst's, as an entry by the owner. What was spent stays spent; the
+        """Raise the limit of the data set, or of an analyst, as an entry by the owner. What was spent stays spent. The
         promise is now the new limit.
         """
         checked = opening.checked_limit(limit, self.protects)
         return self._account(analyst)._decree("limit", why, lambda rule, spent: (rule.raised(checked), spent))
 
     def renew(self, limit: Guarantee | None = None, *, why: str, analyst: str | None = None) -> Entry:
-        """Begin a new period with a fresh limit (by default as large as the last), as an entry by the owner. Other
-        accounts stay as they are.
+        """Begin a new period with a new limit (by default the same as the last), as an entry by the owner. Other
+        accounts do not change.
 
-        People who are in the data in both periods are protected by both limits together: their ε and δ add.
+        People who are in the data in both periods are protected by both limits together: their ε and δ add up.
         """
 
         def renewed(rule: Rule, _: Vector) -> tuple[Rule, Vector]:
@@ -172,7 +174,7 @@ class Ledger:
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Execute, Head]]:
-        """A transaction with the head locked, once the ledger is seen to be the newest."""
+        """A transaction with the head locked, after checking that the ledger is the newest one."""
         seen = self._checkpoint.read() if self._checkpoint else None
         with self._store.transaction(write=True) as execute:
             at = book.head(execute, self._store.lock_head)
@@ -180,7 +182,7 @@ class Ledger:
             yield execute, at
 
     def _decree(self, kind: str, why: str, change: Callable[[Rule, Vector], tuple[Rule, Vector]]) -> Entry:
-        """Record an entry of the owner's own, which sets the rule and the total of this account."""
+        """Record an entry by the owner, which sets the rule and the total of this account."""
         reason = _reason(why)
         with self._writing() as (execute, at):
             account = self._standing(execute, at)[self._analyst]
@@ -209,12 +211,12 @@ class Ledger:
         about: Any = None,
         mark: str = "",
     ) -> Entry:
-        """Reserve the cost of a release, durably, before any data is read; BudgetExhausted, and nothing recorded, when
-        it passes the limit.
+        """Reserve the cost of a release, durably, before any data is read. If it exceeds the limit, raise
+        BudgetExhausted and record nothing.
 
-        A request that was made before, with the same `key` or the same public `identity`, finds its own reservation
-        again at no cost. A key that was used for another request is refused: one with another mechanism, guarantee,
-        text, identity, or of anything else that it is `about`. `mark` says what is measured, for `marked`.
+        A request that was made before, with the same `key` or the same public `identity`, gets its existing reservation
+        at no cost. A key that was used for a different request is refused: another mechanism, guarantee, text or
+        identity, or a difference in anything else that it is `about`. `mark` says what is measured, for `marked`.
         """
         if not isinstance(guarantee, Guarantee):
             raise InvalidArgument("The charge must be a guarantee, such as dp.Pure(epsilon=0.1).", code="wrong-type")
@@ -234,7 +236,7 @@ class Ledger:
                 facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
                 facts["asked"] = marks.marked(request.asked, mark)
                 row = book.append(execute, at, request.columns() | facts)
-        if found is not None:  # its checkpoint may be missing still
+        if found is not None:  # its checkpoint may still be missing
             self._note_head(at)
             return found
         if refused:
@@ -242,7 +244,7 @@ class Ledger:
         return self._note((row, Head(row.number, row.chain, at.answers)))
 
     def _refusal(self, stated: Guarantee, standing: Standing, refused: str) -> BudgetExhausted:
-        """Why a charge is refused, and the largest of its kind that every account would still take."""
+        """Why a charge is refused, and the largest release of its kind that every account would still accept."""
         remaining = accounts.largest(standing, stated)
         text = standing[refused].rule.refusal(stated, remaining)
         if self._analyst:
@@ -267,7 +269,7 @@ class Ledger:
         return None
 
     def _note(self, made: tuple[EntryRow, Head]) -> Entry:
-        """The new entry, once it is durable and its checkpoint noted."""
+        """The new entry, after it is durable and recorded in the checkpoint."""
         row, at = made
         self._note_head(at)
         return entry_of(row, answered=False)
@@ -279,13 +281,13 @@ class Ledger:
     def knows(
         self, guarantee: Guarantee, *, asked: str, mechanism: Any, key: str | None, identity: Identity | None
     ) -> bool:
-        """Whether `charge` with the same words would find a reservation that was made before, at no cost."""
+        """Whether `charge` with the same arguments would find an existing reservation, at no cost."""
         request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity)
         with self._store.transaction(write=False) as execute:
             return request.can_be_known and self._made_before(execute, request) is not None
 
     def marked(self, first: str) -> tuple[Entry, ...]:
-        """The charges of this analyst whose mark begins with these 32 letters, oldest first."""
+        """The charges of this analyst whose mark begins with these 32 characters, oldest first."""
         with self._store.transaction(write=False) as execute:
             numbers = self._marks.numbers(execute, self._analyst, first)
             rows = [book.row(execute, number) for number in numbers]
@@ -293,8 +295,8 @@ class Ledger:
         return tuple(entry_of(row, answered=done) for row, done in zip(rows, answered, strict=True))
 
     def after(self, *guarantees: Guarantee) -> Guarantee | None:
-        """What would remain after these releases, if nothing else is charged before; BudgetExhausted when they do not
-        fit. Charges nothing.
+        """What would remain after these releases, if nothing else is charged before. Raises BudgetExhausted if they do
+        not fit. Charges nothing.
         """
         standing = self._standing_now()
         for guarantee in guarantees:
@@ -309,8 +311,8 @@ class Ledger:
     # --- answers ------------------------------------------------------------------------------------------
 
     def keep(self, entry: Entry, value: Any, *, not_private: bool = False) -> tuple[Any, bool]:
-        """Store what was drawn for a reservation, before it is handed out; back comes what is to be handed out, and
-        whether it was made in test mode. The first to store decides.
+        """Store what was drawn for a reservation, before it is returned to the caller. Returns what to hand out, and
+        whether it was made in test mode. If several processes store an answer, the first one wins.
         """
         self._check_own(entry)
         drawn = answers.Kept(entry, value, not_private=not_private)
@@ -322,7 +324,9 @@ class Ledger:
         return value, not_private
 
     def answer(self, entry: Entry) -> tuple[Any, bool]:
-        """What was stored for an answered entry, and whether it was made in test mode. Analysts have their own only."""
+        """What was stored for an answered entry, and whether it was made in test mode. Analysts can read only their
+        own.
+        """
         self._check_own(entry)
         with self._store.transaction(write=False) as execute:
             return answers.kept(execute, entry)
@@ -338,7 +342,9 @@ class Ledger:
 
     @property
     def spent(self) -> dict[str, float]:
-        """The coordinates used so far, by name; infinite where one no longer counts. The guarantee is the limit."""
+        """The coordinates used so far, by name. Infinite if a coordinate no longer counts. The guarantee is the
+        limit.
+        """
         account = self._standing_now()[self._analyst]
         return {
             label: math.inf if units >= CLOSED else units / LEDGER_UNIT
@@ -347,11 +353,13 @@ class Ledger:
 
     @property
     def remaining(self) -> Guarantee | None:
-        """The largest single pure release (of the limit's kind, for a limit not in ε) that would still fit, or None."""
+        """The largest single pure release that would still fit, or None. If the limit is not in ε, the largest of its
+        kind.
+        """
         return accounts.largest(self._standing_now())
 
     def remaining_after(self, entry: Entry) -> Callable[[], Guarantee | None]:
-        """What remained after an entry, worked out only when it is called for."""
+        """What remained after an entry, computed only when it is called."""
         return partial(self._left_after, entry)
 
     def _left_after(self, entry: Entry) -> Guarantee | None:
@@ -382,15 +390,17 @@ class Ledger:
 
     @property
     def target(self) -> str:
-        """Where the ledger is kept, as it may be printed: without a password."""
+        """Where the ledger is stored, in printable form: without a password."""
         return self._store.shown
 
     def entries(self, first: int = 1, last: int | None = None) -> tuple[Entry, ...]:
-        """The record, oldest first: all of it, or from one number to another. An analyst sees their own entries."""
+        """The record, oldest first: all of it, or from one number to another. Analysts see only their own entries."""
         return tuple(self._walk(first, last))
 
     def recall(self, version: str) -> tuple[Entry, ...]:
-        """The releases that a version of this package made: those to look at when it is found to be wrong."""
+        """The releases made by a version of this package. Use it to check them if that version turns out to be
+        wrong.
+        """
         return tuple(e for e in self._walk(1, None) if e.code_version == version and e.kind == "charge")
 
     def _walk(self, first: int, last: int | None) -> Iterator[Entry]:
@@ -399,14 +409,14 @@ class Ledger:
                 yield entry_of(row, answered=answered)
 
     def verify(self) -> int:
-        """Walk the whole record: every hash, every cost from its recorded guarantee, every total, every answer.
+        """Check the whole record: every hash, every cost from its recorded guarantee, every total, every answer.
 
-        Gives back the number of entries, the opening included; LedgerDamaged when anything is amiss.
+        Returns the number of entries, including the opening. Raises LedgerDamaged if anything is wrong.
         """
         return verification.verified(self._store, self._terms.ledger)
 
     def close(self) -> None:
-        """Let go of the database; the ledger opens it again when it is used."""
+        """Close the database. The ledger opens it again when it is used."""
         self._store.close()
 
     def __repr__(self) -> str:
@@ -427,7 +437,7 @@ class Ledger:
 
 
 def _opened_again(again: tuple[str, str | None], identity: str, analyst: str) -> Ledger:
-    """The very ledger that was pickled."""
+    """The same ledger that was pickled."""
     if again[0] == IN_MEMORY:
         store = _in_memory.get(identity)
         if store is None:

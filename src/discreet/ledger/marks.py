@@ -1,4 +1,4 @@
-"""Marks: what a charge measured, in the ledger's record behind what it asked, so that stored numbers can be found."""
+"""Marks: a charge's record of what it measured, so that stored numbers can be found again."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ _MARK = re.compile(r"\n-- measured ([0-9a-f]{32}: [^\n]*)\Z")
 
 
 def marked(asked: str, mark: str) -> str:
-    """What was asked, followed by a mark."""
+    """The recorded request, followed by a mark."""
     return asked + _SIGN + mark if mark else asked
 
 
 def split(text: str) -> tuple[str, str]:
-    """What was asked, and its mark."""
+    """The recorded request, and its mark."""
     found = _MARK.search(text)
     return (text, "") if found is None else (text[: found.start()], found[1])
 
 
 class Marks:
-    """The numbers of one analyst's charges by the first part of their mark; each entry is read once."""
+    """The entry numbers of one analyst's charges, by the first part of their mark. Each entry is read once."""
 
     def __init__(self) -> None:
         self._seen, self._numbers = -1, dict[str, list[int]]()
 
     def numbers(self, execute: Execute, analyst: str, first: str) -> list[int]:
-        """The charges whose mark begins so, oldest first."""
+        """The charges whose mark begins with this text, oldest first."""
         newer = execute(
             "SELECT number, asked FROM entries WHERE analyst = ? AND number > ? AND kind = 'charge' ORDER BY number",
             analyst,

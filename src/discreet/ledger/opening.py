@@ -1,4 +1,4 @@
-"""Opening a ledger: its terms are fixed at the first time, and checked against what it is at every other."""
+"""Opening a ledger: its terms are fixed when it is created, and checked every time it is opened again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LedgerTerms(NamedTuple):
 
 
 def checked_limit(limit: Any, protects: Unit) -> Guarantee:
-    """A limit as it is recorded: for the ledger's unit, which it need not name."""
+    """A limit as it is recorded: for the ledger's unit, which the limit does not have to name."""
     if not isinstance(limit, Guarantee):
         raise InvalidArgument(
             "limit must be a guarantee, such as dp.Approx(epsilon=10, delta=1e-5).", code="wrong-type"
@@ -45,7 +45,7 @@ def checked_limit(limit: Any, protects: Unit) -> Guarantee:
 
 
 def checked_rule(limit: Any, rule: str | Rule | None, protects: Unit) -> Rule:
-    """The rule that guards a limit."""
+    """The rule that enforces a limit."""
     checked = checked_limit(limit, protects)
     if isinstance(rule, Rule):
         own = checked_limit(rule.limit, protects)
@@ -58,7 +58,7 @@ def checked_rule(limit: Any, rule: str | Rule | None, protects: Unit) -> Rule:
 def check_same(
     present: Rule, protects: Unit, limit: Guarantee | None, rule: str | Rule | None, what: str = "This ledger"
 ) -> None:
-    """Refuse terms that are not those in force. Terms that are not given are not compared."""
+    """Refuse terms that differ from the current ones. Terms that are not given are not compared."""
     if limit is not None and record.written(checked_limit(limit, protects)) != record.written(present.limit):
         raise InvalidArgument(
             f"{what} has a limit of {present.limit}, not {limit}. Open it with its own limit or without one; "
@@ -77,7 +77,7 @@ def check_same(
 
 
 def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: str | Rule | None) -> LedgerTerms:
-    """Make the ledger, or find it, and check that it is the newest and has these terms."""
+    """Create the ledger, or find it, and check that it is the newest and has these terms."""
     if protects is not None and not isinstance(protects, Unit):
         raise InvalidArgument('protects must be dp.person("column") or dp.row().', code="wrong-type")
     fresh = None if limit is None or protects is None else checked_rule(limit, rule, protects).fixed()
@@ -93,7 +93,7 @@ def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: s
         try:
             terms, present = _looked_at(store)
             break
-        except _Suspicious as suspicion:  # another process may have charged between two looks
+        except _Suspicious as suspicion:  # another process may have charged between two reads
             if second_look:
                 raise suspicion.damage from None
     if protects not in (None, terms.protects):
@@ -106,7 +106,7 @@ def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: s
 
 
 def adopted(store: Store) -> LedgerTerms:
-    """The terms of a ledger whose checkpoint is missing or was kept for another file; the owner answers for it."""
+    """The terms of a ledger whose checkpoint is missing or belongs to another file. The owner takes responsibility."""
     if not store.exists():
         raise InvalidArgument(f"There is no ledger at {store.shown}. Name one that exists.", code="ledger-not-found")
     with store.transaction(write=False) as execute:
@@ -116,12 +116,12 @@ def adopted(store: Store) -> LedgerTerms:
 
 
 def seen_of(store: Store, ledger: str, at: Head) -> Seen:
-    """What a checkpoint notes."""
+    """What a checkpoint records."""
     return Seen(ledger, at.number, at.chain, store.file_number(), at.answers)
 
 
 def check_seen(execute: Execute, at: Head, seen: Seen | None, ledger: str) -> None:
-    """Refuse a ledger that is behind what was seen of it, or has another past."""
+    """Refuse a ledger that is older than what was seen of it, or has a different history."""
     if seen is None:
         return
     if seen.ledger != ledger:
@@ -152,7 +152,7 @@ class _Suspicious(Exception):
 
 
 def _looked_at(store: Store) -> tuple[LedgerTerms, Rule]:
-    """The terms of a ledger that is present, and its rule, once its end and its checkpoint agree."""
+    """The terms of an existing ledger, and its rule, after checking that its end and its checkpoint agree."""
     with store.transaction(write=False) as execute:
         terms = _terms(book.row(execute, 0))
     checkpoint = store.checkpoint_of(terms.ledger)
@@ -184,7 +184,7 @@ def _not_beside(store: Store, what: str) -> LedgerDamaged:
 def _check_not_lost(store: Store) -> None:
     checkpoint = store.checkpoint_of("")
     seen = None if checkpoint is None else checkpoint.read()
-    if checkpoint is not None and seen is not None and seen.number and not store.exists():  # nor made just now
+    if checkpoint is not None and seen is not None and seen.number and not store.exists():  # and not created just now
         raise LedgerDamaged(
             f"The ledger {store.shown} is missing, but its checkpoint has seen {seen.number} entries. Restore it. "
             f"To start over, which forgets what was spent and breaks the old guarantee, delete {checkpoint.path}.",
@@ -193,7 +193,7 @@ def _check_not_lost(store: Store) -> None:
 
 
 def _check_end(execute: Execute) -> Head:
-    """The head, once the last entries are chained as they should be."""
+    """The head, after checking that the last entries are chained correctly."""
     at = book.head(execute)
     last = book.rows(execute, max(0, at.number - LOOKED_AT), at.number + 1)
     if not last or last[-1].number != at.number or last[-1].chain != at.chain:
@@ -213,7 +213,7 @@ def _make(store: Store, protects: Unit, rule: Rule) -> None:
     ledger = f"{random_integer(128):032x}"
     with store.create() as execute:
         if execute("SELECT number FROM head"):
-            return  # another process was quicker
+            return  # another process was faster
         content = {"format": FORMAT, "ledger": ledger, "protects": json.loads(record.written(protects))}
         facts = {"kind": "opening", "analyst": WHOLE, "asked": "opened", "content": book.with_rule(rule, content)}
         first = book.append(execute, None, facts | {"costs": {}, "totals": {WHOLE: rule.nothing}})

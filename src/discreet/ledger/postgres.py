@@ -1,4 +1,6 @@
-"""A ledger in PostgreSQL: one schema, every commit on disk before it returns, the head row moved under its lock."""
+"""A ledger in PostgreSQL: one schema, every commit is on disk before it returns, and the head row moves under
+its lock.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +48,11 @@ class PostgresStore(PerProcess):
         self._checkpoint = str(Path(checkpoint).resolve()) if checkpoint else None
 
     def again(self) -> tuple[str, str | None]:
-        """The URL, with the password if it has one, and the checkpoint."""
+        """The URL, with its password if it has one, and the checkpoint."""
         return f"{self._address}#{self.schema}", self._checkpoint
 
     def checkpoint_of(self, ledger: str) -> Checkpoint | None:
-        """The file that was named, or one for this ledger in the user's folder for state."""
+        """The given file, or one for this ledger in the user's state directory."""
         if self._checkpoint:
             return Checkpoint(Path(self._checkpoint))
         state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "discreet"
@@ -71,7 +73,7 @@ class PostgresStore(PerProcess):
 
     @contextmanager
     def create(self) -> Iterator[Execute]:
-        """A transaction that makes the schema and its tables, unless they are there."""
+        """A transaction that creates the schema and its tables, unless they exist."""
         with self.transaction(write=True) as execute:
             execute("SELECT pg_advisory_xact_lock(?)", int(hashlib.sha256(self.schema.encode()).hexdigest()[:15], 16))
             execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
@@ -81,7 +83,7 @@ class PostgresStore(PerProcess):
             yield execute
 
     def file_number(self) -> int:
-        """There is no file to tell from a copy."""
+        """Always 0: there is no file that could be copied."""
         return 0
 
     def _connect(self) -> Any:
@@ -89,11 +91,11 @@ class PostgresStore(PerProcess):
         own = {name: value for name, value in ({"connect_timeout": 20} | _ALIVE).items() if name not in said}
         connection = self._psycopg.connect(self._address, autocommit=True, **own)
         commit = connection.execute("SHOW synchronous_commit").fetchone()[0]
-        self._commit = commit if commit == "remote_apply" else "on"  # which waits for even more
+        self._commit = commit if commit == "remote_apply" else "on"  # a stricter setting, which is fine
         return connection
 
     def _begin(self, *, write: bool) -> None:
-        # a writer waits for the head and must then see it as it is; a reader's statements must see one moment
+        # a writer waits for the head and must then see its newest state; a reader's statements must see one snapshot
         self._committing = False
         limits = {"lock_timeout": PATIENCE, "statement_timeout": PATIENCE}
         limits |= {"idle_in_transaction_session_timeout": IDLE} if write else {}
@@ -104,7 +106,7 @@ class PostgresStore(PerProcess):
         )
         try:
             self._connection.execute(begin)
-        except self._psycopg.OperationalError:  # the server let go of an idle connection: nothing was begun yet
+        except self._psycopg.OperationalError:  # the server closed an idle connection: nothing was started yet
             self._drop()
             self._connection = self._connect()
             self._connection.execute(begin)
@@ -133,12 +135,14 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _without_password(psycopg: Any, address: str) -> str:
-    """The address as it may be printed, from its parts: cut out of the text, a strange password might stay in."""
+    """The address in printable form, rebuilt from its parts. If we cut the password from the text, parts of an unusual
+    one could remain.
+    """
     try:
         parts = psycopg.conninfo.conninfo_to_dict(address)
         host, port, database = (str(parts.get(name) or "") for name in ("host", "port", "dbname"))
         readable = "@" not in host + database and port.replace(",", "").isdigit() | (port == "")
-    except psycopg.Error:  # whose message may quote the password
+    except psycopg.Error:  # its message may quote the password
         readable = False
     if not readable:
         raise InvalidArgument(

@@ -1,7 +1,7 @@
-"""Guarantees, units and rules as JSON text, and back: what an entry keeps so that its cost can be worked out again.
+"""Guarantees, units and rules as JSON text, and back. An entry stores them so that its cost can be computed again.
 
-Every value here is a frozen dataclass of numbers, so one pair of functions serves all of them. A fraction is
-written as `{"ratio": "1/3"}`, a value as `{"is": "Pure", …}` with all its fields.
+Every value here is a frozen dataclass of numbers, so one pair of functions handles all of them. A fraction is written
+as `{"ratio": "1/3"}`, a value as `{"is": "Pure", …}` with all its fields.
 """
 
 from __future__ import annotations
@@ -63,18 +63,20 @@ _NUMBERS = ("epsilon", "delta", "rho", "order", "mu", "conversion")
 
 
 def canonical(content: Any) -> str:
-    """JSON with one spelling for one content."""
+    """JSON in canonical form: the same content gives the same text."""
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
 
 
 def written(value: Guarantee | filters.Rule | Unit) -> str:
-    """A guarantee, a rule or a unit as text: one spelling for one meaning, so that 1, 1.0 and Fraction(1) are one."""
+    """A guarantee, a rule or a unit as text. Equal meanings give equal text: 1, 1.0 and Fraction(1) are written
+    alike.
+    """
     return canonical(_plain(value))
 
 
 @lru_cache(maxsize=1024)
 def read(text: str) -> Any:
-    """The value that was written; LedgerDamaged when nothing was that this version writes."""
+    """The value that was written. Raises LedgerDamaged if this version would not write such a text."""
     try:
         return _built(json.loads(text))
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError):

@@ -1,4 +1,4 @@
-"""What makes two requests the same: the words of the record, an idempotency key, a public identity."""
+"""What makes two requests the same: the text of the record, an idempotency key, a public identity."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ _CUT = re.compile(r" at 0x[0-9a-f]+")
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """All that decides an answer but the people in the data: who asks the same again may have the same answer again.
+    """Everything that determines an answer, except the people in the data. The same identity gets the same answer
+    again.
 
-    `data_version` is declared by the owner or made by `version_of`; never a digest of the content, which would tell
-    whether it changed. Data without a version have one only while they are open (`lasting` is False): a retry with a
-    key is bound to it, and no answer is found without a key. `before` is what the same question was in version 0.1,
-    where its text can be told from all others.
+    `data_version` is declared by the owner or made by `version_of`. It is never a digest of the content, which would
+    reveal whether the content changed. Data without a version have one only while they are open (`lasting` is False): a
+    retry with a key is bound to it, and no answer is found without a key. `before` identified the same question in
+    version 0.1, if its text was unique there.
     """
 
     question: str
@@ -39,7 +40,7 @@ class Identity:
 
 
 def version_of(source: str | Path) -> str:
-    """A public version of a data file, or of a folder of them: path, size and time of change."""
+    """A public version of a data file, or of a folder of them: path, size and modification time."""
     path = Path(source).resolve()
     try:
         if path.is_dir():
@@ -60,7 +61,7 @@ def _state(path: Path) -> tuple[int, int]:
 
 
 class Request(NamedTuple):
-    """The part of an entry that is known before its cost is: columns of the same names."""
+    """The part of an entry that is known before its cost. Its fields have the names of the columns."""
 
     asked: str
     mechanism: str
@@ -72,11 +73,11 @@ class Request(NamedTuple):
     """The fingerprint that version 0.1 gave this very request; None where another one could have it, too."""
 
     def columns(self) -> dict[str, Any]:
-        """What an entry keeps of it."""
+        """The values that an entry stores."""
         return {name: value for name, value in self._asdict().items() if name != "old"}
 
     def is_of(self, fingerprint: str | None) -> bool:
-        """Whether an entry with this fingerprint is of this request."""
+        """Whether an entry with this fingerprint belongs to this request."""
         return fingerprint is not None and fingerprint in (self.request, self.old)
 
     @property
@@ -93,10 +94,11 @@ def request_of(
     identity: Identity | None,
     about: Any = None,
 ) -> Request:
-    """A request, fingerprinted: two with one fingerprint ask for the same release.
+    """A request with its fingerprint. Two requests with the same fingerprint ask for the same release.
 
-    The mechanism is compared by all of its fields, and so is what else it is `about`, such as a query; texts exactly
-    as they are. One with an identity is known by that, however it is `asked`; one that holds a function by nothing.
+    The mechanism is compared by all of its fields, and so is everything else in `about`, such as a query. Text is
+    compared exactly. A request with an identity is known by that, whatever `asked` says. A request that holds a
+    function is never the same as another.
     """
     if key is not None and (not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY or key != public_text(key)):
         raise InvalidArgument(
@@ -122,7 +124,7 @@ def request_of(
 
 
 def _old_fingerprint(asked: str, mechanism: str, content: str, identity: Identity | None) -> str | None:
-    """What version 0.1 knew this request by, if all of its text was compared there."""
+    """The fingerprint of this request in version 0.1, if that version compared all of its text."""
     before = None if identity is None else identity.before
     if identity is not None and (before is None or not identity.lasting):
         return None
@@ -145,7 +147,7 @@ def _identified(identity: Identity) -> str:
 
 
 def public_text(text: str) -> str:
-    """Text that any database can hold; long text is cut, and told apart by a hash. For people, never to compare by."""
+    """Text that any database can store. Long text is cut and gets a hash. It is for people, never for comparisons."""
     clean = text.replace("\0", "").encode("utf-8", "replace").decode()
     return clean if len(clean) <= _LONGEST_TEXT else f"{clean[:_LONGEST_TEXT]}… ({_hashed(clean)[:16]})"
 

@@ -1,4 +1,4 @@
-"""A ledger in one SQLite file: write-ahead log, every commit on disk before it returns, one writer at a time."""
+"""A ledger in one SQLite file: write-ahead log, every commit is on disk before it returns, one writer at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DAMAGE = (
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_ERROR,  # a table or a column is missing
-    sqlite3.SQLITE_CONSTRAINT,  # an entry is there that is not in the chain
+    sqlite3.SQLITE_CONSTRAINT,  # there is an entry that is not in the chain
     _NOT_TEXT,
 )
 
@@ -58,7 +58,7 @@ class SqliteStore(PerProcess):
 
     @contextmanager
     def create(self) -> Iterator[Execute]:
-        """A transaction that makes the tables, unless they are there."""
+        """A transaction that creates the tables, unless they exist."""
         if not self.in_memory:
             self._make_file()
             with self.transaction(write=False) as execute:
@@ -77,7 +77,7 @@ class SqliteStore(PerProcess):
         self._made = True
 
     def _make_file(self) -> None:
-        """An empty file that only its owner reads, its name on disk."""
+        """Create an empty file that only its owner can read, with its directory entry on disk."""
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             folder = os.open(self.path.parent, os.O_RDONLY)
@@ -90,15 +90,15 @@ class SqliteStore(PerProcess):
             ) from None
 
     def checkpoint_of(self, ledger: str) -> Checkpoint | None:
-        """A file beside the ledger's."""
+        """A file next to the ledger's."""
         return None if self.in_memory else Checkpoint(self._beside)
 
     def again(self) -> tuple[str, str | None]:
-        """The full path, as the working folder may be another, and the checkpoint's."""
+        """The full path, because the working directory may change, and the checkpoint's path."""
         return self.shown, str(self._beside)
 
     def file_number(self) -> int:
-        """The file's inode: a copy has another."""
+        """The file's inode. A copy has another."""
         try:
             return 0 if self.in_memory else self.path.stat().st_ino
         except OSError as error:
@@ -133,9 +133,9 @@ class SqliteStore(PerProcess):
         return self._connection.execute(statement, parameters).fetchall()  # type: ignore[no-any-return]
 
     def _explained(self, error: Exception) -> DiscreetError | None:
-        if isinstance(error, UnicodeDecodeError):  # an error of SQLite that quotes what is in the file
+        if isinstance(error, UnicodeDecodeError):  # SQLite's error could quote the content of the file
             error = sqlite3.OperationalError("it contains text that is not Unicode")
-        if isinstance(error, OverflowError):  # one more than the largest number that SQLite has
+        if isinstance(error, OverflowError):  # one more than the largest integer in SQLite
             error = sqlite3.OperationalError("it contains a number that is too large")
         if not isinstance(error, sqlite3.Error):
             return None
@@ -162,7 +162,7 @@ def _tables(execute: Execute) -> set[str]:
 
 
 def log_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log, for good. Processes that make one file at once may be in each other's way."""
+    """Switch to the write-ahead log permanently. Processes that create the same file at once may conflict."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:

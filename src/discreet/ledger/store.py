@@ -1,9 +1,9 @@
-"""What a ledger asks of the database it is kept in, and what both databases share.
+"""What a ledger needs from its database, and what both databases share.
 
-Three tables hold a ledger. `entries` is append-only, each row chained to the one before by its hash and carrying the
-running totals, so that nothing is ever added up again. `head` is one row, the number and the chain of the last entry
-and how many answers there are: whoever appends must move it from what they read, or has lost a race. `answers` holds
-what was drawn.
+A ledger has three tables. `entries` is append-only. Each row is chained to the previous one by its hash and carries the
+running totals, so nothing has to be summed again. `head` is one row: the number and the chain value of the last entry,
+and the number of answers. A writer must move it from the state that they read, or has lost a race. `answers` holds what
+was drawn.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SCHEMA = (
 
 
 class Store(Protocol):
-    """Where a ledger is kept."""
+    """Where a ledger is stored."""
 
     shown: str
     """The target as it may be printed: without a password."""
@@ -70,28 +70,28 @@ class Store(Protocol):
         """Whether a ledger is there."""
 
     def create(self) -> AbstractContextManager[Execute]:
-        """A transaction that has just made the tables, or finds that another process did."""
+        """A transaction that has just created the tables, or finds that another process did."""
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
-        """One transaction, durable once it is left; a writer waits for the writers before it."""
+        """One transaction, durable when it ends. A writer waits for earlier writers."""
 
     def checkpoint_of(self, ledger: str) -> Checkpoint | None:
-        """Where the last entry seen of this ledger is noted; None when it cannot outlive the process."""
+        """The file that records the last entry seen of this ledger. None if the ledger ends with the process."""
 
     def file_number(self) -> int:
-        """What tells the ledger's file from a copy of it; 0 where there is no file."""
+        """A number that distinguishes the ledger's file from a copy. 0 if there is no file."""
 
     def again(self) -> tuple[str, str | None]:
-        """The target and the checkpoint to open the same ledger with."""
+        """The target and the checkpoint with which the same ledger can be opened again."""
 
     def close(self) -> None:
-        """Let go of the connection; it is made again when needed."""
+        """Close the connection. It is opened again when needed."""
 
 
 class PerProcess:
-    """One connection for each process, and one user of it at a time.
+    """One connection per process, used by one thread at a time.
 
-    A forked child must neither use nor close its parent's connection: it is set aside, and a new one is made.
+    A forked child must neither use nor close its parent's connection. It keeps it aside and opens a new one.
     """
 
     def __init__(self) -> None:
@@ -114,15 +114,15 @@ class PerProcess:
         raise NotImplementedError
 
     def _explained(self, error: Exception) -> DiscreetError | None:
-        """What an error of the database means to a person; None when it is not the database's."""
+        """The meaning of a database error for a person. None if it is another error."""
         raise NotImplementedError
 
     def _let_go_before_fork(self) -> None:
-        """Close what a child must not inherit, where it can be opened again."""
+        """Close what a child must not inherit, if it can be opened again."""
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """The connection, opened if need be, for one thread."""
+        """The connection, opened if necessary, for one thread."""
         if self._process != os.getpid():  # a fork that Python did not see
             _after_in_child()
         with self._lock:
@@ -138,7 +138,7 @@ class PerProcess:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Execute]:
-        """One transaction, durable once it is left; undone by any error."""
+        """One transaction, durable when it ends, rolled back on any error."""
         with self._held():
             if self._inside:
                 raise RuntimeError("a transaction of a ledger inside another one")
@@ -156,7 +156,7 @@ class PerProcess:
     def _undo(self) -> None:
         try:
             self._execute("ROLLBACK")
-        except Exception:  # nothing was begun, or the connection is beyond use: a new one knows of nothing
+        except Exception:  # nothing was started, or the connection is broken: open a new one
             self._drop()
 
     def _drop(self) -> None:
@@ -165,7 +165,7 @@ class PerProcess:
             connection.close()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._process == os.getpid():
             with self._lock:
                 self._drop()
@@ -181,7 +181,7 @@ _set_aside: list[Any] = []
 
 
 def _before_fork() -> None:
-    """Wait for transactions under way, and let go of files: a child would believe that it holds SQLite's locks."""
+    """Wait for open transactions, and close files. Otherwise a child would believe that it holds SQLite's locks."""
     _forking[:] = sorted(_stores, key=id)
     for store in _forking:
         store._lock.acquire()
@@ -195,7 +195,7 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
-    """A forked child has one thread only: give every store a lock and a connection of its own."""
+    """A forked child has only one thread: give every store a new lock and a new connection."""
     for store in list(_stores):
         _set_aside.append(store._connection)
         store._begin_process()

@@ -1,7 +1,7 @@
-"""Released values as bytes, and back: what is kept before it is handed out, so that a retry gets the same.
+"""Released values as bytes, and back. They are stored before they are returned, so that a retry gets the same value.
 
-The bytes are a header in JSON, which says what the value is made of, then the raw arrays one after another. One
-value has one spelling, nothing is executed on reading, and every type comes back as it was.
+The bytes are a JSON header, which describes the value, then the raw arrays one after another. Each value has one
+encoding, nothing is executed on reading, and every type is restored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def encoded(value: Any) -> bytes:
-    """A released value as bytes; InvalidArgument for a type that is not a plain value."""
+    """A released value as bytes. Raises InvalidArgument for a type that is not a plain value."""
     arrays: list[bytes] = []
     header = json.dumps(_described(value, arrays), ensure_ascii=True, separators=(",", ":")).encode()
     return b"".join([_MAGIC, len(header).to_bytes(8, "little"), header, *arrays])

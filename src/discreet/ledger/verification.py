@@ -1,4 +1,4 @@
-"""The whole record, walked: every hash, every cost, every total, every answer."""
+"""Verification of the whole record: every hash, every cost, every total, every answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLATFORM = 10**9
 
 
 def walked(store: Store, first: int, last: int | None) -> Iterator[tuple[EntryRow, bool]]:
-    """Entries and whether they have an answer, oldest first, a batch at a time."""
+    """Entries and whether they have an answer, oldest first, one batch at a time."""
     with store.transaction(write=False) as execute:
         newest = book.head(execute).number
     end = newest if last is None else min(last, newest)
@@ -31,7 +31,9 @@ def walked(store: Store, first: int, last: int | None) -> Iterator[tuple[EntryRo
 
 
 def _all_of(execute: Execute, first: int, last: int) -> list[EntryRow]:
-    """The entries of these numbers. One that is missing ends a walk: behind it there may be a number without end."""
+    """The entries with these numbers. A missing one ends the walk, because the numbers after it could go on without
+    end.
+    """
     found = book.rows(execute, first, last)
     there = {row.number for row in found}
     if len(there) <= last - first:
@@ -51,7 +53,7 @@ def _with_answers(store: Store, last: int) -> Iterator[tuple[EntryRow, tuple[Any
 
 
 def verified(store: Store, ledger: str) -> int:
-    """The number of entries, once all of them are found to be right; LedgerDamaged otherwise."""
+    """The number of entries, after checking all of them. Raises LedgerDamaged otherwise."""
     checkpoint = store.checkpoint_of(ledger)
     seen = checkpoint.read() if checkpoint else None
     with store.transaction(write=False) as execute:
@@ -79,7 +81,7 @@ def verified(store: Store, ledger: str) -> int:
 
 
 def _check_totals(row: EntryRow, accounts: dict[str, Account]) -> None:
-    """Work out what the entry cost and what was spent after it, and compare."""
+    """Compute the cost of the entry and the totals after it, and compare them with the recorded ones."""
     totals = book.vectors(row.totals)
     if row.kind != "charge":
         _check_decree(row, accounts, totals)
@@ -105,13 +107,15 @@ def _check_totals(row: EntryRow, accounts: dict[str, Account]) -> None:
 
 
 def _enough(paid: int, owed: int, row: EntryRow) -> bool:
-    """Whether a recorded cost is what is owed: to the digits that machines share, and no less in any version."""
+    """Whether a recorded cost is what is owed: to the digits that all machines agree on, and never less in any
+    version.
+    """
     slack = owed // _PLATFORM + 1
     return owed - slack <= paid and (paid <= owed + slack or row.code_version != __version__)
 
 
 def _check_decree(row: EntryRow, accounts: dict[str, Account], totals: dict[str, Vector]) -> None:
-    """An entry of the owner's sets one account, and leaves the total of the data set alone."""
+    """Check that an entry by the owner sets one account, and does not change the total of the data set."""
     if row.kind in ("limit", "renewal", "adoption") and row.analyst not in accounts:
         raise book.damaged(f"entry {row.number} names an account that does not exist", code="ledger-totals-wrong")
     untouched = accounts[WHOLE].spent if WHOLE in accounts else row.rule.nothing

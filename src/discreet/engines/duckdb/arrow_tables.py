@@ -1,4 +1,4 @@
-"""Tables of Arrow as DuckDB can read them to the end: a cell that it would stop at is NULL."""
+"""Arrow tables that DuckDB can read completely: a cell at which it would stop becomes NULL."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _EXTENSIONS = ("arrow.uuid", "arrow.bool8")
 
 
 def readable(columns: Mapping[str, Any]) -> Any:
-    """A table of these columns, but NULL where a cell has no value in DuckDB: text that is no UTF-8, a moment without a
-    number of microseconds, a decimal with more digits than its type.
+    """A table with these columns, with NULL for every cell that has no value in DuckDB: text that is not UTF-8, a
+    timestamp that does not fit microseconds, a decimal with more digits than its type allows.
 
-    Arrow keeps such cells; DuckDB fails at them, in functions that it says cannot fail, and then answers nothing more.
-    Columns of types that cannot be made safe by their type alone, such as lists and times of day, are left out.
+    Arrow stores such cells. DuckDB fails at them, in functions that are documented not to fail, and then the connection
+    is unusable. Columns whose type cannot be made safe, such as lists and times of day, are left out.
     """
     import pyarrow as pa
 
@@ -23,7 +23,7 @@ def readable(columns: Mapping[str, Any]) -> Any:
 
 
 def _cleaned(column: Any) -> Any:
-    """A column that stops nothing; None where its type has no place here."""
+    """A column that cannot stop DuckDB. None if its type is not supported."""
     import pyarrow as pa
 
     kind, types = column.type, pa.types
@@ -65,7 +65,7 @@ def _is_valid(cells: Any) -> bool:
 
 
 def _decoded(cells: Any) -> Any:
-    """The values of a dictionary's cells; a place that is not in the dictionary has none."""
+    """The values of a dictionary column. An index outside the dictionary has none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -88,7 +88,7 @@ def _text(cell: bytes | None) -> str | None:
 
 
 def _decimals(cells: Any) -> Any:
-    """Decimals of at most so many digits as their type says."""
+    """Decimals with at most as many digits as their type allows."""
     import pyarrow as pa
 
     digits = cells.type.precision
@@ -97,7 +97,7 @@ def _decimals(cells: Any) -> Any:
 
 
 def _microseconds(column: Any) -> Any:
-    """Moments or durations in microseconds; DuckDB fails where they are too many of them for 64 bits."""
+    """Timestamps or durations in microseconds. DuckDB fails if they do not fit 64 bits."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""DuckDB's own words: every primitive that a plan is printed with. Nothing else reaches the engine."""
+"""DuckDB's dialect: every operation that a plan is printed with. Nothing else reaches the engine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from discreet.errors import InvalidArgument
 
 
 def quoted(name: str) -> str:
-    """A name, whatever it is made of."""
+    """A name, quoted, with any characters in it."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quoted_text(text: str) -> str:
-    """A text, whatever it is made of."""
+    """A text literal, with any characters in it."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -92,7 +92,7 @@ WORDS = {
     "concat": f"left(concat({{all}}), {LONGEST})",
     "joined": f"left({{0}} || {{1}}, {LONGEST})",
     "part": "date_part('{detail}', {0})",
-    # TRY inside: else it is computed of the statistics of a file, too, and may fail at the earliest day of all
+    # TRY inside: otherwise it is also computed on the statistics of a file, and may fail at the earliest day
     "truncate": "date_trunc('{detail}', TRY({0}))",
     "days_between": "date_diff('day', {0}, {1})",
     "cast": "TRY_CAST({0} AS {detail})",
@@ -119,8 +119,8 @@ _DAYS["timestamp"] = "TIMESTAMP '0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59.
 
 
 def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, detail: str = "") -> str:
-    """An operation on printed values. DuckDB needs their types for one alone: the text of a moment that has none would
-    stop it, whatever is around it.
+    """An operation on printed values. DuckDB needs their types for one operation only: formatting a timestamp that has
+    no text would stop it, even inside a TRY.
     """
     if op == "cast" and kind == "text" and kinds[0] == "timestamp":
         args = [_dated(args[0], "timestamp")]
@@ -128,47 +128,47 @@ def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, det
 
 
 def fenced(rows: str) -> str:
-    """DuckDB computes every query by itself."""
+    """DuckDB already computes every query by itself."""
     return rows
 
 
 def equal_as(first: str, second: str, kind: str) -> str:
-    """That two columns are equal as one type."""
+    """A condition that two columns are equal as one type."""
     return f"(TRY_CAST({first} AS {TYPES[kind]}) = TRY_CAST({second} AS {TYPES[kind]}))"
 
 
 def total(value: str) -> str:
-    """A value that is NULL where it cannot be computed: no row can stop a question."""
+    """A value that is NULL if it cannot be computed, so no row can stop a question."""
     return f"TRY({value})"
 
 
 def exact_sum(value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS) -> str:
-    """A sum of whole numbers, in 128 bits."""
+    """A sum of integers, in 128 bits."""
     return f"sum({value}){filtered(where)}"
 
 
 def filtered(where: str) -> str:
-    """Restricts an aggregate to rows, where they are not all."""
+    """Restricts an aggregate to some rows, unless all rows count."""
     return f" FILTER (WHERE {where})" if where else ""
 
 
 def square(value: str) -> str:
-    """The square of a whole number of steps."""
+    """The square of an integer number of steps."""
     return f"{value} * {value}"
 
 
 def scaled(total: str, most: int, rows: str, largest: int) -> str:
-    """A whole number times `most` over `rows`, rounded towards 0."""
+    """An integer times `most` over `rows`, rounded towards 0."""
     return f"{total} * {most} // {rows}"
 
 
 def moved_sum(total: str, rows: str, shift: int) -> str:
-    """The exact sum of values that are all moved by so much."""
+    """The exact sum of values that are each moved by the same amount."""
     return f"{total} + CAST({shift} AS HUGEINT) * {rows}"
 
 
 def distance(value: str, center: Fraction, kind: str = "number") -> str:
-    """How far a number lies from the center; NULL where it is no number.
+    """The signed distance of a number from the center. NULL if it is not a number.
 
     Promise: nothing is known of it in advance. An engine that believes the statistics of a file leaves out comparisons
     that they decide, clamping among them; what is in a TRY has none.
@@ -178,14 +178,14 @@ def distance(value: str, center: Fraction, kind: str = "number") -> str:
 
 
 def clamped_steps(number: str, step: Fraction, lowest: int, highest: int) -> str:
-    """A DOUBLE, given by name, as whole steps within [lowest, highest]; NULL for NULL and NaN.
+    """A DOUBLE, given by name, as an integer number of steps in [lowest, highest]. NULL for NULL and NaN.
 
     Promise: steps are powers of two and ends below 2^53, so that both are exact, and rounding what lies between the
     ends does not lead beyond them.
     """
     low, high = (f"({float(end * step)!r}::DOUBLE)" for end in (lowest, highest))
     whole = f"TRY_CAST({number} * ({float(1 / step)!r}::DOUBLE) AS BIGINT)"
-    # nearly all values need the first case only; NaN is taken for the largest number of all
+    # nearly all values need only the first case; NaN compares as the largest number
     return (
         f"CASE WHEN {number} BETWEEN {low} AND {high} THEN {whole} WHEN {number} < {low} THEN ({lowest}) "
         f"WHEN isnan({number}) THEN NULL WHEN {number} > {high} THEN ({highest}) END"
@@ -193,7 +193,7 @@ def clamped_steps(number: str, step: Fraction, lowest: int, highest: int) -> str
 
 
 def steps(steps: Sequence[tuple[str, str]]) -> str:
-    """Named queries. What is drawn is kept: drawn again, it would be something else."""
+    """Named queries. Random ones are materialized: computed again, they would differ."""
     return ", ".join(f"{name} AS {'MATERIALIZED ' * name.startswith('drawn')}({text})" for name, text in steps)
 
 
@@ -206,11 +206,12 @@ ranks_all = False
 
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:
-    """The place of a row among its person's rows, in a random order that depends on no value but `by`.
+    """The position of a row among its person's rows, in a random order that depends only on `by`.
 
-    DuckDB's hash of several values mixes in the last one by itself: a seed among them would move all rows of a person
-    alike, and only a few orders could occur. So the seed meets the hash of the values, and both are hashed again.
-    Values of one hash, which an asker can find, are told apart by themselves: nothing is left to where rows lie.
+    DuckDB's hash of several values mixes in the last one by itself. A seed among them would move all rows of a person
+    in the same way, and only a few orders could occur. So the seed is combined with the hash of the values, and both
+    are hashed again. Values with the same hash, which an analyst can find, are ordered by value, so nothing depends on
+    where rows are stored.
     """
     order = f"hash(xor(hash({', '.join([*by, person])}), {seed}::UBIGINT))"
     return f"row_number() OVER (PARTITION BY {person} ORDER BY {', '.join([order, *by])})"
@@ -227,13 +228,13 @@ def apart(rows: str, others: str) -> str:
 
 
 def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
-    """The rows `one` whose names are the same as in one of the pairs."""
+    """The rows of `one` whose named columns are equal to those in one of the pairs."""
     same = " AND ".join(f"one.{name} IS NOT DISTINCT FROM other.{name}" for name in names)
     return f"{rows} AS one SEMI JOIN {pairs} AS other ON {same}"
 
 
 def few_of_each(rows: str, key: str, most: int, columns: Sequence[str]) -> str:
-    """These columns of rows, at most so many of them with the same key, chosen at random."""
+    """These columns of rows, with a bounded number of rows per key, chosen at random."""
     drawn = f"WITH drawn AS MATERIALIZED (SELECT *, random() AS draw FROM ({rows}) AS one)"
     rank = f"row_number() OVER (PARTITION BY {key} ORDER BY draw)"
     ranked = f"SELECT *, {rank} AS place FROM drawn"
@@ -247,7 +248,9 @@ def one_of_each(rows: str, key: str, value: str) -> str:
 
 
 def octave_bin(value: str, first: int, last: int) -> str:
-    """Which doubling a number is in: 0 under 2^first, then 1, 2, … to last − first, with the sign of the number."""
+    """The index of the power of two of a number: 0 below 2^first, then 1, 2, … to last − first, with the
+    number's sign.
+    """
     number = f"TRY_CAST({value} AS DOUBLE)"
     octave = f"least(floor(log2(abs({number}))) - ({first}) + 1, {last - first})"
     sized = f"CASE WHEN abs({number}) < {2.0**first!r} THEN 0 ELSE CAST(sign({number}) * {octave} AS INTEGER) END"
@@ -255,26 +258,26 @@ def octave_bin(value: str, first: int, last: int) -> str:
 
 
 def year_bin(value: str, first: int, last: int) -> str:
-    """The year of a date, or the nearest one of those listed."""
+    """The year of a date, or the nearest listed year."""
     year = f"date_part('year', {value})"
     inside = f"CAST(least(greatest({year}, {first}), {last}) AS INTEGER)"
     return total(f"CASE WHEN {year} IS NULL THEN NULL ELSE {inside} END")
 
 
 def of_person(aggregate: str, value: str, kind: str, of: str = "number") -> str:
-    """An aggregate of one person's rows: it never fails, and is NULL where it does not fit its type."""
+    """An aggregate of one person's rows. It never fails, and is NULL if it does not fit its type."""
     if aggregate in ("min", "max") and of == "number":
-        return f"{aggregate}(TRY_CAST({value} AS DOUBLE) + 0.0::DOUBLE)"  # of two zeros the plain one, in any order
+        return f"{aggregate}(TRY_CAST({value} AS DOUBLE) + 0.0::DOUBLE)"  # of two zeros the positive one, in any order
     if aggregate in ("count", "min", "max"):
         return f"{aggregate}({value})"
-    # in an order that these values have by themselves: that of the rows depends on the rows of others
+    # in the order of the values: the order of the rows depends on the rows of others
     number = f"TRY_CAST({value} AS DOUBLE)"
     found = f"{aggregate}({number} ORDER BY {number})"
     return f"TRY_CAST(round({found}) AS BIGINT)" if kind in ("integer", "boolean") else found
 
 
 def canonical(value: str, kind: str) -> str:
-    """A value that has one writing: zero has no sign, and all that is no number is the same."""
+    """A value in canonical form: zero has no sign, and there is one NaN."""
     if kind != "number":
         return value
     number = f"TRY_CAST({value} AS DOUBLE)"
@@ -282,7 +285,7 @@ def canonical(value: str, kind: str) -> str:
 
 
 def group_key(value: str, kind: str) -> str:
-    """A key that is the same value here and in Python: what has no such value is NULL."""
+    """A key that has the same value in the engine and in Python. NULL if there is no such value."""
     match kind:
         case "integer":
             return f"TRY_CAST({value} AS BIGINT)"
@@ -295,14 +298,14 @@ def group_key(value: str, kind: str) -> str:
 
 
 def _dated(value: str, kind: str) -> str:
-    """A day or moment that Python has, too. It is moved to the first one inside of the case: an engine that computes
-    with each value of a dictionary once, and not with each row, meets values of other rows there.
+    """A day or timestamp that Python also supports. Others move to the first one inside the CASE, because DuckDB may
+    compute once per value of a dictionary instead of once per row, and then meets values of other rows.
     """
     return f"CASE WHEN {value} BETWEEN {_DAYS[kind]} THEN greatest({value}, {_DAYS[kind].partition(' AND ')[0]}) END"
 
 
 def decimal_as_double(column: str, given: str) -> str:
-    """A decimal as a DOUBLE. The least number of 128 bits has more digits than any decimal, and would stop DuckDB."""
+    """A decimal as a DOUBLE. The smallest 128-bit number has more digits than any decimal, and would stop DuckDB."""
     digits, scale = (int(part) for part in re.findall(r"\d+", given))
     if digits <= _SMALL_DECIMAL:
         return f"TRY_CAST({column} AS DOUBLE)"

@@ -1,4 +1,4 @@
-"""Embedded DuckDB, locked: it reads the declared sources only, and runs no text but what was printed for it."""
+"""Embedded DuckDB, locked down: it reads only the declared sources, and runs only text that was printed for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"} | d
 # A repeated expression would be computed outside of the TRY that makes it total; a TRY_CAST that is pushed into the
 # reading of a text file would drop the row, or stop the question.
 _UNSAFE_OPTIMIZERS = ("common_subexpressions", "type_pushdown", "scalar_fn_pushdown")
-# A rank that becomes a list for each person can neither be spilled nor is it faster.
+# A rank as a list for each person cannot be spilled to disk, and is not faster.
 _GREEDY_OPTIMIZERS = ("top_n_window_elimination",)
 _UNITS = {
     f"{letter}{kind}": base**power
@@ -45,16 +45,16 @@ _PATIENCE, _COARSE = 0.5, 5
 class DuckDB:
     """One connection to an embedded database, on sources fixed when it is opened.
 
-    A CSV or JSON source has no types of its own: its columns are text, but for those that `types` names; so are lists,
-    tuples and object columns of a source in memory. Only where a
-    source is listed in `sniffed` are they guessed from the rows, which is for public tables and for their owner.
+    A CSV or JSON source has no types of its own: its columns are text, except those that `types` names. The same holds
+    for lists, tuples and object columns of a source in memory. Types are guessed from the rows only if a source is
+    listed in `sniffed`, which is for public tables and for their owner.
 
-    `memory` is the most it may use, such as "8GB"; by default four fifths of the machine's. What does not fit is
-    written into a folder of mode 0700, inside of `spill` or of the system's folder for temporary files, and removed
-    when the engine is closed. Those are rows, and not encrypted: DuckDB can do so safely only with an extension that it
-    does not come with. So without a word on `spill` they are written only where every source is a file: they are on a
-    disk already. Rows that are in memory alone stay there, unless `spill` is True or a folder; with False, nothing is
-    written. DuckDB lets statements read its own folder, as it does the sources: only text that was printed reaches it.
+    `memory` is the maximum memory, such as "8GB", by default four fifths of the machine's. What does not fit is written
+    to a folder with mode 0700, inside `spill` or the system's temporary folder, and removed when the engine is closed.
+    These files contain rows and are not encrypted: DuckDB can encrypt them safely only with an extension that is not
+    included. So by default, rows are spilled only if every source is a file, because they are already on a disk. Rows
+    that exist only in memory stay there, unless `spill` is True or a folder. With False, nothing is written. DuckDB
+    lets statements read its own folder, as well as the sources, but only printed text reaches it.
     """
 
     reads_files = True
@@ -99,12 +99,14 @@ class DuckDB:
 
     @property
     def dialect(self) -> Dialect:
-        """DuckDB's own. They are asked for when a question is planned: a forked process is refused before a charge."""
+        """DuckDB's dialect. It is requested when a question is planned, so a forked process is refused before a
+        charge.
+        """
         self._check_process()
         return dialect
 
     def _source(self, name: str, source: Any, *, sniffed: bool) -> tuple[str, list[str]]:
-        """How a source is written in FROM, and the files it reads."""
+        """The source in a FROM clause, and the files it reads."""
         if isinstance(source, str | Path):
             named = os.path.expanduser(source)
             if not os.path.exists(named):
@@ -139,10 +141,10 @@ class DuckDB:
         return "", []
 
     def _check_alike(self, name: str, files: str, number: int) -> None:
-        """That no file of a folder has a wider type than the first, which all are read as: a value might not fit."""
+        """Check that no file of a folder has a wider type than the first. All are read with the first one's type."""
         if number == 1:
             return
-        with suppress(self._duckdb.Error, RuntimeError):  # said when its columns are asked for
+        with suppress(self._duckdb.Error, RuntimeError):  # reported when its columns are requested
             first, widest = (
                 {row[0]: row[1] for row in self._described(parquet_files.reading(files, together=together))}
                 for together in (False, True)
@@ -154,17 +156,17 @@ class DuckDB:
                 )
 
     def _relation(self, name: str, types: Mapping[str, str]) -> str:
-        """How a source without types of its own is written in FROM, its columns of these."""
+        """A source without types of its own in a FROM clause, with these types for its columns."""
         text = self._texts[name]
         made = text.relation(types)
         return self._plainly_typed(name, made) if isinstance(text, InMemory) else made
 
     def _plainly_typed(self, name: str, relation: str) -> str:
-        """A source with one type of the engine for each of ours, and without columns that are not safe to read."""
+        """A source with one DuckDB type for each of our types, and without columns that are not safe to read."""
         try:
             described = self._described(relation)
         except (self._duckdb.Error, RuntimeError):
-            return relation  # said when its columns are asked for
+            return relation  # reported when its columns are requested
         types = {row[0]: row[1].upper() for row in described}
         unread = [column for column, given in types.items() if not is_safe(given)]
         unread += [column for column in self._left_out.get(name, ()) if column in types and column not in unread]
@@ -181,13 +183,13 @@ class DuckDB:
         return self._connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
 
     def _lock_down(self, paths: Sequence[str], memory: int | None) -> None:
-        """Nothing outside of the sources can be read from here on, and no setting be changed back."""
+        """From here on, only the sources can be read, and no setting can be changed back."""
         folders = [path for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
         known = [name for (name,) in self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
         without = [name for name in (*_UNSAFE_OPTIMIZERS, *_GREEDY_OPTIMIZERS) if name in known]
         spill = "" if self._spill is None else str(self._spill.folder)
-        with suppress(self._duckdb.InvalidInputException):  # a notebook without ipywidgets has no bar, and no progress
+        with suppress(self._duckdb.InvalidInputException):  # a notebook without ipywidgets shows no bar
             self._connection.execute("SET enable_progress_bar = true")
             self._connection.execute("SET enable_progress_bar_print = false")
         for statement in (
@@ -204,7 +206,7 @@ class DuckDB:
             self._connection.execute(statement)
 
     def _within(self, memory: int) -> list[str]:
-        """The settings for so many bytes: no more threads than have enough of them to work with."""
+        """The settings for this many bytes: as many threads as have enough memory to work with."""
         threads = self._connection.execute("SELECT current_setting('threads')").fetchall()[0][0]
         few = max(1, min(threads, memory // _LEAST_MEMORY))
         return [f"SET memory_limit = '{memory}B'", f"SET threads = {few}"]
@@ -222,7 +224,7 @@ class DuckDB:
         return {row[0]: kind_of(row[1]) for row in described}
 
     def reads_text(self, name: str, column: str) -> bool:
-        """Whether a column has no type of its own, and is read as the one it was opened with."""
+        """Whether a column has no type of its own, and is read as the type it was opened with."""
         text = self._texts.get(name)
         return text is not None and (not isinstance(text, InMemory) or column in text.cells)
 
@@ -254,7 +256,7 @@ class DuckDB:
         )
 
     def blank(self) -> DuckDB:
-        """The same columns of the same types, and not one row: neither files nor their statistics have a say."""
+        """The same columns with the same types, but no rows. Files and their statistics have no influence."""
         other = copy.copy(self)
         other.relations = {name: self._blank(relation) for name, relation in self.relations.items()}
         return other
@@ -267,7 +269,7 @@ class DuckDB:
         return self._blanks[relation]
 
     def computes(self, statement: str) -> bool:
-        """Whether a statement that was printed for a blank engine can be computed; no row is read."""
+        """Whether a statement that was printed for a blank engine can be computed. No row is read."""
 
         def tried() -> bool:
             with suppress(self._duckdb.ProgrammingError, self._duckdb.DataError, self._duckdb.NotSupportedError):
@@ -284,7 +286,7 @@ class DuckDB:
         return True
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """What a statement that was printed for this engine gives."""
+        """The result of a statement that was printed for this engine."""
         return self._run(statement, lambda result: result.fetchall())  # type: ignore[no-any-return]
 
     def table(self, statement: str) -> Any:
@@ -295,17 +297,19 @@ class DuckDB:
         return self._held(lambda: fetch(self._connection.execute(statement)))
 
     def _held(self, work: Callable[[], Any]) -> Any:
-        """What is done with the connection, by one thread at a time; what it says when it fails goes no further."""
+        """Use the connection, one thread at a time. Its error messages are not passed on."""
         self._check_process()
         with suppress(self._duckdb.Error, RuntimeError), self._lock, self._watched():
             return work()
-        raise EngineFailed(  # outside of a handler: it has no context, which might quote values
+        raise EngineFailed(  # outside of a handler: no context, which might quote values
             "The engine could not compute this. Its message is not shown, as it may quote values. "
             "Ask for less at once, or give the engine more memory, or a folder to spill into."
         )
 
     def _check_process(self) -> None:
-        """The threads of a database stay in the process that opened it: in a forked one it would wait for ever."""
+        """The threads of a database stay in the process that opened it. A forked process would wait for them
+        forever.
+        """
         if os.getpid() != self._process:
             raise EngineFailed(
                 "This process was forked from the one that opened the data. Open the data again in this process.",
@@ -314,7 +318,7 @@ class DuckDB:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Tell of progress meanwhile, if somebody wants to know."""
+        """Report progress meanwhile, if a callback was given."""
         if self.progress is None:
             yield
             return
@@ -336,7 +340,7 @@ class DuckDB:
                 tell(percent)
 
     def close(self) -> None:
-        """Let go of the database, and of what it wrote."""
+        """Close the database and remove the files it wrote."""
         if os.getpid() != self._process:
             return
         self._connection.close()
@@ -345,7 +349,7 @@ class DuckDB:
 
 
 def _spilling(spill: str | Path | bool | None) -> Spill | None:
-    """The folder that is asked for; without a word on it, none where none can be made."""
+    """The folder to spill to, if requested. By default none if none can be created."""
     if spill is False:
         return None
     if spill is None:
@@ -365,10 +369,10 @@ def memory_in_bytes(text: str) -> int:
 
 
 def has_types(source: Any) -> bool:
-    """Whether a source has types of its own, and is not text."""
+    """Whether a source has types of its own, so that not everything is text."""
     return not isinstance(source, str | Path) or FILES.get(_ending(Path(source).expanduser())) == "read_parquet"
 
 
 def _ending(path: Path) -> str:
-    """How the name of a file ends, or the names of the files in a folder."""
+    """The file extension of a file, or of the files in a folder."""
     return next((s for s in FILES if any(path.glob(f"**/*{s}"))), "") if path.is_dir() else path.suffix.lower()

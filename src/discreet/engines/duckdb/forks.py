@@ -1,4 +1,4 @@
-"""What a forked process must not let go of: the threads of its parent's databases are not there to be waited for."""
+"""What a forked process must not close: it would wait for threads that exist only in its parent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CONNECTIONS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def watch(connection: Any) -> None:
-    """Keep a connection in every process that is forked from this one, for as long as that lives."""
+    """Keep a connection alive in every process that is forked from this one, for as long as that process lives."""
     _CONNECTIONS.add(connection)
 
 

@@ -1,4 +1,4 @@
-"""Sources in memory: columns that have a type in Arrow, and those that are read cell by cell as what is declared."""
+"""Sources in memory: columns with an Arrow type, and columns that are read cell by cell as the declared type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTHING = "The source of {} has no column that can be read. Write numbers, text 
 
 
 class InMemory:
-    """The source `name`, with these columns; `register` gives a table to the engine under a name."""
+    """The source `name`, with these columns. `register` gives a table to the engine under a name."""
 
     def __init__(self, name: str, columns: Mapping[str, Any], register: Callable[[str, Any], Any]) -> None:
         self.cells = {column: found for column, found in columns.items() if isinstance(found, Cells)}
@@ -27,7 +27,7 @@ class InMemory:
         self._known: dict[tuple[str, ...], str] = {}
 
     def relation(self, types: Mapping[str, str]) -> str:
-        """How it is written in FROM, with these types for columns that have none: without a word they are text."""
+        """The source in a FROM clause, with these types for columns that have none. The default type is text."""
         kinds = tuple("text" if types.get(name, "other") == "other" else types[name] for name in self.cells)
         if kinds not in self._known:
             name = f"source {self._name}" if not self._known else f"source {self._name} {len(self._known)}"

@@ -1,4 +1,4 @@
-"""Where rows go that do not fit into memory: a folder that only its owner can read, gone when the engine is closed."""
+"""The folder for rows that do not fit into memory. Only its owner can read it, and it is removed with the engine."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NEW, _NAME, _LOCK = "discreet-new-", "discreet-spill-", "in-use"
 
 
 class Spill:
-    """A folder inside of `parent`, of mode 0700, for one engine.
+    """A folder inside `parent`, with mode 0700, for one engine.
 
     Promise: it is removed by `close`, with the last use of this object, and at the end of the process. Only a process
     that is killed leaves it behind; the next one that spills into the same `parent` removes it then.
     """
 
     def __init__(self, parent: str | Path | None = None) -> None:
-        """In the system's folder for temporary files unless `parent` is named, which must exist."""
+        """In the system's temporary folder, unless `parent` is given, which must exist."""
         if parent is not None and not os.path.isdir(os.path.expanduser(parent)):
             raise InvalidArgument(
                 f"The folder {parent} to spill into does not exist. Create it, or name another.", code="spill-folder"
@@ -38,12 +38,12 @@ class Spill:
             ) from None
         lock = os.open(new / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         _locked(lock)
-        # only under this name is it looked for, and by then the lock says that it is in use
+        # others look only for this name, and by then the lock shows that it is in use
         self.folder = new.rename(place / f"{_NAME}{new.name.removeprefix(_NEW)}")
         self._finalizer = weakref.finalize(self, _remove, self.folder, lock, os.getpid())
 
     def close(self) -> None:
-        """Remove it with all that is in it."""
+        """Remove the folder and everything in it."""
         self._finalizer()
 
 
@@ -54,9 +54,9 @@ def _remove(folder: Path, lock: int, process: int) -> None:
 
 
 def _remove_leftovers(place: Path) -> None:
-    """Remove the folders of processes that were killed: nobody holds their locks."""
+    """Remove the folders of processes that were killed: their locks are free."""
     for folder in place.glob(f"{_NAME}*"):
-        with suppress(OSError):  # it was removed meanwhile, or is another user's
+        with suppress(OSError):  # it was removed meanwhile, or belongs to another user
             lock = os.open(folder / _LOCK, os.O_RDWR)
             try:
                 if folder.lstat().st_uid == os.getuid() and _locked(lock):
@@ -66,7 +66,7 @@ def _remove_leftovers(place: Path) -> None:
 
 
 def _locked(lock: int) -> bool:
-    """Whether the lock is ours now; a disk that has no locks never gives it."""
+    """Whether we hold the lock now. A file system without locks never grants it."""
     with suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True

@@ -1,4 +1,4 @@
-"""Files whose values are text: CSV, and JSON in lines. Nothing is guessed from rows, and none stops a question."""
+"""Text files: CSV, and JSON lines. No type is guessed from rows, and no row can stop a question."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class TextSource(Protocol):
     """Files whose values are text."""
 
     def relation(self, types: Mapping[str, str]) -> str:
-        """How they are written in FROM, their columns of these types: what does not fit is NULL."""
+        """The files in a FROM clause, with these types for their columns. A value that does not fit its type is
+        NULL.
+        """
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,10 @@ class Csv:
 
 @dataclass(frozen=True)
 class JsonLines:
-    """Files with one object in each line. They have no names of their own: the columns are those that are typed.
+    """Files with one JSON object per line. They declare no column names: the columns are those with a declared type.
 
-    A line that is no object, such as one that begins a list, is a row without values: none decides what a file is.
+    A line that is not an object, such as the start of a list, is a row without values. No line decides how a file is
+    read.
     """
 
     name: str
@@ -80,7 +83,7 @@ class JsonLines:
                 f"The source of {self.name} is JSON, which has only the declared columns. Declare their types.",
                 code="source-types",
             )
-        # the delimiter is a character that no JSON has as it is, so that every line is one field
+        # the delimiter is a character that JSON always escapes, so every line is one field
         lines = _read_lines(self.files, ["line"], "header = false, delim = '\x01', quote = '', escape = ''")
         paths = listed(["/" + name.replace("~", "~0").replace("/", "~1") for name in types])
         found = total(f"json_extract_string(line, {paths})")
@@ -94,7 +97,7 @@ def _read_lines(files: Sequence[str], names: Sequence[str], dialect: str) -> str
 
 
 def _header(file: Path) -> tuple[tuple[str, ...], str]:
-    """The names in the first line of a CSV file, and what stands between them."""
+    """The names in the first line of a CSV file, and the delimiter between them."""
     with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as opened:
         first = opened.readline(100_000)
         delimiter = "\t" if file.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)

@@ -1,4 +1,4 @@
-"""DuckDB's types: which of ours each is, how it is read as that, and which are not safe to read at all."""
+"""DuckDB's types: our type for each, how it is converted, and which are not safe to read at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TYPES = (
     ("number", ("DOUBLE", "FLOAT", "DECIMAL", "REAL")),
     ("date", ("DATE",)),
     ("timestamp", ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")),
-    ("text", ("VARCHAR", "ENUM", "UUID", '"NULL"')),  # a column without a single value
+    ("text", ("VARCHAR", "ENUM", "UUID", '"NULL"')),  # a column without any value
 )
 _PLAIN = {name for _, names in _TYPES for name in names}
 _PLAIN |= {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS", "INTERVAL", "BLOB"}
@@ -34,13 +34,13 @@ def kind_of(given: str) -> str:
 
 
 def is_safe(given: str) -> bool:
-    """Whether no cell of this type stops whoever reads it."""
+    """Whether no cell of this type can stop a reader."""
     return given.upper().partition("(")[0] in _PLAIN and not given.endswith("]")
 
 
 def plainly(column: str, given: str, *, parquet: bool) -> str | None:
-    """A column as the one type that DuckDB has for each of ours: values that meet are then compared as they are. None
-    where it is that already.
+    """A column converted to the one DuckDB type for each of our types, so that values are compared directly. None if it
+    already has that type.
     """
     plain = given.partition("(")[0]
     if plain == "DECIMAL":

@@ -1,4 +1,4 @@
-"""PostgreSQL's own words: for relations here, for values in `postgres_values`. Each is total by itself, or refused."""
+"""PostgreSQL's dialect for relations; `values.py` has the one for values. Each operation is total, or it is refused."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from discreet.engines.postgres.values import operation as operation
 
 
 def total(value: str) -> str:
-    """Every word is total here already."""
+    """Every operation is already total."""
     return value
 
 
 def fenced(rows: str) -> str:
-    """PostgreSQL would write a query into the one around it, once for every use of a column."""
+    """Without it, PostgreSQL would inline a query into the one around it, once for every use of a column."""
     return f"{rows} OFFSET 0"
 
 
 def equal_as(first: str, second: str, kind: str) -> str:
-    """That two columns are equal as one type."""
+    """A condition that two columns are equal as one type."""
     return f"({first}::{TYPES[kind]} = {second}::{TYPES[kind]})"
 
 
@@ -44,7 +44,9 @@ has a text that is 10,000 times longer."""
 
 
 def plainly_typed(name: str, kind: str, given: str) -> str:
-    """A column of a source as the one type of ours; `given` is PostgreSQL's own, or that it is an array."""
+    """A column of a source, converted to one of our types. `given` is PostgreSQL's type, or says that it is an
+    array.
+    """
     column = quoted(name)
     match kind:
         case "number" if given == "numeric":
@@ -56,9 +58,9 @@ def plainly_typed(name: str, kind: str, given: str) -> str:
             return f"CASE WHEN {column} BETWEEN {_DAYS[kind]} THEN {column} END AS {column}"
         case "text" if given in ("text", "varchar", "bpchar"):
             return f'(CASE WHEN octet_length({column}) <= {LONGEST} THEN {column}::text END COLLATE "C") AS {column}'
-        case "text":  # written by its own type, and by no cast that somebody made
+        case "text":  # converted by its own type, not by a user-defined cast
             return f'(CASE WHEN {column} IS NOT NULL THEN concat({column}) END COLLATE "C") AS {column}'
-        case "other":  # only told apart
+        case "other":  # only compared
             whole = f"{column} || '{{}}'" if given == ARRAY else f"ARRAY[{column}]"  # neither is compressed
             short = f"{column} IS DISTINCT FROM NULL AND pg_column_size({whole}) <= {_LARGEST}"
             digest = f"encode(sha256(convert_to(concat({column}), 'UTF8')), 'hex')"
@@ -70,17 +72,17 @@ def plainly_typed(name: str, kind: str, given: str) -> str:
 
 
 def square(value: str) -> str:
-    """The square of a whole number of steps."""
+    """The square of an integer number of steps."""
     return f"{value}::numeric * {value}::numeric"
 
 
 def scaled(total: str, most: int, rows: str, largest: int) -> str:
-    """A whole number times `most` over `rows`, rounded towards 0."""
+    """An integer times `most` over `rows`, rounded towards 0."""
     return f"div({total}::numeric * {most}, {rows}::numeric)"
 
 
 def moved_sum(total: str, rows: str, shift: int) -> str:
-    """The exact sum of values that are all moved by so much."""
+    """The exact sum of values that are each moved by the same amount."""
     return f"{total} + {shift}::numeric * {rows}"
 
 
@@ -95,18 +97,18 @@ def _number(value: str, kind: str) -> str:
 
 
 def distance(value: str, center: Fraction, kind: str) -> str:
-    """How far a number lies from the center; NULL where it is no number.
+    """The signed distance of a number from the center. NULL if it is not a number.
 
-    Promise: no error. Centers are so small beside the largest float8 that taking one off never leads beyond it.
+    Promise: no error. Centers are so small next to the largest float8 that subtracting one never overflows.
     """
     number = _number(value, kind)
     return f"({number} - '{float(center)!r}'::float8)" if center else number
 
 
 def clamped_steps(number: str, step: Fraction, lowest: int, highest: int) -> str:
-    """A float8, given by name, as whole steps within [lowest, highest]; NULL for NULL and NaN."""
+    """A float8, given by name, as an integer number of steps in [lowest, highest]. NULL for NULL and NaN."""
     low, high = (f"'{float(end * step)!r}'::float8" for end in (lowest, highest))
-    # a product that is too small for float8 would be an error
+    # a product that underflows float8 would be an error
     whole = (
         f"CASE WHEN abs({number}) < '{float(step / 4)!r}'::float8 THEN 0 "
         f"ELSE ({number} * '{float(1 / step)!r}'::float8)::int8 END"
@@ -118,7 +120,7 @@ def clamped_steps(number: str, step: Fraction, lowest: int, highest: int) -> str
 
 
 def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
-    """An aggregate of one person's rows: it never fails, and is NULL where it does not fit its type."""
+    """An aggregate of one person's rows. It never fails, and is NULL if it does not fit its type."""
     if aggregate == "count":
         return f"count({value})"
     if aggregate in ("min", "max"):
@@ -127,14 +129,14 @@ def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
         if of == "boolean":
             return f"bool_{'and' if aggregate == 'min' else 'or'}({value})"
         if of == "number":
-            return f"{aggregate}({value} + 0::float8)"  # of two zeros the plain one, in any order
+            return f"{aggregate}({value} + 0::float8)"  # of two zeros the positive one, in any order
         return f'{aggregate}({value} COLLATE "C")' if of == "text" else f"{aggregate}({value})"
     if of == "integer":
         found = f"{aggregate}({value})"
         return f"CASE WHEN {found} {WHOLE} THEN {found}::int8 END" if kind == "integer" else f"{found}::float8"
     if of == "boolean":
         return f"{aggregate}({cast([value], [of], 'integer', 'BIGINT')})::{TYPES[kind]}"
-    # as decimals, whose sum has no order and no overflow; infinities and NaN decide by themselves
+    # as decimals: their sum has no order and no overflow; infinities and NaN are handled separately
     exact = f"{aggregate}({once('CASE WHEN abs({a}) < ' + INFINITE + ' THEN {a}::text::numeric END', a=value)})"
     odd = f"sum({once('CASE WHEN abs({a}) >= ' + INFINITE + ' THEN {a} END', a=value)})"
     plain = (
@@ -145,7 +147,7 @@ def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
 
 
 def canonical(value: str, kind: str) -> str:
-    """A value that has one writing: zero has no sign, all that is no number is the same, and text is its bytes."""
+    """A value in canonical form: zero has no sign, there is one NaN, and text is its bytes."""
     match kind:
         case "number":
             return once(
@@ -157,7 +159,7 @@ def canonical(value: str, kind: str) -> str:
 
 
 def group_key(value: str, kind: str) -> str:
-    """A key that is the same value here and in Python: what has no such value is NULL."""
+    """A key that has the same value in the engine and in Python. NULL if there is no such value."""
     match kind:
         case "number":
             return once("CASE WHEN {a} = 0 THEN 0::float8 WHEN abs({a}) < " + INFINITE + " THEN {a} END", a=value)
@@ -177,12 +179,12 @@ def among(rows: str, others: str) -> str:
 
 
 def apart(rows: str, others: str) -> str:
-    """The rows of people who are not in `others`; nobody there is NULL."""
+    """The rows of people who are not in `others`. Nobody in `others` is NULL."""
     return f"{rows} WHERE NOT EXISTS (SELECT 1 FROM {others} WHERE {others}.person = {rows}.person)"
 
 
 def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
-    """The rows `one` whose names are the same as in one of the pairs, which are all different."""
+    """The rows of `one` whose named columns are equal to those in one of the distinct pairs."""
     person, *keys = names
     same = [f"one.{person} = other.{person}", *(f"one.{key} IS NOT DISTINCT FROM other.{key}" for key in keys)]
     return f"{rows} AS one JOIN {pairs} AS other ON {' AND '.join(same)}"
@@ -196,7 +198,7 @@ _OTHER = 3_037_000_493_202_177_609
 
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:
-    """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
+    """The position of a row among its person's rows, in a random order that depends only on `by`."""
     hashed = f"hashtextextended(ROW({', '.join([*by, person])})::text, {seed})"
     # of short texts that are nearly the same, the first hash with one seed is alike: people would keep the same groups
     order = f"hashint8extended({hashed}, {seed} # {_OTHER})"
@@ -213,7 +215,9 @@ def one_of_each(rows: str, key: str, value: str) -> str:
 
 
 def octave_bin(value: str, first: int, last: int) -> str:
-    """Which doubling a number is in: 0 under 2^first, then 1, 2, … to last − first, with the sign of the number."""
+    """The index of the power of two of a number: 0 below 2^first, then 1, 2, … to last − first, with the
+    number's sign.
+    """
     ends = ", ".join(repr(2.0**power) for power in range(first, last))
     number = f"{value}::float8"
     sized = f"width_bucket(abs({number}), ARRAY[{ends}]::float8[])"
@@ -221,6 +225,6 @@ def octave_bin(value: str, first: int, last: int) -> str:
 
 
 def year_bin(value: str, first: int, last: int) -> str:
-    """The year of a date, or the nearest one of those listed."""
+    """The year of a date, or the nearest listed year."""
     year = f"date_part('year', {value}::timestamp)::int4"
     return f"CASE WHEN {value} IS NOT NULL THEN least(greatest({year}, {first}), {last}) END"

@@ -1,9 +1,9 @@
-"""PostgreSQL (13 or later): plans run where the tables are, read-only, in the engine's own words.
+"""PostgreSQL (13 or later): plans run where the tables are, read-only, in PostgreSQL's dialect.
 
-Every statement has a connection and a read-only transaction of its own, so that neither threads, forks nor a server
-that went away leave anything behind. What the server says when it fails goes no further. Give the URL a role that may
-read the declared tables and nothing else: CREATE ROLE discreet LOGIN; GRANT USAGE ON SCHEMA … TO discreet;
-GRANT SELECT ON … TO discreet. A password may also come from ~/.pgpass or $PGPASSWORD.
+Every statement has a connection and a read-only transaction of its own, so threads, forks and lost servers leave
+nothing behind. Error messages of the server are not passed on. Give the URL a role that may read the declared tables
+and nothing else: CREATE ROLE discreet LOGIN; GRANT USAGE ON SCHEMA … TO discreet; GRANT SELECT ON … TO discreet. A
+password may also come from ~/.pgpass or $PGPASSWORD.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SETTINGS = {
     "array_nulls": "on",
     "transform_null_equals": "off",
     "row_security": "off",
-    # no estimate is good for rows that were computed: rows by rows one after the other could take for ever
+    # estimates for computed rows are poor: a nested loop could take forever
     "enable_nestloop": "off",
     "jit": "off",
 }
@@ -78,7 +78,7 @@ _CLOSED = (
 
 
 class Postgres:
-    """Tables of one database, each named with its schema, under names of ours."""
+    """Tables of one database, each named with its schema, under our names."""
 
     reads_files = False
 
@@ -91,7 +91,7 @@ class Postgres:
 
     @property
     def dialect(self) -> Dialect:
-        """PostgreSQL's own."""
+        """PostgreSQL's dialect."""
         return postgres_dialect
 
     def _open_all(self, connection: Any, sources: Mapping[str, Any]) -> None:
@@ -107,7 +107,7 @@ class Postgres:
             self._open(connection, name, str(source))
 
     def _open(self, connection: Any, name: str, source: str) -> None:
-        """Find a table and the types of its columns; nothing of its rows is read."""
+        """Find a table and the types of its columns. No row is read."""
         schema, _, table = source.partition(".")
         stored, readable, filtered = connection.execute(_FIND, (schema, table)).fetchone()
         if stored is None:
@@ -115,7 +115,7 @@ class Postgres:
                 f"The source of {name} does not exist: {source}. Correct the schema or the table.",
                 code="source-missing",
             )
-        # what is computed as it is read may fail on a row, and its failure would tell of it
+        # a computed column may fail on a row, and the failure would reveal something about it
         if not stored:
             raise InvalidArgument(
                 f"The source of {name} must be a table or a materialized view, with no virtual columns and no foreign "
@@ -140,7 +140,7 @@ class Postgres:
         self.relations[name] = f"(SELECT {columns} FROM {relation}) AS source_of_rows"
 
     def _type(self, connection: Any, oid: int) -> tuple[str, str]:
-        """Our type of a column and PostgreSQL's. A domain has that of what it is made of; a list of words is text."""
+        """Our type of a column, and PostgreSQL's. A domain has the type it is based on. An enum is text."""
         own, sort = connection.execute(
             "SELECT typname, CASE WHEN typtype = 'e' THEN 'enum' WHEN typcategory = 'A' THEN 'array' "
             "WHEN typnamespace = 'pg_catalog'::regnamespace THEN 'known' END FROM pg_type WHERE oid = %s",
@@ -159,33 +159,33 @@ class Postgres:
         return False
 
     def untyped(self, name: str) -> Collection[str]:
-        """None: nothing is in memory."""
+        """Always empty: nothing is in memory."""
         return ()
 
     def typed(self, name: str, types: Mapping[str, str]) -> Postgres:
-        """The same database: its types are fixed."""
+        """The same database, because its types are fixed."""
         return self
 
     def blank(self) -> Postgres:
-        """The same columns of the same types, and not one row: neither the tables nor their statistics are touched."""
+        """The same columns with the same types, but no rows. Neither the tables nor their statistics are touched."""
         other = copy.copy(self)
         other.relations = {name: _blank(kinds) for name, kinds in self._kinds.items()}
         return other
 
     def computes(self, statement: str) -> bool:
-        """Whether PostgreSQL can run a statement that was printed for a blank engine; no table is read."""
+        """Whether PostgreSQL can run a statement that was printed for a blank engine. No table is read."""
         errors = self._psycopg.ProgrammingError, self._psycopg.DataError, self._psycopg.NotSupportedError
 
         def planned(connection: Any) -> bool:
             with suppress(*errors):
-                connection.execute(statement, binary=True)  # to EXPLAIN it may take far longer: it writes it out
+                connection.execute(statement, binary=True)  # EXPLAIN may take far longer: it prints the whole plan
                 return True
             return False
 
         return bool(self._transaction(planned, _FAILED))
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """What a statement that was printed for this engine gives; sums are whole numbers."""
+        """The result of a statement that was printed for this engine. Sums are integers."""
         return self._run(statement)[1]
 
     def table(self, statement: str) -> Any:
@@ -203,7 +203,7 @@ class Postgres:
 
     def _run(self, statement: str) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
         def fetched(connection: Any) -> Any:
-            found = connection.execute(statement, binary=True)  # which is sent so that two statements are an error
+            found = connection.execute(statement, binary=True)  # sent so that two statements are an error
             known = [self._psycopg.adapters.types.get(column.type_code) for column in found.description]
             names = [(c.name, k.name if k else "") for c, k in zip(found.description, known, strict=True)]
             return names, found.fetchall()
@@ -212,7 +212,7 @@ class Postgres:
         return names, _converted(lambda: [tuple(map(_plain, row)) for row in rows])
 
     def _transaction(self, work: Callable[[Any], Any], said: str, code: str = "engine-failed") -> Any:
-        """What is done on a connection in one read-only transaction; when it fails, only `said` goes further."""
+        """Run `work` on a connection in one read-only transaction. If it fails, only `said` is passed on."""
         try:
             with self._psycopg.connect(self._url, connect_timeout=_CONNECT_S, prepare_threshold=None) as connection:
                 connection.read_only = True
@@ -225,14 +225,14 @@ class Postgres:
                 return done
         except (self._psycopg.Error, UnicodeError, OverflowError):
             pass
-        raise EngineFailed(said, code=code)  # outside of the handler: it has no context, which might quote values
+        raise EngineFailed(said, code=code)  # outside of the handler: no context, which might quote values
 
     def close(self) -> None:
-        """Nothing is held between statements."""
+        """Nothing is kept open between statements."""
 
 
 def _blank(kinds: Mapping[str, str]) -> str:
-    """Columns of these types, as `plainly_typed` has them."""
+    """Columns of these types, as `plainly_typed` writes them."""
     typed = {kind: f"NULL::{own}" for kind, own in TYPES.items()} | dict.fromkeys(("text", "other"), _NO_TEXT)
     columns = ", ".join(f"{typed[kind]} AS {quoted(column)}" for column, kind in kinds.items())
     return f"(SELECT {columns} WHERE FALSE) AS source_of_rows"
@@ -242,7 +242,7 @@ _NO_TEXT = '(NULL::text COLLATE "C")'
 
 
 def _converted(make: Callable[[], Any]) -> Any:
-    """What was fetched in other types; a value that has none of them is quoted in no error."""
+    """The fetched rows in other types. An error never quotes a value that cannot be converted."""
     try:
         return make()
     except (ValueError, TypeError, ArithmeticError):

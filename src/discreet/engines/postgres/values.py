@@ -1,7 +1,7 @@
-"""PostgreSQL's words for values: constants, operations, casts. There is no TRY: each is total by itself, or refused.
+"""PostgreSQL's dialect for values: constants, operations, casts. There is no TRY, so each is total, or it is refused.
 
-Whole numbers are int8, others float8, text compares as bytes (COLLATE "C"). Arithmetic on float8 raises errors here for
-what IEEE 754 gives a value; the words below give that value, as DuckDB does: 1/0 is infinite, 0/0 is NaN.
+Integers are int8, other numbers float8, and text compares as bytes (COLLATE "C"). Arithmetic on float8 raises errors
+where IEEE 754 defines a value. The operations below return that value, as DuckDB does: 1/0 is infinite, 0/0 is NaN.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _text(value: str) -> str:
 
 
 def once(body: str, **operands: str) -> str:
-    """A body that names its operands several times, each of them computed once: OFFSET 0 keeps them apart."""
+    """A body that uses its operands several times. Each operand is computed once: OFFSET 0 prevents inlining."""
     if all(_SIMPLE.fullmatch(text) for text in operands.values()):
         return f"({body.format(**operands)})"
     columns = ", ".join(f"{text} AS {name}" for name, text in operands.items())
@@ -78,7 +78,7 @@ def once(body: str, **operands: str) -> str:
 
 
 def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, detail: str = "") -> str:
-    """An operation on printed values of these types: total, whatever they are."""
+    """An operation on printed values of these types. It is total for all values."""
     known = [name for name in kinds if name != "other"]
     if op in _ARITHMETIC:
         if kind not in ("integer", "number"):
@@ -101,7 +101,7 @@ def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, det
 
 
 def as_types(args: Sequence[str], kinds: Sequence[str], kind: str) -> list[str]:
-    """Values as one type: whole numbers as others, and NULL, which has none."""
+    """Values converted to one type: integers become floats if needed, and NULL gets the type."""
     typed = TYPES[kind]
     return [
         f"NULL::{typed}" if own == "other" else arg if own == kind else f"{arg}::{typed}"
@@ -110,13 +110,13 @@ def as_types(args: Sequence[str], kinds: Sequence[str], kind: str) -> list[str]:
 
 
 def _fitting(exact: str, value: str) -> str:
-    """A whole number, unless it needs more than 64 bits."""
+    """An integer, or NULL if it needs more than 64 bits."""
     return f"CASE WHEN {exact} {WHOLE} THEN {value} END"
 
 
 _ORDINARY = "abs({a}) BETWEEN 1e-150 AND 1e150 AND abs({b}) BETWEEN 1e-150 AND 1e150"
-_ENDLESS = "abs({a}) >= " + INFINITE + " OR abs({b}) >= " + INFINITE  # NaN is above all numbers here
-# what is small beside the last digit of the largest float8 cannot lead beyond it
+_ENDLESS = "abs({a}) >= " + INFINITE + " OR abs({b}) >= " + INFINITE  # NaN sorts above all numbers here
+# what is small next to the last digit of the largest float8 cannot overflow it
 _BEYOND = "least(abs({a}), abs({b})) > 1e290 AND abs({a}) > '1.797e308'::float8 - abs({b})"
 _SIGNED = "sign({a}) * sign({b}) * " + INFINITE
 _ARITHMETIC: dict[str, dict[str, str]] = {
@@ -177,7 +177,7 @@ _FUNCTIONS = {
     "ln": "CASE WHEN {a} < 0 THEN " + NAN + " WHEN {a} = 0 THEN -" + INFINITE + " ELSE ln({a}) END",
     "exp": "CASE WHEN {a} = " + NAN + " THEN {a} WHEN {a} > 709.78 THEN " + INFINITE + " "
     "WHEN {a} < -708 THEN 0::float8 ELSE exp({a}) END",
-    # the rules of C, case by case; exponents above 1e300 are even, and those under 1e-250 as good as 0
+    # the rules of C, case by case; exponents above 1e300 are even, and those below 1e-250 count as 0
     "power": "CASE WHEN {a} IS NULL OR {b} IS NULL THEN NULL WHEN {b} = 0 OR {a} = 1 THEN 1::float8 "
     "WHEN {a} = " + NAN + " OR {b} = " + NAN + " THEN " + NAN + " "
     "WHEN abs({b}) > 1e300 AND abs({a}) = 1 THEN 1::float8 "
@@ -210,7 +210,7 @@ def _joined(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -
 
 
 def _concat(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
-    """Texts one after the other; NULL adds nothing."""
+    """Texts joined together. NULL adds nothing."""
     texts = {f"t{number}": text for number, text in enumerate(as_types(args, kinds, "text"))}
     named = [f"{{{name}}}" for name in texts]
     lengths = [f"coalesce(octet_length({name}), 0)" for name in named]
@@ -218,7 +218,7 @@ def _concat(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -
 
 
 def _within_longest(lengths: Sequence[str], text: str) -> str:
-    """A text made of others, unless it is too long: a question could double it until the engine fails."""
+    """A text made from others, or NULL if it is too long: a question could double it until the engine fails."""
     return f"CASE WHEN {' + '.join(lengths)} <= {LONGEST} THEN {text} END"
 
 
@@ -227,14 +227,14 @@ def _is_number(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str
 
 
 def _round(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
-    """Halves go away from 0, as in DuckDB; float8 by itself rounds them to even."""
+    """Halves round away from 0, as in DuckDB. PostgreSQL itself rounds float8 halves to even."""
     digits = re.fullmatch(r"CAST\((\d+) AS int8\)", args[1]) if len(args) > 1 else None
     if len(args) > 1 and (digits is None or int(digits[1]) > 15):
         refuse("ROUND to other than 0 to 15 digits")
     unit = f"'1e{digits[1]}'::float8" if digits else "1::float8"
     part = "trunc({a} * " + unit + ")"
     half = "CASE WHEN abs({a} * " + unit + " - " + part + ") >= 0.5 THEN sign({a}) ELSE 0 END"
-    # beyond 2^52 a number is whole
+    # above 2^52 every number is an integer
     body = "CASE WHEN abs({a}) < 4503599627370496 THEN (" + part + " + " + half + ") / " + unit + " ELSE {a} END"
     return once(body, a=as_types(args[:1], kinds[:1], "number")[0])
 
@@ -277,7 +277,7 @@ def cast(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> s
         case "integer", "integer":
             return once("CASE WHEN {a} " + inside + " THEN {a} END", a=value) if small else value
         case "number", "integer":
-            # what rounds to the upper end is outside; float8 has no number between that and the end itself
+            # a value that rounds to the upper end is outside; float8 has no number in between
             top = f"'{high - 0.5}'" if small else f"'{high}'"
             body = "CASE WHEN {a} >= " + f"'{low}'::float8" + " AND {a} < " + f"{top}::float8" + " THEN {a}::int8 END"
             return once(body, a=value)
@@ -301,7 +301,7 @@ def cast(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> s
 
 
 def _braced(text: str) -> str:
-    """Written into a body: braces stand for themselves."""
+    """Text to be inserted into a body, with its braces escaped."""
     return text.replace("{", "{{").replace("}", "}}")
 
 

@@ -1,7 +1,7 @@
-"""Spark's own words: for relations here, for values in `spark_values`. Each is total by itself, or refused.
+"""Spark's dialect for relations; `values.py` has the one for values. Each operation is total, or it is refused.
 
-Nothing is drawn by the engine: a random order is a hash of the row, its number among rows that are equal, and a seed,
-so that a task that runs twice, or a query that is written into another one twice, finds the same.
+The engine draws nothing. A random order is a hash of the row, its index among equal rows, and a seed. So a task that
+runs twice, or a query that is inlined twice, gives the same result.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ ranks_all = True
 
 
 def total(value: str) -> str:
-    """Every word is total here already."""
+    """Every operation is already total."""
     return value
 
 
 def fenced(rows: str) -> str:
-    """Spark itself computes once what is used twice."""
+    """Spark itself computes a repeated query only once."""
     return rows
 
 
 def equal_as(first: str, second: str, kind: str) -> str:
-    """That two columns are equal as one type."""
+    """A condition that two columns are equal as one type."""
     return f"(CAST({first} AS {TYPES[kind]}) = CAST({second} AS {TYPES[kind]}))"
 
 
@@ -41,7 +41,7 @@ _LIMB = 2**26
 
 
 def exact_sum(value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS) -> str:
-    """A sum of whole numbers: in 64 bits where all rows fit, in two halves of them, or as decimals."""
+    """A sum of integers: in 64 bits if all rows fit, in two halves of 64 bits, or as decimals."""
     only = filtered(where)
     if largest * rows < 2**63:
         return f"sum(CAST({value} AS BIGINT)){only}"
@@ -53,12 +53,12 @@ def exact_sum(value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS
 
 
 def square(value: str) -> str:
-    """The square of a whole number of steps."""
+    """The square of an integer number of steps."""
     return f"CAST({value} AS DECIMAL(19, 0)) * CAST({value} AS DECIMAL(19, 0))"
 
 
 def scaled(total: str, most: int, rows: str, largest: int) -> str:
-    """A sum times `most` over `rows`, rounded towards 0: in 64 bits where whole parts and rests fit."""
+    """A sum times `most` over `rows`, rounded towards 0: in 64 bits if quotients and remainders fit."""
     if largest * max(most, ROWS_OF_ONE) < 2**62 and most < 2**31:
         few = f"nullif({rows}, 0L)"
         return f"(({total} div {few}) * {most}L + (({total} % {few}) * {most}L) div {few})"
@@ -67,7 +67,7 @@ def scaled(total: str, most: int, rows: str, largest: int) -> str:
 
 
 def moved_sum(total: str, rows: str, shift: int) -> str:
-    """The exact sum of values that are all moved by so much."""
+    """The exact sum of values that are each moved by the same amount."""
     return f"CAST({total} AS DECIMAL(38, 0)) + CAST({shift} AS DECIMAL(19, 0)) * {rows}"
 
 
@@ -78,13 +78,13 @@ def _number(value: str, kind: str) -> str:
 
 
 def distance(value: str, center: Fraction, kind: str) -> str:
-    """How far a number lies from the center; NULL where it is no number."""
+    """The signed distance of a number from the center. NULL if it is not a number."""
     number = _number(value, kind)
     return f"({number} - {literal(float(center))})" if center else number
 
 
 def clamped_steps(number: str, step: Fraction, lowest: int, highest: int) -> str:
-    """A DOUBLE, given by name, as whole steps within [lowest, highest]; NULL for NULL and NaN."""
+    """A DOUBLE, given by name, as an integer number of steps in [lowest, highest]. NULL for NULL and NaN."""
     low, high = (literal(float(end * step)) for end in (lowest, highest))
     whole = f"TRY_CAST(rint({number} * {literal(float(1 / step))}) AS BIGINT)"
     return (
@@ -94,19 +94,21 @@ def clamped_steps(number: str, step: Fraction, lowest: int, highest: int) -> str
 
 
 def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
-    """An aggregate of one person's rows: it never fails, and is NULL where it does not fit its type."""
+    """An aggregate of one person's rows. It never fails, and is NULL if it does not fit its type."""
     if aggregate == "count":
         return f"count({value})"
     if aggregate in ("min", "max"):
         if of == "other":
             refuse(f"{aggregate.upper()} of a column of another type")
-        return f"{aggregate}({value} + 0D)" if of == "number" else f"{aggregate}({value})"  # of two zeros the plain one
+        return (
+            f"{aggregate}({value} + 0D)" if of == "number" else f"{aggregate}({value})"
+        )  # of two zeros the positive one
     if of in ("integer", "boolean"):
         whole = f"sum(CAST(CAST({value} AS BIGINT) AS DECIMAL(28, 0)))"
         if aggregate == "avg":
             return f"CAST({whole} AS DOUBLE) / nullif(count({value}), 0L)"
         return f"TRY_CAST({whole} AS {TYPES[kind]})"
-    # in an order that these values have by themselves: that of the rows depends on the rows of others
+    # in the order of the values: the order of the rows depends on the rows of others
     listed = f"array_sort(collect_list({value}))"
     added = f"aggregate({listed}, 0D, (total, next) -> total + next)"
     found = f"CASE WHEN count({value}) > 0 THEN {added} END"
@@ -114,20 +116,20 @@ def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
 
 
 def canonical(value: str, kind: str) -> str:
-    """A value that has one writing: zero has no sign, and all that is no number is the same."""
+    """A value in canonical form: zero has no sign, and there is one NaN."""
     if kind != "number":
         return value
     return f"CASE WHEN {value} = 0D THEN 0D WHEN isnan({value}) THEN CAST('NaN' AS DOUBLE) ELSE {value} END"
 
 
 def group_key(value: str, kind: str) -> str:
-    """A key that is the same value here and in Python: what has no such value is NULL."""
+    """A key that has the same value in the engine and in Python. NULL if there is no such value."""
     match kind:
         case "number":
             return f"CASE WHEN {value} = 0D THEN 0D WHEN abs({value}) < {INFINITE} THEN {value} END"
         case "date" | "timestamp":
             return f"CASE WHEN {value} BETWEEN {_DAYS[kind]} THEN {value} END"
-        case "text":  # bytes that are no text are told apart here, but not in Python
+        case "text":  # bytes that are not valid text differ here, but not in Python
             return f"decode(encode({value}, 'UTF-8'), 'UTF-8')"
         case "integer" | "boolean":
             return value
@@ -138,18 +140,18 @@ def group_key(value: str, kind: str) -> str:
 
 
 def steps(steps: Sequence[tuple[str, str]]) -> str:
-    """Named queries; Spark writes them into the others, and finds the same each time."""
+    """Named queries. Spark inlines them into the others, and gets the same result each time."""
     return ", ".join(f"{name} AS ({text})" for name, text in steps)
 
 
 def drawn(rows: str, columns: Sequence[str], seed: int) -> str:
-    """All rows, and a number for each that is as good as random: equal rows are numbered."""
+    """All rows, and a pseudorandom number for each. Equal rows are numbered."""
     number = f"row_number() OVER (PARTITION BY {', '.join(columns)} ORDER BY {columns[0]})"
     return f"SELECT *, {_hashed(columns, seed, number)} AS draw FROM {rows}"
 
 
 def _hashed(columns: Sequence[str], seed: int, *others: str) -> str:
-    """A number that is as good as random, for each different row. The hash itself leaves NULL out."""
+    """A pseudorandom number for each distinct row. The hash itself ignores NULL."""
     told = (part for column in columns for part in (f"{column} IS NULL", column))
     return f"xxhash64({', '.join([f'{seed}L', *others, *told])})"
 
@@ -165,19 +167,19 @@ def apart(rows: str, others: str) -> str:
 
 
 def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
-    """The rows `one` whose names are the same as in one of the pairs."""
+    """The rows of `one` whose named columns are equal to those in one of the pairs."""
     same = " AND ".join(f"one.{name} <=> other.{name}" for name in names)
     return f"{rows} AS one LEFT SEMI JOIN {pairs} AS other ON {same}"
 
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:
-    """The place of a row among its person's rows, in a random order that depends on no value but `by`."""
+    """The position of a row among its person's rows, in a random order that depends only on `by`."""
     order = _hashed([*by, person], seed)
     return f"row_number() OVER (PARTITION BY {person} ORDER BY {', '.join([order, *by])})"
 
 
 def few_of_each(rows: str, key: str, most: int, columns: Sequence[str]) -> str:
-    """These columns of rows, at most so many of them with the same key, chosen at random."""
+    """These columns of rows, with a bounded number of rows per key, chosen at random."""
     listed = list(dict.fromkeys([key, *columns]))
     numbered = drawn(f"({rows}) AS one", listed, random_integer(62))
     ranked = f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY draw) AS place FROM ({numbered}) AS one"
@@ -194,7 +196,9 @@ def one_of_each(rows: str, key: str, value: str) -> str:
 
 
 def octave_bin(value: str, first: int, last: int) -> str:
-    """Which doubling a number is in: 0 under 2^first, then 1, 2, … to last − first, with the sign of the number."""
+    """The index of the power of two of a number: 0 below 2^first, then 1, 2, … to last − first, with the
+    number's sign.
+    """
     number = f"CAST({value} AS DOUBLE)"
     ends = (f"WHEN abs({number}) >= {2.0**power!r}D THEN {power - first + 1}" for power in reversed(range(first, last)))
     sized = f"CASE {' '.join(ends)} ELSE 0 END"
@@ -203,7 +207,7 @@ def octave_bin(value: str, first: int, last: int) -> str:
 
 
 def year_bin(value: str, first: int, last: int) -> str:
-    """The year of a date, or the nearest one of those listed."""
+    """The year of a date, or the nearest listed year."""
     return f"CASE WHEN {value} IS NOT NULL THEN least(greatest(year({value}), {first}), {last}) END"
 
 
@@ -215,7 +219,7 @@ _DAYS["timestamp"] = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-
 
 
 def plainly_typed(name: str, kind: str, given: str) -> str:
-    """A column of a source as the one type of ours; `given` is Spark's own."""
+    """A column of a source, converted to one of our types. `given` is Spark's type."""
     column = quoted(name)
     match kind:
         case "date":
@@ -223,7 +227,7 @@ def plainly_typed(name: str, kind: str, given: str) -> str:
         case "timestamp":
             own = f"CAST({column} AS TIMESTAMP_NTZ)"
             return f"CASE WHEN {own} BETWEEN {_DAYS[kind]} THEN {own} END AS {column}"
-        case "other":  # as text even a map can be told apart
+        case "other":  # as text, even maps can be compared
             return f"{f'hex({column})' if given == 'binary' else f'CAST({column} AS STRING)'} AS {column}"
     if kind == "number":  # zero has no sign: which of two equal rows is kept must not matter
         return f"CAST({column} AS DOUBLE) + 0D AS {column}"

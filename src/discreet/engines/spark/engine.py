@@ -1,8 +1,8 @@
-"""Apache Spark (3.5 or 4.x): plans run on a cluster, as one SQL statement each, and only bounded aggregates come back.
+"""Apache Spark (3.5 or 4.x): each plan runs on a cluster as one SQL statement, and only bounded aggregates come back.
 
-The session is one the owner passes, one that is started with `master` (such as "local[*]", "spark://host:7077" or
-"yarn"), or one of Spark Connect ("sc://host:15002"). Statements run in a SQL session of their own, whose settings are
-fixed. Spark's messages quote values, so neither its exceptions nor its loggers say anything.
+The session is one that the owner passes, one that is started with `master` (such as "local[*]", "spark://host:7077" or
+"yarn"), or one of Spark Connect ("sc://host:15002"). Statements run in a SQL session of their own with fixed settings.
+Spark's messages quote values, so its exceptions and loggers are silenced.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ _TYPED = ("parquet", "delta", "orc", "iceberg")
 
 
 class Spark:
-    """Tables, folders of Parquet or Delta, and DataFrames, under names of ours.
+    """Tables, folders of Parquet or Delta files, and DataFrames, under our names.
 
-    A session that is passed is silent while a database is open on it; one that is started stays until the process ends.
+    A session that you pass is silent while a database is open on it. A session that is started here stays until the
+    process ends.
     """
 
     reads_files = False
@@ -73,12 +74,12 @@ class Spark:
 
     @property
     def dialect(self) -> Dialect:
-        """Spark's own."""
+        """Spark's dialect."""
         return spark_dialect
 
     def _find(self, name: str, source: Any) -> None:
-        """Find a source and the types of its columns. Of its rows nothing is read, but those of a view or DataFrame are
-        computed now: what fails later would tell of one of them.
+        """Find a source and the types of its columns. No rows are read, except that a view or DataFrame is computed
+        now: a later failure would reveal something about a row.
         """
         said = f"The source of {name} must be a table of Spark, a path of Parquet or Delta, or a DataFrame."
         if isinstance(source, str | Path):
@@ -97,7 +98,7 @@ class Spark:
         self.relations[name] = f"(SELECT {columns} FROM {relation}) AS source_of_rows"
 
     def _path(self, source: str) -> str | None:
-        """A file or folder of Parquet, or of Delta: its list of files is read anew for each question."""
+        """A file or folder of Parquet or Delta. Its list of files is read again for each question."""
         if not is_path(source):
             return None
         delta = source.startswith(DELTA) or (Path(source) / "_delta_log").is_dir()
@@ -108,7 +109,7 @@ class Spark:
         schema = self._session.read.format(kind).load(path).schema
 
         def listed() -> None:
-            reader = self._session.read.format(kind).option("discreet", view)  # nobody has cached it under this name
+            reader = self._session.read.format(kind).option("discreet", view)  # not cached under this name
             (reader if delta else reader.schema(schema)).load(path).createOrReplaceTempView(view)
 
         self._files[view] = listed
@@ -116,7 +117,7 @@ class Spark:
         return quoted(view)
 
     def _table(self, source: str) -> str:
-        """A table of the catalog as it is, where reading a row cannot fail; anything else is computed."""
+        """A table of the catalog, used directly if reading a row cannot fail. Anything else is computed first."""
         known = self._given.catalog.getTable(source)
         if not known.isTemporary and known.tableType in ("MANAGED", "EXTERNAL"):
             name = ".".join(map(quoted, [known.catalog, *known.namespace, known.name]))
@@ -126,7 +127,7 @@ class Spark:
         return self._computed(self._given.table(source))
 
     def _computed(self, frame: Any) -> str:
-        """The rows of a DataFrame, computed once, under a name that every session of the cluster could know."""
+        """The rows of a DataFrame, computed once, under a name that is visible to every session of the cluster."""
         if hasattr(frame, "createOrReplaceGlobalTempView") and not hasattr(frame, "localCheckpoint"):
             raise InvalidArgument(
                 "This Spark cannot keep a DataFrame or view. Write it as Parquet, and name its path.",
@@ -146,19 +147,19 @@ class Spark:
         return False
 
     def untyped(self, name: str) -> Collection[str]:
-        """None: nothing is in memory."""
+        """Always empty: nothing is in memory."""
         return ()
 
     def typed(self, name: str, types: Mapping[str, str]) -> Spark:
-        """The same database: its types are fixed."""
+        """The same database, because its types are fixed."""
         return self
 
     def blank(self) -> Spark:
-        """The same sources: Spark understands a statement without a look at rows or files."""
+        """The same sources: Spark analyzes a statement without reading rows or files."""
         return self
 
     def computes(self, statement: str) -> bool:
-        """Whether Spark understands a statement that was printed for it; none is run."""
+        """Whether Spark can analyze a statement that was printed for it. The statement does not run."""
 
         def analyzed() -> bool:
             from pyspark.errors import AnalysisException, ParseException
@@ -170,7 +171,7 @@ class Spark:
         return bool(attempt(analyzed, _FAILED))
 
     def frame(self, statement: str) -> Any:
-        """What a statement gives, as a DataFrame that is still to be computed."""
+        """The result of a statement, as a DataFrame that is not yet computed."""
 
         def planned() -> Any:
             for listed in self._files.values():
@@ -180,7 +181,7 @@ class Spark:
         return attempt(planned, _FAILED)
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """What a statement that was printed for this engine gives; sums are whole numbers."""
+        """The result of a statement that was printed for this engine. Sums are integers."""
         return self._run(statement)[1]
 
     def table(self, statement: str) -> Any:
@@ -207,7 +208,7 @@ class Spark:
         return found
 
     def close(self) -> None:
-        """Let go of the views; the session goes on."""
+        """Drop the views. The session stays open."""
         views, self._files, kept, self._kept = list(self._files), {}, self._kept, []
         with suppress(EngineFailed):  # a cluster that is gone has no views
             for view in views:
@@ -224,7 +225,9 @@ def _kind(own: str) -> str:
 
 
 def _check_units(path: Path) -> None:
-    """Refuse moments in milliseconds where we can see them: Spark fails on a cell that has none in microseconds."""
+    """Refuse timestamps in milliseconds where they are visible to us: Spark fails on a cell that does not fit
+    microseconds.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

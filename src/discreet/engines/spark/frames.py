@@ -1,8 +1,8 @@
-"""Spark DataFrames by partitions: executors read the rows, and only exact sums of them come back.
+"""Spark DataFrames by partition: executors read the rows, and only exact sums come back.
 
-A pass runs a function on every partition. What it yields is whole numbers, wide enough to add without rounding, so that
-how rows lie in partitions changes nothing. What goes wrong in a pass stays there: the function never fails where a row
-could be quoted, and what Spark says of other failures is not passed on. Executors need this package.
+A pass runs a function on every partition. It yields integers, wide enough to add without rounding, so the partitioning
+of the rows does not change the result. Errors in a pass stay there: the function never fails where a row could be
+quoted, and Spark's messages about other failures are not passed on. Executors need this package.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MOST = 2**100  # in whole units: 2^26 partitions of them still fit in 128 bits
 def passed(
     frame: Any, work: Pass, *, alike: bool = False, then: Fold | None = None, timeout: int | None = None
 ) -> list[bytes]:
-    """What `work` makes of each partition; with `then`, what that makes of the parts, on a few executors.
+    """The result of `work` for each partition. With `then`, the parts are combined on a few executors.
 
     With `alike` the executors must agree on functions that are not exact, such as exp. `timeout` is in seconds.
     """
@@ -74,14 +74,14 @@ def passed(
     schema = "mark binary, part binary"
     found: list[tuple[bytes, bytes]] | None = None
     try:
-        with warnings.catch_warnings():  # of Spark, about the versions of other packages
+        with warnings.catch_warnings():  # Spark's warnings about versions of other packages
             warnings.simplefilter("ignore")
             spread = frame.mapInArrow(on_partition, schema)
             if then is not None:
                 spread = spread.repartition(_REDUCERS).mapInArrow(on_parts, schema)
             with in_time(frame.sparkSession, timeout):
                 found = [(bytes(row[0]), bytes(row[1])) for row in spread.collect()]
-    except Exception:  # of many kinds, from other machines; ours is raised outside of here: nothing hangs on it
+    except Exception:  # many kinds, from other machines; ours is raised outside, without a context
         found = None
     if found is None or any(mark == _LOST for mark, _ in found):
         raise EngineFailed(FAILED)
@@ -92,7 +92,9 @@ def passed(
 
 
 def _guarded(work: Callable[[], list[tuple[bytes, bytes]]]) -> Iterator[Any]:
-    """What comes back of a partition; nothing at all, marked as such, where anything fails: Spark would log why."""
+    """The result of a partition. If anything fails it is empty and marked as failed, because Spark would log the
+    reason.
+    """
     import pyarrow as pa
 
     try:
@@ -105,7 +107,7 @@ def _guarded(work: Callable[[], list[tuple[bytes, bytes]]]) -> Iterator[Any]:
 
 
 def _folded(batches: Iterable[Any], then: Fold) -> tuple[bytes, bytes]:
-    """The parts that came here as one, under the mark that they agree on."""
+    """The parts that arrived here combined into one, with the mark that they agree on."""
     marks: set[bytes] = set()
 
     def parts() -> Iterator[bytes]:
@@ -127,7 +129,7 @@ def _place() -> int:
 
 @lru_cache(maxsize=1)
 def _arithmetic() -> bytes:
-    """A digest of what is not exact everywhere, at public points: it depends on the processor and on numpy's build."""
+    """A digest of inexact functions at public points. It depends on the processor and on numpy's build."""
     found = [np.exp(np.linspace(-709, 709, 20_001)), np.exp2(np.arange(-1022.0, 1024.0))]
     return hashlib.sha256(b"".join(one.tobytes() for one in found)).digest()
 
@@ -138,7 +140,7 @@ def _arithmetic() -> bytes:
 def summed(
     frame: Any, function: Callable[[Iterator[Any], int], Whole], *, alike: bool = False, timeout: int | None = None
 ) -> Whole:
-    """The sum over all partitions of what `function` makes of their record batches: arrays of whole numbers.
+    """The sum over all partitions of the integer arrays that `function` computes from their record batches.
 
     Promise: exact, whatever the partitions are. `function` must give arrays of the same shapes for any rows, also for
     none, and the parts of rows must add up.
@@ -161,7 +163,7 @@ def summed(
 
 
 def _packed(parts: Whole) -> bytes:
-    """Whole numbers as 128 bits each: all low halves, then all high ones."""
+    """Integers as 128 bits each: all low halves, then all high ones."""
     flat = [_whole(one) for part in parts for one in np.asarray(part, dtype=object).reshape(-1)]
     low = np.array([one & (2**64 - 1) for one in flat], dtype=np.uint64)
     return low.tobytes() + np.array([one >> 64 for one in flat], dtype=np.int64).tobytes()
@@ -189,9 +191,9 @@ def _added(blobs: Iterable[bytes], width: int) -> tuple[NDArray[np.uint64], NDAr
 
 @dataclass(frozen=True)
 class Partitions:
-    """A DataFrame to learn from: `cells(batch, targets)` makes rows of `features` numbers, with targets, of a batch.
+    """A DataFrame to learn from: `cells(batch, targets)` converts a batch to rows of `features` numbers, with targets.
 
-    `names` are those of the features. `cells` goes to the executors: it must not hold the data, nor a ledger.
+    `names` are the names of the features. `cells` is sent to the executors: it must not hold the data or a ledger.
     """
 
     frame: Any
@@ -202,7 +204,7 @@ class Partitions:
     here: ClassVar[bool] = False
 
     def stream(self, targets: Targets, **kept: Any) -> Stream:
-        """The rows for noisy descent; `targets` goes to the executors, too."""
+        """The rows for noisy descent. `targets` is also sent to the executors."""
         summed, gathered = partial(self.summed, targets), partial(self.gathered, targets)
         return SpreadStream(summed, gathered, columns=self.features, **kept)
 
@@ -211,11 +213,11 @@ class Partitions:
         return RoundedBatches(partial(self.summed, targets), columns=self.features, **bounds)
 
     def summed(self, targets: Targets, work: Work, *, alike: bool = False) -> Whole:
-        """Exact sums of what `work` makes of the rows of each partition."""
+        """Exact sums of the results of `work` on each partition."""
         return summed(self.frame, _on_rows(self.cells, targets, work), alike=alike, timeout=self.timeout)
 
     def gathered(self, targets: Targets, work: Callable[[Iterator[Batch], int], Iterable[bytes]]) -> list[bytes]:
-        """All that `work` makes of the rows of each partition."""
+        """All results of `work` on each partition."""
         return passed(self.frame, _on_rows(self.cells, targets, work), timeout=self.timeout)
 
 
@@ -224,7 +226,7 @@ def _on_rows(cells: Any, targets: Targets, work: Any) -> Any:
 
 
 def kinds_of(frame: Any) -> list[tuple[str, str]]:
-    """The names of the columns, each with what it holds: "number", "text" or "other"."""
+    """The names of the columns, each with its kind: "number", "text" or "other"."""
     fields = _analyzed(lambda: [(field.name, field.dataType.typeName()) for field in frame.schema.fields])
     if frame.isStreaming:
         raise InvalidArgument(
@@ -235,7 +237,7 @@ def kinds_of(frame: Any) -> list[tuple[str, str]]:
 
 
 def partitions_of(frame: Any, features: Sequence[str], target: str | None) -> Partitions:
-    """The named columns of a DataFrame, of which the features are numbers; a target of an odd type is missing."""
+    """The named columns of a DataFrame. The features are numbers. A target of an unsupported type counts as missing."""
     kinds, names = kinds_of(frame), list(features)
     there = [name for name, _ in kinds]
     if any(there.count(name) > 1 for name in (names if target is None else [*names, target])):
@@ -269,11 +271,11 @@ def _analyzed(look: Callable[[], Any]) -> Any:
 
 @dataclass(frozen=True)
 class ByPartition:
-    """A query that adds up over rows, such as `VectorSum`, `Sum` or `Count`, asked of columns of a DataFrame.
+    """A query that adds up over rows, such as `VectorSum`, `Sum` or `Count`, on columns of a DataFrame.
 
-    `dp.release(frame, noise, query=ByPartition(dp.VectorSum(dp.Ball(2, 1)), ["a", "b"]), ledger=ledger)`: the query is
-    asked of every partition, and the answers, whole numbers of its grain, are added exactly. The sensitivity is its
-    own. Cells that are not numbers are NaN.
+    `dp.release(frame, noise, query=ByPartition(dp.VectorSum(dp.Ball(2, 1)), ["a", "b"]), ledger=ledger)`: the query
+    runs on every partition, and the answers, integer multiples of its grain, are added exactly. The sensitivity is that
+    of the query. Cells that are not numbers are NaN.
     """
 
     query: Any
@@ -281,7 +283,7 @@ class ByPartition:
 
     @property
     def space(self) -> Any:
-        """The query's own."""
+        """The space of the query."""
         return self.query.space
 
     def __post_init__(self) -> None:
@@ -315,6 +317,6 @@ class ByPartition:
         return whole * grain if whole.ndim else whole.item() * grain
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
-        """The query's own."""
+        """The sensitivity of the query."""
         found: Sensitivity = self.query.sensitivity(unit, rows_per_person)
         return found

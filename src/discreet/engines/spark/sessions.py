@@ -1,4 +1,6 @@
-"""Sessions of Spark: started, reached or given; silent, with fixed settings, interrupted when they take too long."""
+"""Spark sessions: started, connected to or given. They are silent, have fixed settings, and are interrupted on
+timeout.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _SETTINGS = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.adaptive.enabled": "true",
-    # a file whose reading fails must not just end there, nor a value decide the type of a column
+    # a file that cannot be read must fail, and no value may decide the type of a column
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
@@ -41,7 +43,7 @@ _SETTINGS = {
 }
 """What decides the meaning of a statement; the rest is the owner's."""
 _FASTER = {
-    # most pairs of a person and a group are seen once: a first, smaller table only adds work
+    # most pairs of a person and a group appear once: partial aggregation only adds work
     "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
     # another sort before the one that is needed
     "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
@@ -65,27 +67,27 @@ _numbers = itertools.count()
 
 
 def new_name() -> str:
-    """A name that no other process on the same cluster takes or guesses."""
+    """A name that no other process on the same cluster uses or can guess."""
     return f"discreet_{random_integer(120):x}_{next(_numbers)}"
 
 
 def attempt(
     work: Callable[[], Any], said: str, error: type[DiscreetError] = EngineFailed, *, code: str = "engine-failed"
 ) -> Any:
-    """What is asked of Spark; when it fails, only `said` goes further."""
+    """Run a call to Spark. If it fails, only `said` is passed on."""
     try:
         return work()
     except (InvalidArgument, EngineFailed):
         raise
     except Exception:
         pass
-    raise error(said, code=code)  # outside of the handler: it has no context, which might quote values
+    raise error(said, code=code)  # outside of the handler: no context, which might quote values
 
 
 def session_for(master: str | None, config: Mapping[str, str]) -> Any:
-    """The session of this process with this master, started where there is none; or one of Spark Connect."""
+    """The session of this process with this master, started if there is none. Or a session of Spark Connect."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # which versions of pandas it knows
+        warnings.simplefilter("ignore")  # a warning about supported pandas versions
         sql = need("pyspark.sql", "spark", "The engine Spark")
         if master is not None and master.startswith(CONNECT):
             opened = attempt(
@@ -110,46 +112,46 @@ def session_for(master: str | None, config: Mapping[str, str]) -> Any:
 
 
 def is_remote(session: Any) -> bool:
-    """Whether a session is one of Spark Connect, whose JVM is elsewhere."""
+    """Whether a session uses Spark Connect, so that its JVM is elsewhere."""
     return ".connect." in type(session).__module__
 
 
 def own_session(session: Any) -> Any:
-    """A SQL session of our own on the same cluster: what the owner sets in others changes nothing in it."""
+    """A separate SQL session on the same cluster. Settings of the owner's sessions do not affect it."""
     if not hasattr(session, "newSession"):
         raise InvalidArgument(
             'This session of Spark Connect cannot make another. Write master = "sc://…" instead.', code="spark-session"
         )
     own = session.newSession()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # which of them a later version will not have
+        warnings.simplefilter("ignore")  # a warning about deprecated settings
         for key, value in (_SETTINGS | _FASTER).items():
             own.conf.set(key, value)
     return _let_go(own) if is_remote(own) else own
 
 
 def _let_go(remote: Any) -> Any:
-    """Closed at the end of the process, before its threads end: its channel would wait for them for ever."""
+    """Close it at the end of the process, before its threads end. Otherwise its channel would wait for them forever."""
     weakref.finalize(remote, remote.client.close)
     return remote
 
 
 @contextmanager
 def in_time(session: Any, timeout: int | None) -> Iterator[None]:
-    """What runs longer is interrupted."""
+    """Interrupt whatever runs longer than the timeout."""
     if timeout is None:
         yield
         return
     tag, done = new_name(), threading.Event()
     if is_remote(session):
         begin, stop, end = session.addTag, session.interruptTag, session.removeTag
-    else:  # a session's own interruptTag sees only what its thread began
+    else:  # a session's own interruptTag affects only what its thread started
         context = session.sparkContext
         begin, stop, end = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
 
     def interrupt() -> None:
         wait: float = timeout
-        while not done.wait(wait):  # again and again: what is only planned yet begins later
+        while not done.wait(wait):  # repeatedly: a job that is still being planned starts later
             stop(tag)
             wait = 1
 
@@ -165,9 +167,9 @@ def in_time(session: Any, timeout: int | None) -> Iterator[None]:
 
 
 class Silence:
-    """Spark's loggers say nothing while a database is open on a session: neither those of the JVM nor Python's.
+    """Spark's loggers, in the JVM and in Python, are silent while a database is open on a session.
 
-    A task that fails late is logged after its question was answered, so they are silent in between, too.
+    A task that fails late is logged after its question was answered, so they stay silent between questions.
     """
 
     _lock = threading.Lock()
@@ -189,7 +191,7 @@ class Silence:
 
     @classmethod
     def end(cls, session: Any) -> None:
-        """One less; after the last one they speak again."""
+        """One database was closed. After the last one, the loggers are restored."""
         with cls._lock:
             cls._open -= 1
             if cls._open == 0:

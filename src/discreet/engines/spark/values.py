@@ -1,7 +1,7 @@
-"""Spark's words for values, for 3.5 and 4.x in ANSI mode: constants, operations, casts.
+"""Spark's dialect for values, for 3.5 and 4.x in ANSI mode: constants, operations, casts.
 
-Whole numbers are BIGINT, others DOUBLE, moments TIMESTAMP_NTZ. Each word is total by itself, wherever an optimizer
-moves it, or refused.
+Integers are BIGINT, other numbers DOUBLE, and timestamps TIMESTAMP_NTZ. Each operation is total, wherever an optimizer
+moves it, or it is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def refuse(what: str) -> NoReturn:
 
 
 def quoted(name: str) -> str:
-    """A name, whatever it is made of."""
+    """A name, quoted, with any characters in it."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -58,7 +58,7 @@ def literal(value: Any) -> str:
 
 
 def _text(value: str) -> str:
-    """Text by its bytes: no character has a meaning of its own."""
+    """Text by its bytes: no character has a special meaning."""
     try:
         return f"CAST(X'{value.encode().hex()}' AS STRING)"
     except UnicodeEncodeError:
@@ -66,13 +66,13 @@ def _text(value: str) -> str:
 
 
 def _text_in(literal: str) -> str | None:
-    """The text that was written so."""
+    """The text in a literal that `_text` wrote."""
     found = re.fullmatch(r"CAST\(X'([0-9a-f]*)' AS STRING\)", literal)
     return None if found is None else bytes.fromhex(found[1]).decode()
 
 
 def _whole_in(literal: str) -> int | None:
-    """The whole number that was written so."""
+    """The integer in a printed literal."""
     found = re.fullmatch(r"CAST\((-?\d+) AS BIGINT\)", literal)
     return None if found is None else int(found[1])
 
@@ -81,7 +81,7 @@ def _whole_in(literal: str) -> int | None:
 
 
 def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, detail: str = "") -> str:
-    """An operation on printed values of these types: total, whatever they are."""
+    """An operation on printed values of these types. It is total for all values."""
     if op in _ARITHMETIC:
         if kind not in ("integer", "number"):
             refuse(op.upper())
@@ -104,7 +104,7 @@ def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, det
 
 
 def as_types(args: Sequence[str], kinds: Sequence[str], kind: str) -> list[str]:
-    """Values as one type: whole numbers as others, and NULL, which has none."""
+    """Values converted to one type: integers become floats if needed, and NULL gets the type."""
     typed = TYPES[kind]
     return [
         f"CAST(NULL AS {typed})" if own == "other" else arg if own == kind else f"CAST({arg} AS {typed})"
@@ -116,7 +116,7 @@ _ARITHMETIC: dict[str, dict[str, str]] = {
     "add": {"integer": "try_add({0}, {1})", "number": "({0} + {1})"},
     "subtract": {"integer": "try_subtract({0}, {1})", "number": "({0} - {1})"},
     "multiply": {"integer": "try_multiply({0}, {1})", "number": "({0} * {1})"},
-    # what try_divide has no answer for is infinite or no number; 1/0 is infinite, as 0 has no sign here
+    # where try_divide is NULL, the result is infinite or NaN; 1/0 is infinite, because 0 has no sign here
     "divide": {"number": "coalesce(try_divide({0}, {1}), {0} * power(abs({1}), -1D))"},
     "integer_divide": {
         "integer": "(CASE WHEN {1} = -1 THEN try_subtract(0L, {0}) ELSE {0} div nullif(nullif({1}, 0L), -1L) END)"
@@ -141,7 +141,7 @@ _FUNCTIONS = {
     "sqrt": "sqrt({0})",
     "ln": "(CASE WHEN {0} < 0D OR isnan({0}) THEN " + _NAN + " WHEN {0} = 0D THEN -" + INFINITE + " ELSE ln({0}) END)",
     "exp": "exp({0})",
-    # as C has it, where Java finds no number
+    # as in C, where Java returns NaN
     "power": "(CASE WHEN {1} IS NOT NULL AND ({0} = 1D OR ({0} = -1D AND abs({1}) = " + INFINITE + ")) THEN 1D "
     "ELSE power({0}, {1}) END)",
 }
@@ -167,14 +167,14 @@ def _like(word: str) -> Callable[[Sequence[str], Sequence[str], str, str], str]:
         pattern = _text_in(args[1])
         if pattern is None:
             refuse("LIKE with a pattern that is not a literal")
-        plain = pattern.replace("\\", "\\\\")  # it escapes nothing in the question
+        plain = pattern.replace("\\", "\\\\")  # the question has no escape character
         return f"({as_types(args[:1], kinds[:1], 'text')[0]} {word} {_text(plain)})"
 
     return printed
 
 
 def _round(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
-    """Halves go away from 0. The number as it is scaled and rounded in binary, and not as its digits."""
+    """Halves round away from 0. The number is scaled and rounded in binary, not by its decimal digits."""
     digits = _whole_in(args[1]) if len(args) > 1 else 0
     if digits is None or not 0 <= digits <= 15:
         refuse("ROUND to other than 0 to 15 digits")
@@ -241,10 +241,10 @@ def _cast(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> 
         case "integer", "integer":
             return f"{opened}{value} AS {whole}" if small else value
         case "number", "integer":
-            # Java takes 2^63 for the largest whole number
+            # Java converts 2^63 to the largest integer
             return f"{opened}rint(CASE WHEN {value} < 9.223372036854775808E18D THEN {value} END) AS {whole}"
         case "text", "integer":
-            # as decimals first: they round, and keep all digits of a whole number
+            # as decimals first: they round, and keep all digits of an integer
             exact = f"{_read_number(value)}DECIMAL(38, 15)) END"
             wide = f"{_read_number(value)}DOUBLE) END"
             return f"{opened}coalesce(round({exact}), TRY_CAST(rint({wide}) AS DECIMAL(38, 0))) AS {whole}"

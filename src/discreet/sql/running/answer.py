@@ -259,9 +259,7 @@ def _cell(value: Any, error: float | None) -> str:
         return f"{value:z,.12g} ± {error:,.0f}"
     digits = max(0, min(12, 1 - math.floor(math.log10(error)))) if error < 10 else 0
     shown = f"{value:z,.{digits}f}"
-    off = abs(Fraction(value) - Fraction(shown.replace(",", ""))) + Fraction(
-        error
-    )  # including what the rounding leaves out
+    off = abs(Fraction(value) - Fraction(shown.replace(",", ""))) + Fraction(error)  # plus the rounding
     steps = math.ceil(off * 10**digits - Fraction(1, 10**9))
     return f"{shown} ± {Decimal(steps).scaleb(-digits):,.{digits}f}"
 
