@@ -169,4 +169,4 @@ print(ledger.spent, ledger.remaining, [entry.receipt for entry in ledger.entries
 try:
     dp.release(41, dp.Laplace(scale=0.05), sensitivity=1, ledger=ledger)
 except dp.BudgetExhausted as refused:
-    print(refused)
+    print(refused.code, refused)

@@ -112,8 +112,8 @@ def test_only_the_door_charges() -> None:
 
 
 def test_only_the_ledger_decides_what_a_release_costs() -> None:
-    """`ledger.cost_of` is asked by all others; the planner and a table's offers still ask the rule itself."""
-    owners = ("ledger/", "guarantees/", "sql/planner.py", "tables/distributions.py", "tables/offer.py")
+    """`ledger.cost_of` is asked by all others."""
+    owners = ("ledger/", "guarantees/")
     others = {name: source for name, source in SOURCES.items() if not name.startswith(owners)}
     assert found_in(others, lambda source: mentions(source, "adds_stated") + mentions(source, "charged")) == []
     assert mentions("cost = goal if ledger.rule.adds_stated else own", "adds_stated") == [1]

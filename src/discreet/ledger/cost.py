@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from discreet.errors import IncompatibleGuarantee
@@ -18,7 +18,7 @@ SHARES = (10**6, 10**4, 100, 10, 1)
 def cost_of(
     ledger: Ledger | None,
     guarantee: Guarantee,
-    goal: Guarantee | None = None,
+    goal: Guarantee | Callable[[], Guarantee] | None = None,
     *,
     proved: bool = False,
     shares: Sequence[int] = SHARES,
@@ -27,16 +27,16 @@ def cost_of(
     """What a release with this guarantee is charged to a ledger.
 
     It is the guarantee itself, unless the ledger's rule adds up only stated ε and δ. Then it is `goal`, the (ε,δ) that
-    the noise was made for. `proved` says that the caller has shown that the noise satisfies it. Otherwise this is
-    checked here. Without a goal, the cost is the ε that the guarantee satisfies at a small δ: the first of the `shares`
-    of the limit's δ, each at most `most`, for which there is one.
+    the noise was made for; a function is called only then. `proved` says that the caller has shown that the noise
+    satisfies it. Otherwise this is checked here. Without a goal, the cost is the ε that the guarantee satisfies at a
+    small δ: the first of the `shares` of the limit's δ, each at most `most`, for which there is one.
 
     Promise: the guarantee keeps what is returned, for the unit that it protects.
     """
     if ledger is None or not (rule := ledger.rule).adds_stated:
         return guarantee
     if goal is not None:
-        return rule.charged(guarantee, goal, proved=proved)
+        return rule.charged(guarantee, goal if isinstance(goal, Guarantee) else goal(), proved=proved)
     limit = exactly(getattr(rule.limit, "delta", 0))
     if not limit and guarantee.largest_loss is not None and not guarantee.infinite:
         return guarantee

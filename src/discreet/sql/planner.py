@@ -19,7 +19,7 @@ from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.exact.randomness import random_integer
 from discreet.exact.rational import Number, check_delta, check_epsilon
 from discreet.exact.search import bisect, bracket, geometric
-from discreet.ledger import Identity, Ledger, version_of
+from discreet.ledger import Identity, Ledger, cost_of, version_of
 from discreet.ledger.exact import exact_text
 from discreet.sql.bounded_rows import BoundedRows
 from discreet.sql.expressions import Field
@@ -151,9 +151,10 @@ class Planner:
 
     def _chargeable(self, price: Price) -> Price:
         """The price, stated as (ε,δ) if the ledger's rule can add only that."""
-        if price.delta and self.ledger.rule.adds_stated:
-            return replace(price, guarantee=price.cost.stated_for(self.schema.unit))
-        return price
+        if not price.delta:
+            return price
+        cost = cost_of(self.ledger, price.guarantee, lambda: price.cost, proved=True)
+        return replace(price, guarantee=cost.stated_for(self.schema.unit))
 
     def _frequency(self, relation: Relation, keys: tuple[Field, ...]) -> int:
         """The maximum number of rows of a public relation that share their keys."""

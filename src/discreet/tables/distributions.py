@@ -18,6 +18,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_delta, check_epsilon, check_positive, exactly, significant
 from discreet.functions.density import Density, process_for
 from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.ledger import cost_of
 from discreet.mechanisms.counts.factorization import MOST_POINTS
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import tidy
@@ -320,7 +321,7 @@ def votes(planner: Planner, plan: Plan, column: str, k: int, where: str | None, 
         method="votes",
         arguments={"k": k, "choices": listed},
         mechanism=choose,
-        guarantee=rule.charged(choose.guarantee(bound), goal),
+        guarantee=cost_of(planner.ledger, choose.guarantee(bound), goal),
         read=lambda: measured(plan.question, planner.engine, plan.enforced, groups)[0],
         finish=lambda release: release if k == 1 else replace(release, value=list(release.value)),
     )

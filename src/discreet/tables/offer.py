@@ -12,7 +12,7 @@ from discreet.exact.rational import exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.ledger import Identity
+from discreet.ledger import Identity, cost_of
 from discreet.releases import Release
 from discreet.sql.measurement import line_before
 from discreet.sql.plan import Plan
@@ -187,7 +187,7 @@ class TableRows:
         """A release under the ledger. It is stated as (ε,δ) if the ledger's rule can add only that. `before` is the
         prefix that version 0.1 put in front of the recorded line.
         """
-        guarantee = self.planner.ledger.rule.charged(mechanism.guarantee(sensitivity), self.allowed)
+        guarantee = cost_of(self.planner.ledger, mechanism.guarantee(sensitivity), self.allowed)
         return Drawing(
             planner=self.planner,
             plan=self.plan,

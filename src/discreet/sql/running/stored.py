@@ -97,13 +97,16 @@ def served(ledger: Ledger, mark: Mark, price: Price) -> tuple[Entry, Price, list
 
 
 def _at_least(noise: str, part: Any) -> Any:
-    """The stored noise, if it is not larger than that of the part. Otherwise None."""
+    """The stored noise, if it is not larger than that of the part, or None. Different laws are compared at 95%."""
     law, _, size = noise.partition(" ")
     if law not in _LAWS:
         return part if noise == _noise(part) else None
     if not isinstance(part, Laplace | Gaussian):
         return None
+    own, _, wanted = _noise(part).partition(" ")
     known = _LAWS[law](size)
+    if own == law:
+        return known if Fraction(size) <= Fraction(wanted) else None
     return known if float(known.error(0.95)) <= float(part.error(0.95)) else None
 
 
