@@ -1,4 +1,4 @@
-"""Curves as coefficients of cosines: a basis that is orthonormal at the public points, and exact whole numbers."""
+"""Curves as coefficients of cosines: a basis that is orthonormal at the public points, and exact integers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from discreet.rows.rounding import BLOCK, Block, RoundedRows
 
 Floats = NDArray[np.float64]
 ALL = "all"
-FINE = 16  # places that are looked at from one point to the next
-UP = 1.01  # for what a function of so low a degree may do between those places
+FINE = 16  # places that are checked between one point and the next
+UP = 1.01  # for what a function of such a low degree may do between those places
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Cosines:
         return self._at((np.arange(many) + 0.5) / many)
 
     def coefficients(self, curves: Any) -> Floats:
-        """The mean over the points of each curve times each function; NaN for a curve with a value that is none.
+        """The mean over the points of each curve times each function. NaN for a curve with an invalid value.
 
         Promise: a curve's numbers depend on that curve alone, to the last bit: values and functions are rounded so that
         all products and sums are whole numbers below 2^53, which no order of adding changes.
@@ -71,7 +71,7 @@ class Cosines:
         whole = np.rint(np.ldexp(self.values / math.sqrt(many), bits))
         _, exponent = np.frexp(np.abs(cells).max(1))
         rounded = np.rint(np.ldexp(cells, (total - bits - exponent)[:, None]))
-        # a curve beyond all norms keeps its direction, and no number is too large for a double
+        # a curve of huge norm keeps its direction, and every number fits a double
         scale = np.minimum(exponent, 900) - total
         found = np.ldexp(rounded @ whole, scale[:, None]) / math.sqrt(many)
         return np.where(kept[:, None], found, np.nan)
@@ -80,7 +80,7 @@ class Cosines:
 
     @cached_property
     def fine(self) -> Floats:
-        """Places all over, close enough for functions of this degree."""
+        """Places everywhere in the range, close enough for functions of this degree."""
         many = len(self.points)
         return np.interp(np.linspace(0, many - 1, FINE * (many - 1) + 1), np.arange(many), self.points)
 
@@ -107,7 +107,7 @@ class Cosines:
 
 @lru_cache(maxsize=64)
 def turns(many: int, size: int) -> float:
-    """How far ψ(x)/‖ψ(x)‖ travels on the sphere from the first of so many points to the last, rounded up."""
+    """How far ψ(x)/‖ψ(x)‖ travels on the sphere from the first of these points to the last, rounded up."""
     u, order = np.linspace(0.5, many - 0.5, FINE * (many - 1) + 1) / many, np.pi * np.arange(size)
     basis, speeds = Cosines((0.0,) * many, size), []
     for part in np.array_split(u, 1 + len(u) * size // 2**22):  # not all at once: there may be many points
@@ -118,7 +118,7 @@ def turns(many: int, size: int) -> float:
 
 
 def cosines_for(points: Any, basis: Any, columns: int | None) -> Cosines:
-    """The functions for declared points (evenly from 0 to 1 where there are none), or a typed error."""
+    """The functions for declared points (evenly from 0 to 1 if there are none). Raises if the points are invalid."""
     if points is None:
         if columns is None:
             raise InvalidArgument(
@@ -144,7 +144,7 @@ def cosines_for(points: Any, basis: Any, columns: int | None) -> Cosines:
 
 
 class CurveRows(RoundedRows):
-    """Curves, with targets where there are any, as coefficients in whole numbers; of norm at most `curve_norm`.
+    """Curves, with targets if there are any, as integer coefficients, with norm at most `curve_norm`.
 
     A curve with a value or a target that is not a finite number takes part with zeros and is not counted.
     """
@@ -156,7 +156,9 @@ class CurveRows(RoundedRows):
         self.basis, self.columns = basis, basis.size
 
     def blocks(self) -> Iterator[Block]:
-        """Coefficients as whole numbers of `unit`, block by block; each row's depend on that row alone."""
+        """Coefficients as integer multiples of `unit`, block by block. Each row's coefficients depend on that
+        row only.
+        """
         for start in range(0, max(int(self._features.shape[0]), 1), BLOCK):
             part = slice(start, start + BLOCK)
             goals = None if self._targets is None else on_host(self._targets[part])

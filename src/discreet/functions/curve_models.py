@@ -1,4 +1,4 @@
-"""What all that is learned from curves shares: public points, cosines, a declared norm."""
+"""What all models of curves share: public points, cosines, a declared norm."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Floats = NDArray[np.float64]
 
 
 class CurveModel(Private):
-    """What all that is learned from curves shares: the points, the functions, the norm."""
+    """What all models of curves share: the points, the functions, the norm."""
 
     basis_: Cosines
 
     def guarantee(self, n_samples: int | None = None, n_features: int | None = None) -> Guarantee:
-        """What one call of `fit` will promise; nothing is spent. `n_features` is the number of points, if none are
+        """What one call of `fit` will promise. Nothing is spent. `n_features` is the number of points, if none are
         declared.
         """
         return self._promised(self._plan(self._basis(n_features).size))
@@ -36,7 +36,7 @@ class CurveModel(Private):
         return cosines_for(self.points, self.basis, None if columns is None else check_count(columns, "n_features"))
 
     def _curves_of(self, curves: Any) -> Any:
-        """Rows of curves; a record of a list that has not a value at each of the declared points counts as missing."""
+        """Rows of curves. A record of a list without a value at each of the declared points counts as missing."""
         known = None if self.points is None else len(self._basis(None).points)
         return table_of(curves, known)[0]
 
@@ -52,17 +52,17 @@ class CurveModel(Private):
         return plan
 
     def _seen(self, curves: Any) -> Floats:
-        """Coefficients of curves that are not learned from."""
+        """Coefficients of curves that are not used for learning."""
         table = fitted_table(self, curves)
         return self.basis_.coefficients(table)
 
     def at(self, where: Any) -> Floats:
-        """What was learned, at any places from the first point to the last: a curve, or one curve a row."""
+        """What was learned, at any places from the first point to the last: a curve, or one curve per row."""
         check_is_fitted(self)
         return self._values(self._curves, where)
 
     def _values(self, coefficients: Floats, where: Any) -> Floats:
-        """Functions with these coefficients, at the places given; the same wherever else is asked for."""
+        """Functions with these coefficients, at the given places. The result does not depend on the other places."""
         found = np.zeros((*coefficients.shape[:-1], np.size(where)))
         for one, function in zip(np.moveaxis(coefficients, -1, 0), self.basis_(where).T, strict=True):
             found += np.multiply.outer(one, function)  # in this order: a matrix product's depends on its shape
@@ -70,14 +70,14 @@ class CurveModel(Private):
 
 
 def check_kind(of: str) -> str:
-    """A typed error unless errors can be told of it."""
+    """Raise unless an error of this kind is defined."""
     if of not in ("value", "every value", "norm"):
         raise InvalidArgument('of must be "value", "every value" or "norm".', code="not-an-option")
     return of
 
 
 def longest(size: int, miss: float) -> float:
-    """The length of so many independent normal numbers, but for the probability `miss`."""
+    """The length of this many independent normal numbers, except with probability `miss`."""
     from scipy.special import gammainccinv
 
     return math.sqrt(2 * float(gammainccinv(size / 2, miss))) * (1 + 1e-6)

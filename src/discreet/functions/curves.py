@@ -1,4 +1,4 @@
-"""Rows that are curves: their mean, how they vary, what follows from them, and noisy copies of each.
+"""Data whose rows are curves: their mean, their variation, regression on them, and noisy copies of each.
 
 A curve is a row of values at public points. It becomes its coefficients in finitely many cosines, orthonormal for the
 mean over the points, and is shortened to a declared norm: its root mean square. From there on curves are vectors, sums
@@ -120,5 +120,5 @@ class CurveRegression(RegressorMixin, CurveModel, LeastSquares):  # type: ignore
         return self
 
     def predict(self, X: Any) -> Floats:
-        """The model's answer for each curve."""
+        """The prediction for each curve."""
         return np.asarray(shortened(self._seen(X), self.curve_norm) @ self.coef_ + self.intercept_)

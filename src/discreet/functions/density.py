@@ -1,4 +1,4 @@
-"""A private density: one release that answers at every point, for ever the same."""
+"""A private density: one release that can be evaluated at every point, always with the same answer."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _CHUNK = 2**16
 class Density(Released):
     """The density of one to three columns, estimated with Gaussian kernels and released with noise.
 
-    Call it at points: any number of them, at no further cost; the same point has the same answer for ever, also after
-    pickling. It may be a little below 0 or of a mass that is not quite 1 on the range, as noise and kernels reach
-    beyond; `projected` is the nearest true density on a grid, which `cdf`, `quantile` and `sample` use. `smooth` widens
-    the bandwidth, free. Values beyond the range were moved to its ends, where they pile up: declare one that holds
-    them.
+    Call it at any number of points, at no further cost. The same point always has the same answer, even after pickling.
+    It may be slightly below 0 or have a mass that is not exactly 1 on the range, because noise and kernels reach
+    beyond. `projected` is the closest true density on a grid, which `cdf`, `quantile` and `sample` use. `smooth` widens
+    the bandwidth, for free. Values outside the range were moved to its ends, where they accumulate: declare a range
+    that contains them.
 
     >>> import discreet as dp
     >>> rows = np.linspace(0, 6, 5000)
@@ -57,7 +57,7 @@ class Density(Released):
 
     @property
     def bandwidth(self) -> tuple[float, ...]:
-        """The kernel's bandwidth along each column, smoothing included."""
+        """The kernel's bandwidth along each column, including smoothing."""
         if self.smoothed is not None:
             return (self.smoothed,)
         return tuple(axis.width for axis in self.features.axes)
@@ -122,7 +122,9 @@ class Density(Released):
         return np.stack([array.reshape(-1) for array in arrays], axis=1), arrays[0].shape
 
     def grid(self, points: int | Sequence[int] = 512) -> tuple[Any, Floats]:
-        """Evenly spaced points of the range and the density there; of several columns, one axis of points each."""
+        """Evenly spaced points of the range and the density there. With several columns, one axis of points for
+        each.
+        """
         axes = self.features.axes
         sizes = [check_count(points, "points")] * len(axes) if isinstance(points, int | np.integer) else list(points)
         places = [
@@ -141,7 +143,9 @@ class Density(Released):
         return np.asarray(total)
 
     def score_samples(self, points: Any) -> Floats:
-        """The logarithm of the density at each row, as `KernelDensity` has it; very low where it is not above 0."""
+        """The logarithm of the density at each row, as in `KernelDensity`. Very low where the density is not
+        above 0.
+        """
         table = np.asarray(points, dtype=np.float64)
         columns = len(self.features.axes)
         found = self(*table.reshape(-1, columns).T) if columns == 1 else self(table.reshape(-1, columns))
@@ -151,21 +155,21 @@ class Density(Released):
 
     @property
     def value(self) -> Floats:
-        """The released numbers themselves."""
+        """The released numbers."""
         return self.coefficients
 
     @property
     def noise_stddev(self) -> float:
-        """The deviation of the sum's noise at every point; a noisy count adds to it, as `error` knows."""
+        """The deviation of the sum's noise at every point. A noisy count adds to it, which `error` includes."""
         return self.process.deviation * self.features.height / self.size * self.process.spread(self.damping)
 
     def error(self, confidence: Any = 0.95, *, uniform: bool = True) -> Accuracy:
-        """How far it may be from the estimate without noise: everywhere at once, or at any one point."""
+        """How far it may be from the estimate without noise: everywhere at once, or at any single point."""
         sure = check_confidence(confidence)
         miss = (1 - sure) if self.process.size is not None else (1 - sure) / 2
         reach = self.process.anywhere(miss, self.damping) if uniform else self.process.at_one_point(miss, self.damping)
         off = reach * self.features.height / self.size
-        if self.process.size is None:  # the number of rows is noisy, too, and all is divided by it
+        if self.process.size is None:  # the number of rows is noisy, too, and everything is divided by it
             counted = self.process.at_one_point((1 - sure) / 2) / float(self.features.constant) / self.size
             if counted >= 1:
                 return Accuracy(amount=None, confidence=sure, of="every value", reason="too few rows to be counted")
@@ -202,7 +206,7 @@ class Density(Released):
         return replace(self, damping=damping, smoothed=wide)
 
     def smooth_by_rule(self) -> Density:
-        """As smooth as Silverman's rule has it for what was released, and so smooth that noise is not all there is."""
+        """Smoothed by Silverman's rule for what was released, and at least enough that noise does not dominate."""
         [axis] = self._one_axis("smooth_by_rule")
         middles, heights = self.projected
         shares = heights / heights.sum()
@@ -216,7 +220,9 @@ class Density(Released):
 
     @cached_property
     def projected(self) -> tuple[Floats, Floats]:
-        """The nearest density on a grid: cells' middles and their heights, not below 0 and of mass 1 on the range."""
+        """The closest density on a grid: midpoints of the cells and their heights, nonnegative and of mass 1 on the
+        range.
+        """
         [axis] = self._one_axis("projected")
         low, width = float(exactly(axis.low)), axis.length / _CELLS
         middles = low + (np.arange(_CELLS) + 0.5) * width
@@ -237,13 +243,13 @@ class Density(Released):
         return float(parts.sum() + roots[0] * weights[0] * (high - low))
 
     def cdf(self, points: Any) -> Any:
-        """The share of the projected density up to each point: from 0 to 1, and never falling."""
+        """The share of the projected density up to each point: from 0 to 1, never decreasing."""
         edges, shares = self._cumulated
         found = np.interp(np.asarray(points, dtype=np.float64), edges, shares)
         return float(found) if np.ndim(points) == 0 else found
 
     def quantile(self, shares: Any) -> Any:
-        """Where the projected density has that share below."""
+        """The point below which the projected density has that share."""
         wanted = np.asarray(shares, dtype=np.float64)
         if ((wanted < 0) | (wanted > 1)).any():
             raise InvalidArgument("shares must be between 0 and 1, such as 0.5.", code="out-of-range")
@@ -259,7 +265,7 @@ class Density(Released):
         return edges, shares / shares[-1]
 
     def sample(self, count: int) -> Floats:
-        """Draws of nobody from the projected density; of several columns, rows from a grid's cells."""
+        """Synthetic draws from the projected density. With several columns, rows from the cells of a grid."""
         number = check_count(count, "count")
         uniform = public_draws.fractions(number)
         if len(self.features.axes) == 1:
@@ -297,7 +303,7 @@ _CELLS = 4096
 
 
 def nearest_density(heights: Floats, volume: float) -> Floats:
-    """The nearest heights of cells that are not below 0 and of mass 1."""
+    """The closest heights of cells that are nonnegative and of mass 1."""
     return onto_simplex(heights, 1 / volume)
 
 
@@ -315,9 +321,10 @@ def density_of(
     calibration: str = "tight",
     widest: Number | None = None,
 ) -> Density:
-    """The private density of an array: a column, or rows of up to three. `table.density` is for tables.
+    """The private density of an array: a column, or rows of up to three. Use `table.density` for tables.
 
-    `unit` is whom to protect without a ledger, by default one row, added or removed; `size` the public number of rows.
+    `unit` is who to protect without a ledger, by default one row, added or removed. `size` is the public number of
+    rows.
     """
     from discreet.door import through
 
@@ -378,7 +385,7 @@ def features_over(
 
 
 def least_bandwidth(deviation: float, size: float, length: float) -> float:
-    """The bandwidth at which noise adds as much to the squared error as the sample does; from public numbers only.
+    """The bandwidth at which noise adds as much squared error as the sample does, from public numbers only.
 
     h ≥ s²L·√(4π)/(2πn), with s the noise of a sum of features for rows of n: below it noise is all that is seen.
     """

@@ -1,4 +1,4 @@
-"""The mean of curves, with a band, and drawn toward 0 where that is what noise hides."""
+"""The mean of curves, with a band. Where noise dominates, the curve is shrunk toward 0."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ _SIZES = np.linspace(-18.0, 4.0, 45)
 
 
 class MeanCurve(CurveModel):
-    """The mean of curves, a function: `model(x)` for any x from the first point to the last.
+    """The mean of curves as a function: `model(x)` for any x from the first point to the last.
 
-    `points` are where the curves are known (evenly from 0 to 1 unless given); `curve_norm` is the longest that a curve
-    may be, as a root mean square over the points; longer ones are shortened, and one with a value that is no finite
-    number is left out. `basis` is how many cosines make a curve: "all" keeps every value, fewer smooth it and leave
-    less noise. The number of curves is `n_samples` where it is public (those left out then count as 0), else counted.
+    `points` are where the curves are known (by default evenly from 0 to 1). `curve_norm` is the maximum norm of a
+    curve, as a root mean square over the points. Longer curves are clipped, and a curve with a value that is not a
+    finite number is left out. `basis` is the number of cosines that represent a curve: "all" keeps every value, fewer
+    smooth it and leave less noise. The number of curves is `n_samples` if that is public (those left out then count as
+    0), otherwise it is counted.
 
-    `damp` draws each noisy coefficient toward 0 by what is known of its noise, for the least expected error when the
-    coefficients of higher frequencies tend to be smaller: post-processing, at no cost. `mean_` is the curve at the
-    points, and `deviation_` how far noise may have moved it there, one standard deviation as that tendency sees it;
-    `error` and `band` hold whatever is true.
+    `damp` shrinks each noisy coefficient toward 0 according to its noise. This gives the smallest expected error if the
+    coefficients of higher frequencies tend to be smaller. It is post-processing, at no cost. `mean_` is the curve at
+    the points, and `deviation_` how far noise may have moved it there, one standard deviation under that assumption.
+    `error` and `band` hold without the assumption.
 
     >>> MeanCurve(curve_norm=2, basis=5, epsilon=1, delta=1e-6).guarantee(n_features=24).delta_at(epsilon=1) <= 1e-6
     True
@@ -98,10 +99,11 @@ class MeanCurve(CurveModel):
         return self.at(where)
 
     def band(self, confidence: float = 0.95, at: Any = None, *, everywhere: bool = True) -> tuple[Floats, Floats]:
-        """The lowest and the highest that the mean of the clipped curves may be at these places, by default the points.
+        """The lowest and highest possible mean of the clipped curves at these places, by default the points.
 
-        It holds `everywhere` at once, between the points too, or else for one place that is chosen beforehand. It is
-        about the noisy curve before damping, widened where `mean_` runs outside; infinite if too few were counted.
+        It holds `everywhere` at once, also between the points, or for one place that is chosen in advance. It is
+        centered at the noisy curve before damping, and widened where `mean_` lies outside. Infinite if too few curves
+        were counted.
         """
         check_is_fitted(self)
         where = np.asarray(self.basis_.points if at is None else at, dtype=np.float64)
@@ -111,7 +113,7 @@ class MeanCurve(CurveModel):
         return low.reshape(where.shape), high.reshape(where.shape)
 
     def error(self, confidence: float = 0.95, of: str = "every value") -> Accuracy:
-        """How far it may be from the mean of the curves as they were clipped and, with fewer cosines, smoothed.
+        """How far it may be from the mean of the curves after clipping and, with fewer cosines, smoothing.
 
         "every value" bounds it everywhere at once, "value" at one place that is chosen beforehand, "norm" the root mean
         square over the points.
@@ -154,7 +156,7 @@ class MeanCurve(CurveModel):
         return (wide + off * float(exactly(self.curve_norm))) / self.n_samples_ + moved
 
     def plot(self, path: Any = None, title: str | None = None) -> Any:
-        """The curve with its 95% bands as a matplotlib figure, saved at `path` where one is given."""
+        """The curve with its 95% bands as a matplotlib figure, saved at `path` if one is given."""
         check_is_fitted(self)
         figure = blank_figure("MeanCurve.plot", size=(7, 4))
         panel, fine = figure.subplots(), self.basis_.fine
@@ -172,7 +174,7 @@ class MeanCurve(CurveModel):
 
 
 def damped(noisy: Floats, noise: float, norm: float) -> tuple[Floats, Floats]:
-    """Coefficients drawn toward 0, and the variances that are left, for noise of a known deviation.
+    """Coefficients shrunk toward 0, and the remaining variances, for noise of a known deviation.
 
     The k-th is taken for a normal number of variance v·k^(−2p): Wiener's filter, averaged over many v and p by how
     well each explains what was released. With p = 0 among them all coefficients may be alike, and nothing is lost but

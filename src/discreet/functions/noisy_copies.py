@@ -1,4 +1,4 @@
-"""Every curve alone: noisy copies that need no trusted collector."""
+"""Each curve on its own: noisy copies that need no trusted collector."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from discreet.queries.sensitivity import Sensitivity
 
 
 class SanitizedCurves(CurveModel):
-    """A noisy copy of every curve, each made from that curve alone: nobody else need be trusted with it.
+    """A noisy copy of every curve, each made from that curve only, so nobody else has to be trusted with it.
 
     Promise: (ε,δ) for one replaced curve, in the local model: any two curves are at most 2·`curve_norm` apart, and
     noise hides all of that. The number of curves and their order are public; a curve with a value that is no finite
@@ -91,5 +91,5 @@ class SanitizedCurves(CurveModel):
 
 @closed
 def sanitized_curves(curves: Any, **settings: Any) -> SanitizedCurves:
-    """A noisy copy of every curve, each made from that curve alone; the settings are those of `SanitizedCurves`."""
+    """A noisy copy of every curve, each made from that curve only. The settings are those of `SanitizedCurves`."""
     return SanitizedCurves(**settings).fit(curves)

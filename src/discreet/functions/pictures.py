@@ -1,4 +1,4 @@
-"""Functions as pictures: a curve with its band, or a map."""
+"""Plots of functions: a curve with its band, or a map."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Curve(Released):
-    """A function of one to three columns: call it at points, as many as you like, for one charge."""
+    """A function of one to three columns. Call it at any number of points, for one charge."""
 
     features: FourierFeatures
     weights: Floats
@@ -53,7 +53,7 @@ class Curve(Released):
         return float(found[0]) * self.scale if arrays[0].shape == () else found.reshape(arrays[0].shape) * self.scale
 
     def error(self, confidence: Any = 0.95, *, uniform: bool = True) -> Accuracy:
-        """How far it may be from the curve without noise: everywhere at once, or at any one point."""
+        """How far it may be from the curve without noise: everywhere at once, or at any single point."""
         sure = check_confidence(confidence)
         process = GaussianProcess(features=self.features, noise=self.noise)
         reach = process.anywhere(1 - sure) if uniform else process.at_one_point(1 - sure)
@@ -81,9 +81,9 @@ def regression_curve(
 ) -> Curve:
     """Kernel ridge regression with an absolute error beyond half the bound, or a smooth support vector machine.
 
-    `kind="classes"` takes targets of −1 and 1; the sign of the curve decides. `size`, a public number of rows, and
-    `norm`, how large the curve may be in its space, serve to choose the ridge when none is given: the one that balances
-    its own pull, ridge·norm²/(2n), with the noise it lets through.
+    `kind="classes"` takes targets of −1 and 1. The sign of the curve decides. `size`, a public number of rows, and
+    `norm`, how large the curve may be in its space, are used to choose the ridge if none is given: the one that
+    balances its own bias, ridge·norm²/(2n), with the noise that it admits.
     """
     features = features_over(between, bandwidth)
     if kind not in ("numbers", "classes"):

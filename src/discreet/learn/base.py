@@ -1,4 +1,4 @@
-"""What every private estimator shares: who is protected, what is promised, and the way through the one door."""
+"""What every private estimator shares: who is protected, what is promised, and the call of the door."""
 
 from __future__ import annotations
 
@@ -32,18 +32,19 @@ _NUMBER = (int, float, np.number, np.bool_)
 
 
 class Private(Closed, BaseEstimator):  # type: ignore[misc]
-    """An estimator whose `fit` is one release: charged to `ledger` before the data is read, and kept in `release_`.
+    """An estimator whose `fit` is one release: charged to `ledger` before the data is read, and stored in `release_`.
 
-    `epsilon` and `delta` are what one call of `fit` may cost; each call is charged anew, also those of
-    cross-validation. Without a `ledger` the release still carries its guarantee, for one row added or removed. Under a
-    ledger that protects people, every row is taken for another person's, unless `rows_per_person` says how many of them
-    one person may have: the caller's word, as arrays do not name people. Tables know better: `table.fit`.
+    `epsilon` and `delta` are the cost of one call of `fit`. Each call is charged anew, including those of
+    cross-validation. Without a `ledger` the release still has its guarantee, for one row added or removed. Under a
+    ledger that protects people, every row counts as a different person, unless `rows_per_person` says how many rows one
+    person may have. The caller must guarantee this, because arrays do not name people. Tables enforce it: see
+    `table.fit`.
     """
 
     release_: Release
 
     def _unit(self) -> Unit:
-        """Who is protected, with the relation: the ledger's own, or one row, added or removed."""
+        """Who is protected, with the relation: the ledger's unit, or one row, added or removed."""
         if self.ledger is None:
             return row()
         if not isinstance(self.ledger, Ledger):
@@ -54,41 +55,43 @@ class Private(Closed, BaseEstimator):  # type: ignore[misc]
         return 1 if self.rows_per_person is None else check_count(self.rows_per_person, "rows_per_person")
 
     def _goal(self) -> Approx:
-        """(ε,δ) as asked for, pure when δ is 0."""
+        """The requested (ε,δ), pure if δ is 0."""
         check_epsilon(self.epsilon)
         exact = check_delta(self.delta)
         return Approx(epsilon=self.epsilon, delta=self.delta) if exact else Pure(epsilon=self.epsilon)
 
     def _promised(self, mechanism: Any) -> Guarantee:
-        """What this mechanism promises to whom is protected."""
+        """The guarantee of this mechanism for the protected unit."""
         return mechanism.guarantee(mechanism.sensitivity(self._unit(), self._rows()))  # type: ignore[no-any-return]
 
     def _release(self, read: Callable[[], Any], mechanism: Any, guarantee: Guarantee, asked: str) -> Release:
-        """Through the one door."""
+        """Release through the door."""
         return through(read, mechanism, self._stated(guarantee), ledger=self.ledger, asked=asked)
 
     def _stated(self, guarantee: Guarantee) -> Guarantee:
-        """What is charged: (ε,δ) as asked for, once it is known to hold, where the ledger's rule adds nothing else."""
+        """What is charged: the requested (ε,δ), after checking that it holds, if the ledger's rule can add only
+        that.
+        """
         return cost_of(self.ledger, guarantee, self._goal())
 
 
 class Planned(Private):
-    """An estimator whose release is planned from the number of columns alone."""
+    """An estimator whose release is planned from the number of columns only."""
 
     @abstractmethod
     def _plan(self, features: int) -> Any:
-        """The mechanism for so many columns."""
+        """The mechanism for this number of columns."""
 
     def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
-        """What one call of `fit` will promise; nothing is spent, and the number of rows changes nothing."""
+        """What one call of `fit` will promise. Nothing is spent, and the number of rows does not matter."""
         return self._promised(self._plan(check_count(n_features, "n_features")))
 
 
 def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | None]:
-    """Features as an array of numbers where it lives, and the names of their columns where they have them.
+    """Features as an array of numbers, on the device where they are, and the names of their columns if they have names.
 
-    What is refused is a matter of shape and type, never of a cell: a cell that is not a number counts as missing, and
-    so does a whole row of a list that is not `width` cells wide.
+    Only shape and type decide what is refused, never a cell. A cell that is not a number counts as missing, and so does
+    a whole row of a list that does not have `width` cells.
     """
     if is_frame(features):
         raise InvalidArgument(
@@ -116,7 +119,7 @@ def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | 
 
 
 def declared_ranges(ranges: Any, features: int) -> Floats:
-    """The declared ranges of so many columns, or a typed error that asks for them."""
+    """The declared ranges of this number of columns. Raises if they are missing."""
     if ranges is None:
         raise InvalidArgument(
             "feature_ranges must be declared: a public (low, high) for each column. "
@@ -127,12 +130,12 @@ def declared_ranges(ranges: Any, features: int) -> Floats:
 
 
 def width_of(ranges: Any) -> int | None:
-    """How wide a row is, where ranges of its columns are declared."""
+    """The number of cells in a row, if ranges of its columns are declared."""
     return None if ranges is None else len(check_ranges(ranges))
 
 
 def keep_columns(model: Any, features: int, names: list[str] | None) -> None:
-    """How many columns the model was fitted to, and their names where they have them."""
+    """Store how many columns the model was fitted to, and their names if they have names."""
     model.n_features_in_ = features
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
@@ -141,7 +144,7 @@ def keep_columns(model: Any, features: int, names: list[str] | None) -> None:
 
 
 def known_table(model: Any, X: Any, width: int | None = None) -> Any:
-    """The rows where they live, for a fitted model with as many columns, or of this width; or a typed error."""
+    """The rows, on the device where they are, checked to have as many columns as the fitted model or this width."""
     check_is_fitted(model)
     many = model.n_features_in_ if width is None else width
     array, _ = table_of(X, many)
@@ -152,12 +155,12 @@ def known_table(model: Any, X: Any, width: int | None = None) -> Any:
 
 
 def fitted_table(model: Any, X: Any, width: int | None = None) -> Floats:
-    """The rows as doubles, for a fitted model with as many columns, or of this width."""
+    """The rows as doubles, checked to have as many columns as the fitted model or this width."""
     return np.asarray(on_host(known_table(model, X, width)), dtype=np.float64)
 
 
 def feature_names_of(model: Any, given: Any) -> NDArray[Any]:
-    """The names of a model's columns: those given, those it was fitted with, or x0, x1, …"""
+    """The names of a model's columns: the given ones, those it was fitted with, or x0, x1, …"""
     check_is_fitted(model)
     known = getattr(model, "feature_names_in_", None) if given is None else given
     listed = [f"x{i}" for i in range(model.n_features_in_)] if known is None else list(known)
@@ -170,14 +173,14 @@ def feature_names_of(model: Any, given: Any) -> NDArray[Any]:
 
 
 def shortened(rows: Any, norm: Any) -> Any:
-    """Rows brought to a norm of at most `norm`, for predictions: the model has seen no longer ones."""
+    """Rows clipped to a norm of at most `norm`, for predictions, because the model has seen no longer ones."""
     xp = namespace(rows)
-    with np.errstate(all="ignore"):  # a warning would tell of a cell
+    with np.errstate(all="ignore"):  # a warning would reveal something about a cell
         return rows / xp.clip(xp.sqrt((rows * rows).sum(1)) / float(exactly(norm)), 1.0, None)[:, None]
 
 
 def column_of(targets: Any, who: str) -> Any:
-    """Targets in one dimension; an array or a frame of a single column is flattened, with scikit-learn's own warning.
+    """Targets in one dimension. An array or a frame with a single column is flattened, with scikit-learn's own warning.
 
     In a list, a record that is a row of one cell stands for that cell, whatever the other records are.
     """
@@ -199,15 +202,15 @@ def column_of(targets: Any, who: str) -> Any:
 
 
 def numbers_of(y: Any) -> Floats:
-    """Targets as doubles; what is not a number counts as missing, and so does a column of another type."""
+    """Targets as doubles. A cell that is not a number counts as missing, and so does a column of another type."""
     column = on_host(y)
     return doubles(column) if column.dtype.kind in "biufO" else np.full(len(column), np.nan)
 
 
 def places_of(y: Any, classes: list[Any]) -> Any:
-    """The place of each label among the declared classes, on the device that it is on; NaN for any other label.
+    """The index of each label among the declared classes, on the label's device. NaN for any other label.
 
-    What a label can be is a matter of the declared classes: numbers are compared with numbers and text with text.
+    The declared classes decide what a label can be: numbers are compared with numbers and text with text.
     """
     if not here(y):
         if all(isinstance(one, _NUMBER) for one in classes):

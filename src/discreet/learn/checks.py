@@ -1,4 +1,4 @@
-"""Which of scikit-learn's own checks a private estimator does not pass, and why privacy is the reason.
+"""The checks of scikit-learn that a private estimator cannot pass, each with its privacy reason.
 
 check_estimator(model, expected_failed_checks=expected_failed_checks(model))
 """

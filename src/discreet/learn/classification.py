@@ -20,7 +20,7 @@ ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").Classifie
 
 
 class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
-    """Chooses among declared `classes`; rows of any other class are left out."""
+    """Chooses among declared `classes`. Rows of any other class are left out."""
 
     def _declared(self) -> list[Any]:
         if self.classes is None or isinstance(self.classes, str) or not isinstance(self.classes, Sequence | np.ndarray):
@@ -34,7 +34,7 @@ class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
         return listed
 
     def _numbered(self, y: Any) -> Any:
-        """The place of each label among the declared classes, NaN for any other."""
+        """The index of each label among the declared classes, NaN for any other."""
         return places_of(y, self._declared())
 
     def _keep_weights(self, coefficients: Floats, constant: Floats) -> None:
@@ -42,21 +42,21 @@ class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
         self.coef_, self.intercept_ = coefficients, constant
 
     def decision_function(self, X: Any) -> Any:
-        """The score of each row, or of each row and class: the larger, the surer."""
+        """The score of each row, or of each row and class. A larger score means more confidence."""
         scores = on_host(self._scores(X))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Any:
-        """The likeliest class of each row."""
+        """The most likely class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
 
 class LogisticRegression(_Classifier):
-    """Logistic regression on declared classes; with more than two, softmax.
+    """Logistic regression on declared classes. With more than two classes it is softmax regression.
 
-    `solver="objective"` minimizes the loss with a random linear term instead, for two classes: no steps, no rate, and
-    pure ε with `delta=0`.
+    `solver="objective"` minimizes the loss plus a random linear term instead, for two classes. It has no steps and no
+    learning rate, and is pure ε with `delta=0`.
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 2000)[:, None]
@@ -103,7 +103,7 @@ class LogisticRegression(_Classifier):
     def predict_proba(self, X: Any) -> Any:
         """The probability of each class for each row."""
         check_is_fitted(self)
-        with np.errstate(all="ignore"):  # a warning would tell of a cell
+        with np.errstate(all="ignore"):  # a warning would reveal something about a cell
             return self._likely(X, self.decision_function(X))
 
     def _likely(self, X: Any, scores: Any) -> Any:
@@ -116,7 +116,7 @@ class LogisticRegression(_Classifier):
         return grown / grown.sum(axis=1, keepdims=True)
 
     def _cut(self, X: Any) -> Floats:
-        """At which slope the gradient of each row was clipped: C over the norm of the row."""
+        """The slope at which the gradient of each row was clipped: C over the norm of the row."""
         squared = on_host((self._shortened(X) ** 2).sum(1)) + float(bool(self.fit_intercept))
         clip = getattr(getattr(self.release_._mechanism, "descent", None), "clip", math.inf)
         clip = clip if clip == math.inf else float(exactly(clip))
@@ -128,7 +128,7 @@ class LogisticRegression(_Classifier):
 
 
 class LinearSVC(_Classifier):
-    """A linear support vector machine for two declared classes: the hinge, rounded off within `smoothing`."""
+    """A linear support vector machine for two declared classes. The hinge loss is smoothed within `smoothing`."""
 
     def __init__(
         self,

@@ -26,10 +26,10 @@ ROUNDS = 7
 class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
     """`n_clusters` centers, each about the mean of the rows nearest to it.
 
-    `feature_ranges`, a public (low, high) for each column, clamp the rows that are learned from and set what near
-    means: columns count by their share of their ranges. Without them rows are clipped to `feature_norm`. `rounds` is
-    public, 7 unless said otherwise, and so are the first centers. Neither the inertia nor the labels of the training
-    rows are kept: `predict` gives labels to whatever rows you have. `counts_` are the sizes of the clusters, noisy.
+    `feature_ranges`, a public (low, high) for each column, clamp the training rows and define the distance: columns are
+    measured relative to their ranges. Without them rows are clipped to `feature_norm`. `rounds` is public, 7 by
+    default, and so are the first centers. Neither the inertia nor the labels of the training rows are stored: `predict`
+    labels any rows you have. `counts_` are the noisy sizes of the clusters.
     """
 
     cluster_centers_: Floats
@@ -77,7 +77,7 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Floats:
-        """The distance of each row to each center, columns counted in halves of their declared ranges."""
+        """The distance of each row to each center, with columns measured in halves of their declared ranges."""
         table = fitted_table(self, X) / self._half
         apart = [np.linalg.norm(table - center, axis=1) for center in self.cluster_centers_ / self._half]
         return np.stack(apart, axis=1)
@@ -87,9 +87,11 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         return np.asarray(self.transform(X).argmin(axis=1))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Learn the centers, then say which is nearest to each of the same rows: those labels are not private."""
+        """Learn the centers, then return the nearest one for each of the same rows. These labels are not private."""
         return np.asarray(self.fit(X).predict(X))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Less the sum of squared distances of these rows to their centers. Computed on X as it is: not private."""
+        """Minus the sum of squared distances of these rows to their centers. Computed on X as it is, so it is not
+        private.
+        """
         return -float((self.transform(X).min(axis=1) ** 2).sum())

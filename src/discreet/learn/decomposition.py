@@ -25,12 +25,12 @@ CENTERED = {"square": 15, "sum": 4, "count": 1}
 
 
 class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
-    """The directions in which rows vary most, from Σ x xᵀ with symmetric noise.
+    """The directions in which rows vary most, computed from Σ x xᵀ with symmetric noise.
 
     Rows are clipped to `feature_norm`, or their columns clamped into `feature_ranges`, a public (low, high) for each.
-    `center` says what variance is about: "declared" for the middle of the ranges (0 where there are none), None for 0,
-    "private" for the mean, which is then released too. What noise alone would add to the spread of the variances is
-    taken out of `explained_variance_`.
+    `center` is the point around which variance is measured: "declared" for the middle of the ranges (0 if there are
+    none), None for 0, "private" for the mean, which is then also released. `explained_variance_` is corrected for what
+    noise alone adds to the spread of the variances.
     """
 
     components_: Floats
@@ -95,7 +95,7 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
         return self
 
     def _take(self, plan: Moments, ranges: Floats | None) -> None:
-        """Components from what was released, and from nothing else."""
+        """Components, computed only from what was released."""
         given, d = self.release_.value, plan.features
         size = max(float(given["count"] if self.n_samples is None else self.n_samples), 1.0)
         square, center = np.asarray(given["square"]), np.zeros(d)
@@ -118,11 +118,11 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
 
     def transform(self, X: Any) -> Floats:
         """Rows in the coordinates of the components."""
-        with np.errstate(all="ignore"):  # a warning would tell of a cell
+        with np.errstate(all="ignore"):  # a warning would reveal something about a cell
             return np.asarray((fitted_table(self, X) - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Rows in their own coordinates, as far as the components go."""
+        """Rows in their original coordinates, as far as the components describe them."""
         check_is_fitted(self)
         with np.errstate(all="ignore"):
             return np.asarray(fitted_table(self, X, self.n_components_) @ self.components_ + self.mean_)

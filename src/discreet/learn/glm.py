@@ -46,7 +46,7 @@ STEPS, MOMENTUM = 200, 0.9
 
 @dataclass(frozen=True)
 class Minimized:
-    """How far from the best a model by objective perturbation may be, for a public number of rows."""
+    """How far from the optimum a model by objective perturbation may be, for a public number of rows."""
 
     perturbation: ObjectivePerturbation
     size: int | None
@@ -57,7 +57,7 @@ class Minimized:
 
 @dataclass(frozen=True)
 class Fitted:
-    """How far from the best a model may be, once it is drawn: by the released count and gradients too."""
+    """How far from the optimum a fitted model may be. It also uses the released count and gradients."""
 
     descent: Descent
     gap: float
@@ -69,12 +69,12 @@ class Fitted:
 class Linear(Private):
     """A model whose score is linear in the features, fitted by noisy projected descent.
 
-    `feature_norm` clips every row to that L2 norm; `feature_ranges`, a public (low, high) for each column, first brings
+    `feature_norm` clips every row to that L2 norm. `feature_ranges`, a public (low, high) for each column, first scales
     the columns to [−1, 1] and divides by √(number of columns), so that nothing inside the ranges is clipped. With
-    `n_samples` the number of rows is public; without it, it is counted privately, for about a hundredth of the noise's
-    share. `steps`, `clip`, `learning_rate`, `radius` (a number, or a region such as `Box`), `average` and `momentum`
-    are those of `Descent`; None takes the default, which is worked out from public numbers only. `sampling` is the
-    chance with which each row takes part in a step, for data that is read in samples.
+    `n_samples` the number of rows is public. Without it, the rows are counted privately, for about a hundredth of the
+    noise's share. `steps`, `clip`, `learning_rate`, `radius` (a number, or a region such as `Box`), `average` and
+    `momentum` are those of `Descent`. None uses the default, which is computed only from public numbers. `sampling` is
+    the probability that a row takes part in a step, for data that is read in samples.
     """
 
     coef_: Any
@@ -86,7 +86,7 @@ class Linear(Private):
         raise NotImplementedError
 
     def _targets(self, y: Any) -> Any:
-        """Targets as the loss wants them; NaN for those that are not declared, which leaves their rows out."""
+        """Targets as the loss needs them. NaN for undeclared ones, so that their rows are left out."""
         raise NotImplementedError
 
     def _spread(self) -> float:
@@ -96,11 +96,11 @@ class Linear(Private):
     # --- before fitting -------------------------------------------------------------------------------------
 
     def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
-        """What one call of `fit` will promise; nothing is spent. The number of rows changes nothing but the steps."""
+        """What one call of `fit` will promise. Nothing is spent. The number of rows changes only the steps."""
         return self._promised(self._mechanism(n_features, n_samples))
 
     def error(self, n_samples: int | None = None, n_features: int = 1, confidence: float = 0.95) -> Accuracy:
-        """How far from the best model a fit may end, before it is paid for."""
+        """How far from the best model a fit may end. It can be called before the fit is paid for."""
         mechanism = self._mechanism(n_features, n_samples)
         if isinstance(mechanism, Descent):
             return mechanism.error(confidence)
@@ -135,7 +135,7 @@ class Linear(Private):
         return Descent.for_guarantee(self._goal(), **given, **self._described(features, size))
 
     def _described(self, features: int, size: int | None) -> dict[str, Any]:
-        """What a descent needs to know besides what it may cost, and for whom."""
+        """What a descent needs to know besides its cost and who is protected."""
         declared, loss, weights = self.n_samples if size is None else size, self._loss(), self._weights(features)
         longest = float(row_norm(self.feature_norm, bool(self.fit_intercept)))
         bounded = not isinstance(loss, Softmax)  # several classes have no certificate, and need no bounded region
@@ -157,7 +157,7 @@ class Linear(Private):
         }
 
     def _typical_slope(self) -> float:
-        """Twice the slope that rows are clipped at: by default the largest there is."""
+        """Twice the slope at which rows are clipped. By default that is the largest possible slope."""
         return self._loss().lipschitz
 
     def _weights(self, features: int) -> int:
@@ -176,14 +176,15 @@ class Linear(Private):
     def fit_batches(self, batches: Any, *, features: Any = None, target: Any = None, held_rows: Any = None) -> Self:
         """Learn from rows that do not fit in memory: one release, charged before the first batch is read.
 
-        `batches` is the path of Parquet files (a file, a folder, a pattern, or a list of them), a dataset of Arrow, or
-        a function without arguments that begins a pass each time it is called and returns an iterator of batches: pairs
-        (X, y), or record batches. `features` and `target` name the columns; for pairs `features` says how many there
-        are. Files and datasets must have numbers in these columns; elsewhere what is not a number counts as missing.
-        It may also be a DataFrame of Spark: the executors sum up its partitions, and only exact sums come back.
+        `batches` is the path of Parquet files (a file, a folder, a pattern, or a list of them), an Arrow dataset, or a
+        function without arguments that starts a new pass on each call and returns an iterator of batches: pairs (X, y),
+        or record batches. `features` and `target` name the columns. For pairs, `features` is the number of features.
+        Files and datasets must have numbers in these columns. Elsewhere, a cell that is not a number counts as missing.
+        `batches` may also be a Spark DataFrame: the executors sum its partitions, and only exact sums come back.
 
-        Without `sampling` every step reads all the rows. With it one pass collects the samples of many steps, in which
-        every row has its own coin: as many steps as let about `held_rows` rows be held, by the public number of rows.
+        Without `sampling` every step reads all the rows. With it, one pass collects the samples of many steps, and
+        every row has its own coin flip for each step. The public number of rows decides how many steps one pass serves,
+        so that about `held_rows` rows are held in memory.
         """
         if getattr(self, "solver", "descent") != "descent":
             raise InvalidArgument(
@@ -191,7 +192,7 @@ class Linear(Private):
             )
         known = opened(batches, features, target, self.feature_ranges)
         offset, scale = self._scaling(known.features)
-        # what goes to other machines holds no ledger
+        # what is sent to other machines holds no ledger
         targets = self._targets if known.here else clone(self).set_params(ledger=None)._targets
         stream = known.stream(
             targets,
@@ -224,7 +225,7 @@ class Linear(Private):
         return self
 
     def _settle(self, steps: int, features: int, names: list[str] | None) -> None:
-        """Take what was released as the model."""
+        """Use what was released as the model."""
         self._take(np.asarray(self.release_.value["weights"]), *self._scaling(features))
         self.n_iter_ = steps
         keep_columns(self, features, names)
@@ -249,7 +250,7 @@ class Linear(Private):
         return ranges[:, 0] / 2 + ranges[:, 1] / 2, float(exactly(self.feature_norm)) / (half * np.sqrt(features))
 
     def _take(self, weights: Floats, offset: Floats | None, scale: Floats | None) -> None:
-        """Weights of the scaled features as coefficients of the features themselves."""
+        """Convert weights of the scaled features to coefficients of the original features."""
         matrix = np.atleast_2d(weights) * self._spread()
         coefficients = matrix[:, :-1] if self.fit_intercept else matrix
         constant = matrix[:, -1] if self.fit_intercept else np.zeros(len(matrix))
@@ -262,8 +263,8 @@ class Linear(Private):
         self.coef_, self.intercept_ = coefficients[0], float(constant[0])
 
     def _scores(self, X: Any) -> Any:
-        """Rows × classes where the features live, of rows scaled and shortened as in `fit`."""
-        with np.errstate(all="ignore"):  # a warning would tell of a cell
+        """Rows × classes, on the device of the features, with rows scaled and clipped as in `fit`."""
+        with np.errstate(all="ignore"):  # a warning would reveal something about a cell
             rows = self._shortened(X)
             matrix = np.atleast_2d(self.release_.value["weights"]) * self._spread()
             scores = rows @ beside(matrix[:, : self.n_features_in_].T, rows)
@@ -279,7 +280,7 @@ class Linear(Private):
 
     @property
     def learning_curve_(self) -> Floats:
-        """How the mean loss fell, step by step, as far as the noisy gradients tell: made of released values only."""
+        """The mean loss after each step, estimated from the noisy gradients. It uses only released values."""
         check_is_fitted(self)
         if "objective" not in self.release_.value:
             raise InvalidArgument(
@@ -306,11 +307,11 @@ class LinearRegressor(Linear):
         return scores
 
     def _widest(self) -> float:
-        """How far a prediction can be off, in the unit of `_targets`, to be of any use."""
+        """The largest useful error of a prediction, in the unit of `_targets`."""
         return 2.0
 
     def predict(self, X: Any) -> Any:
-        """The model's answer for each row."""
+        """The prediction for each row."""
         return on_host(self._scores(X))[:, 0]
 
 
@@ -318,7 +319,7 @@ class LinearRegressor(Linear):
 def _perturbation(
     goal: Approx, loss: Any, weights: int, longest: float, unit: Unit, rows: int, targets: tuple[int, int]
 ) -> ObjectivePerturbation:
-    """Found once: cross-validation asks for the same many times."""
+    """Computed once, because cross-validation asks for the same many times."""
     return ObjectivePerturbation.for_guarantee(
         goal, loss=loss, dimension=weights, row_norm=longest, unit=unit, rows_per_person=rows, targets=targets
     )

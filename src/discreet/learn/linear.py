@@ -40,14 +40,14 @@ CENTERED = {"square": 2, "product": 4, "sum": 2, "target": 2, "count": 1}
 class LeastSquares(Planned):
     """What linear regressions from noisy moments share.
 
-    `feature_norm` clips every row to that L2 norm; `feature_ranges`, a public (low, high) for each column, clamps the
-    columns and scales them to [−1, 1] instead. Targets are clamped to ±`target_bound`. An intercept is not penalized;
-    for it the number of rows is needed: `n_samples` where it is public, and counted privately otherwise.
+    `feature_norm` clips every row to that L2 norm. `feature_ranges`, a public (low, high) for each column, clamps the
+    columns and scales them to [−1, 1] instead. Targets are clamped to ±`target_bound`. An intercept is not penalized.
+    It needs the number of rows: `n_samples` if that is public, otherwise a private count.
 
-    The weights are those of least expected squared error given the noise, see `noisy_equations`: with little noise
-    ordinary least squares, with much noise close to 0. `coef_deviation_` is how far noise may have moved each
-    coefficient, one standard deviation as the priors see it; `error` is a bound that holds whatever is true. `predict`
-    is linear, also where rows were clipped in learning.
+    The weights minimize the expected squared error given the noise, see `noisy_equations`: with little noise they are
+    ordinary least squares, with much noise they are close to 0. `coef_deviation_` is how far noise may have moved each
+    coefficient, one standard deviation under the priors. `error` is a bound that holds without the priors. `predict` is
+    linear, even if rows were clipped in `fit`.
     """
 
     coef_: Floats
@@ -89,7 +89,7 @@ class LeastSquares(Planned):
     def fit_batches(self, batches: Any, *, features: Any = None, target: Any = None) -> Self:
         """Learn from rows that do not fit in memory, in one pass: one release, charged before the first batch is read.
 
-        The arguments are those of `LogisticRegression.fit_batches`, a DataFrame of Spark among them.
+        The arguments are those of `LogisticRegression.fit_batches`, including a Spark DataFrame.
         """
         known = opened(batches, features, target, self.feature_ranges)
         return self._fitted(known.features, known.names, lambda **bounds: known.rounded(numbers_of, **bounds))
@@ -110,7 +110,7 @@ class LeastSquares(Planned):
         return self
 
     def _ranges(self, features: int) -> Floats | None:
-        """The declared ranges; about 0 when there is no intercept, so that nothing is shifted."""
+        """The declared ranges. They are centered at 0 if there is no intercept, so that nothing is shifted."""
         if self.feature_ranges is None:
             return None
         ranges = check_ranges(self.feature_ranges, features)
@@ -118,7 +118,7 @@ class LeastSquares(Planned):
         return ranges if self.fit_intercept else np.stack([-most, most], axis=1)
 
     def _take(self, plan: Moments, ranges: Floats | None) -> None:
-        """Coefficients from what was released, and from nothing else."""
+        """Coefficients, computed only from what was released."""
         d, noise, given = plan.features, _deviations(plan), self.release_.value
         norm, bound = float(exactly(plan.feature_norm)), float(exactly(plan.target_bound))
         square, product = np.asarray(given["square"]), np.asarray(given["product"])
@@ -144,13 +144,14 @@ class LeastSquares(Planned):
     # --- after fitting --------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Any:
-        """The model's answer for each row."""
+        """The prediction for each row."""
         table = known_table(self, X)
         rows = doubles(table) if self.feature_ranges is not None else shortened(doubles(table), self.feature_norm)
         return on_host(rows @ beside(self.coef_, table) + self.intercept_)
 
     def error(self, confidence: float = 0.95) -> Accuracy:
-        """How far all coefficients together may be, in the L2 norm, from those that the same clipped rows give exactly.
+        """How far all coefficients together may be, in the L2 norm, from those that the same clipped rows give without
+        noise.
 
         Whatever w is, A(w − w*) = (A~w − b~) − (E·w − e) for the noise E and e of A~ and b~, whose size is bounded
         with this confidence: so the length of w − w* is at most that of the right side over A's least eigenvalue.
@@ -167,7 +168,7 @@ class LeastSquares(Planned):
         return Accuracy(amount=amount / self._narrowest * (1 + 1e-9), confidence=sure, of="norm")
 
     def _equations(self, miss: float) -> tuple[Floats, Floats, Floats, float, float]:
-        """A, b and w of the released equations, the intercept's first, and how far A and b may be wrong."""
+        """A, b and w of the released equations, with the intercept first, and the errors of A and b."""
         plan: Any = self.release_._mechanism
         given, noise, d = self.release_.value, _deviations(plan), plan.features
         square, product = np.asarray(given["square"]) + self._ridge() * np.eye(d), np.asarray(given["product"])
@@ -192,7 +193,7 @@ def _deviations(plan: Moments) -> dict[str, float]:
 
 
 def _centered(noise: dict[str, float], features: int, center: float, level: float) -> dict[str, float]:
-    """The noise that is left in the moments about noisy means; `center` is the squared length of the mean row."""
+    """The noise that remains in the moments around noisy means. `center` is the squared length of the mean row."""
     count = noise.get("count", 0.0)
     square = noise["square"] ** 2 + 4 * center * noise["sum"] ** 2 / features
     square += 2 * (count * center) ** 2 / (features * (features + 1))

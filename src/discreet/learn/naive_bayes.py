@@ -32,11 +32,11 @@ Floats = NDArray[np.float64]
 
 
 class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
-    """Columns as independent normal numbers, with a mean and a variance in each of the declared `classes`.
+    """Columns as independent normal variables, with a mean and a variance in each of the declared `classes`.
 
-    `feature_ranges`, a public (low, high) for each column, clamp cells, in learning and in prediction. A row whose
-    target is not among the classes is left out. A class is in one group of rows only, so that all classes are measured
-    at the cost of one. Variances are floored as in `StandardScaler`.
+    `feature_ranges`, a public (low, high) for each column, clamp cells, both in `fit` and in `predict`. A row with a
+    target outside the classes is left out. Each row is in one class only, so all classes are measured at the cost of
+    one. Variances have a lower bound, as in `StandardScaler`.
     """
 
     classes_: NDArray[Any]
@@ -99,7 +99,7 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
     def fit_batches(self, batches: Any, *, features: Any = None, target: Any = None) -> Self:
         """Learn from rows that do not fit in memory, in one pass: one release, charged before the first batch is read.
 
-        The arguments are those of `LogisticRegression.fit_batches`, a DataFrame of Spark among them.
+        The arguments are those of `LogisticRegression.fit_batches`, including a Spark DataFrame.
         """
         known = opened(batches, features, target, self.feature_ranges)
         return self._fitted(known.features, known.names, known.rounded)

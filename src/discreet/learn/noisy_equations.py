@@ -1,8 +1,8 @@
-"""A·w = b when A and b were measured with noise: what is known of the noise is put to use.
+"""Solve A·w = b when A and b were measured with noise of a known size.
 
-The expected loss (w − w*)ᵀA(w − w*) is least for w = E[A]⁻¹ E[b], the means given what was released. Both are taken
-from simple priors whose scales come from the release itself: A is a multiple of 1 plus something symmetric, with
-eigenvalues that cannot be negative, and the weights are about as long as targets over features. All of this is
+The expected loss (w − w*)ᵀA(w − w*) is smallest for w = E[A]⁻¹ E[b], the means given what was released. Both come from
+simple priors whose scales are estimated from the release itself: A is a multiple of the identity plus a symmetric
+matrix, with nonnegative eigenvalues, and the weights are about as long as targets over features. All of this is
 post-processing of released numbers.
 """
 
@@ -25,14 +25,14 @@ _GRID = np.linspace(-18.0, 18.0, 181)
 
 @dataclass(frozen=True)
 class Solution:
-    """Weights, and what noise may have done to them: a covariance, as far as the priors are right."""
+    """Weights, and the possible effect of the noise on them: a covariance, which is right if the priors are."""
 
     weights: Floats
     covariance: Floats
 
 
 def above_zero(seen: Any, deviation: float) -> Any:
-    """The mean of a number above 0 that was seen with Gaussian noise, when nothing else is known of it."""
+    """The posterior mean of a positive number that was observed with Gaussian noise, under a flat prior."""
     from scipy.special import log_ndtr
 
     ratio = np.clip(np.asarray(seen) / max(deviation, 1e-150), -1e150, 40.0)
@@ -42,7 +42,7 @@ def above_zero(seen: Any, deviation: float) -> Any:
 
 
 def shrunk(square: Floats, deviation: float) -> tuple[Floats, Floats, float]:
-    """Eigenvalues and eigenvectors of a symmetric matrix once its noise is taken out, and how much of it was signal.
+    """Eigenvalues and eigenvectors of a symmetric matrix after removing its noise, and the fraction that was signal.
 
     `deviation` is that of the noise on the diagonal; off the diagonal it is over √2.
     """
@@ -84,7 +84,7 @@ def solved(
 
 
 def largest_eigenvalue(features: int, deviation: float, miss: float) -> float:
-    """A bound on ‖E‖ for symmetric noise of this deviation on the diagonal, but for the probability `miss`.
+    """A bound on ‖E‖ for symmetric noise with this deviation on the diagonal, except with probability `miss`.
 
     E‖E‖ ≤ s√(2d), and vᵀEv moves by at most s for a unit move of all its independent normal numbers.
     """

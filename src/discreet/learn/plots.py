@@ -1,4 +1,4 @@
-"""Pictures of learning, made of what was released: accuracy against ε, and how the loss fell step by step."""
+"""Plots of learning, made from released values: accuracy against ε, and the loss after each step."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def plot_accuracy(
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Scores against ε as a matplotlib figure, saved at `path` where one is given.
+    """Scores against ε as a matplotlib figure, saved at `path` if one is given.
 
     `scores` has for each ε the scores of several fits, as a list, or their mean and standard deviation, as a tuple.
-    `not_private` is the score of a model without noise, drawn as a line that says so. Scores are drawn as they are
-    given: those computed on private rows are not private, whatever the model promises.
+    `not_private` is the score of a model without noise, drawn as a labeled line. Scores are drawn as given: scores
+    computed on private rows are not private, whatever the model promises.
     """
     figure = blank_figure("plot_accuracy", size=_SIZE)
     if not isinstance(scores, Mapping) or not scores:
@@ -59,10 +59,10 @@ def plot_accuracy(
 
 
 def plot_learning_curve(model: Any, path: str | Path | None = None) -> Any:
-    """How the mean loss of a fitted model fell, as a matplotlib figure, saved at `path` where one is given.
+    """The mean loss of a fitted model after each step, as a matplotlib figure, saved at `path` if one is given.
 
-    It is `model.learning_curve_`, which is made of the noisy gradients that were released: nothing more is asked of the
-    rows, and nothing is charged.
+    It shows `model.learning_curve_`, which is computed from the noisy gradients that were released. No row is read
+    again, and nothing is charged.
     """
     figure = blank_figure("plot_learning_curve", size=_SIZE)
     if not hasattr(type(model), "learning_curve_"):
@@ -83,13 +83,13 @@ def plot_learning_curve(model: Any, path: str | Path | None = None) -> Any:
 
 
 def _promise(model: Any) -> str:
-    """What was released, to three digits, rounded up."""
+    """The released guarantee, to three digits, rounded up."""
     epsilon = significant(Fraction(model.release_.guarantee.epsilon_at(delta=model.delta)), up=True, digits=3)
     return f"ε = {float(epsilon):.6g}" + (f", δ = {float(model.delta):.6g}" if model.delta else "")
 
 
 def _apart(epsilons: Any) -> list[float]:
-    """Those whose names do not run into one another on a logarithmic axis."""
+    """The labels that do not overlap on a logarithmic axis."""
     kept: list[float] = []
     for epsilon in epsilons:
         if not kept or epsilon / kept[-1] >= (epsilons[-1] / epsilons[0]) ** 0.06:
@@ -108,7 +108,7 @@ def _finished(figure: Any, axes: Any, title: str, path: str | Path | None) -> An
 
 
 def _mean_and_spread(given: Any) -> tuple[float, float]:
-    """Of scores as a list, or as they are said to be in a tuple."""
+    """The mean and deviation of a list of scores, or the two numbers given in a tuple."""
     if isinstance(given, tuple) and len(given) == 2:
         mean, spread = _number(given[0], "A mean"), _number(given[1], "A standard deviation")
         if spread < 0:
@@ -134,4 +134,4 @@ def _number(value: Any, what: str) -> float:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("$", r"\$")  # matplotlib would set what is between two dollars as a formula
+    return text.replace("$", r"\$")  # matplotlib would typeset text between two dollar signs as a formula

@@ -1,4 +1,4 @@
-"""Preprocessing for pipelines: from public declarations, which costs nothing, or from a release of its own."""
+"""Preprocessing for pipelines: from public declarations, which cost nothing, or from a release of its own."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ SHARES = {"count": 1, "sum": 5, "square": 4}
 def spreads(
     moments: dict[str, Floats], plan: GroupMoments, size: float | None = None
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Sizes, means and variances of columns in [−1, 1], group by group, and the deviation of a variance by the noise.
+    """Sizes, means and variances of columns in [−1, 1] for each group, and the noise deviation of a variance.
 
-    A size is at least 1, a mean within the range, and a variance at least what noise alone would make of it: rules that
-    look at released numbers only.
+    A size is at least 1, a mean is inside the range, and a variance is at least what noise alone would produce. These
+    rules use only released numbers.
     """
     sizes = np.full(plan.groups, float(size)) if size is not None else np.asarray(moments["count"])
     sizes = np.maximum(sizes, 1.0)
@@ -52,12 +52,12 @@ def spreads(
 
 
 class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
-    """Brings columns to mean 0 and variance 1, by means and variances that are released with noise.
+    """Scales columns to mean 0 and variance 1, with means and variances that are released with noise.
 
-    `feature_ranges`, a public (low, high) for each column, clamp the cells that are learned from. A variance below what
-    noise alone may make of it is taken for that, and one that noise hides for that of numbers spread over the whole
-    range: a column is never blown up by a variance of almost 0. `n_samples_` is the number of rows, as declared by
-    `n_samples` or as counted with noise.
+    `feature_ranges`, a public (low, high) for each column, clamp the training cells. A variance below what noise alone
+    may produce is raised to that level. A variance that is hidden by noise is replaced by that of values spread over
+    the whole range, so a column is never divided by a variance of almost 0. `n_samples_` is the number of rows, as
+    declared by `n_samples` or as counted with noise.
     """
 
     mean_: Floats
@@ -104,12 +104,12 @@ class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Floats:
-        """Columns less their means, over their deviations; cells are not clamped."""
+        """Columns minus their means, divided by their deviations. Cells are not clamped."""
         table = fitted_table(self, X)
         return np.asarray((table - (self.mean_ if self.with_mean else 0.0)) / (self.scale_ if self.with_std else 1.0))
 
     def inverse_transform(self, X: Any) -> Floats:
-        """The columns as they were."""
+        """The columns in their original units."""
         table = fitted_table(self, X)
         return np.asarray(table * (self.scale_ if self.with_std else 1.0) + (self.mean_ if self.with_mean else 0.0))
 
@@ -119,16 +119,16 @@ class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
 
 
 class RangeScaler(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc]
-    """Brings columns from their public ranges to [−1, 1]; cells outside are clamped. Reads no data, and costs nothing.
+    """Scales columns from their public ranges to [−1, 1]. Cells outside are clamped. Reads no data, and costs nothing.
 
-    NaN stays NaN, so that the estimator behind it leaves the row out.
+    NaN stays NaN, so that the next estimator leaves the row out.
     """
 
     def __init__(self, *, feature_ranges: Any = None) -> None:
         self.feature_ranges = feature_ranges
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Take the declared ranges."""
+        """Store the declared ranges."""
         table, names = table_of(X, width_of(self.feature_ranges))
         ranges = declared_ranges(self.feature_ranges, int(table.shape[1]))
         self.center_ = ranges[:, 0] / 2 + ranges[:, 1] / 2
@@ -152,16 +152,16 @@ class RangeScaler(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc
 
 
 class OneHot(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc]
-    """A column of 0 and 1 for each of the declared `categories` of each column; anything else becomes zeros.
+    """A column of 0 and 1 for each of the declared `categories` of each column. Other values become zeros.
 
-    The categories are public: none is read off the data, so that nothing is spent and no rare value shows itself.
+    The categories are public: none is read from the data, so nothing is spent and no rare value is revealed.
     """
 
     def __init__(self, *, categories: Any = None) -> None:
         self.categories = categories
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Take the declared categories."""
+        """Store the declared categories."""
         listed = self.categories
         if not isinstance(listed, list | tuple) or not listed or any(isinstance(one, str) for one in listed):
             raise InvalidArgument(

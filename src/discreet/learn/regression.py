@@ -1,4 +1,4 @@
-"""Regressions by descent: robust (Huber), of a quantile, and of counts (Poisson)."""
+"""Regressions by descent: robust (Huber), quantile, and counts (Poisson)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ RegressorMixin: Any = need("sklearn.base", "learn", "discreet.learn").RegressorM
 
 
 class HuberRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
-    """Squared error up to `threshold` of the target's bound, absolute error beyond: an outlier cannot pull far."""
+    """Squared error up to `threshold` of the target's bound, absolute error beyond, so that outliers have little
+    effect.
+    """
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class HuberRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
 
 
 class QuantileRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
-    """The `quantile` of the target given the features; the corner of its loss is rounded off within `smoothing`."""
+    """The `quantile` of the target given the features. The corner of its loss is smoothed within `smoothing`."""
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class QuantileRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
     def _loss(self) -> Loss:
         return Pinball(self.quantile, self.smoothing)
 
-    def _typical_slope(self) -> float:  # slopes that are cut on one side only are those of another quantile
+    def _typical_slope(self) -> float:  # slopes that are clipped on one side only belong to another quantile
         return 2.01 * self._loss().lipschitz
 
 
@@ -134,7 +136,7 @@ class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
     def _spread(self) -> float:
         return 1.0
 
-    def _typical_slope(self) -> float:  # a count is seldom more than a few times its own deviation off
+    def _typical_slope(self) -> float:  # a count is rarely off by more than a few standard deviations
         return 2 * math.sqrt(check_positive(self.target_bound, "target_bound"))
 
     def _targets(self, y: Any) -> Any:

@@ -21,7 +21,7 @@ clone: Any = need("sklearn.base", "learn", "discreet.learn").clone
 
 
 class PrivateSearch(Private):
-    """Fits a linear estimator with the settings that a private search finds best, for `epsilon` and `delta` in all.
+    """Fits a linear estimator with the settings that a private search finds best, for `epsilon` and `delta` in total.
 
     `candidates` maps parameters to the values to try, as a grid, or lists whole settings. About `tries` of them, a
     number that is itself random and not told, are drawn at random, each trained and scored with noise (classes: right
@@ -74,7 +74,7 @@ class PrivateSearch(Private):
     def _tuned(self, features: int, models: list[Linear]) -> TunedDescent:
         return TunedDescent.for_guarantee(
             self._goal(),
-            # the number of tries must not leave: nothing is told on the way
+            # the number of tries must stay secret: no progress is reported
             candidates=[model._described(features, None) | {"progress": None} for model in models],
             tries=NegativeBinomialTries.for_mean(self.tries),
             unit=self._unit(),
@@ -83,7 +83,7 @@ class PrivateSearch(Private):
         )
 
     def guarantee(self, n_samples: int | None = None, n_features: int = 1) -> Guarantee:
-        """What one call of `fit` will promise, all tries together."""
+        """What one call of `fit` will promise, for all tries together."""
         return self._tuned(n_features, self._models()).guarantee()
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -126,7 +126,7 @@ def _is_classifier(model: Linear) -> bool:
 
 
 def _judge(model: Linear) -> Any:
-    """From the scores of rows, classes × rows, and their targets to whole marks."""
+    """From the scores of rows, classes × rows, and their targets to integer marks."""
     loss = model._loss()
 
     def of_classes(scores: Any, goal: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Rows that do not fit in memory: Parquet files, a dataset of Arrow, or whatever gives batches afresh on every pass.
+"""Rows that do not fit in memory: Parquet files, an Arrow dataset, or anything that yields batches again on every pass.
 
-The rows of a DataFrame of Spark stay where they are: see `engines/spark/frames.py`.
+The rows of a Spark DataFrame stay where they are: see `engines/spark/frames.py`.
 
-What is public is looked at before the charge: paths, names and types of columns. Rows are read only behind the door.
-What an engine says when it fails goes no further, as it may quote values, and no cell can make it fail.
+Public facts are read before the charge: paths, names and types of columns. Rows are read only behind the door. Error
+messages of an engine are not passed on, because they may quote values, and no cell can make the engine fail.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CELLS = 2**22
 
 @dataclass(frozen=True)
 class Batches:
-    """Where rows come from: `read(targets)` begins a pass, and gives features with what `targets` makes of their
+    """A source of rows: `read(targets)` begins a pass, and yields features with the result of `targets` for their
     labels.
     """
 
@@ -60,7 +60,7 @@ class Batches:
 def opened(
     batches: Any, features: Any, target: str | None, ranges: Any = None, *, labelled: bool = True
 ) -> Batches | Partitions:
-    """Batches by what is public of them; nothing is read yet."""
+    """Batches, checked by their public facts. Nothing is read yet."""
     if target is not None and not isinstance(target, str):
         raise InvalidArgument("target must be the name of a column.", code="wrong-type")
     if isinstance(batches, Partitions):
@@ -82,7 +82,7 @@ def _frame(frame: Any, features: Any, target: str | None, labelled: bool) -> Par
 
 
 def told(what: str) -> None:
-    """One line of progress, over the one that counts the steps."""
+    """One line of progress, which overwrites the line that counts the steps."""
     print(f"{what:<30}", file=sys.stderr, flush=True)
 
 
@@ -98,7 +98,7 @@ def _parquet(paths: Sequence[str | Path], features: Any, target: str | None, lab
     from discreet.engines.parquet_files import TOTAL
 
     shown = ", ".join(map(str, paths))
-    # one schema for all files, known before the charge: a cell of a later file cannot fail to fit it
+    # one schema for all files, known before the charge, so every cell of a later file fits it
     source = f"read_parquet({listed([_pattern(path) for path in paths])}, union_by_name = true, {TOTAL})"
     database = _database()
     try:
@@ -126,7 +126,7 @@ def _parquet(paths: Sequence[str | Path], features: Any, target: str | None, lab
 
 
 def _pattern(path: str | Path) -> str:
-    """What DuckDB takes for these files: all in a folder, one by its name, or those that match."""
+    """The pattern that DuckDB uses for these files: all in a folder, one by its name, or those that match."""
     if "://" in str(path):
         return str(path)
     place = Path(path).expanduser()
@@ -136,20 +136,20 @@ def _pattern(path: str | Path) -> str:
 
 
 def _database() -> Any:
-    """DuckDB, set to read files once through: it keeps nothing of them, in no order."""
+    """DuckDB, configured to read files once: it caches nothing, and keeps no order."""
     import duckdb
 
     database = duckdb.connect(":memory:")
     known = {name for (name,) in database.execute("SELECT name FROM duckdb_settings()").fetchall()}
     for name in ("enable_external_file_cache", "preserve_insertion_order"):
-        if name in known:  # not every version has them
+        if name in known:  # not every version has these settings
             database.execute(f"SET {name} = false")
     return database
 
 
 @contextmanager
 def _scanned(database: Any, statement: str, rows: int = 2**16) -> Iterator[Any]:
-    """An answer that is read piece by piece, while the engine holds no more than it needs to be ahead."""
+    """A result that is read piece by piece. The engine holds only what it needs to read ahead."""
     with database.cursor() as cursor:
         relation = cursor.sql(statement)
         yield (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(rows)  # its former name
@@ -164,7 +164,7 @@ def _engine_errors() -> tuple[type[BaseException], ...]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What an engine says when it fails stays here."""
+    """Error messages of an engine are dropped here."""
 
     try:
         yield
@@ -207,7 +207,7 @@ def _numbers_of(schema: Any) -> set[str]:
 def _columns_of(
     there: Sequence[str], numbers: set[str], features: Any, target: str | None, labelled: bool
 ) -> tuple[list[str], str | None]:
-    """The names of the features and of the target, once they are known to be there and of a right type."""
+    """The names of the features and of the target, after checking that they exist and have a supported type."""
     if target is None and labelled:
         raise InvalidArgument("Name the column to learn: target=….", code="learn-no-target")
     if features is None:
@@ -282,13 +282,13 @@ def _called_without_arguments(function: Any) -> bool:
         inspect.signature(function).bind()
     except TypeError:
         return False
-    except ValueError:  # some functions do not tell
+    except ValueError:  # some functions have no signature
         return True
     return True
 
 
 class _Passes:
-    """Passes over batches that come from the caller, each begun anew."""
+    """Passes over batches from the caller. Each pass starts from the beginning."""
 
     def __init__(self, batches: Any, width: int, names: list[str] | None, target: str | None, labelled: bool) -> None:
         self._batches, self._width, self._names = batches, width, names

@@ -1,4 +1,4 @@
-"""Estimators that learn of rows alone: one release, from a table, from batches or by partitions."""
+"""Estimators that learn from rows without labels: one release, from a table, from batches or by partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discreet.rows.rounding import RoundedRows
 
 
 class Unlabelled(Planned):
-    """What fits rows without labels."""
+    """The base of estimators that fit rows without labels."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a table or an array: one release, charged before the rows are read."""
@@ -23,12 +23,12 @@ class Unlabelled(Planned):
     def fit_batches(self, batches: Any, *, features: Any = None) -> Self:
         """Learn from rows that do not fit in memory: one release, charged before the first batch is read.
 
-        `batches` is as for `LogisticRegression.fit_batches`, a DataFrame of Spark among them; a function gives rows X.
-        They are read once; for `KMeans`, once a round.
+        `batches` is as for `LogisticRegression.fit_batches`, including a Spark DataFrame. A function yields rows X.
+        They are read once, or once per round for `KMeans`.
         """
         known = opened(batches, features, None, self.feature_ranges, labelled=False)
         return self._fitted(known.features, known.names, lambda **bounds: known.rounded(unlabelled, **bounds))
 
     @abstractmethod
     def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
-        """Learn from the rows, rounded within bounds that are declared."""
+        """Learn from the rows, rounded within declared bounds."""

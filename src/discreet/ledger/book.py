@@ -20,7 +20,7 @@ WHOLE = ""
 
 
 class EntryRow(NamedTuple):
-    """One entry as it is stored. `content` is the guarantee of a charge; in all other kinds it holds a rule."""
+    """One entry as it is stored. `content` is the guarantee of a charge. In all other kinds it holds a rule."""
 
     number: int
     kind: str
@@ -50,7 +50,7 @@ class EntryRow(NamedTuple):
 
     @property
     def rule(self) -> Rule:
-        """The rule in force from this entry on."""
+        """The rule that applies from this entry on."""
         return rule_in(self.content)
 
 

@@ -23,7 +23,7 @@ LOOKED_AT = 256
 
 
 class LedgerTerms(NamedTuple):
-    """What never changes: which ledger this is, and whom it protects."""
+    """What never changes: the identity of this ledger, and who is protected."""
 
     ledger: str
     protects: Unit

@@ -1,4 +1,4 @@
-"""The device's side of every survey: a value is made a place, charged to the device's ledger, and told with noise."""
+"""The device's side of every survey: a value becomes an index, is charged to the device's ledger, and is randomized."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ LOCAL = row(neighbors="replace")
 
 @dataclass(frozen=True, kw_only=True)
 class Device(Closed):
-    """What a survey has on the device: `mechanism` tells, and `guarantee` is what one report promises."""
+    """The part of a survey that runs on the device: `mechanism` randomizes, and `guarantee` is what one report
+    promises.
+    """
 
     mechanism: Any
     stated: Approx
@@ -33,11 +35,13 @@ class Device(Closed):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What one report promises: the exact loss of its law, or (ε,δ) as asked, which the law was fitted to."""
+        """What one report promises: the exact loss of its distribution, or the requested (ε,δ) that it was
+        fitted to.
+        """
         return self.stated if exactly(self.stated.delta) else self.mechanism.guarantee(None)
 
     def encode(self, value: Any, *, key: str | None = None) -> Any:
-        """One report, on the device of the one who gives it. A value that cannot be told is refused.
+        """One report, made on the device of the person who sends it. An unsupported value is refused.
 
         With a ledger, every call is a new report and is charged anew; a retry with the same `key` is not.
         """
@@ -45,10 +49,11 @@ class Device(Closed):
         return self._told(lambda: places, key)[0].tolist()
 
     def encode_many(self, values: Any) -> Any:
-        """The reports of many, one value each, as an array with one row a report.
+        """The reports of many people, one value each, as an array with one row per report.
 
-        Each value is read by itself. One that cannot be told is told as a uniform one (a number as the middle of its
-        range), so that no error can tell. With a ledger they are one charge, as each row is told once [T.4.7].
+        Each value is read by itself. An unsupported value is replaced by a uniform one (a number by the middle of its
+        range), so that no error can reveal it. With a ledger they are one charge, because each row reports once
+        [T.4.7].
         """
         column = one_column(values)
         return self._told(lambda: self.places(column), None)
@@ -64,7 +69,7 @@ class Device(Closed):
         )
 
     def place_of(self, value: Any) -> Places:
-        """The one value as the mechanism takes it, or a typed error that does not show it."""
+        """The value as the mechanism expects it. Raises an error that does not show the value."""
         places = self.places([value])
         if places[0] < 0:
             raise InvalidArgument(
@@ -74,21 +79,21 @@ class Device(Closed):
 
     @property
     def takes(self) -> str:
-        """What can be told, in public words."""
+        """The accepted values, in words."""
         raise NotImplementedError
 
     def places(self, values: Any) -> Places:
-        """The values as the mechanism takes them, each read by itself; −1 for what cannot be told."""
+        """The values as the mechanism expects them, each read by itself. −1 for an unsupported value."""
         raise NotImplementedError
 
     @property
     def asked(self) -> str:
-        """What is told, in public words for the ledger."""
+        """What is reported, as a public line for the ledger."""
         raise NotImplementedError
 
 
 def promise(epsilon: Any, delta: Any = 0) -> Approx:
-    """(ε,δ) as asked, checked."""
+    """The requested (ε,δ), checked."""
     if exactly(delta, "delta") == 0:
         return Pure(epsilon=epsilon, protects=LOCAL, trust="local")
     return Approx(epsilon=epsilon, delta=delta, protects=LOCAL, trust="local")
@@ -97,7 +102,7 @@ def promise(epsilon: Any, delta: Any = 0) -> Approx:
 def tell(
     read: Callable[[], Any], mechanism: Any, guarantee: Guarantee, *, ledger: Ledger | None, asked: str, key: str | None
 ) -> Any:
-    """Reports through the door: charged to the device's ledger first, when there is one."""
+    """Reports through the door: charged first to the device's ledger, if there is one."""
     if key is not None and ledger is None:
         raise InvalidArgument(
             "A key is kept in a ledger. Give the survey a ledger=, or leave out key=.", code="missing-argument"
@@ -106,13 +111,13 @@ def tell(
 
 
 def check_ledger(ledger: Any) -> None:
-    """A typed error unless it is an open ledger, or none."""
+    """Raise unless it is an open ledger, or None."""
     if ledger is not None and not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
 
 
 def fingerprints(values: Any) -> Places:
-    """60 bits of a public hash of each text; −1 for what is no text."""
+    """60 bits of a public hash of each text. −1 for a value that is not text."""
     listed = one_column(values)
     return np.fromiter((_fingerprint(value) for value in listed), np.int64, len(listed))
 

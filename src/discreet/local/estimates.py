@@ -22,8 +22,8 @@ _SHOWN = 6
 class Counted(Release):
     """Counts from local reports. Reading them costs nothing: each report was private when it was sent.
 
-    `value` are counts: with `simplex`, none below 0 and all together the number of reports (at most that for named
-    candidates), which is the nearest such answer to `raw`. `raw` are the unbiased estimates.
+    `value` are counts. With `simplex`, none is below 0 and they sum to the number of reports (at most that for given
+    candidates): the closest such answer to `raw`. `raw` are the unbiased estimates.
     """
 
     raw: dict[Hashable, float]
@@ -35,23 +35,23 @@ class Counted(Release):
     _deviations: NDArray[np.float64] = field(repr=False)
 
     def intervals(self, confidence: float = 0.95) -> dict[Hashable, tuple[float, float]]:
-        """An interval for the true count of every choice; all of them hold at once with this confidence."""
+        """An interval for the true count of every choice. All of them hold at once with this confidence."""
         ends = self._intervals(check_confidence(confidence))
         return {choice: (float(low), float(high)) for choice, (low, high) in zip(self.raw, ends, strict=True)}
 
     def interval(self, choice: Hashable, confidence: float = 0.95) -> tuple[float, float]:
-        """The interval of one choice, of those that hold at once."""
+        """The interval of one choice, from those that hold at once."""
         if choice not in self.raw:
             raise InvalidArgument("This choice was not counted. Name one that was.", code="unknown-choice")
         return self.intervals(confidence)[choice]
 
     @property
     def stddev(self) -> dict[Hashable, float]:
-        """About how far each raw count is from the truth: its standard deviation at the counts estimated."""
+        """The approximate standard deviation of each raw count, at the estimated counts."""
         return {choice: float(one) for choice, one in zip(self.raw, self._deviations, strict=True)}
 
     def error(self, confidence: float = 0.95) -> Accuracy:
-        """How far any of the counts in `value` is from the truth at most, all at once."""
+        """The maximum distance of any count in `value` from the truth, for all at once."""
         ends = self._intervals(check_confidence(confidence))
         told = np.array(list(self.value.values()), dtype=np.float64)
         amount = float(np.maximum(ends[:, 1] - told, told - ends[:, 0]).max()) if len(told) else 0.0
@@ -72,7 +72,7 @@ class Counted(Release):
 
 @dataclass(frozen=True, kw_only=True)
 class Measured(Release):
-    """A mean from local reports: `value` is within the declared range, `raw` is unbiased."""
+    """A mean from local reports: `value` is inside the declared range, `raw` is unbiased."""
 
     raw: float
     stddev: float
@@ -82,7 +82,7 @@ class Measured(Release):
     _error: Callable[[float], Accuracy] = field(repr=False)
 
     def error(self, confidence: float = 0.95) -> Accuracy:
-        """How far the mean is from that of the true values; the bound holds for any number of reports."""
+        """How far the mean is from that of the true values. The bound holds for any number of reports."""
         return self._error(check_confidence(confidence))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
@@ -92,7 +92,9 @@ class Measured(Release):
 
 
 def nearest_counts(raw: NDArray[np.float64], total: float, *, all_named: bool = True) -> NDArray[np.float64]:
-    """The nearest counts that are none below 0 and sum to the total, or to no more where not all are named."""
+    """The closest counts that are nonnegative and sum to the total, or to at most the total if not all choices are
+    named.
+    """
     cut = np.maximum(raw, 0.0)
     if not all_named and cut.sum() <= total:
         return cut
@@ -100,7 +102,7 @@ def nearest_counts(raw: NDArray[np.float64], total: float, *, all_named: bool = 
 
 
 def check_reports(given: Any) -> int:
-    """The number of reports, or a typed error."""
+    """The number of reports. Raises if it is invalid."""
     if not is_column(given):
         raise InvalidArgument(
             "reports must be a list or an array of reports, as encode or encode_many returned them.",
@@ -119,7 +121,7 @@ def check_some(valid: Any) -> int:
 
 
 def check_candidates(candidates: Any) -> list[Any]:
-    """What is to be counted, all different, or a typed error."""
+    """The candidates to count, all different. Raises if they are invalid."""
     listed = list(one_column(candidates))
     try:
         different = len(set(listed))

@@ -1,4 +1,4 @@
-"""The mean of a number that no device tells as it is."""
+"""The mean of a number that each device randomizes before it reports it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def mean(
     method: str = "hybrid",
     ledger: Ledger | None = None,
 ) -> MeanSurvey:
-    """A survey of one number from each device, whose mean is wanted.
+    """A survey for the mean of one number from each device.
 
     `between` is the public range; a number outside is moved to its nearer end. What is no number is told as its middle
     by `encode_many`, and refused by `encode`. `method` is
@@ -87,7 +87,7 @@ class MeanSurvey(Device):
         )
 
     def error(self, confidence: float = 0.95, *, users: int) -> Accuracy:
-        """How far the mean of so many will be off at most, before anything is asked."""
+        """How far the mean of this many reports will be off at most. It can be called before the survey."""
         if isinstance(self.mechanism, LaplaceResponse):
             return self.mechanism.error(confidence, records=users)
         told = self.mechanism.error(confidence, records=users)
@@ -97,26 +97,28 @@ class MeanSurvey(Device):
 
     @property
     def asked(self) -> str:
-        """A number, in which range, and how."""
+        """A number, its range, and the method."""
         return f"a number between {self.space.low} and {self.space.high}, {self.method}"
 
     @property
     def takes(self) -> str:
-        """What can be told."""
+        """The accepted values, in words."""
         return f"a number between {self.space.low} and {self.space.high}"
 
     def places(self, values: Any) -> Places:
-        """The numbers as whole places of the range, from 0 to the mechanism's grid; −1 for what is no number."""
+        """The numbers as integer positions in the range, from 0 to the mechanism's grid. −1 for a value that is not a
+        number.
+        """
         return steps_between(values, *self.space.ends, self.mechanism.grid)
 
     # --- at the collector ------------------------------------------------------------------------------------
 
     def analyze(self, reports: Any) -> Measured:
-        """The mean of all who reported, with an error bar; what is no report of this survey is left out."""
+        """The mean of all reports, with an error bar. A value that is not a report of this survey is left out."""
         given = check_reports(reports)
         if isinstance(self.mechanism, LaplaceResponse):
             listed, (low, high) = _numbers(reports), (float(end) for end in self.space.ends)
-            far = 60 * self.mechanism.scale  # beyond is nobody's noise
+            far = 60 * self.mechanism.scale  # no noise reaches further
             told = valid = listed[(listed >= low - far) & (listed <= high + far)]
         else:
             valid = self.mechanism.valid(reports)
@@ -137,7 +139,7 @@ class MeanSurvey(Device):
 
 
 def check_width(space: Interval) -> None:
-    """A typed error unless the width of a range is a double."""
+    """Raise unless the width of a range is a double."""
     if not Fraction(1, 10**300) <= space.diameter <= 10**300:
         raise InvalidArgument(
             "The range must be between 1e-300 and 1e300 wide. Choose another unit.", code="out-of-range"
@@ -145,7 +147,7 @@ def check_width(space: Interval) -> None:
 
 
 def _numbers(reports: Any) -> Any:
-    """The number that each report is; NaN for what is none."""
+    """The number in each report. NaN for a value that is not a report."""
     listed = one_column(reports)
     if isinstance(listed, np.ndarray):
         return listed.astype(np.float64)

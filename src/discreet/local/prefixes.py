@@ -1,4 +1,6 @@
-"""The most frequent values of a domain too large to list: prefixes first, then longer ones of those that count."""
+"""The most frequent values of a domain too large to list: frequent prefixes first, then longer ones that extend
+them.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,9 @@ def heavy_hitters(
     groups: int | None = None,
     ledger: Ledger | None = None,
 ) -> HeavyHitters:
-    """A search for the `top` most frequent numbers of so many `bits`, or texts of up to `length` letters of `alphabet`.
+    """A search for the `top` most frequent numbers with `bits` bits, or texts of up to `length` letters of `alphabet`.
 
-    Each device is in one of `groups` groups, tells a prefix of that group's length, and is never asked again.
+    Each device is in one of `groups` groups, reports a prefix of that group's length, and is never asked again.
     """
     if (bits is None) == (length is None):
         raise InvalidArgument(
@@ -99,11 +101,11 @@ class HeavyHitters(Device):
 
     @property
     def asked(self) -> str:
-        """Prefixes, for how many values."""
+        """Prefixes, and the number of values."""
         return f"prefixes, for the {self.top} most frequent values"
 
     def places(self, values: Any) -> Places:
-        """Numbers as they are, a text cut before a letter that is not in the alphabet; −1 for what is neither."""
+        """Numbers as they are, and text cut before the first letter outside the alphabet. −1 for anything else."""
         base, length = self.mechanism.base, self.mechanism.length
         if self.alphabet is None:
             return places_below(values, base**length)
@@ -125,7 +127,7 @@ class HeavyHitters(Device):
 
     @property
     def takes(self) -> str:
-        """What can be told."""
+        """The accepted values, in words."""
         return "text" if self.alphabet is not None else f"whole numbers of up to {self.mechanism.length} bits"
 
     def _named(self, code: int) -> Any:
@@ -142,7 +144,7 @@ class HeavyHitters(Device):
     def analyze(self, reports: Any) -> Counted:
         """The most frequent values with their counts among all who reported.
 
-        The intervals hold for all of them at once, the chance of who is in the last group included.
+        The intervals hold for all of them at once, including the random assignment to the last group.
         """
         given, m = check_reports(reports), self.mechanism
         groups, told = m.valid(reports)

@@ -1,4 +1,4 @@
-"""The same question, round after round: a permanent answer is drawn once, kept on the device, and told again."""
+"""The same question in many rounds: a permanent answer is drawn once, stored on the device, and reported again."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from discreet.rows import key_of
 
 
 def repeated(survey: Survey, *, memory: Any = None, each_round: Any = None) -> Repeated:
-    """A survey that is asked again and again of the same devices.
+    """A survey that asks the same devices again and again.
 
-    `memory` is the device's own: a dict, or the path of a file. The permanent answer to a value is drawn once, charged
-    once to the survey's ledger, and told in every round. Without a memory every round is a new report and a new charge.
+    `memory` belongs to the device: a dict, or the path of a file. The permanent answer to a value is drawn once,
+    charged once to the survey's ledger, and reported in every round. Without a memory every round is a new report and a
+    new charge.
 
-    `each_round` is an ε for fresh noise on the permanent answer: one round alone then tells less than all together,
-    and equal rounds look different. It needs method="direct".
+    `each_round` is an ε for fresh noise on the permanent answer. One round alone then reveals less than all together,
+    and rounds with the same value look different. It needs method="direct".
     """
     if not isinstance(survey, Survey):
         raise InvalidArgument(
@@ -64,8 +65,8 @@ def repeated(survey: Survey, *, memory: Any = None, each_round: Any = None) -> R
 class Repeated(Closed):
     """Both sides of a repeated survey.
 
-    `guarantee` holds for ALL rounds together while the value stays the same. Each new value costs as much again
-    (`for_values`), and WHEN a value changes is not hidden: a permanent answer that changes shows that.
+    `guarantee` holds for ALL rounds together while the value stays the same. Each new value costs the same again
+    (`for_values`), and WHEN a value changes is not hidden: a change of the permanent answer reveals it.
     """
 
     survey: Survey
@@ -74,21 +75,25 @@ class Repeated(Closed):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all rounds promise together, for a value that stays; without a memory, what one round does."""
+        """What all rounds promise together, for a value that stays the same. Without a memory, what one round
+        promises.
+        """
         return self.survey.guarantee
 
     def for_values(self, values: int) -> Guarantee:
-        """What all rounds promise together for a value that takes so many different values, times of change aside."""
+        """What all rounds promise together if the value takes this many different values. The times of change are not
+        protected.
+        """
         return compose([self.guarantee] * check_count(values, "values"))
 
     def for_rounds(self, rounds: int) -> Guarantee:
-        """What so many rounds promise together, for a value that stays."""
+        """What this many rounds promise together, for a value that stays the same."""
         count = check_count(rounds, "rounds")
         return self.guarantee if self.memory is not None else compose([self.guarantee] * count)
 
     @cached_property
     def one_round(self) -> DirectResponse | None:
-        """What one round is to those who see no other: randomized response of a randomized response."""
+        """What one round promises against those who see no other: randomized response of a randomized response."""
         if self.fresh is None:
             return None
         first, second = self.survey.oracle.support, self.fresh.support
@@ -119,10 +124,10 @@ class Repeated(Closed):
             with _alone(self.memory):
                 known = _read(self.memory)
                 kept = next((name for name in names if name in known), None)
-                if kept is None:  # kept before it is told, or a crash would draw another
+                if kept is None:  # stored before it is reported, or a crash would draw another
                     _write(self.memory, known | {names[0]: self.survey.encode(value)})
                 return _read(self.memory)[kept or names[0]]
-        assert self.memory is not None  # the caller has asked
+        assert self.memory is not None  # the caller has checked
         kept = next((name for name in names if name in self.memory), names[0])
         if kept not in self.memory:
             self.memory[kept] = self.survey.encode(value)
@@ -130,10 +135,10 @@ class Repeated(Closed):
 
     @cached_property
     def _digest(self) -> str:
-        """Which survey an answer belongs to: one that was drawn with less noise is never told for another.
+        """The survey that an answer belongs to: an answer drawn with less noise is never reported for another survey.
 
-        Known by what it is, and not by how it was written: 1, 1.0 and a Fraction are one ε, and a second answer would
-        be a second report.
+        It is identified by meaning, not by spelling: 1, 1.0 and a Fraction are one ε. Otherwise the device would draw a
+        second answer, which is a second report.
         """
         choices = getattr(self.survey, "choices", None)
         listed = None if choices is None else [repr(key_of(choice)) for choice in choices]
@@ -142,7 +147,7 @@ class Repeated(Closed):
 
     @cached_property
     def _digest_before(self) -> str:
-        """The name of the same survey in 0.1, whose answers stay permanent."""
+        """The name of the same survey in version 0.1, so that its answers stay permanent."""
         said = repr((self.survey.oracle, getattr(self.survey, "choices", None), self.survey.stated))
         return hashlib.sha256(said.encode()).hexdigest()[:32]
 
@@ -157,7 +162,7 @@ class Repeated(Closed):
 
 
 def _meant(value: Any) -> Any:
-    """A public value by what it is: numbers exactly, a part by its name, everything else as it is written."""
+    """A public value by its meaning: numbers exactly, a part by its name, everything else as it is written."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = {one.name: _meant(getattr(value, one.name)) for one in dataclasses.fields(value) if one.compare}
         return [type(value).__name__, parts]
@@ -165,7 +170,7 @@ def _meant(value: Any) -> Any:
         return [_meant(part) for part in value]
     try:
         return str(exactly(value))
-    except InvalidArgument:  # no number
+    except InvalidArgument:  # not a number
         return repr(value)
 
 
@@ -177,7 +182,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         found = None
     if not isinstance(found, dict):
-        # drawing again would tell a second answer to the same value
+        # drawing again would report a second answer to the same value
         raise InvalidArgument(
             "The memory file cannot be read. Restore it, or name a new one and start over.", code="survey-memory"
         )
@@ -186,7 +191,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """One process at a time: two would each draw an answer of their own."""
+    """One process at a time: two would each draw their own answer."""
     lock = os.open(path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Mixed rows: every column told on its own, one report a row."""
+"""Mixed rows: every column is randomized on its own, one report per row."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def rows(
     shares: Mapping[str, Number] | None = None,
     ledger: Ledger | None = None,
 ) -> Rows:
-    """A survey of whole rows: a list of choices for each column of categories, (low, high) for each of numbers.
+    """A survey of whole rows: a list of choices for each categorical column, (low, high) for each numeric one.
 
-    The columns of one row add [T.4.7], so ε is split over them, evenly or by `shares`.
+    The ε of the columns of one row add up [T.4.7], so ε is divided among them, evenly or by `shares`.
     """
     if not isinstance(columns, Mapping) or not columns:
         raise InvalidArgument(
@@ -53,7 +53,7 @@ def rows(
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(Closed):
-    """Both sides of a survey of rows; `columns` are the surveys of each."""
+    """Both sides of a survey of rows. `columns` are the surveys of the columns."""
 
     columns: Mapping[str, Survey | MeanSurvey]
     stated: Guarantee
@@ -66,7 +66,7 @@ class Rows(Closed):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What one row's report promises: its columns composed, or (ε,δ) as asked."""
+        """What one row's report promises: its columns composed, or the requested (ε,δ)."""
         if self.stated.infinite:
             return self.stated
         return self.mechanism.guarantee(None)
@@ -78,7 +78,7 @@ class Rows(Closed):
     # --- on the device ---------------------------------------------------------------------------------------
 
     def encode(self, row: Mapping[str, Any], *, key: str | None = None) -> dict[str, Any]:
-        """One row's report, on the device of the one who gives it. A value that is missing or cannot be told is
+        """One row's report, made on the device of the person who sends it. A missing or unsupported value is
         refused.
         """
         if not isinstance(row, Mapping):
@@ -95,10 +95,10 @@ class Rows(Closed):
         return {name: reports[0].tolist() for name, reports in drawn.items()}
 
     def encode_many(self, table: Any) -> dict[str, Any]:
-        """The reports of many rows, column by column; `table` has a list for each column, or is a list of rows.
+        """The reports of many rows, column by column. `table` has a list for each column, or is a list of rows.
 
-        Each cell is read by itself. One that is missing or cannot be told is told as a uniform choice, or as the middle
-        of its range; so are all cells of what is no row.
+        Each cell is read by itself. A missing or unsupported cell is replaced by a uniform choice, or by the middle of
+        its range. So are all cells of a value that is not a row.
         """
         lists: dict[str, Any]
         if isinstance(table, Mapping):
@@ -130,7 +130,7 @@ class Rows(Closed):
     # --- at the collector ------------------------------------------------------------------------------------
 
     def analyze(self, reports: Any) -> dict[str, Counted | Measured]:
-        """The counts or the mean of each column, with error bars; each guarantee is the column's own share."""
+        """The counts or the mean of each column, with error bars. Each guarantee is the column's own share."""
         if not isinstance(reports, Mapping):
             check_reports(reports)
             reports = {name: [_cell(one, name) for one in reports] for name in self.columns}
@@ -142,7 +142,7 @@ class Rows(Closed):
 
 
 def _cell(row: Any, name: str) -> Any:
-    """One cell of a row, or of its report; None where there is none."""
+    """One cell of a row, or of its report. None if there is none."""
     try:
         return row.get(name) if isinstance(row, Mapping) else None
     except Exception:

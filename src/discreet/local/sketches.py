@@ -1,4 +1,4 @@
-"""Counts of texts that nobody listed before, from small reports: a count mean sketch."""
+"""Counts of texts that are not listed in advance, from small reports: a count mean sketch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sketch(
     seed: int = 0,
     ledger: Ledger | None = None,
 ) -> Sketch:
-    """A survey of any text, in `hashes` rows of `width` cells; `method` tells the cell, as in `survey`.
+    """A survey of any text, in `hashes` rows of `width` cells. `method` randomizes the cell, as in `survey`.
 
     Unlike `survey(domain="strings")`, the collector's work for a candidate does not grow with the reports.
     """
@@ -50,7 +50,7 @@ class Sketch(Device):
 
     @property
     def method(self) -> str:
-        """How a cell is told."""
+        """How a cell is randomized."""
         return self.mechanism.oracle.method
 
     def __str__(self) -> str:
@@ -60,17 +60,17 @@ class Sketch(Device):
     # --- on the device ---------------------------------------------------------------------------------------
 
     def places(self, values: Any) -> Places:
-        """Fingerprints; −1 for what is no text."""
+        """Fingerprints. −1 for a value that is not text."""
         return fingerprints(values)
 
     @property
     def takes(self) -> str:
-        """What can be told."""
+        """The accepted values, in words."""
         return "text"
 
     @property
     def asked(self) -> str:
-        """Any text, and how."""
+        """Any text, and the method."""
         return f"any text, a sketch told by the {self.method} method"
 
     # --- at the collector ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A survey that never trusts the collector: which choice, told by each device with deniability."""
+"""A survey that does not trust the collector: each device reports its choice with deniability."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def survey(
     method: str = "auto",
     ledger: Ledger | None = None,
 ) -> Survey:
-    """A survey of `choices`, of whole numbers below `domain_size`, or of any text with `domain="strings"`.
+    """A survey of `choices`, of integers below `domain_size`, or of any text with `domain="strings"`.
 
-    Each report keeps (ε,δ) whatever the collector does. The method with the least variance is chosen unless one is
-    named. `ledger` is the device's own: every report is charged to it before it is drawn.
+    Each report satisfies (ε,δ) whatever the collector does. The method with the smallest variance is used unless one is
+    named. `ledger` belongs to the device: every report is charged to it before it is drawn.
 
     >>> poll = survey(choices=["yes", "no"], epsilon=1)
     >>> poll.encode("yes") in (0, 1)
@@ -77,8 +77,8 @@ def survey(
 class Survey(Device):
     """Both sides of a survey: `encode` on the device, `analyze` at the collector.
 
-    `oracle` is the mechanism, which `dp.verify` checks when it is small, and `guarantee` what one report promises. A
-    value is a choice if it is equal to it: True, 1 and 1.0 are one value, 1 and "1" are two.
+    `oracle` is the mechanism, which `dp.verify` checks if it is small, and `guarantee` what one report promises. A
+    value matches a choice if they are equal: True, 1 and 1.0 are one value, 1 and "1" are two.
     """
 
     choices: tuple[Hashable, ...] | None = None
@@ -86,17 +86,17 @@ class Survey(Device):
 
     @property
     def oracle(self) -> FrequencyOracle:
-        """How one value is told, and many are counted."""
+        """The mechanism that randomizes one value and estimates the counts of many."""
         return self.mechanism  # type: ignore[no-any-return]
 
     @property
     def method(self) -> str:
-        """How a report tells: 'direct', 'subset', 'unary', 'hashing', 'hadamard' or 'projective'."""
+        """The method of a report: 'direct', 'subset', 'unary', 'hashing', 'hadamard' or 'projective'."""
         return self.oracle.method
 
     @property
     def size(self) -> int:
-        """The number of values there are."""
+        """The number of possible values."""
         return self.oracle.size
 
     def __str__(self) -> str:
@@ -109,12 +109,12 @@ class Survey(Device):
         )
 
     def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
-        """The exact law of a report for each choice, for `dp.verify`; small surveys only."""
+        """The exact distribution of a report for each choice, for `dp.verify`. Small surveys only."""
         found = self.oracle.laws()
         return found if self.choices is None else dict(zip(self.choices, found.values(), strict=True))
 
     def error(self, confidence: float = 0.95, *, users: int) -> Accuracy:
-        """How far the counts will be off at most, all choices at once, before anything is asked."""
+        """How far the counts will be off at most, for all choices at once. It can be called before the survey."""
         values = None if self.domain is None else 1
         return self.oracle.error(confidence, records=users, values=values)
 
@@ -122,11 +122,11 @@ class Survey(Device):
 
     @property
     def asked(self) -> str:
-        """One of so many, and how."""
+        """The number of choices, and the method."""
         return f"one of {'any text' if self.domain else self.size}, {self.method}"
 
     def places(self, values: Any) -> Places:
-        """Where values stand in the public order; −1 for what is not a choice."""
+        """The indices of values in the public order. −1 for a value that is not a choice."""
         if self.domain is not None:
             return fingerprints(values)
         if self.choices is not None:
@@ -139,7 +139,7 @@ class Survey(Device):
 
     @property
     def takes(self) -> str:
-        """What can be told."""
+        """The accepted values, in words."""
         if self.domain is not None:
             return "text"
         return f"whole numbers from 0 to {self.size - 1}" if self.choices is None else "one of its choices"
@@ -147,9 +147,10 @@ class Survey(Device):
     # --- at the collector ------------------------------------------------------------------------------------
 
     def analyze(self, reports: Any, *, simplex: bool = True, candidates: Sequence[Any] | None = None) -> Counted:
-        """The counts of all choices, or of the `candidates` that are named, with error bars.
+        """The counts of all choices, or of the given `candidates`, with error bars.
 
-        What is not a report of this survey is left out, whatever the others are, and `rejected` says how many.
+        A value that is not a report of this survey is left out, whatever the others are. `rejected` says how many there
+        were.
         """
         given = check_reports(reports)
         names = self._named(candidates)
@@ -159,7 +160,7 @@ class Survey(Device):
     def counted(
         self, valid: Any, names: Sequence[Any], candidates: Any, *, rejected: int = 0, simplex: bool = True
     ) -> Counted:
-        """The counts from reports that are known to be valid."""
+        """The counts from reports that are already checked."""
         oracle, total = self.oracle, len(valid)
         supported = self._supported(valid, candidates)
         raw = oracle.counts(supported, total)
@@ -199,7 +200,7 @@ class Survey(Device):
 
 
 def deviations(oracle: FrequencyOracle, raw: Any, total: int) -> Any:
-    """The standard deviation of each count, at the counts estimated."""
+    """The standard deviation of each count, at the estimated counts."""
     truth, lie, _ = (float(one) for one in oracle.support)
     holders = np.clip(raw, 0, total)
     spread = holders * truth * (1 - truth) + (total - holders) * lie * (1 - lie)

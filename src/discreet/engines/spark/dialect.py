@@ -100,9 +100,8 @@ def of_person(aggregate: str, value: str, kind: str, of: str) -> str:
     if aggregate in ("min", "max"):
         if of == "other":
             refuse(f"{aggregate.upper()} of a column of another type")
-        return (
-            f"{aggregate}({value} + 0D)" if of == "number" else f"{aggregate}({value})"
-        )  # of two zeros the positive one
+        # of two zeros the positive one
+        return f"{aggregate}({value} + 0D)" if of == "number" else f"{aggregate}({value})"
     if of in ("integer", "boolean"):
         whole = f"sum(CAST(CAST({value} AS BIGINT) AS DECIMAL(28, 0)))"
         if aggregate == "avg":
