@@ -1,4 +1,4 @@
-"""What a study says: a value, and how far it may be from the population's, for all its answers together."""
+"""The answers of a study: a value, and how far it may be from the population's, for all answers together."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Interval = tuple[float, float]
 class StudyAnswer:
     """A value with an interval that holds on the population, together with those of all other answers of its study.
 
-    `agrees` is False where a holdout corrected the guess of the training set, and where a submission is no new best.
-    `guarantee` and `receipt` are those of the whole study; an answer that is `not_private` is a function of the sample.
+    `agrees` is False if a holdout corrected the guess of the training set, or if a submission is not a new best.
+    `guarantee` and `receipt` are those of the whole study. An answer that is `not_private` is a function of the sample.
     """
 
     value: float
@@ -34,7 +34,7 @@ class StudyAnswer:
 
     @property
     def interval(self) -> Interval:
-        """Where the population's value is, with the study's confidence."""
+        """The interval that contains the population's value, with the study's confidence."""
         return self._interval(self.confidence)
 
     @property
@@ -43,7 +43,7 @@ class StudyAnswer:
         return float(self.error(self.confidence))
 
     def error(self, confidence: Any = None, of: str = "population") -> Accuracy:
-        """How wrong the value may be: on the "population", or, where it has noise, on the "sample"."""
+        """How large the error may be: on the "population", or, if the value has noise, on the "sample"."""
         sure = self.confidence if confidence is None else check_confidence(confidence)
         if of == "population":
             low, high = self._interval(sure)
@@ -59,7 +59,7 @@ class StudyAnswer:
 
     def __str__(self) -> str:
         (low, high), left = self.interval, f"{self.remaining} question{'' if self.remaining == 1 else 's'} left"
-        within = f"[{-float(at_most(-low, 4)):.4g}, {float(at_most(high, 4)):.4g}]"  # never narrower than it is
+        within = f"[{-float(at_most(-low, 4)):.4g}, {float(at_most(high, 4)):.4g}]"  # never rounded inward
         shown = [f"{self.value:.4g}, in {within} on the population ({100 * self.confidence:.6g}%)", left]
         if self.note:
             shown.append(self.note)

@@ -1,4 +1,4 @@
-"""How far the mean over a sample may be from the population's, for one of many questions that might have been asked."""
+"""How far a sample mean may be from the population mean, for one of many questions that might have been asked."""
 
 from __future__ import annotations
 
@@ -59,19 +59,20 @@ def _log_binomial(size: int, t: float) -> float:
 
 
 def _divergence(a: Any, t: float) -> Any:
-    """KL of coins with chance a against chance a − t."""
+    """KL of coins with probability a against probability a − t."""
     p = a - t
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(p <= 0, np.inf, xlogy(a, a / p) + xlogy(1 - a, (1 - a) / (1 - p))) * (1 - 1e-12)
 
 
 def log_choices(of: int, chosen: int) -> float:
-    """ln of the number of ways to choose so many of so many."""
+    """ln of a binomial coefficient."""
     return float(gammaln(of + 1) - gammaln(chosen + 1) - gammaln(of - chosen + 1)) if chosen <= of else -math.inf
 
 
 def log_asked(queries: int, told: int, cells: int) -> float:
-    """ln of how many questions might be asked when `told` earlier ones were answered by one of `cells` values.
+    """ln of the number of questions that might be asked after `told` earlier ones were answered by one of `cells`
+    values.
 
     A question is determined by its place, the places of those answers before it, and their values:
     Σ_i C(i−1, told)·cells^told = C(queries, told+1)·cells^told. All other answers were known in advance.

@@ -1,4 +1,4 @@
-"""Rows under a ledger: a question can make of them what concerns each row alone, and sees none of them."""
+"""Rows under a ledger: a question can compute on each row separately, but sees none of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROW_BY_ROW = (
 
 
 class GuardedColumn(NDArrayOperatorsMixin):
-    """One column of rows that nobody sees. What is made of it concerns each row alone.
+    """One column of hidden rows. Every operation treats each row separately.
 
     Promise: every operation maps row i of its columns, and public constants, to row i of its result: so one row moves
     one value. Nothing inside is shown, and what is refused depends on shapes and types, never on a cell.
@@ -60,7 +60,7 @@ class GuardedColumn(NDArrayOperatorsMixin):
         if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or options or not ours:
             raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
         if ufunc is np.power:
-            ufunc = np.float_power  # whole numbers refuse negative powers, which would tell of a cell
+            ufunc = np.float_power  # integers refuse negative powers, which would reveal something about a cell
         if ufunc not in _SAME:
             _refuse_text(*inputs)
             if any(one is None for one in inputs):
@@ -92,7 +92,7 @@ class GuardedColumn(NDArrayOperatorsMixin):
         return _computed(lambda cells: np.array([_hashed(cell) in listed for cell in cells.tolist()], dtype=bool), self)
 
     def astype(self, kind: Any) -> GuardedColumn:
-        """As numbers, whole numbers (what is not a number is 0), or true and false."""
+        """As numbers, integers (0 for a value that is not a number), or booleans."""
         wanted = np.dtype(kind)
         if wanted not in (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64)) or self.kind not in "biuf":
             raise InvalidArgument(
@@ -100,12 +100,12 @@ class GuardedColumn(NDArrayOperatorsMixin):
                 code="study-types",
             )
         if wanted.kind == "i" and self.kind == "f":
-            # casts beyond the range depend on where a number stands, so that there are none
+            # out-of-range casts may depend on a number's position, so there are none
             return _computed(lambda v: np.clip(np.nan_to_num(v), -_LARGEST, _LARGEST).astype(wanted), self)
         return _computed(lambda values: values.astype(wanted), self)
 
     def clip(self, low: Any, high: Any) -> GuardedColumn:
-        """Within two public ends."""
+        """Clip to two public bounds."""
         return _clipped(self, low, high)
 
     def _reduced(self, name: str, axis: Any = None) -> GuardedColumn:
@@ -146,7 +146,7 @@ class GuardedColumn(NDArrayOperatorsMixin):
 
 
 def _hashed(cell: Any) -> Any:
-    """A cell that can be looked up; a list in a cell is nothing that could be listed."""
+    """A cell that can be looked up. A list in a cell cannot be among the choices."""
     return cell if isinstance(cell, str | int | float | bool) else _UNKNOWN
 
 
@@ -155,21 +155,21 @@ def _opened(one: Any) -> Any:
 
 
 def _computed(make: Callable[..., Any], *given: Any) -> GuardedColumn:
-    """What `make` says, as a column with as many rows as those it is made of.
+    """The result of `make`, as a column with as many rows as its inputs.
 
-    Its error, if it has one, is a matter of types and shapes, and is said without a cell.
+    Its error, if there is one, depends only on types and shapes, and quotes no cell.
     """
     if any(np.asarray(one).dtype.kind not in "biufU" for one in given if not isinstance(one, GuardedColumn | None)):
         raise InvalidArgument(
             _TYPES, code="study-types"
-        )  # such as a Fraction, by which Python divides, and where a cell is 0 cannot
+        )  # such as a Fraction, with which Python cannot divide by a cell of 0
     opened = [_opened(one) for one in given]
     rows = {len(values) for values, one in zip(opened, given, strict=True) if isinstance(one, GuardedColumn)}
     made = None
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             made = np.asarray(make(*opened))
-    except Exception:  # not said from here: it would stay in the chain of exceptions
+    except Exception:  # not raised from here: it would stay in the chain of exceptions
         made = None
     if made is None:
         raise InvalidArgument(_TYPES, code="study-types")
@@ -179,7 +179,9 @@ def _computed(make: Callable[..., Any], *given: Any) -> GuardedColumn:
 
 
 def _row_by_row(function: Callable[..., Any], *given: Any) -> GuardedColumn:
-    """An elementwise function of columns with equally many axes, and of constants that are the same for every row."""
+    """An elementwise function of columns with the same number of axes, and of constants that are the same for every
+    row.
+    """
     axes = {one.ndim for one in given if isinstance(one, GuardedColumn)}
     constants = [np.asarray(one) for one in given if not isinstance(one, GuardedColumn)]
     if len(axes) != 1:
@@ -204,7 +206,7 @@ def _refuse_text(*given: Any) -> None:
 
 
 def _product(left: Any, right: Any) -> GuardedColumn:
-    """Rows times public weights; each row's sum in its own order, the same wherever the row stands."""
+    """Rows times public weights. Each row's sum has its own order, whatever the position of the row."""
     weights = None if isinstance(right, GuardedColumn) else np.asarray(right)
     if not isinstance(left, GuardedColumn) or left.ndim != 2 or weights is None or weights.ndim not in (1, 2):
         raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
@@ -216,7 +218,7 @@ def _product(left: Any, right: Any) -> GuardedColumn:
 
 
 class GuardedRows(Mapping[str, GuardedColumn]):
-    """The columns of rows that nobody sees."""
+    """The columns of hidden rows."""
 
     def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
         self._columns = {name: GuardedColumn(values) for name, values in columns.items()}
@@ -235,7 +237,7 @@ class GuardedRows(Mapping[str, GuardedColumn]):
         return len(self._columns)
 
     def apply(self, function: Callable[..., Any], *names: str, text: bool = False) -> GuardedColumn:
-        """What a function says of these columns, one number for each row: `rows.apply(model.predict, "X")`.
+        """The values of a function of these columns, one number per row: `rows.apply(model.predict, "X")`.
 
         With `text`, it may be text, too. Promise: the caller's, that row i of the result depends on row i of the
         columns alone. No row can stop it, or change what kind of column it is: where the function says anything else,
@@ -249,10 +251,10 @@ class GuardedRows(Mapping[str, GuardedColumn]):
 
 
 def each_row(function: Callable[..., Any], *columns: NDArray[Any], text: bool = False) -> NDArray[Any]:
-    """What a function says of each row: numbers, NaN where it says none, or with `text` cells, None where it says none.
+    """The values of a function for each row: numbers, with NaN for none, or with `text` cells, with None for none.
 
-    It is asked of all rows at once, or of one after another where that fails, or where numpy made text of numbers that
-    stand beside text.
+    It is called with all rows at once, or row by row if that fails, or if numpy converted numbers to text because there
+    was text among them.
     """
     rows = len(columns[0])
     said = tried(function, *columns)
@@ -269,7 +271,7 @@ def each_row(function: Callable[..., Any], *columns: NDArray[Any], text: bool = 
 
 
 def tried(function: Callable[..., Any], *columns: NDArray[Any]) -> NDArray[Any] | None:
-    """What a function says; None where it fails, and nothing of how."""
+    """The result of a function. None if it fails, without a trace of the reason."""
     try:
         return np.asarray(function(*columns))
     except Exception:
@@ -284,14 +286,14 @@ def _number(cell: Any) -> float:
 
 
 def plain_cells(cells: NDArray[Any]) -> NDArray[Any]:
-    """Cells that can be compared: text, numbers, true and false; None for anything else."""
+    """Cells that can be compared: text, numbers, booleans. None for anything else."""
     kept = np.empty(len(cells), dtype=object)
     kept[:] = [_plain(cell) for cell in cells.tolist()]
     return kept
 
 
 def _plain(cell: Any) -> Any:
-    """By the class of the cell alone, and of no class of its own: it may fail in whatever it is asked."""
+    """Decided only by the class of the cell, and only for built-in classes: others may fail in any method."""
     kind = type(cell)
     if issubclass(kind, str):
         return text_of(cell)

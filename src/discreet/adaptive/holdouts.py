@@ -1,4 +1,6 @@
-"""The reusable holdout: what a training set says is checked on rows that stay fresh, with a few corrections allowed."""
+"""The reusable holdout: results of a training set are checked on rows that stay fresh, with a few corrections
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,10 @@ METHODS = {"thresholdout": True, "gaussian": True, "guess and check": False}
 
 @dataclass(frozen=True)
 class GuessAndCheck:
-    """A guess is confirmed while it is within `tolerance` of the holdout's mean, and otherwise corrected, roughly.
+    """A guess within `tolerance` of the holdout's mean is confirmed. Otherwise it is corrected, roughly.
 
-    Width: that of `FewTold`, as only `overfits` corrections, each one of `cells` values, are ever told; and the
-    tolerance for a confirmation, half a cell for a correction. Source: Rogers et al. 2020, with a sharper count.
+    Width: that of `FewTold`, because only `overfits` corrections, each one of `cells` values, are ever revealed, plus
+    the tolerance for a confirmation, or half a cell for a correction. Source: Rogers et al. 2020, with a sharper count.
     """
 
     size: int
@@ -45,13 +47,15 @@ class GuessAndCheck:
 
     @classmethod
     def narrowest(cls, *, size: int, queries: int, overfits: int, tolerance: float, confidence: float) -> Self:
-        """With as many cells as serve best: corrections are about as accurate as confirmations."""
+        """With the best number of cells: corrections are about as accurate as confirmations."""
         few = {math.ceil(0.5 / tolerance * 1.1**power) for power in range(-12, 5)}
         made = [cls(size, queries, overfits, tolerance, max(2, cells)) for cells in few]
         return min(made, key=lambda one: one.width(confidence))
 
     def width(self, confidence: float, told: int | None = None) -> float:
-        """Of all that is said after so many corrections, and of the next of them; None: of everything."""
+        """The width of all answers after this many corrections, and of the next one. None for the width of
+        everything.
+        """
         union = FewTold(self.size, self.queries, self.cells, self.overfits)
         last = min(self.overfits, self.queries - 1)
         off = max(union.deviation(confidence, j) for j in (range(last + 1) if told is None else [told]))
@@ -62,13 +66,13 @@ Checking = Thresholdout | AdaptiveMeans | GuessAndCheck
 
 
 def honest_tolerance(train: int, test: int, queries: int, failures: float) -> float:
-    """How far means over two samples may be apart so that about so many of `queries` honest guesses fail."""
+    """How far means over two samples may be apart so that about this many of `queries` honest guesses fail."""
     spread = math.sqrt((1 / train + 1 / test) / 4)
     return float(-ndtri(min(0.5, failures / queries) / 2)) * spread
 
 
 class Holdout(Closed):
-    """Rows that are asked only whether a training set is right about the population. Made by `dp.adaptive.holdout`."""
+    """Rows that only check whether a training set is right about the population. Created by `dp.adaptive.holdout`."""
 
     _session: Session | None
 
@@ -103,12 +107,12 @@ class Holdout(Closed):
 
     @property
     def width(self) -> float:
-        """How far anything that will ever be said may be from the population's means, all together."""
+        """How far any answer may be from the population's mean, for all of them together."""
         return self._width(self.confidence, None)
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What is promised to everyone in the holdout; None when it is not private."""
+        """What is promised to everyone in the holdout. None if it is not private."""
         return None if self._session is None else self._session.guarantee
 
     def _width(self, confidence: float, told: int | None) -> float:
@@ -117,7 +121,7 @@ class Holdout(Closed):
     def check(self, statistic: Question, *, between: Any = (0, 1)) -> StudyAnswer:
         """Compare the mean of `statistic` over the training set with the holdout's.
 
-        While they agree, the answer is the training set's own value, and costs none of the allowed overfits; otherwise
+        If they agree, the answer is the training set's value, and costs none of the allowed overfits. Otherwise
         `agrees` is False and the value is the holdout's.
         """
         low, high = checked_range(between)
@@ -131,7 +135,7 @@ class Holdout(Closed):
         self.asked += 1
         agrees, value = self._checked(guess, total)
         self.corrected += not agrees
-        width = partial(_width, self.mechanism, self._lost, told)  # of the rows an answer keeps nothing
+        width = partial(_width, self.mechanism, self._lost, told)  # an answer keeps nothing of the rows
         return StudyAnswer(
             value=low + value * (high - low),
             confidence=self.confidence,
@@ -157,7 +161,7 @@ class Holdout(Closed):
                 )
             return False, nearest_cell(mean, self.mechanism.cells)
         assert self._session is not None
-        if isinstance(self.mechanism, AdaptiveMeans):  # every answer is told, and tells by itself whether it agrees
+        if isinstance(self.mechanism, AdaptiveMeans):  # every answer is revealed, and shows whether it agrees
             value = float(self._session.add(total))
             off = self.tolerance + float(self.mechanism.error(self.confidence, of="sample"))
             return abs(guess - value) <= off, value
@@ -197,12 +201,12 @@ def holdout(
     size: Any = None,
     unprotected: bool = False,
 ) -> Holdout:
-    """Keep `test` fresh: up to `queries` statistics of `train` are checked on it, and up to `overfits` corrected.
+    """Keep `test` fresh: up to `queries` statistics of `train` are checked on it, and up to `overfits` are corrected.
 
-    The training set is the analyst's own: what is said of it is not hidden. `tolerance` is how far the two means may be
-    apart while they agree; by default about three tenths of the overfits are used up by honest guesses. The holdout is
-    protected, and answered with noise, unless `unprotected=True` says that its rows belong to nobody: then guess and
-    check, which is not private, is used. `ledger`, `size`, `accuracy` and `confidence` are as in `dp.adaptive.study`.
+    The training set belongs to the analyst: results about it are not hidden. `tolerance` is how far the two means may
+    be apart while they agree. By default, honest guesses use up about three tenths of the overfits. The holdout is
+    protected, and answers have noise, unless `unprotected=True` says that its rows belong to nobody: then guess and
+    check is used, which is not private. `ledger`, `size`, `accuracy` and `confidence` are as in `dp.adaptive.study`.
     """
     source = source_of(test, ledger, unprotected, size)
     if hasattr(train, "_ledger_of_study"):
@@ -229,5 +233,5 @@ def holdout(
     best = min(names, key=lambda name: made[name].width(sure + lost))
     check_accuracy(wished, made[best].width(sure + lost), rows, k)
     if best == "gaussian":
-        f = k  # every answer is told anyway
+        f = k  # every answer is revealed anyway
     return Holdout(known, source, made[best], best, float(exactly(within)), f, sure, lost)

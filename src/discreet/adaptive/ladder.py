@@ -42,11 +42,11 @@ LOSSES: dict[str, Loss] = {
 
 
 class Ladder:
-    """What a leaderboard says of a submission: its loss when it is clearly the best so far, and else the best so far.
+    """The score of a submission: its loss if it is clearly the best so far, otherwise the best so far.
 
-    A submission is better when its mean loss is below the best one's by more than the standard error of their
-    difference; losses are told to one of about √n values. As little is told, a score holds on the population:
-    after j new bests the width is that of `FewTold`, which grows with j.
+    A submission is better if its mean loss is below the best one's by more than the standard error of their difference.
+    Losses are rounded to one of about √n values. Because so little is revealed, a score holds on the population: after
+    j new bests the width is that of `FewTold`, which grows with j.
     """
 
     def __init__(self, labels: NDArray[Any], loss: Loss, submissions: int, confidence: float) -> None:
@@ -74,7 +74,7 @@ class Ladder:
         if better:
             self._best, self._mean, self._losses = nearest_cell(mean, self._union.cells), mean, losses
             self._told += 1
-        told, best = self._told - 1, self._best  # the best was asked for when one less was told
+        told, best = self._told - 1, self._best  # the best was computed when one answer less was revealed
         return StudyAnswer(
             value=best,
             confidence=self.confidence,
@@ -82,7 +82,7 @@ class Ladder:
             agrees=better,
             note="" if better else "no new best: this is the best so far",
             not_private=True,
-            _interval=partial(_interval, best, self._union, told),  # of the labels it keeps nothing
+            _interval=partial(_interval, best, self._union, told),  # it keeps nothing of the labels
         )
 
 
@@ -104,13 +104,13 @@ class Leaderboard(Closed):
 
     @property
     def guarantee(self) -> Any:
-        """What is promised to everyone with a label; None when scores are not private."""
+        """What is promised to everyone with a label. None if scores are not private."""
         return None if self._study is None else self._study.guarantee
 
     def submit(self, predictions: Any) -> StudyAnswer:
         """The score of one submission: one prediction for each label, in their order.
 
-        Without privacy that is the best score so far; `agrees` says whether it is this submission's own.
+        Without privacy the score is the best one so far. `agrees` says whether it belongs to this submission.
         """
         self.scores.append(self._submitted(predictions))
         return self.scores[-1]
@@ -129,9 +129,10 @@ def leaderboard(
     """A leaderboard for hidden labels, with a loss in [0,1] for each row: "zero_one", "absolute", "squared", or a
     function of labels and predictions that treats each row alone.
 
-    `unprotected=True` says that the labels belong to nobody: scores are then those of the Ladder, which are not
-    private. Otherwise every score has noise, is charged to `ledger` once for all submissions, and is the submission's
-    own; the ledger protects single rows that are replaced, as the places of the labels are public.
+    `unprotected=True` says that the labels belong to nobody. Scores are then those of the Ladder, which are not
+    private. Otherwise every score has noise, is charged to `ledger` once for all submissions, and belongs to the
+    submission itself. The ledger protects single rows that are replaced, because the positions of the labels are
+    public.
     """
     count, sure = check_count(submissions, "submissions"), check_confidence(confidence)
     measured = LOSSES.get(loss) if isinstance(loss, str) else loss
@@ -159,15 +160,15 @@ def leaderboard(
 
 
 def _losses(labels: NDArray[Any], predictions: Any, loss: Loss) -> NDArray[np.float64]:
-    """One loss in [0,1] for each row; what is not a number counts as 1."""
-    # a list of them would become text as a whole as soon as one is; those for a loss of one's own may be rows
+    """One loss in [0,1] per row. A value that is not a number counts as 1."""
+    # a list with one text would become text as a whole; predictions for a user-defined loss may be rows
     listed = isinstance(predictions, list | tuple) and labels.dtype.kind == "O" and loss in LOSSES.values()
     given = column(predictions) if listed else np.asarray(predictions)
     if given.shape[:1] != labels.shape:
         raise InvalidArgument(
             f"A submission must have one prediction for each of the {len(labels)} labels.", code="wrong-shape"
         )
-    # what is refused depends on types, and not on a label: in place of those stand others
+    # types decide what is refused, not a label: other values stand in for the labels
     placed = given.astype(object) if labels.dtype.kind == "O" else np.zeros(len(labels), labels.dtype)
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         said = tried(loss, placed, given)

@@ -1,6 +1,6 @@
-"""Ways to answer adaptive questions that publish functions of the sample, and what each keeps on the population.
+"""Ways to answer adaptive questions that publish functions of the sample, and the width that each guarantees.
 
-They are not private: their width comes from how little they say, not from noise.
+They are not private: their width follows from how little they reveal, not from noise.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _ROUNDED = float(QUANTUM) / 2
 
 
 def nearest_cell(mean: float, cells: int) -> float:
-    """The middle of the cell that a mean is in, of so many equal ones."""
+    """The middle of the cell that contains a mean, with cells of equal width."""
     return (min(int(mean * cells), cells - 1) + 0.5) / cells
 
 
 @dataclass(frozen=True)
 class Compression:
-    """Each answer is the mean rounded to one of `cells` values: what was said so far fits in few bits.
+    """Each answer is the mean rounded to one of `cells` values, so that all answers so far fit in few bits.
 
     Width: question i is one of cells^(i−1), so ½/cells + deviation(ln(Σ_i cells^(i−1)/β)).
     Source: [L6.GAME], transcript compression.
@@ -40,7 +40,7 @@ class Compression:
 
     @classmethod
     def narrowest(cls, *, size: int, queries: int, confidence: float) -> Self:
-        """With as many cells as serve best."""
+        """With the best number of cells."""
         found = minimize_scalar(
             lambda log_cells: cls(size, queries, max(1, round(math.exp(log_cells)))).width(confidence),
             bounds=(0, math.log(max(4, size))),
@@ -58,17 +58,17 @@ class Compression:
         return min(1.0, 0.5 / self.cells + _ROUNDED + deviation(self.size, log_count - math.log(miss)))
 
     def rows(self, asked: int) -> slice:
-        """Which rows question number `asked` (from 0) is asked of."""
+        """The rows for question number `asked` (from 0)."""
         return slice(None)
 
     def answered(self, mean: float) -> float:
-        """What is said when the mean over those rows is this."""
+        """The answer if this is the mean over those rows."""
         return nearest_cell(mean, self.cells)
 
 
 @dataclass(frozen=True)
 class Splitting:
-    """Each question has rows of its own, which no answer before has told anything of.
+    """Each question has its own rows, about which no earlier answer has revealed anything.
 
     Width: deviation on ⌊size/queries⌋ rows for ln(queries/β). Source: [L6.GAME], the naive way.
     """
@@ -99,7 +99,7 @@ class Splitting:
 
 @dataclass(frozen=True)
 class FewTold:
-    """Most answers are known in advance; of those that are not, told with one of `cells` values, at most `most` come.
+    """Most answers are known in advance. At most `most` answers are not, and each of those is one of `cells` values.
 
     Width after j of them: a question is one of C(queries, j+1)·cells^j. Four fifths of β are for the union over all j
     up to `most`, which bounds the width from the start; one fifth is spread as 1/((j+1)(j+2)), which makes it narrow
@@ -112,8 +112,8 @@ class FewTold:
     most: int
 
     def deviation(self, confidence: float, told: int | None = None) -> float:
-        """How far the sample's mean may be from the population's for a question asked after so many; None: after all
-        that may be told.
+        """How far the sample's mean may be from the population's for a question after this many revealed answers. None
+        for the maximum.
         """
         sure, after = check_confidence(confidence), self.most if told is None else told
         own = log_asked(self.queries, min(after, self.queries - 1), self.cells)
@@ -123,7 +123,7 @@ class FewTold:
 
 @lru_cache(maxsize=1024)
 def _log_union(told: FewTold, confidence: float) -> float:
-    """ln of how many questions might be asked in all, over four fifths of β."""
+    """ln of the total number of questions that might be asked, over four fifths of β."""
     counts = [log_asked(told.queries, j, told.cells) for j in range(min(told.most, told.queries - 1) + 1)]
     top = max(counts)
     return top + math.log(sum(math.exp(count - top) for count in counts)) - math.log(0.8 * (1 - confidence))

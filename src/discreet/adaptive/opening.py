@@ -1,4 +1,4 @@
-"""Whose rows a study asks, how many there are, and which methods it may use: settled before any row is read."""
+"""Which rows a study uses, how many there are, and which methods it may use: decided before any row is read."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ DELTA = Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class Source:
-    """Rows to be asked of; `protected` unless the caller says that they belong to nobody.
+    """Rows for a study. They are `protected` unless the caller says that they belong to nobody.
 
-    `declared` is the public number of rows, where the caller says one.
+    `declared` is the public number of rows, if the caller gives one.
     """
 
     read: Callable[[], dict[str, Any]]
@@ -46,16 +46,16 @@ class Source:
 
     @property
     def unit(self) -> Unit:
-        """What is protected: without a ledger a row, which is replaced where the exact number of rows is used."""
+        """What is protected. Without a ledger it is a row, which is replaced if the exact number of rows is used."""
         if self.ledger is not None:
             return self.ledger.protects
         return row(neighbors="replace" if self.declared is None else "add_or_remove")
 
     def size(self, miss: float) -> tuple[int, float]:
-        """The public number of rows: as declared, or theirs where rows are replaced, or counted with noise, from below.
+        """The public number of rows: the declared one, the actual one if rows are replaced, or a noisy lower bound.
 
-        Promise: Laplace noise of scale `COUNTED` on one count, charged. Beside it the probability that there are fewer
-        rows: at most `miss`, and 0 where nothing is counted.
+        Promise: Laplace noise of scale `COUNTED` on one count, charged. It is returned with the probability that there
+        are fewer rows: at most `miss`, and 0 if nothing is counted.
         """
         if self.declared is not None:
             return self.declared, 0.0
@@ -72,7 +72,7 @@ class Source:
         return rows, miss
 
     def opened(self, size: int, *, mixed: bool = False) -> Sample:
-        """The rows themselves. Not before the charge."""
+        """The rows themselves. Call it only after the charge."""
         return Sample(self.read(), size, guarded=self.ledger is not None, mixed=mixed)
 
     def pure(self) -> bool:
@@ -81,7 +81,7 @@ class Source:
         return isinstance(limit, Approx) and not exactly(limit.delta)
 
     def session(self, mechanism: Any, asked: str) -> Session:
-        """Begin, once all that will be said is charged."""
+        """Start a session, after everything it will return is charged."""
         bound = mechanism.sensitivity(self.unit)
         own = mechanism.guarantee(bound)
         cost = cost_of(self.ledger, own, shares=(10,), most=DELTA)
@@ -90,7 +90,7 @@ class Source:
 
 
 def source_of(sample: Any, ledger: Any, unprotected: Any, size: Any = None) -> Source:
-    """The rows of a table under a ledger, or of arrays, with a ledger or without; `size` is their public number."""
+    """The rows of a table under a ledger, or of arrays, with or without a ledger. `size` is their public number."""
     declared = None if size is None else check_count(size, "size")
     if not isinstance(unprotected, bool):
         raise InvalidArgument("unprotected must be True or False.", code="wrong-type")
@@ -134,7 +134,9 @@ def source_of(sample: Any, ledger: Any, unprotected: Any, size: Any = None) -> S
 
 
 def _one_of_each(sample: Any, columns: dict[str, Any], person: str) -> dict[str, Any]:
-    """One row of each person, chosen at random: rows of one person are not independent. Nobody's rows are left out."""
+    """One row per person, chosen at random, because rows of one person are not independent. Rows without a person are
+    left out.
+    """
     if person not in columns:
         raise InvalidArgument(
             f"The ledger protects people, so the sample needs the column {person}: one row of each person is used. "
@@ -151,7 +153,7 @@ def _one_of_each(sample: Any, columns: dict[str, Any], person: str) -> dict[str,
 
 
 def chosen_method(asked: Any, methods: dict[str, bool], protected: bool) -> list[str]:
-    """The methods that may be tried; `methods` says of each whether it is private."""
+    """The methods that may be tried. `methods` says for each whether it is private."""
     if asked != "auto" and asked not in methods:
         raise InvalidArgument(f"method must be one of auto, {', '.join(methods)}.", code="not-an-option")
     if asked == "auto":
@@ -166,7 +168,7 @@ def chosen_method(asked: Any, methods: dict[str, bool], protected: bool) -> list
 
 
 def check_accuracy(accuracy: Any, width: float, size: int, queries: int) -> None:
-    """A clear refusal when what is wished for cannot be kept."""
+    """Raise a clear error if the requested accuracy cannot be reached."""
     if accuracy is not None and width > float(check_positive(accuracy, "accuracy")):
         raise InvalidArgument(
             f"{size} rows can answer {queries} questions within {at_most(width)} of the population, not within "

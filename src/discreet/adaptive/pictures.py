@@ -1,4 +1,4 @@
-"""A plan as a picture: how wide answers become as more is asked."""
+"""A plan as a plot: the width of answers by the number of questions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LINES = {"Jung et al. 2020, exact curve": "-", "Jung et al. 2020, as coded": "-
 
 
 def plan_plot(drawn: StudyPlan, path: Any) -> Any:
-    """Width by number of questions, both on logarithmic axes: full lines are private, dashed ones are not; published
-    widths are gray. What is ½ or more is not drawn, as it says nothing.
+    """Width by number of questions, both on logarithmic axes. Solid lines are private, dashed lines are not, and
+    published widths are gray. A width of ½ or more is not drawn, because it carries no information.
     """
     figure = blank_figure("plan.plot", size=(4.4 * len(drawn.n) + 3.0, 4.8))
     shown = _swept(drawn)
@@ -49,7 +49,7 @@ def plan_plot(drawn: StudyPlan, path: Any) -> Any:
 
 
 def _swept(drawn: StudyPlan) -> StudyPlan:
-    """The plan itself, or one for more and fewer questions than its only number; without what is slow."""
+    """The plan itself, or one for more and fewer questions if it has only one number. Slow methods are skipped."""
     if len(drawn.k) > 1:
         return drawn
     around = [max(1, round(drawn.k[0] * 10**power)) for power in (-2, -1, 0, 1, 2)]
@@ -58,7 +58,7 @@ def _swept(drawn: StudyPlan) -> StudyPlan:
 
 
 def _line(panel: Any, method: str, rows: list[dict[str, Any]]) -> None:
-    """One method's; a line with a single useful point is still seen by its marker."""
+    """The line of one method. A marker shows a line with a single useful point."""
     useful = [row for row in rows if row["useful"]]
     if not useful:
         return

@@ -1,4 +1,4 @@
-"""Before a study: how wide every method's answers would be, and how many rows a wished accuracy takes. [L6.T9]"""
+"""Before a study: the width of every method's answers, and how many rows a given accuracy needs. [L6.T9]"""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _ACCURACIES = (0.1, 0.05, 0.02, 0.01)
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """The width of every method for samples of so many rows and so many questions, from public numbers alone.
+    """The width of every method for given numbers of rows and questions, from public numbers only.
 
-    `rows` is a list of dicts, one for each width: a data frame can be made of it. A width is how far all answers may be
-    from the population's means, together, with this confidence. `useful` is False where it is ½ or more, which says
-    nothing. `narrowest` and `narrowest_private` compare the methods of a study, and those of a holdout.
+    `rows` is a list of dicts, one for each width, from which a data frame can be made. A width is how far all answers
+    may be from the population's means, together, with this confidence. `useful` is False if it is ½ or more, which
+    carries no information. `narrowest` and `narrowest_private` compare the methods of a study, and those of a holdout.
     """
 
     n: tuple[int, ...]
@@ -67,9 +67,9 @@ class StudyPlan:
         return Sizes(confidence=self.confidence, rows=found)
 
     def plot(self, path: Any = None) -> Any:
-        """Widths by the number of questions, a panel for each number of rows; saved at `path`, where there is one.
+        """Widths by the number of questions, with a panel for each number of rows. Saved at `path` if one is given.
 
-        A plan for one number of questions is drawn from a hundredth to a hundred times as many.
+        A plan for one number of questions is drawn from a hundredth to a hundred times that number.
         """
         from discreet.adaptive.pictures import plan_plot
 
@@ -129,10 +129,10 @@ class Sizes:
 def plan(
     n: Any, k: Any, confidence: Any = 0.95, *, overfits: Any = 10, methods: Iterable[str] | None = None
 ) -> StudyPlan:
-    """Compare all methods for samples of `n` rows and `k` questions, each a number or a list; no row is needed.
+    """Compare all methods for samples of `n` rows and `k` questions, each a number or a list. No row is needed.
 
-    A holdout has a training set of n rows beside its n, corrects up to `overfits` guesses, and has the tolerance at
-    which honest guesses use up three tenths of them. `methods` names those to compare; by default all.
+    A holdout has a training set of n rows besides its own n, corrects up to `overfits` guesses, and has the tolerance
+    at which honest guesses use up three tenths of them. `methods` names those to compare, by default all.
     """
     sizes, questions = _counts(n, "n"), _counts(k, "k")
     sure, corrected = check_confidence(confidence), check_count(overfits, "overfits")
@@ -174,7 +174,7 @@ def rows_needed(accuracy: Any, k: Any, confidence: Any = 0.95, method: str = "ga
 
 @lru_cache(maxsize=4096)
 def _width(method: str, size: int, queries: int, confidence: float, overfits: int) -> float:
-    """How far all answers of a method at its best may be from the population's."""
+    """How far all answers of a method with its best settings may be from the population's."""
     miss = float(1 - exactly(confidence))  # 1 − 0.95 is above 0.05 in floats, and 1/miss below 20
     if method in STUDY:
         return float(method_for(method, size=size, queries=queries, confidence=confidence).width(confidence))
@@ -189,7 +189,7 @@ def _width(method: str, size: int, queries: int, confidence: float, overfits: in
 
 
 def _rows(widths: dict[str, float], size: int, queries: int) -> Iterator[dict[str, Any]]:
-    """One dict for each method, with what it is among those of its kind."""
+    """One dict for each method, with its rank among methods of its kind."""
     for name, width in widths.items():
         kind, private = _METHODS[name], name not in _NOT_PRIVATE
         peers = {other: found for other, found in widths.items() if _METHODS[other] == kind}
@@ -217,7 +217,7 @@ def _cell(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _counts(given: Any, name: str) -> tuple[int, ...]:
-    """One whole number, or several: in order, each once."""
+    """One integer, or several: sorted, each once."""
     return tuple(sorted({check_count(one, name) for one in _listed(given, name)}))
 
 

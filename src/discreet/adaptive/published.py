@@ -1,4 +1,4 @@
-"""Widths that were published before, for the same Gaussian noise: to be shown beside ours, and never below them."""
+"""Published widths for the same Gaussian noise, to be shown next to ours. They are never below ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of arrays, data frames and Arrow tables: types decide what is refused, and each cell is read by itself."""
+"""Columns of arrays, data frames and Arrow tables. Types decide what is refused, and each cell is read by itself."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EXACT = 2.0**53
 
 
 def columns_of(source: Any, *, protects: Unit | None = None) -> dict[str, NDArray[Any]]:
-    """The columns of a dict of arrays, a data frame, or an Arrow table; what is refused is a matter of shape and type.
+    """The columns of a dict of arrays, a data frame, or an Arrow table. Only shape and type decide what is refused.
 
     What a column is depends on its declared type, which lists have not: a missing cell is NaN in numbers, False in
     true-or-false, and None in text, and changes nothing about the others. Under a ledger that `protects` somebody
@@ -65,10 +65,10 @@ def _names(source: Any) -> list[Any]:
 
 
 def people_of(source: Any, name: str) -> list[Any]:
-    """Whose each row is, told apart exactly; None for nobody: a missing id, or one that can belong to several.
+    """The owner of each row, compared exactly. None for a missing id, or one that could belong to several people.
 
-    Whole numbers, text and days, as for dp.table. Arrays and pandas write whole numbers with gaps as floating-point
-    numbers, so that theirs are taken where they are whole and below 2^53, and else for nobody.
+    Ids are integers, text and days, as for dp.table. Arrays and pandas store integers with missing values as floats.
+    Such ids are accepted if they are integers below 2^53, and otherwise belong to nobody.
     """
     column = _in_arrow(next(source[one] for one in _names(source) if str(one) == name))
     people: list[Any] | None
@@ -88,14 +88,14 @@ def people_of(source: Any, name: str) -> list[Any]:
 
 
 def typed_array(column: Any) -> NDArray[Any]:
-    """A column of a public type as an array: numbers, true and false, or cells that can be compared."""
+    """A column of a public type as an array: numbers, booleans, or cells that can be compared."""
     if not (_is_arrow(column) or has(column, "dtype") or has(column, "__array__")):
-        # a list would become text as a whole as soon as one cell is
+        # a list with a single text cell would become text as a whole
         raise InvalidArgument(
             "A column must be an array with a type, not a list: np.array(…, dtype=float).", code="study-sample"
         )
     if isinstance(column, np.ma.MaskedArray):
-        kind = column.dtype.kind  # what is masked is missing
+        kind = column.dtype.kind  # masked cells are missing
         column = column.astype(np.float64) if kind in "iu" else column
         gap: Any = {"b": False, "M": np.datetime64("NaT")}.get(kind, np.nan)
         column = np.ma.filled(column, gap) if kind in "biufM" else cells_in(column)
@@ -123,12 +123,12 @@ def typed_array(column: Any) -> NDArray[Any]:
 
 
 def _is_pandas_type(column: Any) -> bool:
-    """Whether a column has a type of pandas' own, and not one of numpy's."""
+    """Whether a column has a type of pandas, not one of numpy."""
     return has(column, "dtype") and hasattr(column.dtype, "na_value") and has(column, "to_numpy")
 
 
 def _zoned(column: Any) -> NDArray[Any]:
-    """Instants of pandas in some time zone, as those of numpy."""
+    """Timestamps of pandas in some time zone, as numpy timestamps."""
     return np.asarray(column.to_numpy(dtype=f"datetime64[{column.dtype.unit}]"))
 
 
@@ -151,11 +151,11 @@ def _cells(array: NDArray[Any]) -> list[Any]:
 
 
 def _person(cell: Any) -> Any:
-    """Who a cell names; None where that is nobody."""
+    """The person that a cell names. None if that is nobody."""
     try:
         who = _named(cell)
-        return who if hash(who) == hash(who) and who == who else None  # what is not a time is not itself
-    except Exception:  # an object that fails in whatever it is asked
+        return who if hash(who) == hash(who) and who == who else None  # NaT is not equal to itself
+    except Exception:  # an object whose every method may fail
         return None
 
 
@@ -173,7 +173,7 @@ def _named(cell: Any) -> Any:
 
 
 def _in_arrow(column: Any) -> Any:
-    """A column of polars, or one that pandas keeps in Arrow, as Arrow has it; any other as it is."""
+    """A column of polars, or one that pandas stores in Arrow, as an Arrow array. Any other column as it is."""
     found = in_arrow(column)
     if found is not None or not has(column, "to_arrow"):
         return column if found is None else found
@@ -181,7 +181,7 @@ def _in_arrow(column: Any) -> Any:
         raise InvalidArgument(_COLUMN, code="study-sample")
     import pyarrow as pa
 
-    return pa.nulls(len(column), pa.binary())  # objects of no public type: each of them is missing
+    return pa.nulls(len(column), pa.binary())  # objects without a public type: each of them is missing
 
 
 def _is_arrow(column: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A sample of rows, and the sums that questions make of it, in whole numbers."""
+"""A sample of rows, and exact integer sums of a question's values over it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BITS_OF_ROUNDING = int(np.float64(_ROUNDING).view(np.int64))
 
 
 class SampleRows(Mapping[str, Any]):
-    """Columns by name, as arrays whose first axis are rows. What a question is asked of."""
+    """Columns by name, as arrays whose first axis is the rows. A question reads these."""
 
     def __init__(self, columns: Mapping[str, Any], where: slice = slice(None)) -> None:
         self._columns, self._where = columns, where
@@ -40,7 +40,7 @@ class SampleRows(Mapping[str, Any]):
 
 
 def known(columns: Mapping[str, Any], name: Any) -> Any:
-    """A column, or an error that says which there are."""
+    """A column. Raises an error that lists the available ones."""
     if name not in columns:
         raise InvalidArgument(
             f"Unknown column {name}. The columns are: {', '.join(map(str, columns))}.", code="unknown-column"
@@ -49,10 +49,10 @@ def known(columns: Mapping[str, Any], name: Any) -> Any:
 
 
 class Sample:
-    """So many rows to be asked of; under a ledger, only functions of single rows can be asked.
+    """A fixed number of rows to ask about. Under a ledger, only functions of single rows can be asked.
 
-    Of more rows than `size` so many are chosen at random; a row that is missing counts as 0. `mixed` rows are in a
-    random order: a slice of them is a sample too, even of rows that were sorted.
+    If there are more rows than `size`, `size` of them are chosen at random. A missing row counts as 0. `mixed` rows are
+    in a random order, so a slice of them is also a sample, even if the rows were sorted.
     """
 
     def __init__(
@@ -74,7 +74,9 @@ class Sample:
         return f"<Sample of {self.size} rows: {', '.join(self._columns)}>"
 
     def total(self, question: Question, between: tuple[Any, Any] = (0, 1), where: slice = slice(None)) -> int:
-        """The sum over the rows of what the question says of each, brought to [0,1], in whole numbers of `QUANTUM`."""
+        """The sum over the rows of the question's value for each, scaled to [0,1], in integer multiples of
+        `QUANTUM`.
+        """
         low, high = checked_range(between)
         values = self._asked(question, where)
         expected = len(range(*where.indices(self._rows)))
@@ -104,7 +106,9 @@ class Sample:
         return said._opened()
 
     def _said(self, question: Question, where: slice) -> NDArray[Any]:
-        """What a question says of all rows at once; where a cell stops it, of each by itself, and nothing of that."""
+        """The question's values for all rows at once. If a cell stops it, for each row separately, without a trace of
+        that.
+        """
         failed = False
         try:
             with np.errstate(all="ignore"):
@@ -123,19 +127,19 @@ class Sample:
 
 
 def _numbers(said: Any) -> NDArray[Any]:
-    """What a question says, an array as it is; of a list each number by itself, NaN for what is none."""
+    """The question's values: an array as it is, or each number of a list by itself, with NaN for anything else."""
     return doubles(said) if isinstance(said, list | tuple) else np.asarray(said)
 
 
 def _fixed(column: NDArray[Any]) -> NDArray[Any]:
-    """A column that no question can write to: whether one can must not tell whether rows were left out."""
+    """A column that no question can write to. Whether writing is possible must not reveal that rows were left out."""
     fixed = column.view()
     fixed.flags.writeable = False
     return fixed
 
 
 def checked_range(between: Any) -> tuple[float, float]:
-    """Two public ends, the smaller one first."""
+    """Two public bounds, the smaller one first."""
     if not isinstance(between, tuple | list) or len(between) != 2:
         raise InvalidArgument("between must be a pair of public ends, such as (0, 1).", code="wrong-type")
     low, high = (float(exactly(end, "between")) for end in between)
@@ -145,9 +149,10 @@ def checked_range(between: Any) -> tuple[float, float]:
 
 
 def exact_total(values: NDArray[Any], low: float = 0.0, high: float = 1.0) -> int:
-    """The exact sum of values brought from [low, high] to [0,1] and rounded, each by itself, to `QUANTUM`.
+    """The exact sum of values scaled from [low, high] to [0,1], each rounded to `QUANTUM` by itself.
 
-    What is not a number counts as `low`. Sums of so few multiples of 2^-20 are exact in double precision in any order.
+    A value that is not a number counts as `low`. Sums of this few multiples of 2^-20 are exact in double precision in
+    any order.
     """
     if values.dtype.kind == "b":
         if (low, high) == (0.0, 1.0):

@@ -1,4 +1,4 @@
-"""Model selection on one holdout that stays valid: a scorer and a splitter for scikit-learn, answered by a study."""
+"""Model selection on one holdout that stays valid: a scorer and a splitter for scikit-learn that use a study."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ Loss = Callable[[Any, Any], Any]
 
 
 class StudyScorer(Closed):
-    """A scorer for scikit-learn: whatever rows it is given, a model is scored on the study's own, one question a call.
+    """A scorer for scikit-learn. It ignores the given rows and scores a model on the study's own, one question per
+    call.
 
-    `answers` keeps every score with its interval; all of them hold together, however many models were tried.
+    `answers` stores every score with its interval. All of them hold together, however many models were tried.
     """
 
     def __init__(self, study: Study | Holdout, features: Any, target: str, loss: Loss | None, between: Any) -> None:
@@ -29,7 +30,7 @@ class StudyScorer(Closed):
         self.answers: list[StudyAnswer] = []
 
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
-        """Accuracy, or with a loss its mean with the sign turned, as larger scores must be better."""
+        """Accuracy, or with a loss minus its mean, because larger scores must be better."""
 
         worst = False if self._loss is None else float(self._between[1])
 
@@ -46,9 +47,9 @@ class StudyScorer(Closed):
 
 
 def _asked(function: Callable[[Any], Any], rows: Any, features: Any, *, text: bool = False) -> Any:
-    """A function of the features, row by row: of one column with many numbers in a row, or of many columns."""
+    """A function of the features, row by row: of one column with many numbers per row, or of many columns."""
     names = [features] if isinstance(features, str) else list(features)
-    if hasattr(rows, "apply"):  # rows under a ledger: the model sees them, and nobody else does
+    if hasattr(rows, "apply"):  # rows under a ledger: only the model sees them
         return rows.apply(lambda *columns: function(_table(columns)), *names, text=text)
     return function(_table([rows[name] for name in names]))
 
@@ -59,7 +60,7 @@ def _complete(table: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _predicted(estimator: Any, table: NDArray[Any]) -> NDArray[Any]:
-    """Predictions; for rows with a missing number, which models refuse, those for a row of zeros."""
+    """Predictions. Rows with a missing number, which models refuse, get the prediction for a row of zeros."""
     return np.asarray(estimator.predict(np.where(_complete(table)[:, None] > 0, table, 0.0)))
 
 
@@ -79,8 +80,8 @@ def scorer(
 ) -> StudyScorer:
     """Score models through a study or a holdout: `GridSearchCV(…, scoring=scorer(…), cv=splitter())`.
 
-    `features` names one column with several numbers in a row, or several columns; `target` what is predicted. Without a
-    `loss`, a function of targets and predictions with public ends `between`, the score is the accuracy.
+    `features` names one column with several numbers per row, or several columns. `target` is the column to predict.
+    Without a `loss`, a function of targets and predictions with public bounds `between`, the score is the accuracy.
     """
     if not isinstance(study, Study | Holdout):
         raise InvalidArgument(
@@ -90,10 +91,10 @@ def scorer(
 
 
 class Splitter:
-    """One split for scikit-learn: all given rows train, and the scorer brings rows of its own to test on."""
+    """One split for scikit-learn: all given rows are for training, and the scorer tests on rows of its own."""
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """All rows, and one of them where scikit-learn wants a test set, which the scorer does not look at."""
+        """All rows, and one of them as the test set that scikit-learn requires. The scorer does not read it."""
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         yield np.arange(rows), np.arange(1)
 

@@ -1,4 +1,4 @@
-"""A study: questions asked one after another of one sample, and answers that hold on the population. [L6.T9]"""
+"""A study: a sequence of questions to one sample, with answers that hold on the population. [L6.T9]"""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ Method = AdaptiveMeans | Compression | Splitting
 def method_for(
     name: str, *, size: int, queries: int, confidence: float, accuracy: float | None = None
 ) -> AdaptiveMeans | Compression | Splitting:
-    """A method at its best, from public numbers alone; with `accuracy`, the one that costs least and keeps it."""
+    """A method with its best settings, from public numbers only. With `accuracy`, the settings that cost least and
+    reach it.
+    """
     given: dict[str, Any] = {"size": size, "queries": queries, "confidence": confidence}
     if name == "compression":
         return Compression.narrowest(**given)
@@ -45,10 +47,10 @@ def method_for(
 
 
 class Study(Closed):
-    """Up to `queries` questions of one sample, each chosen after the answers before it.
+    """Up to `queries` questions to one sample. Each question may depend on earlier answers.
 
-    All answers together are within their widths of the population's means with the study's confidence, whoever asks.
-    Made by `dp.adaptive.study`.
+    All answers together are within their widths of the population's means, with the study's confidence, whoever asks.
+    Created by `dp.adaptive.study`.
     """
 
     _session: Session | None
@@ -68,7 +70,7 @@ class Study(Closed):
 
     @property
     def size(self) -> int:
-        """How many rows are asked: a public number."""
+        """The public number of rows in the sample."""
         return self.mechanism.size
 
     @property
@@ -83,29 +85,29 @@ class Study(Closed):
 
     @property
     def width(self) -> float:
-        """How far every mean may be from the population's, all of them together."""
+        """How far every mean may be from the population's, for all of them together."""
         return self._width(self.confidence)
 
     def _width(self, confidence: float) -> float:
-        """With what the noise of a count may take from the confidence."""
+        """The width, after the noise of a count has used its part of the confidence."""
         return _width(self.mechanism, self._lost, confidence)
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What the whole study promises to everyone in the sample; None when it is not private."""
+        """What the whole study promises to everyone in the sample. None if it is not private."""
         return None if self._session is None else self._session.guarantee
 
     @property
     def receipt(self) -> str | None:
-        """That of the ledger's entry for the whole study."""
+        """The receipt of the ledger's entry for the whole study."""
         return None if self._session is None else self._session.receipt
 
     # --- questions ------------------------------------------------------------------------------------------
 
     def mean(self, question: Question, *, between: Any = (0, 1)) -> StudyAnswer:
-        """The mean of what `question` says of each row: true or false, or numbers, clamped to two public ends.
+        """The mean of `question` over the rows: true or false, or numbers clamped to two public bounds.
 
-        `question` is a function of rows, such as `lambda rows: rows["age"] > 40`, that concerns each row alone.
+        `question` is a function of rows, such as `lambda rows: rows["age"] > 40`, that treats each row separately.
         """
         low, high = checked_range(between)
         value = self._asked(question, (low, high))
@@ -149,13 +151,13 @@ class Study(Closed):
         return [self._asked(question, (0.0, 1.0)) for question in [u, v, *products][:count]], (b - a) * (d - c)
 
     def _asked(self, question: Question, between: tuple[float, float]) -> float:
-        """One question, counted once it is known that it can be computed."""
+        """One question, counted after checking that it can be computed."""
         self._check_left()
         where = slice(None) if isinstance(self.mechanism, AdaptiveMeans) else self.mechanism.rows(self.asked)
         return self._told(self._sample.total(question, between, where), where)
 
     def _told(self, total: int, where: slice = slice(None)) -> float:
-        """What is said when the sum over these rows is `total`."""
+        """The answer if the sum over these rows is `total`."""
         self.asked += 1
         if self._session is not None:
             return float(self._session.add(total))
@@ -170,7 +172,7 @@ class Study(Closed):
             )
 
     def _of_values(self, values: NDArray[np.float64]) -> StudyAnswer:
-        """The mean of one number of [0,1] for each row, for a leaderboard."""
+        """The mean of one number in [0,1] per row, for a leaderboard."""
         self._check_left()
         value = self._told(exact_total(values))
         return self._answer(value, partial(_around, value, low=0.0, high=1.0), 1.0)
@@ -186,7 +188,7 @@ class Study(Closed):
             guarantee=self.guarantee,
             receipt=self.receipt,
             not_private=self._session is None or self._session.not_private or in_test_mode(),
-            _interval=partial(_interval, interval, self.mechanism, self._lost),  # of the rows it keeps nothing
+            _interval=partial(_interval, interval, self.mechanism, self._lost),  # it keeps nothing of the rows
             _on_sample=on_sample,
         )
 
@@ -205,12 +207,12 @@ def _error_on_sample(mechanism: AdaptiveMeans, scale: float, confidence: float) 
 
 
 def _brought(values: Any, low: float, high: float) -> Any:
-    """Values brought from [low, high] to [0,1]; what is not a number becomes 0."""
+    """Values scaled from [low, high] to [0,1]. A value that is not a number becomes 0."""
     return np.fmin(np.fmax((values - low) / (high - low), 0.0), 1.0)
 
 
 def _around(value: float, width: float, low: float, high: float) -> Interval:
-    """The interval of a mean in [0,1], brought back to [low, high]."""
+    """The interval of a mean in [0,1], scaled back to [low, high]."""
     return low + max(0.0, value - width) * (high - low), low + min(1.0, value + width) * (high - low)
 
 
@@ -220,7 +222,7 @@ def _scaled_covariance(means: list[float], factor: float, width: float) -> Inter
 
 
 def _covariance(means: list[float], width: float) -> Interval:
-    """E[uv] − E[u]E[v] where each mean is within `width` of what was answered; it is at most a quarter in size."""
+    """E[uv] − E[u]E[v], where each mean is within `width` of its answer. Its absolute value is at most a quarter."""
     (u0, u1), (v0, v1), (w0, w1) = (_around(mean, width, 0.0, 1.0) for mean in means[:3])
     return max(-0.25, w0 - u1 * v1), min(0.25, w1 - u0 * v0)
 
@@ -252,18 +254,18 @@ def study(
     size: Any = None,
     unprotected: bool = False,
 ) -> Study:
-    """Begin a study of a sample: a table, a data frame, or a dict of arrays whose first axis are rows.
+    """Start a study of a sample: a table, a data frame, or a dict of arrays whose first axis is the rows.
 
-    `queries` is how many questions may be asked. Before any row is read, the width of every method is computed, and the
-    narrowest is fixed; `accuracy` asks for a width, and takes the method that costs least and keeps it. Rows must be
+    `queries` is the maximum number of questions. Before any row is read, the width of every method is computed, and the
+    narrowest is chosen. With `accuracy`, the cheapest method with at most this width is chosen. Rows must be
     independent draws from the population, one for each person.
 
-    A table under a ledger, or arrays with `ledger=`, get private methods only, and the whole study is charged once,
+    A table under a ledger, or arrays with `ledger=`, use only private methods, and the whole study is charged once,
     before the first row is read. Widths hold for rows of which nothing else was learned: ask all questions in one
-    study, and begin the next on new rows. `size` is the public number of rows; without it, where rows may be added or
-    removed, they are counted with noise (ε = 0.05); without a ledger the guarantee is then for a replaced row.
-    `unprotected=True` says that the rows belong to nobody: methods that publish functions of the sample are then
-    considered too, and their answers say `not_private`.
+    study, and begin the next on new rows. `size` is the public number of rows. Without it, if rows may be added or
+    removed, they are counted with noise (ε = 0.05). Without a ledger the guarantee is then for a replaced row.
+    `unprotected=True` says that the rows belong to nobody. Methods that publish functions of the sample are then also
+    considered, and their answers are marked `not_private`.
     """
     source = source_of(sample, ledger, unprotected, size)
     check_count(queries, "queries")
@@ -287,7 +289,9 @@ def study(
 
 
 def _considered(source: Source, method: str) -> list[str]:
-    """The methods that are compared: private ones unless the rows belong to nobody, and what the ledger can add up."""
+    """The methods that are compared: only private ones unless the rows belong to nobody, and only what the ledger can
+    add.
+    """
     names = chosen_method(method, METHODS, source.protected)
     if source.pure():
         names = [name for name in names if name in ("laplace", "taught")]

@@ -1,4 +1,4 @@
-"""Audit anything that draws: run it on two neighbors, attack what it said, say what could have been found."""
+"""Audit any randomized function: run it on two neighbors, attack its outputs, and state what could have been found."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _takes_size(function: Callable[..., Any]) -> bool:
 
 
 def draw_all(draw: Draw, data: Any, count: int, progress: Progress | None = None) -> Any:
-    """`count` outputs as one array (a list when they are no arrays), telling `progress` after each chunk."""
+    """`count` outputs as one array (a list if they are not arrays). `progress` is called after each chunk."""
     chunk = CHUNK if progress is None else max(1, min(CHUNK, count // 20))
     parts: list[Any] = []
     for done in range(0, count, chunk):

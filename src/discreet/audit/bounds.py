@@ -1,4 +1,4 @@
-"""Lower confidence bounds on ε and δ from what a mechanism said about two neighbors.
+"""Lower confidence bounds on ε and δ from the outputs of a mechanism on two neighbors.
 
 If `M` is (ε,δ)-private then `P[M(X)∈F] ≤ e^ε P[M(X')∈F] + δ` for every event F, so an event much likelier on
 one side refutes a small ε. Each sample is cut in three: on a quarter, bins are proposed and ordered by how

@@ -49,7 +49,7 @@ class Subject:
 
     @property
     def samples(self) -> int:
-        """How many outputs to draw when nobody says."""
+        """The default number of outputs to draw."""
         return TOGETHER if _drawn_together(self.mechanism, self.first) else ONE_BY_ONE
 
     def draw(self, data: Any, size: int) -> Iterable[Any]:

@@ -87,7 +87,7 @@ def check_positive(value: Any, name: str) -> Fraction:
 
 
 def check_bound(bound: Number, name: str) -> Fraction:
-    """A public bound on a norm or a target, not so far from 1 that its square is no double; or a typed error."""
+    """A public bound on a norm or a target. Raises if it is so far from 1 that its square is not a double."""
     exact = check_positive(bound, name)
     if not Fraction(1, 10**100) <= exact <= 10**100:
         raise InvalidArgument(f"{name} must be between 1e-100 and 1e100.", code="out-of-range")
@@ -142,7 +142,7 @@ def float_down(value: Fraction) -> float:
 
 
 def significant(value: Fraction, *, up: bool, digits: int = 12) -> Fraction:
-    """`value` > 0 rounded to so many significant decimal digits, never below (up) or never above it.
+    """`value` > 0 rounded to this many significant decimal digits, never below (up) or never above it.
 
     >>> significant(Fraction(1, 3), up=True, digits=3)
     Fraction(167, 500)

@@ -188,14 +188,14 @@ def discrete_gaussian(variance: Fraction, size: int) -> NDArray[Any]:
 
 @_replaceable
 def polya(parts: int, scale: Fraction, size: int) -> NDArray[np.int64]:
-    """A `parts`-th of a geometric variable: the sum of so many has mass ∝ exp(−k/scale).
+    """A `parts`-th of a geometric variable: the sum of `parts` of them has mass ∝ exp(−k/scale).
 
     Promise: every k has exactly its probability (1−a)^r·a^k·r(r+1)…(r+k−1)/k! with r = 1/parts and a = exp(−1/scale): a
     uniform number is compared with cumulative sums, and read on where 64 bits do not decide.
     """
     below, upto = _polya_table(parts, scale)
     words = random_words(size)
-    drawn = np.searchsorted(upto, words, side="left").astype(np.int64)  # sums that lie surely below the word
+    drawn = np.searchsorted(upto, words, side="left").astype(np.int64)  # sums that are certainly below the word
     unsure = np.flatnonzero((drawn == len(below)) | (below[np.minimum(drawn, len(below) - 1)] <= words))
     for place in unsure:
         drawn[place] = _polya_slowly(parts, scale, int(words[place]))

@@ -99,7 +99,7 @@ def bracket(
 
 
 def bisect_each(holds: Callable[[Floats], NDArray[np.bool_]], inside: Floats, outside: Floats, rounds: int) -> Floats:
-    """`bisect` for every number of an array at once, in so many halvings; the same promise for each of them."""
+    """`bisect` for every number of an array at once, with this many halvings and the same promise for each of them."""
     for _ in range(rounds):
         place = (inside + outside) / 2
         kept = holds(place)

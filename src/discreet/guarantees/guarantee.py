@@ -39,7 +39,7 @@ Trust = Literal["central", "local", "shuffled"]
 
 @dataclass(frozen=True, repr=False)
 class Guarantee:
-    """What every promise carries: for whom (`protects`, None while no unit is named) and against whom (`trust`).
+    """What every promise has: who is protected (`protects`, None while no unit is named) and against whom (`trust`).
 
     `neighbors` is the relation that a promise with no unit was proved for; None when its sensitivity was stated for the
     unit of whatever ledger it is charged to.

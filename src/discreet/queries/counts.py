@@ -157,7 +157,9 @@ def _asked(predicate: Predicate, data: Any, rows: int) -> NDArray[np.bool_]:
 
 
 def _truths(said: Any) -> NDArray[np.bool_] | None:
-    """Truth values in one dimension, each by itself: what is no number holds not. None for an array of text."""
+    """Truth values in one dimension, each by itself. A value that is not a number is false. None for an array
+    of text.
+    """
     if not isinstance(said, list | tuple) and np.ndim(said) != 1:
         return np.zeros(0, dtype=np.bool_)
     told = column(said)

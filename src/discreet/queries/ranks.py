@@ -19,7 +19,7 @@ _SORT_FROM = 16
 
 
 def places_of(points: Grid | Integers, value: Any) -> Ints:
-    """The place of each row among the points; missing rows are dropped, unless the space says where they go."""
+    """The index of each row among the points. Missing rows are dropped, unless the space says where they go."""
     rows = column(value)
     if points.missing is None and not (here := present(rows)).all():
         rows = rows[here]

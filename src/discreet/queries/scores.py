@@ -153,7 +153,7 @@ class MedianScore(Closed):
         return Scores(-np.abs(above - below), Fraction(1))
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
-        """A row moves one of the two counts, or both alike; a replaced one may leave one for the other."""
+        """A row changes one of the two counts, or both equally. A replaced row may move from one to the other."""
         amount = largest_change(unit, rows_per_person, added=1, replaced=2)
         return Sensitivity(amount, "Linf", unit, len(self.space), grain=1)
 
@@ -195,7 +195,7 @@ class QuantileScore(Closed):
         return Scores(-self.missed(*_ranks(self.space, data)), self.unit)
 
     def missed(self, below: NDArray[np.int64], above: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
-        """The ranks, in units, by which a candidate misses that has so many of the rows below and above it."""
+        """By how many ranks, in units, a candidate with these numbers of rows below and above misses its target."""
         part, whole = self._exact.as_integer_ratio()
         return np.maximum(np.maximum(whole * below - part * rows, whole * above - (whole - part) * rows), 0)
 

@@ -59,7 +59,7 @@ class Sensitivity:
 
     @property
     def replaced(self) -> bool:
-        """Whether it is said of a unit that is replaced, not added or removed."""
+        """Whether it is for a unit that is replaced, rather than added or removed."""
         return self.unit is not None and self.unit.neighbors == "replace"
 
     def to(self, norm: Norm) -> Sensitivity:

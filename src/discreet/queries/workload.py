@@ -201,7 +201,7 @@ class Workload(Closed):
         return inside
 
     def label(self, index: int) -> str:
-        """Query `index` in words, such as 'age = 3, sex = f' or 'age ≤ 3'; 'all' when it looks at no column."""
+        """A description of query `index`, such as 'age = 3, sex = f' or 'age ≤ 3'. 'all' if it uses no column."""
         names, places = self.query(index)
         sign = "≤" if self.kind == "prefixes" else "="
         shown = (f"{n} {sign} {self.domain.values(n)[p]}" for n, p in zip(names, places, strict=True))
@@ -209,7 +209,7 @@ class Workload(Closed):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """All queries in words, in order."""
+        """Descriptions of all queries, in order."""
         return tuple(self.label(index) for index in range(len(self)))
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1, norm: Norm = "L1") -> Sensitivity:

@@ -40,7 +40,7 @@ PRINTED_TRUTH = "TX (114), CA (102), NY (63)"
 
 @dataclass(frozen=True, kw_only=True)
 class Reported:
-    """What the people said at one (ε, δ): counts as reported and unbiased, and the exact probabilities behind them."""
+    """The reports at one (ε, δ): counts as reported and unbiased, and the exact probabilities behind them."""
 
     truth: float
     wrong: float
@@ -66,7 +66,7 @@ def report(people: People, guarantee: dp.Approx) -> Reported:
 
 
 def run(people: People) -> tuple[Experiment, ...]:
-    """One run at each (ε, δ), told in three tables. The taught formula is the tight one, so there is one of each."""
+    """One run at each (ε, δ), shown in three tables. The taught formula is the tight one, so there is one of each."""
     pairs = [(wanted, report(people, wanted.guarantee)) for wanted in PRINTED]
     return _truth(people, pairs), _most_frequent(people, pairs), _wrong(people, pairs)
 

@@ -73,7 +73,7 @@ def _row(epsilon: float, times: int) -> dict[str, Any]:
 
 
 def _guesses_first(truth: int, epsilon: float, times: int) -> float:
-    """How often the likelihood ratio of `times` answers speaks for the first value."""
+    """How often the likelihood ratio of `times` answers favors the first value."""
     mechanism, (low, high) = noise(epsilon), VALUES
     count = 0
     for _ in range(TRIALS // _BATCH):

@@ -1,4 +1,4 @@
-"""The accuracy game: analysts who try to fool themselves, and whether all they are told holds on the population.
+"""The accuracy game: analysts who try to fool themselves, and whether all answers they get hold on the population.
 
 [L6.GAME] An analyst asks one question after another, each chosen after the answers so far, of a mechanism that holds a
 sample. Here the population is known exactly, so it can be said of every answer whether its interval holds.
@@ -33,7 +33,7 @@ HALF = Fraction(1, 2)
 
 @dataclass(frozen=True)
 class Vote:
-    """How well a weighted vote of features tells the label: 1 where it is right, 0 where it is wrong, ½ for a tie.
+    """How well a weighted vote of features predicts the label: 1 if it is right, 0 if it is wrong, ½ for a tie.
 
     As a question it concerns each row alone. `weights` has a whole number for each feature.
     """
@@ -148,7 +148,7 @@ ANALYSTS: tuple[Analyst, ...] = (stay_honest, select_features, boost, climb, tra
 
 @dataclass(frozen=True)
 class GameAnswer:
-    """A value with its interval; `about` another vote than the one asked, where a leaderboard tells its best."""
+    """A value with its interval. It is `about` another vote than the one asked if a leaderboard returns its best."""
 
     value: float
     interval: Interval
@@ -162,7 +162,7 @@ class MeanOracle(Protocol):
 
 
 class Raw:
-    """The naive way: exact means of the sample, with Hoeffding's interval for so many questions fixed in advance.
+    """The naive way: exact means of the sample, with Hoeffding's interval for this many questions fixed in advance.
 
     Not private, and wrong as soon as questions follow answers. It is here to be beaten.
     """
@@ -206,7 +206,7 @@ class Submissions:
 
 @dataclass(frozen=True)
 class Round:
-    """One question, what was said, and the population's mean of what it was said about."""
+    """One question, its answer, and the population's mean of what the answer is about."""
 
     question: Vote
     value: float
@@ -221,7 +221,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Game:
-    """What was asked and said."""
+    """What was asked and answered."""
 
     rounds: tuple[Round, ...]
 

@@ -67,7 +67,7 @@ def sanitize(people: People, guarantee: dp.Approx, calibration: str) -> Sanitize
 
 
 def run(people: People) -> tuple[Experiment, ...]:
-    """One run of each calibration at each (ε, δ), told in three tables."""
+    """One run of each calibration at each (ε, δ), shown in three tables."""
     runs = {
         (wanted, calibration): sanitize(people, wanted.guarantee, calibration)
         for wanted in PRINTED

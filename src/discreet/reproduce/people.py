@@ -1,4 +1,4 @@
-"""The made-up people of the thesis: a salary and a state each [T.7]."""
+"""The synthetic people of the thesis: a salary and a state each [T.7]."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def run(people: People) -> tuple[Experiment, ...]:
 
 
 def verified(times: int) -> Verified:
-    """The exact promise of so many answers with fresh noise."""
+    """The exact promise of this many answers with fresh noise."""
     return dp.verify(repeat(RESPONSE, times))
 
 
@@ -69,7 +69,7 @@ def _row(times: int) -> dict[str, Any]:
         sum(weight for weight, counts in zip(weights, inside, strict=True) if counts) / law.laws.total
         for weights in zip(*law.weights(), strict=True)
     )
-    # an output of `repeat` says how many answers were 0 and how many 1
+    # an output of `repeat` is the number of answers that were 0 and the number that were 1
     zeros = {output[0] for output in event if isinstance(output, tuple)}
     printed = PRINTED.get(times, (None, None))
     growth = math.exp(EPSILON)
@@ -89,6 +89,6 @@ def _row(times: int) -> dict[str, Any]:
 
 
 def _seen(truth: Any, times: int, zeros: set[int]) -> float:
-    """How often the event was seen: so many of `times` fresh answers are 0."""
+    """How often the event was seen: this many of `times` fresh answers are 0."""
     told = np.array(dp.release([truth] * (times * ANSWERS), RESPONSE).value).reshape(ANSWERS, times)
     return float(np.isin((told == 0).sum(axis=1), list(zeros)).mean())

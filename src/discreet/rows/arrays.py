@@ -1,4 +1,4 @@
-"""Arrays where they live: numpy, torch and cupy spell the few operations we need alike."""
+"""Arrays on their own device: the few operations we need have the same names in numpy, torch and cupy."""
 
 from __future__ import annotations
 

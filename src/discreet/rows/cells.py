@@ -1,4 +1,4 @@
-"""One cell, read by itself: whatever it is, it gives a number, text or a place, or nothing, and never an error.
+"""One cell, read by itself. Any cell gives a number, text, an index or nothing, and never an error.
 
 A type is asked of the cell's class alone: an object may lie about the rest of itself, or raise.
 """
@@ -21,7 +21,7 @@ _NUMBERS = (*_WHOLE, float, np.floating, Decimal, Fraction)
 
 
 def number_of(cell: Any) -> float:
-    """A cell as a double: NaN for what is no number, infinite for one beyond all doubles."""
+    """A cell as a double: NaN if it is not a number, infinite if it is too large for a double."""
     cell = _scalar(cell)
     if not _is(cell, _NUMBERS):
         return math.nan
@@ -34,7 +34,7 @@ def number_of(cell: Any) -> float:
 
 
 def whole_of(cell: Any) -> int | None:
-    """The nearest whole number within 64 bits, exact however large; None for what is no number."""
+    """The nearest integer within 64 bits, exact however large. None if it is not a number."""
     cell = _scalar(cell)
     try:
         if _is(cell, _WHOLE):
@@ -55,7 +55,7 @@ def text_of(cell: Any) -> str | None:
 
 
 def parts_of(record: Any, width: int) -> list[Any] | None:
-    """The cells of a row: of a list, a tuple or an array of just so many; None for anything else."""
+    """The cells of a row: a list, a tuple or an array with exactly this many. None for anything else."""
     try:
         if _is(record, (list,)):
             parts = list.copy(record)
@@ -131,7 +131,7 @@ def _exact(cell: Any) -> int | float | Fraction | None:
         return None
     told = int(cell) if _is(cell, _WHOLE) else number if _is(cell, (np.floating,)) else cell
     exact = Fraction(told)
-    if told != cell:  # a long double, or a class that tells two stories
+    if told != cell:  # a long double, or a class that is not consistent
         return None
     if exact.denominator == 1:
         return int(exact)

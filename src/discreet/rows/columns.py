@@ -43,7 +43,7 @@ def column(data: Any) -> NDArray[Any]:
 
 
 def doubles(data: Any) -> Floats:
-    """A column as doubles, NaN for what is no number."""
+    """A column as doubles, with NaN for a value that is not a number."""
     whole = whole_in_arrow(data)
     if whole is not None:
         return floats_of(whole)
@@ -51,7 +51,7 @@ def doubles(data: Any) -> Floats:
     if values.dtype.kind == "O":
         return np.fromiter(map(number_of, values), np.float64, len(values))
     _check_numbers(values)
-    with np.errstate(all="ignore"):  # a warning would tell of a cell
+    with np.errstate(all="ignore"):  # a warning would reveal something about a cell
         return values.astype(np.float64, copy=False)
 
 
@@ -124,12 +124,12 @@ def table(data: Any, width: int | None = None) -> NDArray[Any]:
     if array.dtype.kind == "O":
         return np.fromiter(map(number_of, array.reshape(-1)), np.float64, array.size).reshape(array.shape)
     _check_numbers(array)
-    with np.errstate(all="ignore"):  # a warning would tell of a cell
+    with np.errstate(all="ignore"):  # a warning would reveal something about a cell
         return array.astype(np.float64) if array.dtype.itemsize > 8 else array
 
 
 def cell_columns(data: Any, width: int) -> list[list[Any]]:
-    """The cells of each of so many columns, as Python has them; None in all of them for a record of another width."""
+    """The cells of each of these columns, as Python values. None in all of them for a record of another width."""
     if names_of(data) is not None:
         found = [cells(part) for part in columns_of(data)]
     else:

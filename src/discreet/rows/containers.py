@@ -23,7 +23,7 @@ def has(data: Any, name: str) -> bool:
 
 
 def has_width(data: Any) -> bool:
-    """Whether a container says by itself how wide a row is, as arrays and data frames do and lists do not."""
+    """Whether a container itself has a row width, as arrays and data frames do and lists do not."""
     return names_of(data) is not None or len(getattr(data, "shape", ())) == 2
 
 

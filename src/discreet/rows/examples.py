@@ -89,7 +89,7 @@ class Examples:
         self._worth, self._inverse, self._goal = (xp.zeros((padded,), **like) for _ in range(3))
         for start in range(0, count, BLOCK):
             part = slice(start, min(start + BLOCK, count))
-            with np.errstate(all="ignore"):  # a warning would tell of a cell
+            with np.errstate(all="ignore"):  # a warning would reveal something about a cell
                 found = self._whole(rows[part], goal[part], offset, scale)
             self._rows[part], self._worth[part], self._inverse[part] = found
             self._goal[part] = xp.where(xp.isfinite(goal[part]), goal[part], xp.zeros_like(goal[part]))

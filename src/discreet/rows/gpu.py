@@ -32,7 +32,7 @@ _PRECISIONS = ("torch.float32", "torch.bfloat16")
 
 
 class OnGpu:
-    """Rows of features on a GPU with their targets; `Examples` says what the arguments mean.
+    """Rows of features on a GPU with their targets. The arguments are those of `Examples`.
 
     Several classes and samples of the rows are left to `Examples`, made on the same device when they are asked for.
     """

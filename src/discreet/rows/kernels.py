@@ -257,7 +257,7 @@ def _vector(weights: Any, columns: int) -> NDArray[np.float64]:
 
 @cache
 def _kernel() -> Any:
-    """The Triton kernel; made when first needed, as Triton is no dependency."""
+    """The Triton kernel. It is built when first needed, because Triton is not a dependency."""
     triton, tl = need("triton", "torch", "FusedPass"), need("triton.language", "torch", "FusedPass")
 
     @no_type_check

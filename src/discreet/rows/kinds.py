@@ -34,7 +34,7 @@ def _plain(cell: Any) -> Any:
     kind = type(cell)
     if not issubclass(kind, np.generic):
         return cell
-    with np.errstate(all="ignore"):  # a warning would tell of this cell
+    with np.errstate(all="ignore"):  # a warning would reveal something about this cell
         return _of_numpy(cell, kind)
 
 
@@ -71,7 +71,7 @@ def _integer(cell: Any) -> int | None:
 def _text(cell: Any) -> str | None:
     found = text_of(cell)
     if found is not None:
-        found.encode()  # what is no Unicode has no bytes
+        found.encode()  # invalid Unicode has no bytes
     return found
 
 

@@ -31,7 +31,9 @@ Thinning = tuple[Fraction, int, Choose]
 
 
 class Summed(Protocol):
-    """Exact sums of what `work` gives, over all partitions; `alike` asks that all machines compute exp alike."""
+    """Exact sums of the results of `work` over all partitions. `alike` requires that all machines compute exp
+    identically.
+    """
 
     def __call__(self, work: Work, *, alike: bool = False) -> Whole: ...
 

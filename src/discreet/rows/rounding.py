@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Block = tuple[Floats, Floats]
 BLOCK = 2**13
 """Rows whose products of at most 2^40 a double still adds exactly."""
-_MANY = 512  # so many sums of at most 2^53 fit into 64 bits
+_MANY = 512  # this many sums of at most 2^53 fit into 64 bits
 
 
 def unit_of(bound: Number) -> Fraction:
@@ -34,7 +34,7 @@ def unit_of(bound: Number) -> Fraction:
 
 
 def cube_norm(features: int) -> Fraction:
-    """The longest that a row of so many columns within [−1, 1] can be: √features, rounded up."""
+    """The maximum length of a row with this many columns within [−1, 1]: √features, rounded up."""
     return sqrt_up(Fraction(features))
 
 

@@ -64,7 +64,7 @@ def columns_of(source: Any, name: str) -> dict[str, Any]:
 
 
 def guarded(work: Callable[[], Any], said: str, *, code: str = "not-a-table") -> Any:
-    """What others' code makes of data; where it fails, only `said` goes further, and nothing hangs on it."""
+    """Run foreign code on data. If it fails, only `said` is passed on, without a context."""
     try:
         return work()
     except Exception:
@@ -167,7 +167,7 @@ def _of_numpy(array: Any, said: str, *, nan_is_missing: bool = False) -> Any:
         case "b" | "i" | "u" | "f":
             size = plain.dtype.itemsize
             wide = np.float32 if size == 2 else np.float64  # Arrow has no longer ones, and DuckDB no shorter ones
-            with np.errstate(all="ignore"):  # a warning would tell of one cell
+            with np.errstate(all="ignore"):  # a warning would reveal something about a cell
                 known = plain.astype(wide) if plain.dtype.kind == "f" and size not in (4, 8) else plain
             known = known.astype(known.dtype.newbyteorder("="), copy=False)
             return pa.array(known, mask=mask, from_pandas=nan_is_missing)
@@ -175,7 +175,7 @@ def _of_numpy(array: Any, said: str, *, nan_is_missing: bool = False) -> Any:
 
 
 def _texts(array: Any, mask: Any) -> Any:
-    """An array of text. A cell that is no Unicode stops numpy and Arrow: then each is read by itself."""
+    """An array of text. A cell that is not valid Unicode stops numpy and Arrow: then each cell is read by itself."""
     import pyarrow as pa
 
     try:
@@ -283,7 +283,9 @@ def _of_arrow(cells: Any) -> Any:
 
 
 def refuse_untyped(column: str, table: str) -> NoReturn:
-    """For a column that tells people apart: without a kind it would be text, and whoever has a number be nobody."""
+    """For a column that identifies people: without a type it would be text, and a person with a numeric id would be
+    lost.
+    """
     raise InvalidArgument(
         f"{column} identifies people in {table}, but it is a list, a tuple or an object column, which has no type. "
         f'Declare the type, with types={{"{column}": "integer"}} or type = "integer" in a policy, or give an array.',

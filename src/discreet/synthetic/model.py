@@ -164,7 +164,9 @@ class Fit:
         self._size = 0.0
 
     def to(self, measured: Sequence[NoisyMarginal], steps: int, *, close: float = 3e-4) -> Model:
-        """The model after at most so many steps; fewer when one improves the error by less than the part `close`."""
+        """The model after at most this many steps. It stops earlier if a step improves the error by less than the
+        fraction `close`.
+        """
         tree = JunctionTree.holding([one.columns for one in measured], self.sizes)
         at = [self.potentials.get(one.columns, np.zeros(one.counts.shape)) for one in measured]
         best = self._evaluate(tree, at, measured)

@@ -135,7 +135,7 @@ class Verified(Guarantee):
         return laws.inputs[first], laws.inputs[second]
 
     def worst_event(self, epsilon: Any) -> frozenset[Hashable]:
-        """The outputs that tell the worst pair apart: those with p > e^ε p'."""
+        """The outputs that distinguish the worst pair: those with p > e^ε p'."""
         pair, ratio = self.worst(epsilon), exp_bounds(_at(epsilon))[1]
         found = zip(pair.laws.outputs, pair.weights(), strict=True)
         return frozenset(output for output, (p, q) in found if p > ratio * q)
@@ -189,7 +189,7 @@ def _by_ratio(weights: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     def compare(a: tuple[float, int, int], b: tuple[float, int, int]) -> int:
         if abs(a[0] - b[0]) > 1e-9 * (1 + abs(a[0])):
             return -1 if a[0] > b[0] else 1
-        return b[1] * a[2] - a[1] * b[2]  # too close for floats to tell
+        return b[1] * a[2] - a[1] * b[2]  # too close for floats to decide
 
     rows = [(_log_ratio(p, q), p, q) for p, q in weights if p and q]
     return [(p, q) for _, p, q in sorted(rows, key=cmp_to_key(compare))]

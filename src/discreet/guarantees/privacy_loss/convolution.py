@@ -25,7 +25,7 @@ _UNIT = 2.0**-53
 _LARGEST_TRANSFORM = 2**22
 _MOST_CELLS = 2**18
 _CHEAP_TRANSFORM = 200_000
-_DROWNED = 10.0  # masses above 1 are rounding errors under a steep tilt: nothing can be said of that ε
+_DROWNED = 10.0  # masses above 1 are rounding errors under a steep tilt: there is no bound for that ε
 _FAINT = -60.0  # ln of a size of the spectrum, whose peak is 1, that is left out
 
 
@@ -271,7 +271,7 @@ def compose_pairs(
 
 
 def _moves(pair: Pair) -> bool:
-    """Whether any loss but 0 is possible beside an infinite one."""
+    """Whether any finite loss other than 0 is possible."""
     low, high = pair.span()
     return high > low
 

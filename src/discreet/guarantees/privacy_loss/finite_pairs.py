@@ -72,7 +72,7 @@ class FinitePair(Pair):
 
 
 def by_cell(places: NDArray[np.intp], masses: Floats, size: int) -> Floats:
-    """The masses added up in each of so many cells."""
+    """The masses summed in each cell."""
     return np.bincount(places, masses, minlength=size).astype(np.float64)
 
 

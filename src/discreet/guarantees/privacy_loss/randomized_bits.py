@@ -1,4 +1,4 @@
-"""Sums of randomized bits: how well they tell one replaced bit, whatever the others hold. [L8.SUM]
+"""Sums of randomized bits: how well they reveal one replaced bit, whatever the others hold. [L8.SUM]
 
 Of m others t hold a one; the analyzer sees Bin(t, 1−lie) + Bin(m−t, lie) and the replaced client's turned bit. No t is
 the worst for all ε, so the worst one is bounded and not guessed: who knows some of the others' bits, turned, can tell
@@ -170,7 +170,7 @@ def told_along(ones: int, zeros: int, lie: Fraction, most: Floats, least: Floats
 
 
 def _summed(up: Floats, down: Floats) -> Floats:
-    """The law of the others' sum, but for masses that floats cannot tell from 0."""
+    """The distribution of the others' sum, except for masses that floats cannot distinguish from 0."""
     law = np.convolve(up, down)
     kept = np.flatnonzero(law > 1e-300)
     return np.asarray(law[kept[0] : kept[-1] + 1])
@@ -200,9 +200,9 @@ def _reach(pair: RandomizedBitsPair) -> float:
 
 
 def renyi_of_view(ones: int, zeros: int, lie: Fraction, order: float) -> float:
-    """The Rényi divergence of a zero from a one beside so many others, rounded up."""
+    """The Rényi divergence of a zero from a one, next to this many others, rounded up."""
     steepest = (order - 1) * float_up(log_bounds((1 - lie) / lie)[1])
-    window = 36.0 * max(1.0, min(steepest + 40, 660) / 200)  # the cut must not show, up to what floats can tell from 0
+    window = 36.0 * max(1.0, min(steepest + 40, 660) / 200)  # the cut must not be visible, up to float precision
     up, down, error = _sides(ones, zeros, lie, window)
     law, p = _summed(up, down), float(lie)
     here, before = np.append(law, 0.0), np.insert(law, 0, 0.0)

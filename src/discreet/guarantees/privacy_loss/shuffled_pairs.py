@@ -1,4 +1,4 @@
-"""What an analyzer sees of shuffled messages: counts, and how well they tell one replaced value from another. [L8.DEF]
+"""What an analyzer sees of shuffled messages: counts, and how well they distinguish one replaced value. [L8.DEF]
 
 Laws are binomial. Their masses come from ratios of neighbors, summed from the mode outward and normalized, so that
 every one is good to about 10⁻¹²; what lies further than 16 deviations out, less than `LOST`, is counted as a leak.
@@ -128,7 +128,7 @@ def _suffixes(pair: CountedPair) -> tuple[Floats, Floats, Floats, float]:
 
 @dataclass(frozen=True)
 class ShiftedBinomialPair(CountedPair):
-    """Bin(trials, chance) and the same plus one: a bit beside everyone's noise bits [L8.SUM]."""
+    """Bin(trials, chance) and the same plus one: a bit next to everyone's noise bits [L8.SUM]."""
 
     trials: int
     chance: Fraction

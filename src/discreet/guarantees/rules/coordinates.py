@@ -16,7 +16,7 @@ def stated_delta(guarantee: Guarantee) -> Fraction:
 
 
 def stated_epsilon(guarantee: Guarantee) -> Fraction | None:
-    """The ε that holds outside the mass set aside, rounded up; None when there is no finite one."""
+    """The ε that holds outside the mass set aside, rounded up. None if there is no finite one."""
     return guarantee.largest_loss
 
 

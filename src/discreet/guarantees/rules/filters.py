@@ -138,7 +138,8 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class Filter(Rule):
-    """One cost beside δ, and one box: `Σ cost ≤ room` and `Σ δ_i ≤ δ − conversion`, both fixed at opening.
+    """One cost besides δ, and one box: `Σ cost ≤ room` and `Σ δ_i ≤ δ − conversion`, both fixed when the ledger is
+    opened.
 
     `conversion` is the part of the limit's δ that pays for reading the cost as an ε; by default `share`.
     Promise: every adaptive sequence of releases that stays in the box satisfies `limit`.
@@ -165,7 +166,7 @@ class Filter(Rule):
         return replace(self, conversion=self.converted)
 
     def cost(self, guarantee: Guarantee) -> Fraction | None:
-        """The cost beside δ, rounded up, or None when this rule knows no finite one."""
+        """The cost besides δ, rounded up, or None if this rule has no finite one."""
         raise NotImplementedError
 
     def epsilon(self, spent: Fraction, delta: Fraction) -> Fraction:
