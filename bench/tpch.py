@@ -209,7 +209,7 @@ def asked(query: Query, folder: Path, truth: duckdb.DuckDBPyConnection, engine: 
             continue
         try:
             return measured(text, query.bounds, folder, truth, engine, Result(outcome, refusal, clause))
-        except dp.EngineFailed:
+        except dp.errors.EngineFailed:
             return Result("failed", refusal, clause)
         except (dp.NotAllowed, dp.QueryError) as error:
             said, *pointed = str(error).split("\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import discreet as dp
-from discreet.adaptive import game
+from discreet.reproduce import game
 
 draw = np.random.default_rng(6)
 

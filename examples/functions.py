@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dp
-from discreet.functions.regression import regression_curve
+from discreet.functions import regression_curve
 
 draw = np.random.default_rng(3)
 rows = 40_000

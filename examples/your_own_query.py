@@ -17,12 +17,12 @@ noise = dp.Laplace.for_guarantee(dp.Pure(epsilon=0.1), sensitivity=hours.sensiti
 print("hours slept in total:", dp.release(sleep, noise, query=hours, ledger=ledger))
 
 # a histogram: one row is in one bar, so all bars together cost as much as one bar
-bars = dp.Histogram(["bread", "cereal", "nothing"])
+bars = dp.queries.Histogram(["bread", "cereal", "nothing"])
 noise = dp.Laplace.for_guarantee(dp.Pure(epsilon=0.1), sensitivity=bars.sensitivity(dp.row()), step=1)
 print("breakfasts:", dp.release(breakfast, noise, query=bars, ledger=ledger))
 
 # the 90th percentile, to a tenth of an hour
-tail = dp.Quantile.for_guarantee(dp.Pure(epsilon=0.1), space=dp.Grid(0, 24, 0.1), quantile=0.9)
+tail = dp.mechanisms.Quantile.for_guarantee(dp.Pure(epsilon=0.1), space=dp.queries.Grid(0, 24, 0.1), quantile=0.9)
 print("nine of ten sleep less than:", dp.release(sleep, tail, sensitivity=tail.sensitivity(dp.row()), ledger=ledger))
 
 # Gaussian noise, if a δ is allowed

@@ -167,7 +167,7 @@ def test_a_sealed_value_stays_shut():
         lambda: copy.copy(sealed),
         lambda: copy.deepcopy(sealed),
     ):
-        with pytest.raises(dp.SealedValue) as refusal:
+        with pytest.raises(dp.errors.SealedValue) as refusal:
             look()
         assert str(SECRET) not in str(refusal.value)
     with pytest.raises(TypeError):
@@ -187,7 +187,7 @@ def test_a_copy_of_a_ledger_is_the_ledger():
 def test_the_wrong_relation_is_refused_and_spends_nothing():
     ledger = open_ledger()
     response = dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=0.1), choices=["a", "b"])
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.release(["a"], response, ledger=ledger)
     assert ledger.entries() == ()
     replaced = open_ledger(protects=dp.row(neighbors="replace"))
@@ -200,21 +200,21 @@ def test_add_or_remove_is_converted_for_a_ledger_of_replaced_rows():
     answer = dp.release(5, dp.Laplace(scale=10), sensitivity=bound, ledger=ledger)
     assert ledger.spent["ε"] == 0.2
     assert answer.guarantee.protects == ledger.protects
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.release(5, dp.Laplace(scale=10), sensitivity=dp.Sensitivity(1, unit=dp.person("id")), ledger=ledger)
 
 
 def test_mechanisms_proved_for_one_relation_say_so_to_the_ledger():
     """Undeclared keys and samples are proved for added or removed people, whatever the plain number says."""
     ledger = open_ledger(dp.Approx(epsilon=5, delta=1e-3), protects=dp.person("id", neighbors="replace"), rule="basic")
-    keys = dp.KeySelection(scale=1, threshold=20)
+    keys = dp.mechanisms.KeySelection(scale=1, threshold=20)
     dp.release({"a": 30}, keys, ledger=ledger)
     assert ledger.spent["ε"] == 2
     assert ledger.spent["δ"] >= 2 * keys.delta * (1 - 1e-9)
     sampled = dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=0.5, query=len)
     composed = dp.Composed(mechanisms=(dp.Laplace(scale=1), sampled))
     for mechanism, data in ((sampled, [1, 2, 3]), (composed, (1, [1, 2]))):
-        with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+        with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
             dp.release(data, mechanism, sensitivity=1, ledger=ledger)
     added = open_ledger(dp.Approx(epsilon=5, delta=1e-3), protects=dp.person("id"), rule="basic")
     dp.release({"a": 30}, keys, ledger=added)
@@ -279,7 +279,7 @@ def test_bad_numbers_are_answered_all_the_same():
             dp.Laplace(scale=2, step=1),
         ):
             assert np.isfinite(dp.release(odd, mechanism, sensitivity=1).value)
-        for mechanism in (dp.Exponential(rate=1), dp.PermuteAndFlip(rate=1), dp.NoisyArgmax(scale=1)):
+        for mechanism in (dp.Exponential(rate=1), dp.mechanisms.PermuteAndFlip(rate=1), dp.NoisyArgmax(scale=1)):
             assert dp.release([odd, 0], mechanism, sensitivity=1).value in (0, 1)
     saturated = dp.release(2**62, dp.Laplace(scale=2**60, step=1), sensitivity=1).value
     assert -(2**63) <= saturated < 2**63

@@ -19,7 +19,7 @@ def opened(limit=None):
 
 
 def sums(points=365):
-    return dp.PrefixSums.for_guarantee(dp.Approx(epsilon=1, delta=1e-6), points=points)
+    return dp.mechanisms.PrefixSums.for_guarantee(dp.Approx(epsilon=1, delta=1e-6), points=points)
 
 
 def test_one_charge_for_all_steps():

@@ -20,7 +20,7 @@ import discreet as dp
 assert dp.release(41, dp.Laplace(scale=2), sensitivity=1).guarantee.epsilon_at(delta=0) == 0.5
 try:
     dp.learn
-except dp.MissingExtra as error:
+except dp.errors.MissingExtra as error:
     assert 'pip install "discreet[learn]"' in str(error)
 else:
     raise AssertionError("there is no scikit-learn, and nobody says so")

@@ -51,7 +51,7 @@ print(f"{PEOPLE:,} people; columns: {', '.join(census)}")
 
 # %%
 columns = {"sex": ("f", "m"), "education": EDUCATION, "work": WORK, "income": ("below", "above")}
-pairs = dp.Workload.marginals(dp.Domain(columns), 2)
+pairs = dp.queries.Workload.marginals(dp.queries.Domain(columns), 2)
 plan = ResidualMarginals.for_guarantee(dp.Approx(epsilon=0.5, delta=1e-6), workload=pairs)
 shown = ("education", "income")
 off = float(plan.error(0.95, of=shown))

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import discreet as dp
-from discreet.functions.curves import CurvePCA, MeanCurve, sanitized_curves
+from discreet.functions import CurvePCA, MeanCurve, sanitized_curves
 
 plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 120})
 HOUSEHOLDS = 4000

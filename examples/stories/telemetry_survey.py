@@ -67,7 +67,7 @@ except dp.NotAllowed as refused:
 
 # %%
 ledger = dp.Ledger.open(":memory:", protects=dp.row(neighbors="replace"), limit=dp.Pure(epsilon=EPSILON))
-counts = dp.Histogram(SCREENS)
+counts = dp.queries.Histogram(SCREENS)
 noise = dp.Laplace.for_guarantee(dp.Pure(epsilon=EPSILON), sensitivity=counts.sensitivity(ledger.protects))
 central = dp.release(answers, noise, query=counts, ledger=ledger)
 central_error = float(noise.error(0.95, values=len(SCREENS)))

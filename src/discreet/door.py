@@ -209,7 +209,7 @@ def stream(
     """
     if not isinstance(mechanism, GoesOn):
         raise InvalidArgument(
-            "This mechanism answers once. Use dp.release. dp.stream takes mechanisms such as dp.PrefixSums.",
+            "This mechanism answers once. Use dp.release. dp.stream takes mechanisms such as dp.mechanisms.PrefixSums.",
             code="not-a-stream",
         )
     guarantee = mechanism.guarantee(sensitivity)

@@ -126,7 +126,7 @@ def test_no_population_beats_the_theorem_on_a_small_sample(size: int, scale: flo
     q, noise = math.exp(-1 / scale), np.arange(-300, 301)
     law = (1 - q) / (1 + q) * q ** np.abs(noise)
     guarantee = dp.Laplace(scale=scale, step=1).guarantee(dp.Sensitivity(1, grain=1, unit=dp.row(neighbors="replace")))
-    assert isinstance(guarantee, dp.LossDistribution)
+    assert isinstance(guarantee, dp.guarantees.LossDistribution)
     worst = worst_mean(lambda z: 2 * q ** (np.floor(z * size) + 1) / (1 + q), 1, miss)
     width = width_on_population(guarantee, min(1.0, worst), miss)
     for chance in np.linspace(0, 1, 201):
@@ -160,7 +160,7 @@ def test_the_least_chance_is_that_of_the_best_test(mu: float, reached: float) ->
 
     noise = dp.Gaussian(stddev=1 / mu, step=2.0**-30)
     guarantee = noise.guarantee(dp.Sensitivity(1, grain=Fraction(1, 2**30)))
-    assert isinstance(guarantee, dp.LossDistribution)
+    assert isinstance(guarantee, dp.guarantees.LossDistribution)
     exact = float(ndtr(ndtri(reached) - mu))
     assert least_chance(guarantee, reached) == pytest.approx(exact, rel=1e-6)
     # and from the curve alone, by any ε: never above, and close at the best
@@ -239,7 +239,7 @@ def test_the_guarantee_is_that_of_all_questions_together() -> None:
     made = AdaptiveMeans.of_noise(0.01, size=10**4, queries=50)
     whole = made.guarantee(made.sensitivity(dp.row(neighbors="replace")))
     alone = dp.Gaussian(stddev=made.noise.stddev, step=QUANTUM).guarantee(dp.Sensitivity(1, grain=QUANTUM))  # type: ignore[union-attr]
-    assert isinstance(alone, dp.LossDistribution)
+    assert isinstance(alone, dp.guarantees.LossDistribution)
     composed = dp.compose([alone] * 50)
     for epsilon in (0.05, 0.2, 0.5):
         assert whole.delta_at(epsilon=epsilon) == pytest.approx(composed.delta_at(epsilon=epsilon), rel=1e-6)

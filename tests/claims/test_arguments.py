@@ -63,7 +63,7 @@ def test_delta(delta):
         lambda: dp.Pure(epsilon=1).epsilon_at(delta=delta),
         lambda: dp.ZeroConcentrated(rho=1).epsilon_at(delta=delta),
         lambda: dp.Laplace(scale=1).guarantee(1).epsilon_at(delta=delta),
-        lambda: dp.KeySelection.for_error(5, delta=delta),
+        lambda: dp.mechanisms.KeySelection.for_error(5, delta=delta),
     ):
         with pytest.raises(dp.InvalidArgument):
             make()
@@ -84,13 +84,15 @@ def test_epsilon_of_a_curve(epsilon):
         lambda x: dp.Gaussian(stddev=x),
         lambda x: dp.NoisyArgmax(scale=x),
         lambda x: dp.Exponential(rate=x),
-        lambda x: dp.PermuteAndFlip(rate=x),
-        lambda x: dp.TopK(k=1, rate=x),
-        lambda x: dp.SmallDatabase(workload=dp.Workload.prefixes(dp.Domain({"x": 3})), size=5, rows=2, rate=x),
-        lambda x: dp.Quantile(space=INTEGERS, rate=x),
-        lambda x: dp.KeySelection(scale=x, threshold=10),
-        lambda x: dp.AboveThreshold(threshold=0, threshold_scale=x, answer_scale=1),
-        lambda x: dp.AboveThreshold(threshold=0, threshold_scale=1, answer_scale=x),
+        lambda x: dp.mechanisms.PermuteAndFlip(rate=x),
+        lambda x: dp.mechanisms.TopK(k=1, rate=x),
+        lambda x: dp.mechanisms.SmallDatabase(
+            workload=dp.queries.Workload.prefixes(dp.queries.Domain({"x": 3})), size=5, rows=2, rate=x
+        ),
+        lambda x: dp.mechanisms.Quantile(space=INTEGERS, rate=x),
+        lambda x: dp.mechanisms.KeySelection(scale=x, threshold=10),
+        lambda x: dp.mechanisms.AboveThreshold(threshold=0, threshold_scale=x, answer_scale=1),
+        lambda x: dp.mechanisms.AboveThreshold(threshold=0, threshold_scale=1, answer_scale=x),
         lambda x: dp.RandomizedResponse(choices=CHOICES, lie=x),
         lambda x: dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=x),
         lambda x: dp.Composed(mechanisms=(dp.Laplace(scale=x),)),
@@ -113,10 +115,10 @@ def test_sizes(make, size):
         dp.Laplace(scale=1),
         dp.Gaussian(stddev=1),
         dp.Exponential(rate=1),
-        dp.PermuteAndFlip(rate=1),
-        dp.TopK(k=1, rate=1),
+        dp.mechanisms.PermuteAndFlip(rate=1),
+        dp.mechanisms.TopK(k=1, rate=1),
         dp.NoisyArgmax(scale=1),
-        dp.AboveThreshold(threshold=0, threshold_scale=1, answer_scale=1),
+        dp.mechanisms.AboveThreshold(threshold=0, threshold_scale=1, answer_scale=1),
         dp.Composed(mechanisms=(dp.Laplace(scale=1), dp.Exponential(rate=1))),
         dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=0.5, query=len),
         dp.Subsampled(mechanism=dp.Exponential(rate=1), rate=0.5, query=len),
@@ -140,26 +142,26 @@ def test_steps(kind, step):
 
 @pytest.mark.parametrize("confidence", [0, 1, -1, math.nan, "0.9", True, 2])
 def test_confidences(confidence):
-    for mechanism in (dp.Laplace(scale=1), dp.Gaussian(stddev=1), dp.Quantile(space=INTEGERS, rate=1)):
+    for mechanism in (dp.Laplace(scale=1), dp.Gaussian(stddev=1), dp.mechanisms.Quantile(space=INTEGERS, rate=1)):
         with pytest.raises(dp.InvalidArgument):
             mechanism.error(confidence)
 
 
 def test_counts():
     for make in (
-        lambda: dp.KeySelection(scale=1, threshold=1),
-        lambda: dp.KeySelection(scale=1, threshold=10.5),
-        lambda: dp.KeySelection(scale=1, threshold=30, keys_per_person=0),
+        lambda: dp.mechanisms.KeySelection(scale=1, threshold=1),
+        lambda: dp.mechanisms.KeySelection(scale=1, threshold=10.5),
+        lambda: dp.mechanisms.KeySelection(scale=1, threshold=30, keys_per_person=0),
         lambda: dp.Laplace(scale=1).error(0.9, values=0),
         lambda: dp.Gaussian(stddev=1).error(0.9, values=0),
         lambda: dp.RandomizedResponse(choices=["a"], lie=0.1),
         lambda: dp.RandomizedResponse(choices=["a", "a"], lie=0.1),
         lambda: dp.RandomizedResponse(choices=["a", "b"], lie=0.6),
-        lambda: dp.Quantile(space=INTEGERS, rate=1, quantile=0),
-        lambda: dp.Quantile(space=INTEGERS, rate=1, quantile=1),
+        lambda: dp.mechanisms.Quantile(space=INTEGERS, rate=1, quantile=0),
+        lambda: dp.mechanisms.Quantile(space=INTEGERS, rate=1, quantile=1),
         lambda: dp.Composed(mechanisms=()),
         lambda: dp.Each(mechanisms=(), spaces=()),
-        lambda: dp.Each(mechanisms=(dp.Laplace(scale=1),), spaces=(dp.Ball(3),)),
+        lambda: dp.Each(mechanisms=(dp.Laplace(scale=1),), spaces=(dp.queries.Ball(3),)),
         lambda: dp.Renyi(order=1, epsilon=1),
         lambda: dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=1.5),
     ):

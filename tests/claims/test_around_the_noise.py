@@ -104,14 +104,14 @@ def mean_needs_no_private_size(query: Any) -> bool:
 
 
 def test_a_mean_never_uses_the_true_number_of_rows_and_a_mutant_that_does() -> None:
-    class TrueSize(dp.Mean):
+    class TrueSize(dp.queries.Mean):
         def __call__(self, data: Any) -> Any:
             return Fraction(sum(Fraction(x) for x in data)) / max(len(data), 1)
 
         def sensitivity(self, unit: dp.Unit, rows_per_person: int = 1) -> Sensitivity:
             return Sensitivity(Fraction(5, 10), unit=unit)
 
-    assert mean_needs_no_private_size(dp.Mean((0, 5)))
+    assert mean_needs_no_private_size(dp.queries.Mean((0, 5)))
     assert not mean_needs_no_private_size(TrueSize((0, 5), size=10))
 
 

@@ -26,7 +26,7 @@ PROMISES = {
 }
 ALL = tuple(PROMISES)
 SPACE, CHOICES = dp.Integers(0, 9), ("a", "b", "c")
-SPACES = (dp.Interval(0, 10), dp.Categories(CHOICES))
+SPACES = (dp.Interval(0, 10), dp.queries.Categories(CHOICES))
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def composed_family(scale: Fraction) -> list[Any]:
     return [dp.Laplace(scale=scale), dp.Laplace(scale=2 * scale)]
 
 
-SMALL = dp.Workload.prefixes(dp.Domain({"x": 9}))
+SMALL = dp.queries.Workload.prefixes(dp.queries.Domain({"x": 9}))
 
 
 def less_weights(m: Any) -> Any:
@@ -95,29 +95,31 @@ CASES = {
     "Gaussian L2": additive(dp.Gaussian, "stddev", L2, ALL[1:], ("Approx",)),
     "Exponential": choosing(dp.Exponential, 2),
     "Exponential, monotone": choosing(dp.Exponential, MONOTONE),
-    "PermuteAndFlip": choosing(dp.PermuteAndFlip, 2),
+    "PermuteAndFlip": choosing(dp.mechanisms.PermuteAndFlip, 2),
     "TopK": Case(
-        lambda g: dp.TopK.for_guarantee(g, k=3, sensitivity=2),
+        lambda g: dp.mechanisms.TopK.for_guarantee(g, k=3, sensitivity=2),
         lambda m: m.guarantee(2),
         with_field("rate", MORE),
     ),
     "TopK, permute and flip": Case(
-        lambda g: dp.TopK.for_guarantee(g, k=3, sensitivity=MONOTONE, peel="permute and flip"),
+        lambda g: dp.mechanisms.TopK.for_guarantee(g, k=3, sensitivity=MONOTONE, peel="permute and flip"),
         lambda m: m.guarantee(MONOTONE),
         with_field("rate", MORE),
     ),
     "SmallDatabase": Case(
-        lambda g: dp.SmallDatabase.for_guarantee(g, workload=SMALL, size=100),
+        lambda g: dp.mechanisms.SmallDatabase.for_guarantee(g, workload=SMALL, size=100),
         lambda m: m.guarantee(),
         with_field("rate", MORE),
     ),
     "MultiplicativeWeights": Case(
-        lambda g: dp.MultiplicativeWeights.for_guarantee(g, workload=SMALL, size=100, rounds=3),
+        lambda g: dp.mechanisms.MultiplicativeWeights.for_guarantee(g, workload=SMALL, size=100, rounds=3),
         lambda m: m.guarantee(),
         less_weights,
     ),
     "OnlineMultiplicativeWeights": Case(
-        lambda g: dp.OnlineMultiplicativeWeights.for_guarantee(g, workload=SMALL, size=100, questions=5, updates=3),
+        lambda g: dp.mechanisms.OnlineMultiplicativeWeights.for_guarantee(
+            g, workload=SMALL, size=100, questions=5, updates=3
+        ),
         lambda m: m.guarantee(),
         lambda m: replace(m, noise=with_field("scale", LESS)(m.noise)),
         ("Pure",),
@@ -125,47 +127,51 @@ CASES = {
     "NoisyArgmax": additive(dp.NoisyArgmax, "scale", 2, ALL, ("Pure",)),
     "NoisyArgmax, monotone": additive(dp.NoisyArgmax, "scale", MONOTONE, ALL, ("Pure",)),
     "Quantile": Case(
-        lambda g, **more: dp.Quantile.for_guarantee(g, space=SPACE, **more),
+        lambda g, **more: dp.mechanisms.Quantile.for_guarantee(g, space=SPACE, **more),
         lambda m: m.guarantee(),
         with_field("rate", MORE),
         taught=("Pure",),
         noise=lambda m: 1 / float(m.rate),
     ),
     "Quantiles": Case(
-        lambda g: dp.Quantiles.for_guarantee(g, space=SPACE, quantiles=(0.25, 0.5, 0.75)),
+        lambda g: dp.mechanisms.Quantiles.for_guarantee(g, space=SPACE, quantiles=(0.25, 0.5, 0.75)),
         lambda m: m.guarantee(),
         with_field("rate", MORE),
     ),
     "Quantiles, a person replaced": Case(
-        lambda g: dp.Quantiles.for_guarantee(g, space=SPACE, quantiles=(0.1, 0.5), unit=TWO_ROWS, rows_per_person=2),
+        lambda g: dp.mechanisms.Quantiles.for_guarantee(
+            g, space=SPACE, quantiles=(0.1, 0.5), unit=TWO_ROWS, rows_per_person=2
+        ),
         lambda m: m.guarantee(m.sensitivity(TWO_ROWS, 2)),
         with_field("rate", MORE),
     ),
     "PrefixSums": Case(
-        lambda g: dp.PrefixSums.for_guarantee(g, points=50),
+        lambda g: dp.mechanisms.PrefixSums.for_guarantee(g, points=50),
         lambda m: m.guarantee(),
         with_field("stddev", LESS),
         ALL[1:],
     ),
     "CountTree": Case(
-        lambda g: dp.CountTree.for_guarantee(g, points=50),
+        lambda g: dp.mechanisms.CountTree.for_guarantee(g, points=50),
         lambda m: m.guarantee(),
         with_field("scale", LESS),
     ),
     "CumulativeCounts": Case(
-        lambda g: dp.CumulativeCounts.for_guarantee(g, space=SPACE), lambda m: m.guarantee(), None
+        lambda g: dp.mechanisms.CumulativeCounts.for_guarantee(g, space=SPACE), lambda m: m.guarantee(), None
     ),
     "QuantilesFromCounts": Case(
-        lambda g: dp.QuantilesFromCounts.for_guarantee(g, space=SPACE, quantiles=(0.5,)), lambda m: m.guarantee(), None
+        lambda g: dp.mechanisms.QuantilesFromCounts.for_guarantee(g, space=SPACE, quantiles=(0.5,)),
+        lambda m: m.guarantee(),
+        None,
     ),
     "KeySelection": Case(
-        lambda g: dp.KeySelection.for_guarantee(g, keys_per_person=2),
+        lambda g: dp.mechanisms.KeySelection.for_guarantee(g, keys_per_person=2),
         lambda m: m.guarantee(),
         lambda m: replace(m, threshold=m.threshold - 1),
         ("Approx",),
     ),
     "AboveThreshold": Case(
-        lambda g: dp.AboveThreshold.for_guarantee(g, threshold=5, sensitivity=1),
+        lambda g: dp.mechanisms.AboveThreshold.for_guarantee(g, threshold=5, sensitivity=1),
         lambda m: m.guarantee(1),
         with_field("answer_scale", LESS),
         ("Pure",),
@@ -233,20 +239,20 @@ def stated_rho(claim: dp.Guarantee) -> float:
 
     return (
         float(min(stated(claim), Fraction(claim.rho())))
-        if isinstance(claim, dp.LossDistribution)
+        if isinstance(claim, dp.guarantees.LossDistribution)
         else float(stated(claim))
     )
 
 
 @pytest.mark.parametrize(("name", "kind"), REFUSED)
 def test_what_it_cannot_keep_is_refused(name, kind):
-    with pytest.raises((dp.InvalidArgument, dp.IncompatibleGuarantee)):
+    with pytest.raises((dp.InvalidArgument, dp.errors.IncompatibleGuarantee)):
         CASES[name].calibrate(PROMISES[kind])
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_gaussian_tradeoff_is_refused(name):
-    with pytest.raises((dp.InvalidArgument, dp.IncompatibleGuarantee)):
+    with pytest.raises((dp.InvalidArgument, dp.errors.IncompatibleGuarantee)):
         CASES[name].calibrate(dp.GaussianTradeoff(mu=1))
 
 
@@ -280,7 +286,7 @@ def test_the_table_of_the_thesis():
 def test_releases_do_not_claim_more_than_was_asked():
     unit = person("id")
     for relation, factor in ((unit, 1), (replace(unit, neighbors="replace"), 2)):
-        bound = dp.Histogram(CHOICES).sensitivity(relation)
+        bound = dp.queries.Histogram(CHOICES).sensitivity(relation)
         mechanism = dp.Laplace.for_guarantee(dp.Pure(epsilon=1), sensitivity=bound)
         assert mechanism.scale == factor
         assert mechanism.guarantee(bound).pure == dp.Pure(epsilon=1, protects=relation)
@@ -333,19 +339,19 @@ def test_fine_lattices_add_their_rounding(kind):
 
 
 def test_the_other_errors():
-    for kind in (dp.Exponential, dp.PermuteAndFlip):
+    for kind in (dp.Exponential, dp.mechanisms.PermuteAndFlip):
         m = kind.for_error(10, candidates=50, confidence=0.9)
         assert float(m.error(0.9, candidates=50)) <= 10
         assert float(with_field("rate", LESS)(m).error(0.9, candidates=50)) > 10
         assert kind(rate=1).error(0.9).amount is None
-    q = dp.Quantile.for_error(20, space=SPACE, confidence=0.9)
+    q = dp.mechanisms.Quantile.for_error(20, space=SPACE, confidence=0.9)
     assert 19.9 < float(q.error(0.9)) <= 20
     argmax = dp.NoisyArgmax.for_error(30, values=5)
     assert 29 < float(argmax.error(0.95, values=5)) <= 30
-    keys = dp.KeySelection.for_error(12, delta=1e-6)
+    keys = dp.mechanisms.KeySelection.for_error(12, delta=1e-6)
     assert float(keys.error(0.95)) <= 12
     assert keys.delta <= 1e-6
-    above = dp.AboveThreshold.for_error(20, threshold=3, questions=100)
+    above = dp.mechanisms.AboveThreshold.for_error(20, threshold=3, questions=100)
     assert 19 < float(above.error(0.95, questions=100)) <= 20 * (1 + 1e-9)
     response = dp.RandomizedResponse.for_error(0.2, choices=CHOICES)
     assert 2 * response.lie == pytest.approx(0.2)
@@ -366,32 +372,33 @@ EXAMPLES = [
     dp.Gaussian(stddev=3, step=0.25),
     dp.Exponential(rate=0.5),
     dp.Exponential(rate=0.5, choices=["tea", "coffee"]),
-    dp.PermuteAndFlip(rate=2),
+    dp.mechanisms.PermuteAndFlip(rate=2),
     dp.NoisyArgmax(scale=4),
-    dp.TopK(k=2, rate=0.5),
-    dp.TopK(k=2, rate=0.5, choices=["tea", "coffee"], peel="permute and flip"),
-    dp.SmallDatabase(workload=SMALL, size=100, rows=4, rate=0.5),
-    dp.MultiplicativeWeights(
+    dp.mechanisms.TopK(k=2, rate=0.5),
+    dp.mechanisms.TopK(k=2, rate=0.5, choices=["tea", "coffee"], peel="permute and flip"),
+    dp.mechanisms.SmallDatabase(workload=SMALL, size=100, rows=4, rate=0.5),
+    dp.mechanisms.MultiplicativeWeights(
         workload=SMALL, size=9, rounds=2, select=dp.Exponential(rate=1), noise=dp.Laplace(scale=2, step=1)
     ),
-    dp.OnlineMultiplicativeWeights(
-        workload=dp.Workload.marginals(dp.Domain({"a": 2, "b": ("x", "y")}), 1),
+    dp.mechanisms.OnlineMultiplicativeWeights(
+        workload=dp.queries.Workload.marginals(dp.queries.Domain({"a": 2, "b": ("x", "y")}), 1),
         size=9,
         updates=2,
-        test=dp.AboveThreshold(threshold=5, threshold_scale=2, answer_scale=4),
+        test=dp.mechanisms.AboveThreshold(threshold=5, threshold_scale=2, answer_scale=4),
         noise=dp.Laplace(scale=2),
     ),
-    dp.Quantile(space=SPACE, rate=1),
-    dp.Quantile(space=dp.Interval(0, 1), rate=1, quantile=0.25),
-    dp.Quantiles(space=SPACE, rate=1, quantiles=(0.25, Fraction(2, 3))),
-    dp.PrefixSums(points=50, stddev=2),
-    dp.CountTree(points=50, scale=3, branches=4),
-    dp.CumulativeCounts(space=SPACE, sums=dp.PrefixSums(points=10, stddev=2)),
-    dp.QuantilesFromCounts(
-        counts=dp.CumulativeCounts(space=SPACE, sums=dp.CountTree(points=10, scale=2)), quantiles=(0.5, 0.9)
+    dp.mechanisms.Quantile(space=SPACE, rate=1),
+    dp.mechanisms.Quantile(space=dp.Interval(0, 1), rate=1, quantile=0.25),
+    dp.mechanisms.Quantiles(space=SPACE, rate=1, quantiles=(0.25, Fraction(2, 3))),
+    dp.mechanisms.PrefixSums(points=50, stddev=2),
+    dp.mechanisms.CountTree(points=50, scale=3, branches=4),
+    dp.mechanisms.CumulativeCounts(space=SPACE, sums=dp.mechanisms.PrefixSums(points=10, stddev=2)),
+    dp.mechanisms.QuantilesFromCounts(
+        counts=dp.mechanisms.CumulativeCounts(space=SPACE, sums=dp.mechanisms.CountTree(points=10, scale=2)),
+        quantiles=(0.5, 0.9),
     ),
-    dp.KeySelection(scale=1, threshold=20),
-    dp.AboveThreshold(threshold=5, threshold_scale=2, answer_scale=4),
+    dp.mechanisms.KeySelection(scale=1, threshold=20),
+    dp.mechanisms.AboveThreshold(threshold=5, threshold_scale=2, answer_scale=4),
     dp.RandomizedResponse(choices=["a", "b"], lie=0.25),
     dp.Each(mechanisms=(dp.Laplace(scale=3), dp.RandomizedResponse(choices=CHOICES, lie=0.1)), spaces=SPACES),
     dp.Composed(mechanisms=(dp.Laplace(scale=2), dp.Gaussian(stddev=3))),
@@ -406,7 +413,8 @@ def test_mechanisms_are_values(mechanism):
     assert len({mechanism, replace(mechanism)}) == 1
     with pytest.raises(FrozenInstanceError):
         setattr(mechanism, fields(mechanism)[0].name, 1)
-    names = {name: getattr(dp, name) for name in dp.__all__} | {"Fraction": Fraction}
+    public = [getattr(module, name) for module in (dp, dp.queries, dp.mechanisms) for name in module.__all__]
+    names = {thing.__name__: thing for thing in public if isinstance(thing, type)} | {"Fraction": Fraction}
     assert eval(repr(mechanism), names) == mechanism
     assert "epsilon" not in {f.name for f in fields(mechanism)}
 

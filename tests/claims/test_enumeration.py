@@ -166,7 +166,7 @@ def check_laplace_count(unit=ROW):
 
 
 def check_laplace_histogram(unit=ROW):
-    query = dp.Histogram(("a", "b"))
+    query = dp.queries.Histogram(("a", "b"))
     return check_tables(dp.Laplace(scale=2, step=1), query, ("a", "b"), unit=unit, window=10)
 
 
@@ -290,7 +290,7 @@ def test_composed_parts_are_rounded_too():
 def check_choice(kind, unit=ROW, orders=(1.5, 2, 8)):
     """Popularity of three items, all tables of up to three people."""
     domain = ("", "a", "b", "c", "ab", "bc", "abc")
-    return check_tables(kind, dp.Popularity(("a", "b", "c")), domain, unit=unit, most=3, orders=orders)
+    return check_tables(kind, dp.queries.Popularity(("a", "b", "c")), domain, unit=unit, most=3, orders=orders)
 
 
 ALL_SCORES = [*product((0, 1), repeat=3), (2, 1, 1), (1, 2, 2)]
@@ -309,13 +309,13 @@ def check_scores(kind, orders=(1.5, 2, 8), all_scores=ALL_SCORES):
 
 
 @pytest.mark.parametrize("unit", [ROW, REPLACED])
-@pytest.mark.parametrize("kind", [dp.Exponential(rate=1), dp.PermuteAndFlip(rate=1)])
+@pytest.mark.parametrize("kind", [dp.Exponential(rate=1), dp.mechanisms.PermuteAndFlip(rate=1)])
 def test_choices_by_popularity(kind, unit):
     check_choice(kind, unit)
 
 
 def test_argmax_by_popularity():
-    domain, query = ("", "a", "b", "ab"), dp.Popularity(("a", "b"))
+    domain, query = ("", "a", "b", "ab"), dp.queries.Popularity(("a", "b"))
     assert check_tables(dp.NoisyArgmax(scale=1, step=1), query, domain, unit=ROW, window=12) > 0.3
 
 
@@ -324,7 +324,7 @@ def check_argmax():
     return check_scores(dp.NoisyArgmax(scale=1, step=1), orders=(), all_scores=some)
 
 
-@pytest.mark.parametrize("kind", [dp.Exponential(rate=1), dp.PermuteAndFlip(rate=1)])
+@pytest.mark.parametrize("kind", [dp.Exponential(rate=1), dp.mechanisms.PermuteAndFlip(rate=1)])
 def test_choices_by_scores(kind):
     """[L3.EM]: ε-DP for scores that move either way, by the exact law."""
     assert check_scores(kind) > 0.5
@@ -337,7 +337,7 @@ def test_argmax_by_scores_with_ties():
 
 def test_scores_of_any_size():
     for scores in ([1e308, -1e308], [float("nan"), 1.0], [float("inf"), 0.0], [2**62, -(2**62)]):
-        for kind in (dp.Exponential(rate=1), dp.PermuteAndFlip(rate=1)):
+        for kind in (dp.Exponential(rate=1), dp.mechanisms.PermuteAndFlip(rate=1)):
             found = testing.exact_law(lambda s=scores, m=kind: dp.release(s, m, sensitivity=1).value)
             best = 1 if scores[0] != scores[0] else 0
             assert found.law[best] > 1 - Fraction(1, 10**30)
@@ -348,7 +348,7 @@ def test_mutant_factor_two_forgotten(monkeypatch):
         return rate * bound.exact
 
     monkeypatch.setattr(exponential, "score_range", forgetful)
-    for kind in (dp.Exponential(rate=1), dp.PermuteAndFlip(rate=1)):
+    for kind in (dp.Exponential(rate=1), dp.mechanisms.PermuteAndFlip(rate=1)):
         killed(lambda kind=kind: check_scores(kind, orders=()))
         killed(lambda kind=kind: check_choice(kind, REPLACED, orders=()))
 
@@ -365,14 +365,14 @@ def test_mutant_argmax_noise_halved(monkeypatch):
 
 def test_mutant_permute_and_flip_charged_as_exponential(monkeypatch):
     """Its Rényi divergence passes αε²/8, so the exponential mechanism's curve does not cover it."""
-    kind = dp.PermuteAndFlip(rate=0.5)
+    kind = dp.mechanisms.PermuteAndFlip(rate=0.5)
     first, second = (run(kind, np.array(s), sensitivity=1) for s in ((0, 0), (1, -1)))
     epsilon = float(first.claim.epsilon)
     assert epsilon == 1
     worst = max(renyi(a, b, 1.01) / 1.01 for a, b in ((first, second), (second, first)))
     assert epsilon**2 / 8 < worst <= epsilon**2 / 2
     check_scores(kind)
-    monkeypatch.setattr(dp.PermuteAndFlip, "guarantee", dp.Exponential.guarantee)
+    monkeypatch.setattr(dp.mechanisms.PermuteAndFlip, "guarantee", dp.Exponential.guarantee)
     killed(lambda: check_scores(kind))
 
 
@@ -381,7 +381,7 @@ def test_mutant_permute_and_flip_charged_as_exponential(monkeypatch):
 
 def check_quantile(quantile=Fraction(1, 2), unit=ROW, rate=2, most=3):
     """All tables of up to three rows over three points: empty, all equal, two rows, ties."""
-    kind = dp.Quantile(space=dp.Integers(0, 2), rate=rate, quantile=quantile)
+    kind = dp.mechanisms.Quantile(space=dp.Integers(0, 2), rate=rate, quantile=quantile)
     listed = tables((0, 1, 2), most)
     bound = kind.sensitivity(unit)
     runs = {t: run(kind, list(t), sensitivity=bound) for t in listed}
@@ -396,10 +396,10 @@ def test_quantiles(quantile, unit):
 
 
 def test_quantiles_over_runs_are_the_exponential_mechanism_over_points():
-    space = dp.Grid(0, 5, 1)
-    score = dp.QuantileScore(space)
+    space = dp.queries.Grid(0, 5, 1)
+    score = dp.queries.QuantileScore(space)
     for rows in ([], [3], [1, 4], [2, 2, 2], [0, 5, 5, 5], [float("nan"), 1.0]):
-        over_runs = run(dp.Quantile(space=space, rate=0.7), rows)
+        over_runs = run(dp.mechanisms.Quantile(space=space, rate=0.7), rows)
         over_points = run(dp.Exponential(rate=0.7, choices=list(map(float, range(6)))), score(rows), sensitivity=1)
         assert over_runs.law.keys() == over_points.law.keys()
         for point, mass in over_runs.law.items():
@@ -408,9 +408,9 @@ def test_quantiles_over_runs_are_the_exponential_mechanism_over_points():
 
 
 def test_mutant_quantile_sensitivity_halved(monkeypatch):
-    original = dp.QuantileScore.sensitivity
+    original = dp.queries.QuantileScore.sensitivity
     monkeypatch.setattr(
-        dp.QuantileScore, "sensitivity",
+        dp.queries.QuantileScore, "sensitivity",
         lambda self, unit, rows=1: dp.Sensitivity(original(self, unit, rows).exact / 2, "Linf", unit),
     )  # fmt: skip
     killed(check_quantile)
@@ -434,7 +434,10 @@ def check_keys(kind, domain, most=3):
     return check_pairs([(runs[a], runs[b]) for a, b in neighbors(listed, "add_or_remove")])
 
 
-ONE_KEY, TWO_KEYS = dp.KeySelection(scale=1, threshold=3), dp.KeySelection(scale=1, threshold=4, keys_per_person=2)
+ONE_KEY, TWO_KEYS = (
+    dp.mechanisms.KeySelection(scale=1, threshold=3),
+    dp.mechanisms.KeySelection(scale=1, threshold=4, keys_per_person=2),
+)
 
 
 def check_one_key():
@@ -466,23 +469,23 @@ def test_a_lone_key_appears_with_the_probability_that_is_charged():
 
 
 def test_mutant_mass_at_the_threshold_forgotten(monkeypatch):
-    mutate(monkeypatch, dp.KeySelection, "_alone_bound", "(self.threshold - 1)", "self.threshold")
+    mutate(monkeypatch, dp.mechanisms.KeySelection, "_alone_bound", "(self.threshold - 1)", "self.threshold")
     killed(check_one_key)
     killed(check_two_keys)
 
 
 def test_mutant_threshold_off_by_one(monkeypatch):
-    mutate(monkeypatch, dp.KeySelection, "_shown", "count >= self.threshold", "count >= self.threshold - 1")
+    mutate(monkeypatch, dp.mechanisms.KeySelection, "_shown", "count >= self.threshold", "count >= self.threshold - 1")
     killed(check_one_key)
 
 
 def test_mutant_one_key_charged_for_two(monkeypatch):
-    mutate(monkeypatch, dp.KeySelection, "guarantee", "LaplacePair(self.keys_per_person,", "LaplacePair(1,")
+    mutate(monkeypatch, dp.mechanisms.KeySelection, "guarantee", "LaplacePair(self.keys_per_person,", "LaplacePair(1,")
     killed(check_shared_keys)
 
 
 def check_above(monotone=False):
-    kind = dp.AboveThreshold(threshold=1, threshold_scale=1, answer_scale=2 if not monotone else 1, step=1)
+    kind = dp.mechanisms.AboveThreshold(threshold=1, threshold_scale=1, answer_scale=2 if not monotone else 1, step=1)
     bound = dp.Sensitivity(1, "Linf", grain=1, monotone=monotone)
     answers = [(0, 1), (1, 0), (1, 1), (1, 2), (2, 1)]
     runs = {a: run(kind, list(a), sensitivity=bound, window=7) for a in answers}
@@ -501,7 +504,7 @@ def test_above_threshold(monotone):
 
 
 def test_mutant_answers_without_noise(monkeypatch):
-    mutate(monkeypatch, dp.AboveThreshold, "_reaches", "place + int(", "place + 0 * int(")
+    mutate(monkeypatch, dp.mechanisms.AboveThreshold, "_reaches", "place + int(", "place + 0 * int(")
     killed(check_above)
 
 
@@ -542,7 +545,7 @@ def test_mutant_lies_may_tell_the_truth(monkeypatch):
     killed(lambda: check_pairs([(run(kind, ["a"]), run(kind, ["b"]))]))
 
 
-RECORDS = (dp.Integers(0, 1), dp.Categories(("x", "y")))
+RECORDS = (dp.Integers(0, 1), dp.queries.Categories(("x", "y")))
 
 
 def check_each(promise=None):

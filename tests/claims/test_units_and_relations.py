@@ -39,10 +39,10 @@ def test_a_sample_of_rows_promises_nothing_about_a_person_with_two() -> None:
     without = testing.exact_law(lambda: sampled._draw(np.array([], dtype=int)), window=8)
     assert curve(with_two, without, 1) > sampled.guarantee(2).delta_at(epsilon=1) + 0.05
     assert sampled.guarantee(2).protects == dp.row()
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         sampled.guarantee(dp.Sensitivity(2, unit=PERSON))
     account = ledger()
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.release(np.array([1, 1]), sampled, sensitivity=2, ledger=account)
     assert not account.entries()
     assert dp.release(np.array([1, 1]), sampled, sensitivity=1, ledger=ledger(dp.row())).receipt
@@ -60,13 +60,13 @@ def test_a_sampled_row_is_what_it_says() -> None:
 
 
 def test_an_ordinary_norm_says_nothing_about_a_covariance() -> None:
-    noise = dp.CorrelatedGaussian(stddev=1, covariance=((0.01, 0.0), (0.0, 0.01)))
+    noise = dp.mechanisms.CorrelatedGaussian(stddev=1, covariance=((0.01, 0.0), (0.0, 0.01)))
     with refuses(dp.InvalidArgument, "sensitivity-wrong-kind"):
         noise.guarantee(dp.Sensitivity(1, "L2", dp.row(), 2))
 
 
 def test_what_is_proved_for_one_relation_is_converted_in_a_composition() -> None:
-    keys = dp.KeySelection.for_guarantee(dp.Approx(epsilon=1, delta=1e-6))
+    keys = dp.mechanisms.KeySelection.for_guarantee(dp.Approx(epsilon=1, delta=1e-6))
     replaced = dp.Laplace(scale=10, step=1).guarantee(dp.Sensitivity(2, unit=REPLACED))
     assert keys.guarantee().relation == "add_or_remove"
     both = dp.compose([keys.guarantee(), replaced])
@@ -76,19 +76,19 @@ def test_what_is_proved_for_one_relation_is_converted_in_a_composition() -> None
     assert (unnamed.protects, unnamed.neighbors) == (None, "add_or_remove")
     assert unnamed.stated_for(REPLACED).largest_loss == 2 * (1 + Fraction(1, 10))
     assert unnamed.stated_for(dp.row()).largest_loss == 1 + Fraction(1, 10)
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.Pure(epsilon=1, neighbors="replace").stated_for(dp.row())
 
 
 def test_a_sanitized_database_needs_a_mechanism_for_single_values() -> None:
     with refuses(dp.InvalidArgument, "part-does-not-fit"):
-        dp.Each(dp.Quantile(space=dp.Interval(0, 0.5), rate=10), dp.Interval(0, 0.5))
+        dp.Each(dp.mechanisms.Quantile(space=dp.Interval(0, 0.5), rate=10), dp.Interval(0, 0.5))
     with refuses(dp.InvalidArgument, "part-does-not-fit"):
         dp.Each(dp.NoisyArgmax(scale=1), dp.Interval(0, 1))
     response = dp.RandomizedResponse(choices=["a", "b"], lie=0.25)
     with refuses(dp.InvalidArgument, "part-does-not-fit"):
-        dp.Each(response, dp.Categories(["a", "b", "c"]))
-    assert dp.Each(response).guarantee() == dp.Each(response, dp.Categories(["a", "b"])).guarantee()
+        dp.Each(response, dp.queries.Categories(["a", "b", "c"]))
+    assert dp.Each(response).guarantee() == dp.Each(response, dp.queries.Categories(["a", "b"])).guarantee()
 
 
 def test_a_query_is_not_sampled_by_its_coordinates() -> None:
@@ -110,17 +110,17 @@ def shown_in_public_order(mechanism: Any) -> bool:
 
 
 def test_keys_come_in_a_public_order_and_a_mutant_sorts_by_count() -> None:
-    class SortedByCount(dp.KeySelection):
+    class SortedByCount(dp.mechanisms.KeySelection):
         def _draw(self, value: Any) -> Any:
             return dict(sorted(super()._draw(value).items(), key=lambda item: -value[item[0]]))
 
-    assert shown_in_public_order(dp.KeySelection(scale=1, threshold=20))
+    assert shown_in_public_order(dp.mechanisms.KeySelection(scale=1, threshold=20))
     assert not shown_in_public_order(SortedByCount(scale=1, threshold=20))
 
 
 def test_a_lone_key_that_stays_hidden_tells_no_more_than_the_leak_beside_it() -> None:
     """1 − x(1−a) ≤ a + (1−a)·(1−x): the curve of a hidden key is below that of a leak of mass a with anything."""
-    low = dp.KeySelection(scale=10, threshold=2)
+    low = dp.mechanisms.KeySelection(scale=10, threshold=2)
     promised = low.guarantee()
     for epsilon in (0.0, 0.05, 0.1, 0.3):
         hidden = max(0.0, 1 - math.exp(epsilon) * (1 - float(low._alone_bound())))
@@ -134,7 +134,7 @@ def test_a_lone_key_that_stays_hidden_tells_no_more_than_the_leak_beside_it() ->
         (dp.Exponential(rate=1, choices=["a", "b"]), [1, 2, 3], 1),
         (dp.Exponential(rate=1), [], 1),
         (dp.NoisyArgmax(scale=1), [], 1),
-        (dp.CorrelatedGaussian(stddev=1, covariance=((1.0,),)), [1.0, 2.0], 1),
+        (dp.mechanisms.CorrelatedGaussian(stddev=1, covariance=((1.0,),)), [1.0, 2.0], 1),
         (dp.Composed(mechanisms=(dp.Laplace(scale=1),)), [1, 2], 1),
         (dp.Laplace(scale=1), "text", 1),
         (dp.Laplace(scale=1), 41, None),
@@ -176,15 +176,15 @@ def test_the_error_of_a_choice_counts_its_candidates() -> None:
     scores = list(range(1000))
     assert dp.release(scores, argmax, sensitivity=1).error(0.95) == argmax.error(0.95, values=1000)
     assert dp.release(scores, choice, sensitivity=1).error(0.95) == choice.error(0.95, candidates=1000)
-    bar = dp.AboveThreshold.for_guarantee(dp.Pure(epsilon=1), threshold=1e9, sensitivity=1)
+    bar = dp.mechanisms.AboveThreshold.for_guarantee(dp.Pure(epsilon=1), threshold=1e9, sensitivity=1)
     assert dp.release([1, 2, 3], bar, sensitivity=1).error(0.95) == bar.error(0.95, questions=3)
     assert dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=0.5).error(0.95).amount is None
 
 
 def test_small_promises_are_calibrated_and_none_at_all_is_shown() -> None:
-    keys = dp.KeySelection.for_guarantee(dp.Approx(epsilon=0.001, delta=1e-9))
+    keys = dp.mechanisms.KeySelection.for_guarantee(dp.Approx(epsilon=0.001, delta=1e-9))
     assert keys.delta <= 1e-9
-    assert dp.KeySelection(scale=keys.scale, threshold=keys.threshold - 1).delta > 1e-9
+    assert dp.mechanisms.KeySelection(scale=keys.scale, threshold=keys.threshold - 1).delta > 1e-9
     assert "ε" in str(dp.RandomizedResponse(choices=["a", "b"], lie=0.5).guarantee())
 
 
@@ -192,7 +192,7 @@ def test_small_promises_are_calibrated_and_none_at_all_is_shown() -> None:
     "wrong",
     [
         lambda: dp.compose(dp.Pure(epsilon=1)),  # type: ignore[arg-type]
-        lambda: dp.Quantile.for_guarantee(dp.Pure(epsilon=1), space=(0, 120)),  # type: ignore[arg-type]
+        lambda: dp.mechanisms.Quantile.for_guarantee(dp.Pure(epsilon=1), space=(0, 120)),  # type: ignore[arg-type]
         lambda: dp.least_error((0, 1), dp.Pure(epsilon=1)),  # type: ignore[arg-type]
         lambda: dp.least_error(dp.Interval(0, 1), 1),  # type: ignore[arg-type]
         lambda: dp.Composed(mechanisms=dp.Laplace(scale=1)),  # type: ignore[arg-type]

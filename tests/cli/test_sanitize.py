@@ -293,7 +293,11 @@ def test_the_errors_are_those_of_the_noise(people: Path, run) -> None:
 def test_the_least_error_is_that_of_the_theory(people: Path, run) -> None:
     said = run(people, "people", "--epsilon", 2, "--out", people.with_name("c.csv"), "--columns", "age,salary,city")
     share = dp.Pure(epsilon=Fraction(2, 3))
-    spaces = {"age": dp.Integers(0, 100), "salary": dp.Interval(1500, 4500), "city": dp.Categories(["a", "b", "c"])}
+    spaces = {
+        "age": dp.Integers(0, 100),
+        "salary": dp.Interval(1500, 4500),
+        "city": dp.queries.Categories(["a", "b", "c"]),
+    }
     for name, space in spaces.items():
         [line] = [line for line in said.out.splitlines() if line.startswith(name)]
         least = dp.least_error(space, share)

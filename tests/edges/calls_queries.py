@@ -6,6 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import discreet as dp
+from discreet.queries import (
+    Ball,
+    Categories,
+    CountingQuery,
+    Domain,
+    Grid,
+    Histogram,
+    Mean,
+    MedianScore,
+    Popularity,
+    QuantileScore,
+    Ratings,
+    VectorSum,
+    Workload,
+)
 
 from .checking import Call
 from .containers import LISTS, NUMBERS, TEXTS, Container, objects, of_plain, rows_in
@@ -68,7 +83,7 @@ def at_least_four(rows: Any) -> list[bool]:
 
 CHOICES = ("a", "b", 7, BIG, 2.5)
 PICKED = ["a", "b", 7, BIG, 2.5, "a", "a", BIG, 7, "zz", "b"]
-DOMAIN = dp.Domain({"age": 5, "sex": ("f", "m")})
+DOMAIN = Domain({"age": 5, "sex": ("f", "m")})
 PEOPLE = [[0, "f"], [1, "m"], [4, "f"], [2, "m"], [2, "f"], [3, "m"], [1, "f"]]
 IN_A_ROW = {
     "record": lambda odd: odd,
@@ -102,52 +117,52 @@ ARRAYS = {
     if "columns" not in name and name not in ("iterator", "one-cell rows but the odd")
 }
 FEW_LISTS = {name: LISTS[name] for name in ("list", "tuple", "iterator", "objects", "pandas objects")}
-GRID = dp.Grid(0, 10, 1)
+GRID = Grid(0, 10, 1)
 RANKED = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7]
 
 QUERIES: list[Call] = [
     *of_query(dp.Count(), MIXED, NUMBERS, name="Count"),
-    *of_query(dp.Mean((0, 100)).parts()[1], MIXED, NUMBERS, name="Count", extremes=(1.0,)),
+    *of_query(Mean((0, 100)).parts()[1], MIXED, NUMBERS, name="Count", extremes=(1.0,)),
     *of_query(dp.Count(at_least_four), MIXED, FEW_LISTS, name="Count", extremes=(5,)),
-    *of_query(dp.CountingQuery(at_least_four, size=12), MIXED, FEW_LISTS, name="CountingQuery", units=(REPLACED,)),
-    *of_query(dp.Histogram(CHOICES), PICKED, TEXTS, name="Histogram", extremes=("a",)),
-    *of_query(dp.Histogram(dp.Categories(CHOICES, other="b")), PICKED, TEXTS, name="Histogram", extremes=(BIG,)),
+    *of_query(CountingQuery(at_least_four, size=12), MIXED, FEW_LISTS, name="CountingQuery", units=(REPLACED,)),
+    *of_query(Histogram(CHOICES), PICKED, TEXTS, name="Histogram", extremes=("a",)),
+    *of_query(Histogram(Categories(CHOICES, other="b")), PICKED, TEXTS, name="Histogram", extremes=(BIG,)),
     *of_query(dp.Sum((0, 100)), MIXED, NUMBERS, name="Sum", extremes=(100.0, 0.0)),
     *of_query(dp.Sum((-1, 1), about=0.5), MIXED, NUMBERS, name="Sum", extremes=(-1.0,)),
-    *of_query(dp.Mean((0, 100), size=12), MIXED, NUMBERS, name="Mean", units=(REPLACED,), extremes=(100.0,)),
-    *of_query(dp.Mean((0, 100)).parts()[0], MIXED, NUMBERS, name="Mean", extremes=(100.0,)),
+    *of_query(Mean((0, 100), size=12), MIXED, NUMBERS, name="Mean", units=(REPLACED,), extremes=(100.0,)),
+    *of_query(Mean((0, 100)).parts()[0], MIXED, NUMBERS, name="Mean", extremes=(100.0,)),
     *of_query(
-        dp.VectorSum(dp.Ball(2, 1)), VECTORS, rows_in(2), name="VectorSum", ways=IN_A_VECTOR,
+        VectorSum(Ball(2, 1)), VECTORS, rows_in(2), name="VectorSum", ways=IN_A_VECTOR,
         extremes=([1.0, 0.0],), together=2,
     ),
-    *of_query(dp.VectorSum(dp.Ball(1, 1)), [0.5, 0.25, -0.5, BIG, 0, 1], NUMBERS, name="VectorSum", extremes=(1.0,)),
+    *of_query(VectorSum(Ball(1, 1)), [0.5, 0.25, -0.5, BIG, 0, 1], NUMBERS, name="VectorSum", extremes=(1.0,)),
     *of_query(
-        dp.Popularity(("Heat", "Alien", 7)), LIKES, FEW_LISTS, name="Popularity", answer=scores,
+        Popularity(("Heat", "Alien", 7)), LIKES, FEW_LISTS, name="Popularity", answer=scores,
         ways={"record": lambda odd: odd, "item": lambda odd: ["Heat", odd], "in a tuple": lambda odd: (odd, odd)},
         extremes=({"Heat", "Alien", 7},),
     ),
     *of_query(
-        dp.Ratings(("Heat", "Alien", 7), (0, 5)), RATED, FEW_LISTS, name="Ratings", answer=scores,
+        Ratings(("Heat", "Alien", 7), (0, 5)), RATED, FEW_LISTS, name="Ratings", answer=scores,
         ways={"record": lambda odd: odd, "score": lambda odd: {"Heat": odd}},
         extremes=({"Heat": 5, "Alien": 5, 7: 5},),
     ),
-    *of_query(dp.MedianScore(GRID), RANKED, NUMBERS, name="MedianScore", answer=scores, extremes=(10,)),
-    *of_query(dp.QuantileScore(GRID, 0.25), RANKED, NUMBERS, name="QuantileScore", answer=scores, extremes=(10,)),
+    *of_query(MedianScore(GRID), RANKED, NUMBERS, name="MedianScore", answer=scores, extremes=(10,)),
+    *of_query(QuantileScore(GRID, 0.25), RANKED, NUMBERS, name="QuantileScore", answer=scores, extremes=(10,)),
     *of_query(
-        dp.QuantileScore(dp.Integers(BIG, BIG + 9), 0.5), [BIG + k % 10 for k in range(12)], NUMBERS,
+        QuantileScore(dp.Integers(BIG, BIG + 9), 0.5), [BIG + k % 10 for k in range(12)], NUMBERS,
         name="QuantileScore", answer=scores, extremes=(BIG,),
     ),
     *(
         call
         for workload in (
-            dp.Workload.marginals(DOMAIN, 2),
-            dp.Workload.prefixes(DOMAIN, "age"),
-            dp.Workload.conjunctions(DOMAIN, [{"sex": "f"}, {"age": 2, "sex": "m"}]),
+            Workload.marginals(DOMAIN, 2),
+            Workload.prefixes(DOMAIN, "age"),
+            Workload.conjunctions(DOMAIN, [{"sex": "f"}, {"age": 2, "sex": "m"}]),
         )
         for call in of_query(workload, PEOPLE, COLUMNS, name="Workload", ways=IN_A_ROW, extremes=([2, "m"],))
     ),
     *of_query(
-        dp.Workload.marginals(dp.Domain({"age": BIG + 1}), [()]), [BIG, 3, 4, BIG, BIG + 5, 0], NUMBERS,
+        Workload.marginals(Domain({"age": BIG + 1}), [()]), [BIG, 3, 4, BIG, BIG + 5, 0], NUMBERS,
         name="Workload", extremes=(BIG,),
     ),
     Call(

@@ -77,7 +77,9 @@ RELEASES: dict[str, Callable[[Planted], Any]] = {
     "too far": lambda p: dp.release(numbers(p), dp.Laplace(scale=1), sensitivity="far"),
     "exhausted": lambda p: dp.release(listed(p), dp.Laplace(scale=1), query=dp.Count(), ledger=ledger(None, **POOR)),
     "parts": lambda p: dp.release((listed(p),), dp.Composed(mechanisms=[dp.Laplace(scale=1)] * 2), sensitivity=1),
-    "a stream": lambda p: dp.stream(dp.PrefixSums(points=2, stddev=1), sensitivity=1).add(p.add([1, 2, WHOLE])),
+    "a stream": lambda p: dp.stream(dp.mechanisms.PrefixSums(points=2, stddev=1), sensitivity=1).add(
+        p.add([1, 2, WHOLE])
+    ),
     "audit": lambda p: audit(lambda data, size: [1], listed(p), listed(p), samples=8, epsilon=1),
     "a sum": lambda p: dp.Sum((0, 50))(p.add(np.full((2, 2), NUMBER))),
     "declared": lambda p: Declared({"x": (0, 1)}).codes(p.add(columns())),

@@ -141,22 +141,24 @@ def drawn(planted: Planted, mechanism: Any, data: Any = listed, **given: Any) ->
 
 SPACE, NEAR = dp.Interval(0, 50), dp.Integers(0, 50)
 PURE = dp.Pure(epsilon=1)
-BINS = dp.Domain({"x": 4})
+BINS = dp.queries.Domain({"x": 4})
 MECHANISMS: dict[str, Callable[[Planted], Any]] = {
     "query": lambda p: drawn(p, dp.Laplace(scale=50), query=dp.Sum((0, 50)), ledger=ledger(None)),
     "Laplace": lambda p: drawn(p, dp.Laplace(scale=50), numbers, sensitivity=50),
     "Laplace, a number": lambda p: dp.release(planted_number(p), dp.Laplace(scale=50), sensitivity=50),
     "Gaussian": lambda p: drawn(p, dp.Gaussian(stddev=50), numbers, sensitivity=50),
     "Exponential": lambda p: drawn(p, dp.Exponential.for_guarantee(PURE, sensitivity=1), sensitivity=1),
-    "TopK": lambda p: drawn(p, dp.TopK.for_guarantee(PURE, k=2, sensitivity=1), sensitivity=1),
+    "TopK": lambda p: drawn(p, dp.mechanisms.TopK.for_guarantee(PURE, k=2, sensitivity=1), sensitivity=1),
     "NoisyArgmax": lambda p: drawn(p, dp.NoisyArgmax(scale=5), sensitivity=1),
     "AboveThreshold": lambda p: drawn(
-        p, dp.AboveThreshold.for_guarantee(PURE, threshold=9, sensitivity=1), sensitivity=1
+        p, dp.mechanisms.AboveThreshold.for_guarantee(PURE, threshold=9, sensitivity=1), sensitivity=1
     ),
-    "KeySelection": lambda p: dp.release(p.add({TEXT: 1, "Bled": 900}), dp.KeySelection.for_guarantee(GOAL)),
-    "Quantile": lambda p: drawn(p, dp.Quantile.for_guarantee(PURE, space=SPACE)),
-    "Quantiles": lambda p: drawn(p, dp.Quantiles.for_guarantee(PURE, space=NEAR, quantiles=[0.2, 0.7]), numbers),
-    "CumulativeCounts": lambda p: drawn(p, dp.CumulativeCounts.for_guarantee(PURE, space=NEAR), numbers),
+    "KeySelection": lambda p: dp.release(p.add({TEXT: 1, "Bled": 900}), dp.mechanisms.KeySelection.for_guarantee(GOAL)),
+    "Quantile": lambda p: drawn(p, dp.mechanisms.Quantile.for_guarantee(PURE, space=SPACE)),
+    "Quantiles": lambda p: drawn(
+        p, dp.mechanisms.Quantiles.for_guarantee(PURE, space=NEAR, quantiles=[0.2, 0.7]), numbers
+    ),
+    "CumulativeCounts": lambda p: drawn(p, dp.mechanisms.CumulativeCounts.for_guarantee(PURE, space=NEAR), numbers),
     "RandomizedResponse": lambda p: drawn(p, dp.RandomizedResponse.for_guarantee(PURE, choices=CITIES), words),
     "Each": lambda p: drawn(p, dp.Each.for_guarantee(PURE, spaces=SPACE)),
     "Composed": lambda p: dp.release(
@@ -171,7 +173,9 @@ MECHANISMS: dict[str, Callable[[Planted], Any]] = {
     ),
     "MultiplicativeWeights": lambda p: dp.release(
         p.add(np.array([[place % 4] for place in range(100)])),
-        dp.MultiplicativeWeights.for_guarantee(PURE, workload=dp.Workload.prefixes(BINS), size=100, rounds=2),
+        dp.mechanisms.MultiplicativeWeights.for_guarantee(
+            PURE, workload=dp.queries.Workload.prefixes(BINS), size=100, rounds=2
+        ),
     ),
 }
 RELEASED |= {f"release.{name}": lambda p, _, make=make: make(p) for name, make in MECHANISMS.items()}
@@ -182,7 +186,7 @@ def planted_number(planted: Planted) -> float:
 
 
 def said_by_a_stream(planted: Planted, _: Any) -> Any:
-    running = dp.stream(dp.PrefixSums.for_guarantee(GOAL, points=8), sensitivity=1, ledger=ledger(None))
+    running = dp.stream(dp.mechanisms.PrefixSums.for_guarantee(GOAL, points=8), sensitivity=1, ledger=ledger(None))
     return [running.add(value) for value in (WHOLE, 1)], running.error(), running.guarantee
 
 

@@ -17,7 +17,7 @@ from discreet.door import Session
 from discreet.tables.table import PrivateTable
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference"
-MODULES = ("learn", "local", "shuffle", "adaptive", "synthetic", "audit", "queries")
+MODULES = ("learn", "local", "shuffle", "adaptive", "synthetic", "audit", "queries", "mechanisms", "functions")
 
 SETTINGS = frozenset(
     """
@@ -43,7 +43,9 @@ SETTINGS = frozenset(
 
 def names() -> dict[str, Any]:
     """Every public name with what it is."""
-    found = {name: getattr(discreet, name) for name in discreet.__all__ if name not in MODULES}
+    found = {name: getattr(discreet, name) for name in discreet.__all__ if name not in discreet._MODULES}
+    for module, moved in discreet._MOVED.items():  # these bear plain names in the tables of the edges
+        found |= {name: getattr(importlib.import_module(f"discreet.{module}"), name) for name in moved}
     for module in MODULES:
         room = importlib.import_module(f"discreet.{module}")
         found |= {f"{module}.{name}": getattr(room, name) for name in room.__all__}

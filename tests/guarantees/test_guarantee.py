@@ -112,7 +112,7 @@ def test_to_replacement():
     assert (1 + math.e) * 1e-6 <= approx.delta * (1 + 1e-15) <= (1 + math.e) * 1e-6 * (1 + 1e-14)
     assert dp.Renyi(order=8, epsilon=1).for_replacement() == dp.Renyi(order=4, epsilon=3, neighbors="replace")
     for hopeless in (dp.Renyi(order=3, epsilon=1), dp.Approx(epsilon=3, delta=0.2)):
-        with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+        with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
             hopeless.for_replacement()
     replaced = dp.Pure(epsilon=1, protects=dp.row(neighbors="replace"))
     assert replaced.for_replacement() is replaced
@@ -141,9 +141,9 @@ def test_units_and_relations():
     assert promise.stated_for(replaced) == dp.Pure(epsilon=2, protects=replaced)
     assert dp.Pure(epsilon=1).stated_for(replaced) == dp.Pure(epsilon=1, protects=replaced)
     for wrong in (dp.row(), dp.person("other")):
-        with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+        with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
             promise.stated_for(wrong)
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.Pure(epsilon=1, protects=replaced).stated_for(added)
 
 

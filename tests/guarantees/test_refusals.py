@@ -154,6 +154,6 @@ def test_what_the_door_does_not_open_for(asked: Asked, code: str) -> None:
 
 
 def test_a_session_goes_on_in_one_process_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = stream(dp.PrefixSums.for_guarantee(ONE, points=4), sensitivity=1)
+    session = stream(dp.mechanisms.PrefixSums.for_guarantee(ONE, points=4), sensitivity=1)
     monkeypatch.setattr(os, "getpid", lambda: -1)
     refused(lambda: session.add(1), "session-in-two-processes", DiscreetError)

@@ -145,5 +145,5 @@ def test_without_matplotlib_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) 
         raise ModuleNotFoundError(name=name)
 
     monkeypatch.setattr(extras.importlib, "import_module", missing)
-    with refuses(dp.MissingExtra, "missing-extra"):
+    with refuses(dp.errors.MissingExtra, "missing-extra"):
         plot_accuracy(SCORES)

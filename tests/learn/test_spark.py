@@ -380,7 +380,7 @@ def test_executors_must_compute_alike(frame: Any) -> None:
 
 def test_a_query_of_vectors(frame: Any, path: Path) -> None:
     rows = np.column_stack([pq.read_table(path)[name].to_numpy() for name in NAMES])
-    vectors = dp.VectorSum(dp.Ball(3, 1))
+    vectors = dp.queries.VectorSum(dp.queries.Ball(3, 1))
     asked = ByPartition(vectors, NAMES)
     assert asked(frame.repartition(5)).tolist() == vectors(rows).tolist()
     assert asked.sensitivity(dp.row()) == vectors.sensitivity(dp.row())

@@ -34,7 +34,7 @@ def test_a_rule_that_adds_stated_ones_is_given_the_goal():
     assert cost_of(ledger, NOISE, GOAL) == dp.Approx(epsilon=1, delta=1e-6, protects=UNIT)
     assert cost_of(ledger, PURE, dp.Pure(epsilon=1)) is PURE
     too_little = dp.Approx(epsilon=0.9, delta=1e-6)
-    with refuses(dp.IncompatibleGuarantee, "guarantee-not-kept"):
+    with refuses(dp.errors.IncompatibleGuarantee, "guarantee-not-kept"):
         cost_of(ledger, NOISE, too_little)
     assert cost_of(ledger, NOISE, too_little, proved=True).epsilon == 0.9
 
@@ -52,5 +52,5 @@ def test_without_a_goal_it_is_an_epsilon_at_a_small_delta():
 
 def test_a_ledger_without_delta_takes_pure_releases_only():
     assert cost_of(ledger_of("basic", delta=0), PURE) is PURE
-    with refuses(dp.IncompatibleGuarantee, "no-epsilon-at-delta"):
+    with refuses(dp.errors.IncompatibleGuarantee, "no-epsilon-at-delta"):
         cost_of(ledger_of("basic", delta=0), NOISE)

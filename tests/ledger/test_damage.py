@@ -95,7 +95,7 @@ CUT_BACK = (
 def test_a_changed_record_is_refused(used, name):
     change(used, CHANGES[name])
     of_the_head = ("the last entry less", "an entry more", "the head moved back", "no head")
-    with refuses(dp.LedgerDamaged, "ledger-damaged" if name in of_the_head else "ledger-entry-changed"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-damaged" if name in of_the_head else "ledger-entry-changed"):
         used.open()
 
 
@@ -106,17 +106,17 @@ def test_a_ledger_that_is_open_notices_too(used, name):
     change(used, CHANGES[name])
     missing = {"an entry less": "ledger-damaged", "the last entry less": "ledger-damaged"}
     code = (missing | {"the head moved back": "ledger-old-copy"}).get(name, "ledger-entry-changed")
-    with refuses(dp.LedgerDamaged, code):
+    with refuses(dp.errors.LedgerDamaged, code):
         ledger.verify()
     if name in ("a smaller total", "a larger limit", "the last entry less", "the head moved back"):
-        with refuses(dp.LedgerDamaged, code):
+        with refuses(dp.errors.LedgerDamaged, code):
             ask(ledger)
 
 
 def test_a_chain_made_right_again_does_not_match_the_checkpoint(used):
     change(used, CHANGES["another question"])
     rehashed(used, 3)
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         used.open()
 
 
@@ -127,7 +127,7 @@ def test_a_cost_that_is_not_the_guarantee_s_is_found_even_in_a_right_chain(used)
     rehashed(used, 5)
     used.checkpoint.unlink()
     ledger = dp.Ledger.adopt(used.target, why="a forger's word", checkpoint=used.checkpoint)
-    with refuses(dp.LedgerDamaged, "ledger-totals-wrong"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-totals-wrong"):
         ledger.verify()
 
 
@@ -136,7 +136,7 @@ def test_totals_that_do_not_add_up_are_found_even_in_a_right_chain(used):
     rehashed(used, 5)
     used.checkpoint.unlink()
     ledger = dp.Ledger.adopt(used.target, why="a forger's word", checkpoint=used.checkpoint)
-    with refuses(dp.LedgerDamaged, "ledger-totals-wrong"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-totals-wrong"):
         ledger.verify()
 
 
@@ -144,41 +144,41 @@ def test_a_changed_answer_is_refused(used):
     ledger = used.open()
     assert ask(ledger, key="kNone1").replayed
     change(used, "UPDATE answers SET digest = (SELECT digest FROM answers WHERE number = 3) WHERE number = 2")
-    with refuses(dp.LedgerDamaged, "ledger-answer-changed"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-answer-changed"):
         ask(ledger, key="kNone1")
-    with refuses(dp.LedgerDamaged, "ledger-answer-changed"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-answer-changed"):
         ledger.verify()
 
 
 @pytest.mark.parametrize("change_of", ["not_private = 1", "data = NULL"])
 def test_what_is_said_of_an_answer_cannot_change(used, change_of):
     change(used, f"UPDATE answers SET {change_of} WHERE number = 2")
-    with refuses(dp.LedgerDamaged, "ledger-answer-changed"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-answer-changed"):
         used.open().verify()
-    with refuses(dp.LedgerDamaged, "ledger-answer-changed"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-answer-changed"):
         ask(used.open(), key="kNone1")
 
 
 def test_a_deleted_answer_is_not_drawn_again(used):
     """A reservation is worth one answer: deleting it, or putting back a file from before it, gets no second draw."""
     change(used, "DELETE FROM answers WHERE number = 2", "UPDATE head SET answers = answers - 1")
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         used.open()
 
 
 def test_an_open_ledger_notices_a_deleted_answer(used):
     ledger = used.open()
     change(used, "DELETE FROM answers WHERE number = 2")
-    with refuses(dp.LedgerDamaged, "ledger-damaged"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-damaged"):
         ledger.verify()
     change(used, "UPDATE head SET answers = answers - 1")
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         ask(ledger, key="kNone1")
 
 
 def test_an_answer_of_no_entry_is_noticed(used):
     change(used, "UPDATE answers SET number = 77 WHERE number = 2")
-    with refuses(dp.LedgerDamaged, "ledger-damaged"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-damaged"):
         used.open().verify()
 
 
@@ -194,7 +194,7 @@ def test_an_entry_that_vanishes_before_its_answer_is_kept_stops_the_release(used
         )
         return 5
 
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         door.through(read, noise, noise.guarantee(1), ledger=ledger, asked="q")
 
 
@@ -211,7 +211,7 @@ def test_no_entry_washes_a_rollback_away(used, act):
     ledger = used.open()
     change(used, *CUT_BACK)
     for _ in range(3):
-        with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+        with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
             act(ledger)
 
 
@@ -228,7 +228,7 @@ def test_a_copy_that_was_charged_apart_is_not_adopted(file_place):
     charged(file_place, 2)
     file_place.checkpoint.write_bytes(later)
     for act in (file_place.open, lambda: dp.Ledger.adopt(file_place.target, why="mine")):
-        with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+        with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
             act()
 
 
@@ -256,7 +256,7 @@ def test_what_does_not_follow_is_found_even_in_a_right_chain(used, name):
         rehashed(used, first)
     used.checkpoint.unlink()
     ledger = dp.Ledger.adopt(used.target, why="a forger's word", checkpoint=used.checkpoint)
-    with refuses(dp.LedgerDamaged, "ledger-totals-wrong"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-totals-wrong"):
         ledger.verify()
 
 
@@ -266,16 +266,16 @@ def test_answers_cannot_change_places(used):
         "UPDATE answers SET data = (SELECT data FROM answers WHERE number = 3), "
         "digest = (SELECT digest FROM answers WHERE number = 3) WHERE number = 2",
     )
-    with refuses(dp.LedgerDamaged, "ledger-answer-changed"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-answer-changed"):
         used.open().verify()
 
 
 def test_entries_restored_from_an_old_copy_are_refused(used):
     """What a restored dump looks like: a whole and right chain that ends too early."""
     change(used, *CUT_BACK)
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         used.open()
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         dp.Ledger.adopt(used.target, why="I want it back", checkpoint=used.checkpoint)
 
 
@@ -283,7 +283,7 @@ def test_only_the_newest_version_s_words_are_read(used):
     change(used, "UPDATE entries SET content = replace(content, '\"format\":1', '\"format\":2') WHERE number = 0")
     rehashed_from_opening(used)
     used.checkpoint.unlink()
-    with refuses(dp.LedgerDamaged, "ledger-other-version"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-other-version"):
         used.open()
 
 
@@ -312,7 +312,7 @@ def test_an_old_file_put_back_is_refused(file_place):
     new = file_place.path.read_bytes()
     for put_back in (file_place.path.write_bytes, lambda data: _swap(file_place.path, data)):
         put_back(old)
-        with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+        with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
             file_place.open()
         file_place.path.write_bytes(new)
 
@@ -332,7 +332,7 @@ def test_a_deleted_log_is_noticed(file_place):
     kept = log.read_bytes()
     log.unlink()
     file_place.path.with_name("clinic.ledger-shm").unlink()
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         file_place.open()
     log.write_bytes(kept)
     assert file_place.open().verify() == 5
@@ -344,7 +344,7 @@ def test_a_file_cut_short_is_refused(file_place, part):
     charged(file_place, 20)
     data = file_place.path.read_bytes()
     file_place.path.write_bytes(data[: int(len(data) * part)])
-    with refuses(dp.LedgerDamaged, "ledger-damaged"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-damaged"):
         file_place.open().verify()
 
 
@@ -353,13 +353,13 @@ def test_an_empty_or_deleted_file_is_not_a_new_purse(file_place):
     charged(file_place, 2)
     for spoil in (lambda: file_place.path.write_bytes(b""), file_place.path.unlink):
         spoil()
-        with refuses(dp.LedgerDamaged, "ledger-missing"):
+        with refuses(dp.errors.LedgerDamaged, "ledger-missing"):
             file_place.open(dp.Pure(epsilon=1))
 
 
 def test_a_file_of_something_else_is_refused(file_place):
     file_place.path.write_text("patient,age\n1,47\n" * 100)
-    with refuses(dp.LedgerDamaged, "ledger-damaged"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-damaged"):
         file_place.open(dp.Pure(epsilon=1))
     file_place.path.unlink()
     with sqlite3.connect(file_place.path) as other:
@@ -379,14 +379,14 @@ def test_a_copy_is_refused_until_the_owner_adopts_it(file_place, tmp_path):
     copied = tmp_path / "elsewhere" / "copy.ledger"
     copied.parent.mkdir()
     shutil.copy(file_place.path, copied)
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         dp.Ledger.open(copied)
     shutil.copy(file_place.checkpoint, copied.with_name("copy.ledger.checkpoint"))
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         dp.Ledger.open(copied)
     with refuses(dp.InvalidArgument, "ledger-no-reason"):
         dp.Ledger.adopt(copied, why=" ")
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         dp.Ledger.open(copied)
     adopted = dp.Ledger.adopt(copied, why="moved to the new server")
     assert adopted.entries()[-1].kind == "adoption"
@@ -401,7 +401,7 @@ def test_a_lost_checkpoint_is_noticed(file_place):
     file_place.checkpoint.unlink()
     charged(file_place, 1)  # nothing was charged yet: nothing can have been forgotten
     file_place.checkpoint.unlink()
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         file_place.open()
 
 
@@ -410,7 +410,7 @@ def test_a_full_disk_is_not_called_damage(file_place, monkeypatch):
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
     monkeypatch.setattr(ledger._store, "_begin", lambda write: (_ for _ in ()).throw(error))
-    with refuses(dp.LedgerUnavailable, "ledger-unavailable"):
+    with refuses(dp.errors.LedgerUnavailable, "ledger-unavailable"):
         ask(ledger)
     monkeypatch.undo()
     ask(ledger)
@@ -456,7 +456,7 @@ def test_a_checkpoint_that_failed_is_noted_by_the_retry(file_place, monkeypatch)
     ledger = file_place.open(dp.Pure(epsilon=1))
     monkeypatch.setattr(os, "pwrite", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     for _ in range(2):
-        with refuses(dp.LedgerUnavailable, "ledger-checkpoint"):
+        with refuses(dp.errors.LedgerUnavailable, "ledger-checkpoint"):
             ask(ledger, key="k")
     monkeypatch.undo()
     ask(ledger, key="k")
@@ -501,7 +501,7 @@ def test_postgres_is_told_to_write_before_it_returns(postgres, tmp_path):
 
 
 def test_a_server_that_is_away_says_so_and_shows_no_password(tmp_path):
-    with refuses(dp.LedgerUnavailable, "ledger-unavailable") as away:
+    with refuses(dp.errors.LedgerUnavailable, "ledger-unavailable") as away:
         dp.Ledger.open("postgresql://me:hunter2@127.0.0.1:9/db", protects=dp.row(), limit=dp.Pure(epsilon=1))
     assert "hunter2" not in str(away.value)
     assert away.value.__cause__ is None
@@ -548,7 +548,7 @@ def test_a_checkpoint_only_moves_on_and_survives_a_torn_write(tmp_path):
     for number, answers in ((1, 0), (2, 1), (5, 1), (3, 0), (5, 2)):
         checkpoint.advance(Seen("id", number, f"{number}" * 64, 7, answers))
     assert checkpoint.read() == Seen("id", 5, "5" * 64, 7, 2)
-    with refuses(dp.LedgerDamaged, "ledger-old-copy"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-old-copy"):
         checkpoint.advance(Seen("id", 5, "6" * 64, 7, 3))
     content = bytearray(checkpoint.path.read_bytes())
     assert len(content) == 1024
@@ -565,7 +565,7 @@ def test_a_checkpoint_that_cannot_be_written_stops_the_release(file_place):
     ledger = file_place.open(dp.Pure(epsilon=1))
     file_place.checkpoint.unlink()
     file_place.checkpoint.mkdir()
-    with refuses(dp.LedgerUnavailable, "ledger-checkpoint"):
+    with refuses(dp.errors.LedgerUnavailable, "ledger-checkpoint"):
         ask(ledger)
     file_place.checkpoint.rmdir()
 

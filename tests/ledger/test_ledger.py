@@ -123,10 +123,10 @@ def test_every_kind_of_guarantee_is_recorded_and_verified(place):
         (dp.Laplace(scale=3), 5),
         (dp.Gaussian(stddev=4), 5.5),
         (dp.Exponential(rate=Fraction(1, 3), choices=["a", "b"]), [1, 2]),
-        (dp.KeySelection(scale=1, threshold=20), {"a": 30}),
+        (dp.mechanisms.KeySelection(scale=1, threshold=20), {"a": 30}),
         (dp.Composed(mechanisms=(dp.Laplace(scale=2), dp.Gaussian(stddev=9))), (1, 2)),
         (dp.NoisyArgmax(scale=2), [3, 4]),
-        (dp.AboveThreshold.for_guarantee(dp.Pure(epsilon=1), sensitivity=1, threshold=10), [1, 20]),
+        (dp.mechanisms.AboveThreshold.for_guarantee(dp.Pure(epsilon=1), sensitivity=1, threshold=10), [1, 20]),
     ):
         answer = dp.release(value, mechanism, sensitivity=1, ledger=ledger)
         assert place.open().entries()[-1].guarantee == answer.guarantee
@@ -201,7 +201,7 @@ def test_arrays_texts_and_dicts_come_back_as_they_were(place):
     again = dp.release(np.zeros(20_000), dp.Laplace(scale=10), sensitivity=1, ledger=ledger, key="array")
     assert again.value.dtype == array.value.dtype
     assert np.array_equal(again.value, array.value)
-    keys = dp.KeySelection(scale=1, threshold=20)
+    keys = dp.mechanisms.KeySelection(scale=1, threshold=20)
     first = dp.release({"é": 300, "b": 200}, keys, ledger=ledger, key="dict")
     assert dp.release({"é": 300, "b": 200}, keys, ledger=ledger, key="dict").value == first.value
 
@@ -455,7 +455,7 @@ def test_one_analyst_sees_nothing_of_another(place):
         lambda: bob.answer(replace(entry, analyst="bob")),
         lambda: bob.keep(replace(entry, analyst="bob"), 0),
     ):
-        with refuses(dp.LedgerDamaged, "ledger-entry-changed"):
+        with refuses(dp.errors.LedgerDamaged, "ledger-entry-changed"):
             take()
     for take in (
         lambda: bob.for_analyst("alice"),
@@ -510,7 +510,7 @@ def test_a_pickle_does_not_open_another_ledger(file_place):
     for path in file_place.path.parent.iterdir():
         path.unlink()
     file_place.open(dp.Pure(epsilon=1))
-    with refuses(dp.LedgerDamaged, "ledger-replaced"):
+    with refuses(dp.errors.LedgerDamaged, "ledger-replaced"):
         pickle.loads(pickled)
 
 

@@ -29,8 +29,8 @@ GUARANTEES = [
     dp.Gaussian(stddev=3).guarantee(1),
     dp.Gaussian(stddev=30).guarantee(dp.Sensitivity(1, norm="L2", dimension=5)),
     dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=1), choices=list("abcd")).guarantee(),
-    dp.PermuteAndFlip(rate=1, choices=["a", "b"]).guarantee(1),
-    dp.KeySelection(scale=1, threshold=20).guarantee(),
+    dp.mechanisms.PermuteAndFlip(rate=1, choices=["a", "b"]).guarantee(1),
+    dp.mechanisms.KeySelection(scale=1, threshold=20).guarantee(),
     dp.Subsampled(mechanism=dp.Gaussian(stddev=2), rate=0.01).guarantee(1),
     dp.compose([dp.Pure(epsilon=0.1), dp.ZeroConcentrated(rho=0.1), dp.Renyi(order=4, epsilon=1)] * 3),
 ]
@@ -69,7 +69,7 @@ def test_only_known_kinds_are_written_and_read():
         with refuses(dp.InvalidArgument, "ledger-cannot-record"):
             record.written(guarantee)
     for text in ('{"is":"Popen","args":["true"]}', '{"is":"object"}', '{"what":1}'):
-        with refuses(dp.LedgerDamaged, "ledger-other-version"):
+        with refuses(dp.errors.LedgerDamaged, "ledger-other-version"):
             record.read(text)
     assert record.read(record.written(Unit("é"))) == dp.person("é")
 

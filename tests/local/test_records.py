@@ -223,7 +223,7 @@ def ends_cost_no_more_than_is_charged(low: Any, high: Any, method: str) -> None:
                 survey.encode_many(np.array(near, dtype=kind))
     moved = max(told) - min(told)
     steps = exactly(m.noise.scale) / exactly(m.noise.step)
-    drawn = dp.LossDistribution(factors=((LaplacePair(int(moved / exactly(m.noise.step)), steps), 1),))
+    drawn = dp.guarantees.LossDistribution(factors=((LaplacePair(int(moved / exactly(m.noise.step)), steps), 1),))
     assert drawn.epsilon_at(delta=0) <= 1, "the true loss is above the claim"
     assert drawn.epsilon_at(delta=0) == pytest.approx(1, rel=1e-6)  # and the range is used whole
 

@@ -273,7 +273,7 @@ def test_the_collector_is_charged_nothing_and_many_rows_once() -> None:
 def test_a_ledger_for_another_unit_refuses() -> None:
     ledger = dp.Ledger.open(":memory:", protects=dp.person("id"), limit=dp.Pure(epsilon=3))
     survey = local.survey(choices=EMOJI, epsilon=1, ledger=ledger)
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         survey.encode("🙂")
 
 

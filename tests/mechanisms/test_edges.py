@@ -32,7 +32,9 @@ def test_large_whole_numbers_stay_what_they_are(odd: Any) -> None:
         assert Counter(alone) <= found
         assert found.total() <= len(alone) + 1
         with testing.no_noise():
-            counts = dp.CumulativeCounts(space=WHOLE, sums=dp.PrefixSums(points=100, stddev=1))._draw(rows)
+            counts = dp.mechanisms.CumulativeCounts(
+                space=WHOLE, sums=dp.mechanisms.PrefixSums(points=100, stddev=1)
+            )._draw(rows)
             assert np.abs(counts - np.cumsum(np.bincount(np.array(alone), minlength=100))).max() <= 1.01
 
 
@@ -40,14 +42,18 @@ MATRIX = np.full((8, 3), 3.0)
 FRAME = pd.DataFrame(MATRIX, columns=["a", "b", "c"])
 ASKED = {
     "Sum": dp.Sum((0, 10)),
-    "VectorSum": dp.VectorSum(dp.Ball(1, 10)),
-    "MedianScore": dp.MedianScore(dp.Grid(0, 10, 1)),
-    "QuantileScore": dp.QuantileScore(dp.Grid(0, 10, 1)),
-    "Quantile": dp.Quantile(space=dp.Grid(0, 10, 1), rate=1)._draw,
-    "Quantiles": dp.Quantiles.for_guarantee(dp.Pure(epsilon=1), space=dp.Grid(0, 10, 1), quantiles=(0.25, 0.75))._draw,
-    "CumulativeCounts": dp.CumulativeCounts(space=dp.Grid(0, 9, 1), sums=dp.PrefixSums(points=10, stddev=1))._draw,
+    "VectorSum": dp.queries.VectorSum(dp.queries.Ball(1, 10)),
+    "MedianScore": dp.queries.MedianScore(dp.queries.Grid(0, 10, 1)),
+    "QuantileScore": dp.queries.QuantileScore(dp.queries.Grid(0, 10, 1)),
+    "Quantile": dp.mechanisms.Quantile(space=dp.queries.Grid(0, 10, 1), rate=1)._draw,
+    "Quantiles": dp.mechanisms.Quantiles.for_guarantee(
+        dp.Pure(epsilon=1), space=dp.queries.Grid(0, 10, 1), quantiles=(0.25, 0.75)
+    )._draw,
+    "CumulativeCounts": dp.mechanisms.CumulativeCounts(
+        space=dp.queries.Grid(0, 9, 1), sums=dp.mechanisms.PrefixSums(points=10, stddev=1)
+    )._draw,
     "Each": dp.Each(dp.Laplace(scale=1), dp.Interval(0, 10))._draw,
-    "Histogram": dp.Histogram((1, 2, 3)),
+    "Histogram": dp.queries.Histogram((1, 2, 3)),
 }
 
 
@@ -67,7 +73,7 @@ FAR = [
     dp.Interval(1e15 + 0.1, 1e15 + 0.3),
     dp.Interval(0, 0.1),
     dp.Interval(-(2**60) - 1000, -(2**60) + 7),
-    dp.Grid(10**14 + Fraction(1, 3), 10**14 + Fraction(4, 3), Fraction(1, 2)),
+    dp.queries.Grid(10**14 + Fraction(1, 3), 10**14 + Fraction(4, 3), Fraction(1, 2)),
     dp.Integers(2**60, 2**60 + 5),
     dp.Integers(-(2**62), 2**62),
 ]
@@ -125,7 +131,7 @@ def test_records_of_several_columns_are_read_one_by_one() -> None:
 @pytest.mark.parametrize("first", [-0.0, 0, 0.0, False])
 def test_a_key_is_not_that_of_who_came_first(first: Any) -> None:
     with testing.no_noise():
-        shown = dp.KeySelection(scale=1, threshold=2)._draw(Counter([first, 0.0, 0.0, "a", "a", None, None]))
+        shown = dp.mechanisms.KeySelection(scale=1, threshold=2)._draw(Counter([first, 0.0, 0.0, "a", "a", None, None]))
     assert repr(shown) == "{0: 3, 'a': 2}"
 
 
@@ -141,7 +147,9 @@ def test_keys_that_one_class_tells_apart_count_nobody_twice() -> None:
         __hash__ = str.__hash__
 
     with testing.no_noise():
-        shown = dp.KeySelection(scale=1, threshold=2, keys_per_person=2)._draw({Odd("a"): 1, Odd("a"): 1, "b": 5})
+        shown = dp.mechanisms.KeySelection(scale=1, threshold=2, keys_per_person=2)._draw(
+            {Odd("a"): 1, Odd("a"): 1, "b": 5}
+        )
     assert shown == {"b": 5}
 
 

@@ -34,6 +34,6 @@ def test_a_promise_for_added_rows_is_not_taken_for_replaced_ones(m: Any) -> None
     """Without a sensitivity the promise is for one row added or removed, and says so: it costs more when replaced."""
     promised = m.guarantee()
     assert promised.protects == dp.row()
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         promised.stated_for(dp.person("who"))
     assert promised.stated_for(dp.row(neighbors="replace")).delta_at(epsilon=1) > 1e-4

@@ -67,12 +67,18 @@ def refused(asked: Asked, code: str, kind: type[DiscreetError] = InvalidArgument
     ("asked", "code"),
     [
         (lambda: dp.Laplace.for_error(0.5, step=1), "step-does-not-fit"),
-        (lambda: dp.Laplace.for_guarantee(dp.LossDistribution(factors=()), sensitivity=1), "guarantee-not-supported"),
+        (
+            lambda: dp.Laplace.for_guarantee(dp.guarantees.LossDistribution(factors=()), sensitivity=1),
+            "guarantee-not-supported",
+        ),
         (lambda: taught_scale(RHO, Fraction(1)), "formula-does-not-apply"),
         (lambda: taught_sum_scale("L10.T3", 1, 2, PURE), "needs-delta"),
         (lambda: taught_sum_scale("L10.T4", 1, 2, ONE), "not-an-option"),
         (lambda: CorrelatedGaussian(stddev=1, covariance=NEARLY_FLAT), "unsuitable-covariance"),
-        (lambda: CumulativeCounts(space="ages", sums=dp.PrefixSums.for_guarantee(ONE, points=4)), "part-does-not-fit"),
+        (
+            lambda: CumulativeCounts(space="ages", sums=dp.mechanisms.PrefixSums.for_guarantee(ONE, points=4)),
+            "part-does-not-fit",
+        ),
         (lambda: CountTree(points=4, branches=65, scale=1), "too-large"),
         (lambda: Quantiles(space=dp.Interval(0, 1), rate=1, quantiles=(Fraction(1, 2**31),)), "too-many-digits"),
         (lambda: Quantiles(space="ages", rate=1, quantiles=(0.5,)), "wrong-type"),

@@ -76,7 +76,7 @@ def test_noise_for_sums_of_short_vectors(theorem: str) -> None:
     promised = noise.guarantee(bound)
     for move in worst_splits(dimension, 9):
         parts = [(LaplacePair(steps, scale), 1) for steps in move if steps]
-        exact = dp.LossDistribution(factors=tuple(parts))
+        exact = dp.guarantees.LossDistribution(factors=tuple(parts))
         for epsilon in (0.1, 0.4, 0.8):
             assert exact.delta_at(epsilon=epsilon) <= promised.delta_at(epsilon=epsilon)
         if theorem == "L10.T3":
@@ -113,7 +113,7 @@ def test_gaussian_noise_as_taught_is_private_up_to_epsilon_one_and_refused_beyon
 def test_a_covariance_shapes_the_noise_and_keeps_the_promise() -> None:
     """[T.6.2] with M: exact whitening, the promise of the white noise, and the covariance asked for."""
     covariance = ((4.0, 1.0), (1.0, 9.0))
-    noise = dp.CorrelatedGaussian.for_guarantee(ASKED, covariance=covariance, sensitivity=1)
+    noise = dp.mechanisms.CorrelatedGaussian.for_guarantee(ASKED, covariance=covariance, sensitivity=1)
     assert noise.guarantee(1).delta_at(epsilon=1) <= 1e-6
     white = dp.Gaussian.for_guarantee(ASKED, sensitivity=1)
     assert float(noise.stddev) == pytest.approx(float(white.stddev), rel=1e-6)
@@ -143,8 +143,8 @@ def test_a_choice_is_seldom_far_from_the_best(epsilon: float, scores: tuple[int,
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_median_on_a_grid_is_as_good_as_taught(epsilon: float) -> None:
     """[L3.MED]: with probability 1 − β the chosen point scores at least −(4/ε)·ln(|grid|/β), for a score with Δ = 2."""
-    grid = dp.Grid(0, 1, Fraction(1, 1000))
-    query = dp.MedianScore(grid)
+    grid = dp.queries.Grid(0, 1, Fraction(1, 1000))
+    query = dp.queries.MedianScore(grid)
     assert query.sensitivity(dp.row(neighbors="replace")).exact == 2
     found = query([i / 1000 for i in range(0, 1001, 7)])  # 143 rows, the middle one on the grid
     scores = [int(step) * found.unit for step in found.steps]
@@ -171,7 +171,7 @@ def test_the_largest_noisy_score_is_near_the_best(beta: float) -> None:
 )
 def test_a_covariance_that_is_none_is_refused(covariance: tuple[tuple[float, ...], ...]) -> None:
     with refuses(dp.InvalidArgument, "unsuitable-covariance"):
-        dp.CorrelatedGaussian(stddev=1, covariance=covariance)
+        dp.mechanisms.CorrelatedGaussian(stddev=1, covariance=covariance)
 
 
 def test_noise_is_useless_for_a_median_and_choosing_is_not() -> None:
@@ -184,5 +184,5 @@ def test_noise_is_useless_for_a_median_and_choosing_is_not() -> None:
     neighbors = [(a, b) for a in tables for b in tables if sum(x != y for x, y in zip(a, b, strict=True)) == 1]
     assert max(abs(median(a) - median(b)) for a, b in neighbors) == 1
     assert float(dp.Laplace.for_guarantee(dp.Pure(epsilon=0.1), sensitivity=1).error(0.95)) > 29  # on an interval of 1
-    chosen = dp.Quantile.for_guarantee(dp.Pure(epsilon=0.1), space=dp.Grid(0, 1, Fraction(1, 1000)))
+    chosen = dp.mechanisms.Quantile.for_guarantee(dp.Pure(epsilon=0.1), space=dp.queries.Grid(0, 1, Fraction(1, 1000)))
     assert float(chosen.error(0.95)) < 100  # ranks, of however many rows there are

@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 
 import discreet as dp
+from discreet.mechanisms import KeySelection, PrefixSums, Quantile, SmallDatabase
+from discreet.queries import Ball, Domain, Grid, Histogram, Popularity, Ratings, VectorSum, Workload
 
 from ..refusing import refuses
 
@@ -44,28 +46,28 @@ def test_a_predicate_that_cannot_be_asked_is_told_whatever_the_rows_are() -> Non
 
 
 def test_totals_of_ratings_stay_in_64_bits() -> None:
-    query = dp.Ratings(("a",), (0, 2**52), step=1)
+    query = Ratings(("a",), (0, 2**52), step=1)
     few, more = (query(np.full((rows, 1), 2.0**52)).steps.tolist() for rows in (2047, 2049))
     assert few[0] <= more[0] < 2**63
 
 
 # --- what shape and type decide is refused before anything is charged ---------------------------------------------
 
-BY_MARGINALS = dp.Workload.marginals(dp.Domain({"a": 3, "b": 2}), 1)
+BY_MARGINALS = Workload.marginals(Domain({"a": 3, "b": 2}), 1)
 NOISE = dp.Laplace(scale=1)
 REFUSED = {
-    "a matrix for a quantile": (np.ones((3, 2)), dp.Quantile(space=dp.Grid(0, 9, 1), rate=1), None),
+    "a matrix for a quantile": (np.ones((3, 2)), Quantile(space=Grid(0, 9, 1), rate=1), None),
     "a matrix for records": (np.ones((3, 2)), dp.Each(NOISE, dp.Interval(0, 1)), None),
     "a matrix for a sum": (np.ones((3, 2)), NOISE, dp.Sum((0, 1))),
     "text for a sum": (np.array(["a"]), NOISE, dp.Sum((0, 1))),
-    "a frame for a histogram": (pd.DataFrame({"a": [1]}), NOISE, dp.Histogram((1, 2))),
-    "wide rows": (np.ones((3, 3)), dp.Gaussian(stddev=1), dp.VectorSum(dp.Ball(2, 1))),
-    "wide likes": (np.ones((3, 3)), dp.Exponential(rate=1), dp.Popularity(("a", "b"))),
+    "a frame for a histogram": (pd.DataFrame({"a": [1]}), NOISE, Histogram((1, 2))),
+    "wide rows": (np.ones((3, 3)), dp.Gaussian(stddev=1), VectorSum(Ball(2, 1))),
+    "wide likes": (np.ones((3, 3)), dp.Exponential(rate=1), Popularity(("a", "b"))),
     "a missing column": ({"a": [1]}, NOISE, BY_MARGINALS),
-    "a database without it": ({"a": [1]}, dp.SmallDatabase(workload=BY_MARGINALS, size=5, rows=2, rate=1), None),
-    "doubles for counts": (np.ones(4), dp.PrefixSums(points=4, stddev=1), None),
-    "too few counts": ([1, 2], dp.PrefixSums(points=4, stddev=1), None),
-    "a list of keys": ([1], dp.KeySelection(scale=1, threshold=20), None),
+    "a database without it": ({"a": [1]}, SmallDatabase(workload=BY_MARGINALS, size=5, rows=2, rate=1), None),
+    "doubles for counts": (np.ones(4), PrefixSums(points=4, stddev=1), None),
+    "too few counts": ([1, 2], PrefixSums(points=4, stddev=1), None),
+    "a list of keys": ([1], KeySelection(scale=1, threshold=20), None),
     "a number to count": (3, NOISE, dp.Count()),
     "a predicate without its column": ({"a": np.ones(3)}, NOISE, dp.Count(lambda rows: rows["b"] > 1)),
 }  # fmt: skip
@@ -88,20 +90,20 @@ LABELS = ["columns", "column_names", "schema", "to_arrow", "iloc", "chunks", "dt
 def test_people_whose_names_are_attributes_stop_nothing() -> None:
     people = pd.Series([3.0] * len(LABELS), index=LABELS)
     assert dp.Sum((0, 10))(people) == 3 * len(LABELS)
-    assert dp.Histogram((3.0,))(people).tolist() == [len(LABELS)]
+    assert Histogram((3.0,))(people).tolist() == [len(LABELS)]
     assert len(dp.Each(NOISE, dp.Interval(0, 10))._draw(people)) == len(LABELS)
 
 
 @pytest.mark.parametrize("name", LABELS[:4])
 def test_a_column_whose_name_is_an_attribute_is_a_column(name: str) -> None:
     frame = pd.DataFrame({name: ["alice", "bob"] * 500})
-    assert dp.Domain({name: ("alice", "bob")}).histogram(frame).tolist() == [500, 500]
+    assert Domain({name: ("alice", "bob")}).histogram(frame).tolist() == [500, 500]
     sampled = dp.Subsampled(mechanism=dp.Laplace(scale=1e-9), rate=0.5, query=len)
     assert 350 < sampled._draw(frame) < 650  # 9 standard deviations
 
 
 def test_columns_are_found_by_place() -> None:
-    assert dp.Domain({"0": 3}).codes(pd.DataFrame({0: [1, 2]})).tolist() == [[1], [2]]
+    assert Domain({"0": 3}).codes(pd.DataFrame({0: [1, 2]})).tolist() == [[1], [2]]
     each = dp.Each((NOISE, NOISE), (dp.Interval(0, 1), dp.Interval(0, 1)))
     assert len(each._draw(pd.DataFrame([[0.1, 0.2], [0.3, 0.4]]))) == 2
 
@@ -117,7 +119,7 @@ def test_arrays_of_pandas_and_wide_numbers_are_columns(column: Any) -> None:
 
 def test_a_long_double_warns_of_nothing() -> None:
     rows = np.array([[1, 0], [np.longdouble("1e4000"), 0]], dtype=np.longdouble)
-    assert dp.VectorSum(dp.Ball(2, 1))(rows).astype(float).round(6).tolist() == [2, 0]
+    assert VectorSum(Ball(2, 1))(rows).astype(float).round(6).tolist() == [2, 0]
 
 
 def test_a_study_of_objects_is_stopped_by_no_cell() -> None:

@@ -50,7 +50,7 @@ def refused(asked: Asked, code: str) -> None:
         (lambda: dp.Interval(0, 10).clamp(np.array(["three"])), "not-a-number"),
         (lambda: dp.Integers(0, 0.5), "not-whole"),
         (lambda: dp.Integers(-(2**63), 2**63 - 1).positions([1]), "too-large"),
-        (lambda: dp.Grid(2**49, 2**49 + 1, 1), "step-does-not-fit"),
+        (lambda: dp.queries.Grid(2**49, 2**49 + 1, 1), "step-does-not-fit"),
         (lambda: Categories(["a", "a"]), "duplicates"),
         (lambda: Categories([["a"], ["b"]]), "wrong-type"),
         (lambda: Functions((0, 1), dp.Interval(0, 1)).clamp([1, 2, 3]), "wrong-shape"),

@@ -167,7 +167,7 @@ def test_a_doubled_preference_would_be_seen() -> None:
 
 def test_integers_and_doubles_agree() -> None:
     """The same zeros and ones as integers and as doubles have the same scores on the same candidates."""
-    score = dp.QuantileScore(dp.Grid(0, 1, 0.001))
+    score = dp.queries.QuantileScore(dp.queries.Grid(0, 1, 0.001))
     whole, double = (np.repeat([0, 1], [60, 20]).astype(kind) for kind in (np.int64, np.float64))
     assert (score(whole).steps == score(double).steps).all()
     assert int(score(double).steps.argmax()) == 0

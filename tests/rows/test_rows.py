@@ -128,7 +128,7 @@ def test_what_is_refused_is_a_matter_of_shape_and_type() -> None:
     with refuses(dp.InvalidArgument, "data-in-spark"):
         rows.column(spark)
     with refuses(dp.InvalidArgument, "wrong-shape"):
-        dp.Ball(2, 1).clamp([1, 2, 3])
+        dp.queries.Ball(2, 1).clamp([1, 2, 3])
     for text in (np.array(["1"]), np.array(["2020-01-01"], "datetime64[D]")):
         with refuses(dp.InvalidArgument, "not-a-number"):
             rows.doubles(text)

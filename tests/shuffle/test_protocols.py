@@ -176,7 +176,9 @@ def test_clones_are_above_what_any_randomizer_does() -> None:
                 exact = worst_delta(response_client(choices, lie), range(choices), clients, epsilon)
                 assert exact <= pair.delta(epsilon) + 1e-12
     for clients, local, published in [(10**4, 1, 0.0530), (10**5, 4, 0.170), (10**6, 6, 0.149)]:
-        epsilon = dp.LossDistribution(factors=((cloned(Fraction(local), clients), 1),)).epsilon_at(delta=DELTA)
+        epsilon = dp.guarantees.LossDistribution(factors=((cloned(Fraction(local), clients), 1),)).epsilon_at(
+            delta=DELTA
+        )
         assert epsilon == pytest.approx(published, rel=0.01)
         assert epsilon < closed_form_bound(local, clients, DELTA)
 
@@ -474,7 +476,7 @@ def test_shuffled_local_reports() -> None:
     with testing.no_noise():
         assert dp.release(["a", "b"], dp.Shuffled(local=local, clients=2)).value == ["a", "b"]
     with refuses(dp.InvalidArgument, "part-does-not-fit"):
-        dp.Shuffled(local=dp.KeySelection(scale=2, threshold=9), clients=10)
+        dp.Shuffled(local=dp.mechanisms.KeySelection(scale=2, threshold=9), clients=10)
 
 
 @pytest.mark.parametrize(
@@ -552,7 +554,7 @@ def test_a_ledger_of_basic_sums_takes_polls_with_a_large_delta(tmp_path: Path) -
         protects=dp.row(neighbors="replace"),
         rule="basic",
     )
-    with refuses(dp.IncompatibleGuarantee, "no-epsilon-at-delta"):
+    with refuses(dp.errors.IncompatibleGuarantee, "no-epsilon-at-delta"):
         poll.analyze(poll.encode_many(np.ones(1000)), ledger=small)
 
 

@@ -401,11 +401,14 @@ def test_a_made_up_table_has_its_types_without_rows_and_is_the_same_again():
 @pytest.mark.parametrize(
     ("make", "code"),
     [
-        (lambda **w: dp.SmallDatabase(**w, size=2**62, rows=2, rate=0.5), "out-of-range"),
-        (lambda **w: dp.SmallDatabase(**w, size=2**50, rows=2**12, rate=0.5), "too-large"),
-        (lambda **w: dp.MultiplicativeWeights.for_guarantee(dp.Pure(epsilon=1), **w, size=2**62), "out-of-range"),
+        (lambda **w: dp.mechanisms.SmallDatabase(**w, size=2**62, rows=2, rate=0.5), "out-of-range"),
+        (lambda **w: dp.mechanisms.SmallDatabase(**w, size=2**50, rows=2**12, rate=0.5), "too-large"),
         (
-            lambda **w: dp.OnlineMultiplicativeWeights.for_guarantee(
+            lambda **w: dp.mechanisms.MultiplicativeWeights.for_guarantee(dp.Pure(epsilon=1), **w, size=2**62),
+            "out-of-range",
+        ),
+        (
+            lambda **w: dp.mechanisms.OnlineMultiplicativeWeights.for_guarantee(
                 dp.Pure(epsilon=1), **w, size=2**62, questions=2, updates=1
             ),
             "out-of-range",
@@ -414,7 +417,7 @@ def test_a_made_up_table_has_its_types_without_rows_and_is_the_same_again():
 )
 def test_sizes_whose_counts_would_wrap_are_refused(make, code):
     with refuses(dp.InvalidArgument, code):
-        make(workload=dp.Workload.marginals(dp.Domain({"a": 2}), 1))
+        make(workload=dp.queries.Workload.marginals(dp.queries.Domain({"a": 2}), 1))
 
 
 def test_a_text_file_has_the_types_of_its_ranges(tmp_path):

@@ -1,1 +1,21 @@
 """What a data owner opens: a policy, and the database that analysts query."""
+
+from typing import TYPE_CHECKING
+
+from discreet.exports import lazily
+
+_LATER = {
+    "Database": "database",
+    "Policy": "policy",
+}
+
+if TYPE_CHECKING:
+    from discreet.datasets.database import Database
+    from discreet.datasets.policy import Policy
+else:
+    __getattr__, __dir__ = lazily(__name__, _LATER)
+
+__all__ = [
+    "Database",
+    "Policy",
+]

@@ -59,12 +59,12 @@ DATA = {
         "`step=0.1`", "Noise is exact on a lattice of doubles, whose step is a power of two.", "`step=2**-4`"
     ),
     "step-does-not-fit": Explained(
-        "`dp.Grid(0, 1, step=0.3)`",
+        "`dp.queries.Grid(0, 1, step=0.3)`",
         "The step must fit the range: it divides a grid, leaves two points or more, and is not finer than doubles.",
-        "`dp.Grid(0, 1, step=0.25)`",
+        "`dp.queries.Grid(0, 1, step=0.25)`",
     ),
     "unknown-choice": Explained(
-        '`dp.Categories(["yes", "no"])` and the value `"maybe"`',
+        '`dp.queries.Categories(["yes", "no"])` and the value `"maybe"`',
         "The value is not among the declared choices.",
         "a declared choice; or declare the value, or `other=`",
     ),
@@ -87,7 +87,7 @@ DATA = {
         '`row(neighbors="replace")`, or a query that does not need the number, such as `Mean.parts()`',
     ),
     "size-missing": Explained(
-        "`dp.Mean(between=(0, 120))` without `size=`",
+        "`dp.queries.Mean(between=(0, 120))` without `size=`",
         "An average needs the public number of rows.",
         "`size=1000`; if the number is private, `Mean.parts()` or `counting=`",
     ),

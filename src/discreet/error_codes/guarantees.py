@@ -11,7 +11,7 @@ GUARANTEES = {
         "`dp.Approx(epsilon=1, delta=1e-6)`",
     ),
     "guarantee-not-supported": Explained(
-        "`dp.AboveThreshold.for_guarantee(dp.ZeroConcentrated(rho=1), …)`",
+        "`dp.mechanisms.AboveThreshold.for_guarantee(dp.ZeroConcentrated(rho=1), …)`",
         "The mechanism cannot be calibrated for a guarantee of this kind.",
         "a kind that the message names, such as `dp.Pure(epsilon=1)`",
     ),

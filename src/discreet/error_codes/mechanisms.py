@@ -43,7 +43,7 @@ MECHANISMS = {
     "not-a-stream": Explained(
         "`dp.stream(dp.Laplace(scale=2), …)`",
         "The mechanism answers once.",
-        "`dp.release(…)`, or `dp.stream(dp.PrefixSums(…), …)`",
+        "`dp.release(…)`, or `dp.stream(dp.mechanisms.PrefixSums(…), …)`",
     ),
     "stream-ended": Explained(
         "more numbers than the `points` of a stream",

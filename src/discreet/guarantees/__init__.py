@@ -1,1 +1,26 @@
 """The promise as data: units, guarantees, composition, accuracy, and exact checks of finite mechanisms."""
+
+from discreet.guarantees.accuracy import Accuracy
+from discreet.guarantees.finite.least_error import least_error
+from discreet.guarantees.finite.verify import Verified, verify
+from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
+from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
+from discreet.guarantees.unit import Unit, person, row
+
+__all__ = [
+    "Accuracy",
+    "Approx",
+    "GaussianTradeoff",
+    "Guarantee",
+    "LossDistribution",
+    "Pure",
+    "Renyi",
+    "Unit",
+    "Verified",
+    "ZeroConcentrated",
+    "compose",
+    "least_error",
+    "person",
+    "row",
+    "verify",
+]

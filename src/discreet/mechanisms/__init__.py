@@ -1,1 +1,89 @@
 """How questions are answered: each mechanism is a frozen value whose fields are the noise that is drawn."""
+
+from typing import TYPE_CHECKING
+
+from discreet.exports import lazily
+
+_LATER = {
+    "AboveThreshold": "selection.threshold",
+    "Composed": "combine",
+    "CorrelatedGaussian": "noise.covariance",
+    "CountTree": "counts.count_tree",
+    "CumulativeCounts": "quantiles.cumulative",
+    "Each": "combine",
+    "Exponential": "selection.exponential",
+    "Gaussian": "noise.gaussian",
+    "GaussianProcess": "noise.gaussian_process",
+    "KeySelection": "selection.threshold",
+    "Laplace": "noise.laplace",
+    "Mechanism": "protocol",
+    "MultiplicativeWeights": "counts.multiplicative_weights",
+    "NoisyArgmax": "selection.noisy_argmax",
+    "OnlineMultiplicativeWeights": "counts.online_weights",
+    "PermuteAndFlip": "selection.exponential",
+    "PrefixSums": "counts.factorization",
+    "Quantile": "quantiles.quantile",
+    "Quantiles": "quantiles.quantiles",
+    "QuantilesFromCounts": "quantiles.cumulative",
+    "RandomizedResponse": "reports.randomized_response",
+    "Shuffled": "reports.shuffled",
+    "SmallDatabase": "counts.small_database",
+    "Subsampled": "combine",
+    "TopK": "selection.top_k",
+    "best_quantiles": "quantiles.cumulative",
+    "chooser_for": "selection.top_k",
+}
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.combine import Composed, Each, Subsampled
+    from discreet.mechanisms.counts.count_tree import CountTree
+    from discreet.mechanisms.counts.factorization import PrefixSums
+    from discreet.mechanisms.counts.multiplicative_weights import MultiplicativeWeights
+    from discreet.mechanisms.counts.online_weights import OnlineMultiplicativeWeights
+    from discreet.mechanisms.counts.small_database import SmallDatabase
+    from discreet.mechanisms.noise.covariance import CorrelatedGaussian
+    from discreet.mechanisms.noise.gaussian import Gaussian
+    from discreet.mechanisms.noise.gaussian_process import GaussianProcess
+    from discreet.mechanisms.noise.laplace import Laplace
+    from discreet.mechanisms.protocol import Mechanism
+    from discreet.mechanisms.quantiles.cumulative import CumulativeCounts, QuantilesFromCounts, best_quantiles
+    from discreet.mechanisms.quantiles.quantile import Quantile
+    from discreet.mechanisms.quantiles.quantiles import Quantiles
+    from discreet.mechanisms.reports.randomized_response import RandomizedResponse
+    from discreet.mechanisms.reports.shuffled import Shuffled
+    from discreet.mechanisms.selection.exponential import Exponential, PermuteAndFlip
+    from discreet.mechanisms.selection.noisy_argmax import NoisyArgmax
+    from discreet.mechanisms.selection.threshold import AboveThreshold, KeySelection
+    from discreet.mechanisms.selection.top_k import TopK, chooser_for
+else:
+    __getattr__, __dir__ = lazily(__name__, _LATER)
+
+__all__ = [
+    "AboveThreshold",
+    "Composed",
+    "CorrelatedGaussian",
+    "CountTree",
+    "CumulativeCounts",
+    "Each",
+    "Exponential",
+    "Gaussian",
+    "GaussianProcess",
+    "KeySelection",
+    "Laplace",
+    "Mechanism",
+    "MultiplicativeWeights",
+    "NoisyArgmax",
+    "OnlineMultiplicativeWeights",
+    "PermuteAndFlip",
+    "PrefixSums",
+    "Quantile",
+    "Quantiles",
+    "QuantilesFromCounts",
+    "RandomizedResponse",
+    "Shuffled",
+    "SmallDatabase",
+    "Subsampled",
+    "TopK",
+    "best_quantiles",
+    "chooser_for",
+]

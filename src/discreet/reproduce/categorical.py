@@ -11,7 +11,7 @@ import discreet as dp
 from discreet.reproduce.experiment import Experiment, ReportColumn, promise
 from discreet.reproduce.people import STATES, People
 
-SPACE = dp.Categories(STATES)
+SPACE = dp.queries.Categories(STATES)
 
 
 class PrintedChoices(NamedTuple):

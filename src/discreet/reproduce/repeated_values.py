@@ -17,10 +17,10 @@ UNIT = dp.row(neighbors="replace")
 PROMISE = dp.Pure(epsilon=1)
 DRAWS = 200
 CURVE = range(4, 273, 4)
-Candidates = dp.Grid | dp.Integers | dp.Interval
+Candidates = dp.queries.Grid | dp.Integers | dp.Interval
 SPACES: dict[str, tuple[Candidates, Any, tuple[int, ...]]] = {
     "integers 0 … 1000": (dp.Integers(0, 1000), np.int64, (16, 32, 48, 64)),
-    "doubles, steps of 1/1000": (dp.Grid(0, 1, 0.001), np.float64, (40, 80, 120, 160)),
+    "doubles, steps of 1/1000": (dp.queries.Grid(0, 1, 0.001), np.float64, (40, 80, 120, 160)),
     "doubles, 2^32 points": (dp.Interval(0, 1), np.float64, (140, 160, 180, 200)),
 }
 """Candidates for the answer, the type of the rows, and how many rows are tried."""
@@ -68,19 +68,19 @@ def exact(name: str, n: int) -> tuple[float | None, float]:
         # every point but 0 misses by n/4 ranks
         others = len(lattice_of(space)) - 1
         return None, 1 / (1 + others * math.exp(-float(capped.rate) * n / 4))
-    lecture = dp.MedianScore(space)
+    lecture = dp.queries.MedianScore(space)
     return (
         float(_lecture(lecture).probabilities(lecture(rows))[0]),
-        float(dp.Exponential(rate=capped.rate).probabilities(dp.QuantileScore(space)(rows))[0]),
+        float(dp.Exponential(rate=capped.rate).probabilities(dp.queries.QuantileScore(space)(rows))[0]),
     )
 
 
-def _lecture(score: dp.MedianScore) -> dp.Exponential:
+def _lecture(score: dp.queries.MedianScore) -> dp.Exponential:
     return dp.Exponential.for_guarantee(PROMISE, sensitivity=score.sensitivity(UNIT), calibration="taught")
 
 
-def _capped(space: Candidates) -> dp.Quantile:
-    return dp.Quantile.for_guarantee(PROMISE, space=space, unit=UNIT)
+def _capped(space: Candidates) -> dp.mechanisms.Quantile:
+    return dp.mechanisms.Quantile.for_guarantee(PROMISE, space=space, unit=UNIT)
 
 
 def _row(name: str, n: int) -> dict[str, Any]:
@@ -99,8 +99,8 @@ def _row(name: str, n: int) -> dict[str, Any]:
     }
 
 
-def _lecture_hits(space: dp.Grid | dp.Integers, rows: NDArray[Any]) -> int:
-    score = dp.MedianScore(space)
+def _lecture_hits(space: dp.queries.Grid | dp.Integers, rows: NDArray[Any]) -> int:
+    score = dp.queries.MedianScore(space)
     mechanism, scores, bound = _lecture(score), score(rows), score.sensitivity(UNIT)
     # candidate number 0 is the point 0
     return sum(dp.release(scores, mechanism, sensitivity=bound).value == 0 for _ in range(DRAWS))

@@ -3,5 +3,6 @@
 from discreet.synthetic.declared import Declared
 from discreet.synthetic.sample import SyntheticSample
 from discreet.synthetic.synthesis import Synthesis
+from discreet.synthetic.table import SyntheticTable
 
-__all__ = ["Declared", "Synthesis", "SyntheticSample"]
+__all__ = ["Declared", "Synthesis", "SyntheticSample", "SyntheticTable"]

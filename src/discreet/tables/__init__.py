@@ -1,1 +1,26 @@
 """One table, queried by methods."""
+
+from typing import TYPE_CHECKING
+
+from discreet.exports import lazily
+
+_LATER = {
+    "Distribution": "distribution",
+    "ExplainedTable": "table",
+    "Offer": "offer",
+    "PrivateTable": "table",
+}
+
+if TYPE_CHECKING:
+    from discreet.tables.distribution import Distribution
+    from discreet.tables.offer import Offer
+    from discreet.tables.table import ExplainedTable, PrivateTable
+else:
+    __getattr__, __dir__ = lazily(__name__, _LATER)
+
+__all__ = [
+    "Distribution",
+    "ExplainedTable",
+    "Offer",
+    "PrivateTable",
+]

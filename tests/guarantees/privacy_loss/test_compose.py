@@ -237,11 +237,11 @@ KINDS = {
     "Gaussian on integers": dp.Gaussian(stddev=10, step=1).guarantee(1),
     "Gaussian L2": dp.Gaussian(stddev=10).guarantee(dp.Sensitivity(1, "L2", dimension=3)),
     "Exponential": dp.Exponential(rate=0.05).guarantee(1),
-    "PermuteAndFlip": dp.PermuteAndFlip(rate=0.05).guarantee(1),
+    "PermuteAndFlip": dp.mechanisms.PermuteAndFlip(rate=0.05).guarantee(1),
     "NoisyArgmax": dp.NoisyArgmax(scale=20).guarantee(1),
-    "Quantile": dp.Quantile(space=dp.Integers(0, 9), rate=0.1).guarantee(),
-    "KeySelection": dp.KeySelection(scale=10, threshold=250).guarantee(),
-    "AboveThreshold": dp.AboveThreshold(threshold=5, threshold_scale=20, answer_scale=40).guarantee(1),
+    "Quantile": dp.mechanisms.Quantile(space=dp.Integers(0, 9), rate=0.1).guarantee(),
+    "KeySelection": dp.mechanisms.KeySelection(scale=10, threshold=250).guarantee(),
+    "AboveThreshold": dp.mechanisms.AboveThreshold(threshold=5, threshold_scale=20, answer_scale=40).guarantee(1),
     "RandomizedResponse": dp.RandomizedResponse(choices=list("abc"), lie=0.3).guarantee(),
     "Each": dp.Each(mechanisms=(dp.Laplace(scale=50),), spaces=(dp.Interval(0, 5),)).guarantee(),
     "Composed": dp.Composed(mechanisms=(LAPLACE, dp.Gaussian(stddev=9))).guarantee((1, 1)),
@@ -343,10 +343,10 @@ def test_relations_are_not_mixed():
     replaced = dp.Laplace(scale=1).guarantee(dp.Sensitivity(1, unit=dp.row(neighbors="replace")))
     other = dp.Laplace(scale=1).guarantee(dp.Sensitivity(1, unit=dp.person("id")))
     for pair in ([added, replaced], [added, other]):
-        with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+        with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
             dp.compose(pair)
     local = dp.RandomizedResponse(choices=list("ab"), lie=0.3).guarantee()
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.compose([local, replaced])
     with refuses(dp.InvalidArgument, "empty"):
         dp.compose([])
@@ -364,7 +364,7 @@ def test_replacement_doubles_distances():
     assert exponential.pure == dp.Pure(epsilon=4, protects=target)
     assert laplace.protects == target
     sampled = dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=0.1).guarantee(dp.Sensitivity(1, unit=unit))
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         sampled.stated_for(target)
 
 
@@ -487,7 +487,7 @@ def test_a_leak_survives_subsampling(times):
     q = {"leak0": Fraction(0), "leak1": delta, "h": low, "l": high}
     mixed = {y: (1 - rate) * q[y] + rate * p[y] for y in p}
     pair = SubsampledPair(ResponsePair(Fraction(repr(epsilon)), delta), rate)
-    claimed = dp.LossDistribution(factors=((pair, times),))
+    claimed = dp.guarantees.LossDistribution(factors=((pair, times),))
     exact = verify(repeat({0: mixed, 1: q}, times))
     for at in (0.0, 0.1, 0.3, 0.6, 1.0):
         true = exact.delta_at(epsilon=at)
@@ -505,7 +505,7 @@ def test_sampling_a_mechanism_known_by_its_curve():
 
 def test_a_lopsided_pair_is_charged_for_its_worse_direction():
     pair = FinitePair((Fraction(1), Fraction(0)), (Fraction(1, 2), Fraction(1, 2)))
-    both = dp.LossDistribution(factors=((pair, 2),))
+    both = dp.guarantees.LossDistribution(factors=((pair, 2),))
     assert both.infinite >= 0.75
     assert both.pure is None
     assert both.epsilon_at(delta=0.5) == math.inf

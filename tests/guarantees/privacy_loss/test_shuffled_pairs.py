@@ -56,7 +56,9 @@ def test_shuffled_oracles_are_dominated_by_what_two_values_have_in_common(kind: 
 
 def test_clones_are_those_that_are_proved() -> None:
     assert cloned(Fraction(2), 100).chance == pytest.approx(math.exp(-2))
-    assert dp.LossDistribution(factors=((cloned(Fraction(1), 10**6), 1),)).epsilon_at(delta=DELTA) < 0.01  # and quick
+    assert (
+        dp.guarantees.LossDistribution(factors=((cloned(Fraction(1), 10**6), 1),)).epsilon_at(delta=DELTA) < 0.01
+    )  # and quick
 
 
 def test_renyi_divergences_of_high_orders_are_those_of_the_noise() -> None:

@@ -64,7 +64,7 @@ def test_the_factors_multiply_to_prefix_sums():
 
 def check_norms(points):
     """Every added row and every replaced one: the squared distance of what is measured, in whole steps."""
-    column, made = factorization.root(points)[0], dp.PrefixSums(points=points, stddev=1)
+    column, made = factorization.root(points)[0], dp.mechanisms.PrefixSums(points=points, stddev=1)
     rows = [multiplied(column, np.eye(points, dtype=np.int64)[i]) for i in range(points)]
     added = max(sum(x * x for x in row) for row in rows)
     replaced = max(added, *(sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) for a in rows for b in rows))
@@ -101,7 +101,7 @@ def test_mutant_rows_of_the_person_forgotten(monkeypatch):
 def test_the_table_of_prefix_sums():
     """Standard deviation per unit of noise, within 1% of the table, against the dyadic tree's 10.49, 12.49, 20.49."""
     for points, goal in ((256, 2.831), (1024, 3.273), (4096, 3.714), (65536, 4.596), (2**20, 5.479)):
-        assert dp.PrefixSums(points=points, stddev=3).spread == pytest.approx(goal, rel=1e-3)
+        assert dp.mechanisms.PrefixSums(points=points, stddev=3).spread == pytest.approx(goal, rel=1e-3)
 
 
 # --- what it costs ------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def test_the_table_of_prefix_sums():
 
 def check_prefix(unit=ROW):
     """Two points on a lattice so coarse that every outcome can be listed: δ(ε) and divergences, both ways."""
-    made = dp.PrefixSums(points=2, stddev=1)
+    made = dp.mechanisms.PrefixSums(points=2, stddev=1)
     claim = made.guarantee(made.sensitivity(unit))
     laws = {}
     for counts in product(range(2), repeat=2):
@@ -168,16 +168,16 @@ def tree_measurement(made, counts, monkeypatch):
     """All counts that noise is added to."""
     seen = []
     with monkeypatch.context() as patched, testing.no_noise():
-        reconciled = dp.CountTree._reconciled
+        reconciled = dp.mechanisms.CountTree._reconciled
         patched.setattr(
-            dp.CountTree, "_reconciled", lambda self, noisy: (seen.extend(noisy), reconciled(self, noisy))[1]
+            dp.mechanisms.CountTree, "_reconciled", lambda self, noisy: (seen.extend(noisy), reconciled(self, noisy))[1]
         )
         made._draw(counts)
     return np.concatenate(seen)
 
 
 def check_tree(monkeypatch, points=7, branches=2):
-    made = dp.CountTree(points=points, scale=1, branches=branches)
+    made = dp.mechanisms.CountTree(points=points, scale=1, branches=branches)
     one = np.eye(points, dtype=np.int64)
     base = tree_measurement(made, np.full(points, 3), monkeypatch)
     moved = [tree_measurement(made, 3 + row, monkeypatch) for row in one]
@@ -192,18 +192,18 @@ def check_tree(monkeypatch, points=7, branches=2):
 @pytest.mark.parametrize(("points", "branches"), [(1, 2), (2, 2), (7, 2), (9, 3), (10, 3), (16, 4), (30, 16)])
 def test_measured_norms_of_trees_are_as_declared(points, branches, monkeypatch):
     added, replaced = check_tree(monkeypatch, points, branches)
-    made = dp.CountTree(points=points, scale=1, branches=branches)
+    made = dp.mechanisms.CountTree(points=points, scale=1, branches=branches)
     assert added == made.levels == made.guarantee().largest_loss
     assert replaced <= 2 * made.levels == made.guarantee(made.sensitivity(REPLACED)).largest_loss
 
 
 @pytest.mark.parametrize(("old", "new"), [("counts * self.levels", "counts"), ("counts = 2 if", "counts = 1 if")])
 def test_mutant_levels_or_the_second_leaf_forgotten(old, new, monkeypatch):
-    source = textwrap.dedent(inspect.getsource(dp.CountTree.measured))
+    source = textwrap.dedent(inspect.getsource(dp.mechanisms.CountTree.measured))
     assert source.count(old) == 1
     space = dict(vars(count_tree))
     exec(source.replace(old, new), space)
-    monkeypatch.setattr(dp.CountTree, "measured", space["measured"])
+    monkeypatch.setattr(dp.mechanisms.CountTree, "measured", space["measured"])
     with pytest.raises(NotPrivate):
         check_tree(monkeypatch)
 
@@ -211,7 +211,11 @@ def test_mutant_levels_or_the_second_leaf_forgotten(old, new, monkeypatch):
 @pytest.mark.parametrize("unit", [dp.person("id"), dp.person("id", neighbors="replace")])
 def test_calibration_keeps_the_promise_and_uses_it(unit):
     asked = dp.Approx(epsilon=0.5, delta=1e-6)
-    for kind, promise in ((dp.PrefixSums, asked), (dp.CountTree, asked), (dp.CountTree, dp.Pure(epsilon=0.5))):
+    for kind, promise in (
+        (dp.mechanisms.PrefixSums, asked),
+        (dp.mechanisms.CountTree, asked),
+        (dp.mechanisms.CountTree, dp.Pure(epsilon=0.5)),
+    ):
         made = kind.for_guarantee(promise, points=100, unit=unit, rows_per_person=4)
         claim = made.guarantee(made.sensitivity(unit, 4))
         assert claim.protects == unit
@@ -219,11 +223,11 @@ def test_calibration_keeps_the_promise_and_uses_it(unit):
         less = kind.for_guarantee(promise, points=100, unit=unit, rows_per_person=3)
         assert less.guarantee(less.sensitivity(unit, 4)).delta_at(epsilon=0.5) > promise.delta
     with refuses(dp.InvalidArgument, "needs-delta"):
-        dp.PrefixSums.for_guarantee(dp.Pure(epsilon=1), points=100)
+        dp.mechanisms.PrefixSums.for_guarantee(dp.Pure(epsilon=1), points=100)
 
 
 def test_a_plain_number_is_rows_added_or_removed():
-    for made in (dp.PrefixSums(points=50, stddev=2), dp.CountTree(points=50, scale=2)):
+    for made in (dp.mechanisms.PrefixSums(points=50, stddev=2), dp.mechanisms.CountTree(points=50, scale=2)):
         assert made.guarantee(2).neighbors == "add_or_remove"
         assert made.guarantee(2).renyi(2.0) == pytest.approx(made.guarantee(made.sensitivity(ROW, 2)).renyi(2.0))
 
@@ -236,7 +240,9 @@ def variances(mechanism, points, runs):
     return np.array([mechanism._draw(zeros) for _ in range(runs)])
 
 
-@pytest.mark.parametrize("made", [dp.PrefixSums(points=60, stddev=5), dp.CountTree(points=60, scale=9, branches=4)])
+@pytest.mark.parametrize(
+    "made", [dp.mechanisms.PrefixSums(points=60, stddev=5), dp.mechanisms.CountTree(points=60, scale=9, branches=4)]
+)
 def test_the_noise_has_the_deviation_that_is_stated(made):
     """1000 draws: a variance is off by 5·√(6/1000), 39%, with probability below 1e-6, Laplace tails included."""
     drawn = variances(made, 60, 1000)
@@ -250,7 +256,7 @@ def test_the_noise_has_the_deviation_that_is_stated(made):
 @pytest.mark.parametrize(("points", "branches"), [(9, 3), (8, 2), (7, 2), (5, 3), (16, 4)])
 def test_the_tree_is_the_least_squares_answer(points, branches):
     """Against the normal equations; and no measurement moves a prefix by more than itself, which `error` uses."""
-    made = dp.CountTree(points=points, scale=1000, branches=branches)
+    made = dp.mechanisms.CountTree(points=points, scale=1000, branches=branches)
     size = branches**made.levels
     ranges = np.concatenate(
         [np.kron(np.eye(size // branches**level), np.ones(branches**level)) for level in range(made.levels)]
@@ -283,7 +289,7 @@ def test_the_best_tree_is_found():
 
 
 def test_an_error_asked_for_is_kept():
-    for kind in (dp.PrefixSums, dp.CountTree):
+    for kind in (dp.mechanisms.PrefixSums, dp.mechanisms.CountTree):
         made = kind.for_error(100, points=64, confidence=0.9)
         assert 99 < float(made.error(0.9)) <= 100
 
@@ -295,7 +301,7 @@ def test_a_stream_is_one_release_whatever_the_batches(monkeypatch):
     """With the noise of each step fixed, batches of any size give the sums that all at once would give."""
     rng = np.random.default_rng(3)
     counts, noise = rng.integers(0, 50, 500), rng.integers(-(2**33), 2**33, 500)
-    made = dp.PrefixSums(points=500, stddev=4)
+    made = dp.mechanisms.PrefixSums(points=500, stddev=4)
     place = [0]
 
     def next_noise(variance, size):
@@ -314,7 +320,7 @@ def test_a_stream_is_one_release_whatever_the_batches(monkeypatch):
 
 
 def test_a_stream_takes_whole_numbers_only():
-    stream = dp.PrefixSums(points=5, stddev=1)._start()
+    stream = dp.mechanisms.PrefixSums(points=5, stddev=1)._start()
     for bad in (np.array([0.5]), np.ones((2, 2), int), [1] * 6):
         with pytest.raises(dp.InvalidArgument):
             stream._draw(bad)
@@ -323,7 +329,9 @@ def test_a_stream_takes_whole_numbers_only():
         assert np.allclose(stream._draw([5, "a", None]), [2**40 + 5] * 3)  # what is no number counts nobody
 
 
-@pytest.mark.parametrize("made", [dp.PrefixSums(points=5, stddev=1), dp.CountTree(points=5, scale=1)])
+@pytest.mark.parametrize(
+    "made", [dp.mechanisms.PrefixSums(points=5, stddev=1), dp.mechanisms.CountTree(points=5, scale=1)]
+)
 def test_counts_are_whole_and_as_many_as_declared(made):
     for bad in ([1, 2], np.array([0.5] * 5), [1] * 6):
         with pytest.raises(dp.InvalidArgument):
@@ -333,7 +341,7 @@ def test_counts_are_whole_and_as_many_as_declared(made):
 @pytest.mark.parametrize("points", [0, -1, 1.5, 2**22 + 1, True, None, "9"])
 @pytest.mark.parametrize("size", [1, 0, -1, math.nan, math.inf, None, "1"])
 def test_bad_fields_are_refused(points, size):
-    for kind, name in ((dp.PrefixSums, "stddev"), (dp.CountTree, "scale")):
+    for kind, name in ((dp.mechanisms.PrefixSums, "stddev"), (dp.mechanisms.CountTree, "scale")):
         with pytest.raises(dp.InvalidArgument):
             kind(**{"points": points, name: size})
         if size != 1:
@@ -348,7 +356,7 @@ def test_bad_fields_are_refused(points, size):
 @pytest.mark.parametrize("rows", [[], [3], [3, 90], [7] * 400, list(range(100)) * 5])
 def test_cumulative_counts_are_monotone_and_ranges_agree(promise, rows):
     """[L3.CDF]: all thresholds together, from one release."""
-    made = dp.CumulativeCounts.for_guarantee(promise, space=dp.Integers(0, 99))
+    made = dp.mechanisms.CumulativeCounts.for_guarantee(promise, space=dp.Integers(0, 99))
     found = made.read(made._draw(np.array(rows, dtype=np.int64)))
     assert np.all(np.diff(found.monotone) >= 0)
     assert np.all(found.monotone >= 0)
@@ -366,7 +374,7 @@ def test_cumulative_counts_are_monotone_and_ranges_agree(promise, rows):
 def test_without_noise_everything_is_right():
     rows = np.random.default_rng(4).integers(0, 100, 1000)
     for promise in (dp.Pure(epsilon=1), dp.Approx(epsilon=1, delta=1e-6)):
-        made = dp.CumulativeCounts.for_guarantee(promise, space=dp.Integers(0, 99))
+        made = dp.mechanisms.CumulativeCounts.for_guarantee(promise, space=dp.Integers(0, 99))
         with testing.no_noise():
             found = made.read(made._draw(rows))
         assert found.up_to(30) == pytest.approx((rows <= 30).sum())
@@ -379,7 +387,9 @@ def test_rank_errors_of_read_quantiles_stay_within_the_bound():
     """200 draws: the bound for 90% holds; it is only stated where every point is counted on its own."""
     rows = np.random.default_rng(5).integers(0, 1000, 5000)
     shares = [i / 50 for i in range(1, 50)]
-    made = dp.QuantilesFromCounts.for_guarantee(dp.Pure(epsilon=1), space=dp.Integers(0, 999), quantiles=shares)
+    made = dp.mechanisms.QuantilesFromCounts.for_guarantee(
+        dp.Pure(epsilon=1), space=dp.Integers(0, 999), quantiles=shares
+    )
     ordered, asked = np.sort(rows), np.array(shares) * 5000
     missed = []
     for _ in range(200):
@@ -387,15 +397,17 @@ def test_rank_errors_of_read_quantiles_stay_within_the_bound():
         below, up_to = (np.searchsorted(ordered, found, side) for side in ("left", "right"))
         missed.append(np.maximum(below - asked, asked - up_to).max())
     assert np.mean(np.array(missed) > float(made.error(0.9))) <= 0.1
-    wide = dp.QuantilesFromCounts.for_guarantee(dp.Pure(epsilon=1), space=dp.Interval(0, 1), quantiles=shares, bins=64)
+    wide = dp.mechanisms.QuantilesFromCounts.for_guarantee(
+        dp.Pure(epsilon=1), space=dp.Interval(0, 1), quantiles=shares, bins=64
+    )
     assert wide.error(0.9).amount is None
     assert wide._draw(np.linspace(0, 1, 100)).shape == (49,)
 
 
 def test_the_better_method_is_taken():
-    tree = dp.CumulativeCounts.for_guarantee(dp.Pure(epsilon=1), space=dp.Integers(0, 9999))
-    root = dp.CumulativeCounts.for_guarantee(dp.ZeroConcentrated(rho=0.1), space=dp.Integers(0, 9999))
-    assert isinstance(tree.sums, dp.CountTree)
-    assert isinstance(root.sums, dp.PrefixSums)
-    other = dp.CountTree.for_guarantee(dp.ZeroConcentrated(rho=0.1), points=10_000)
+    tree = dp.mechanisms.CumulativeCounts.for_guarantee(dp.Pure(epsilon=1), space=dp.Integers(0, 9999))
+    root = dp.mechanisms.CumulativeCounts.for_guarantee(dp.ZeroConcentrated(rho=0.1), space=dp.Integers(0, 9999))
+    assert isinstance(tree.sums, dp.mechanisms.CountTree)
+    assert isinstance(root.sums, dp.mechanisms.PrefixSums)
+    other = dp.mechanisms.CountTree.for_guarantee(dp.ZeroConcentrated(rho=0.1), points=10_000)
     assert mean_deviation(root.sums) < mean_deviation(other)

@@ -37,7 +37,7 @@ def online(**changed: Any) -> OnlineMultiplicativeWeights:
         workload=TWO,
         size=2,
         updates=1,
-        test=dp.AboveThreshold(threshold=1, threshold_scale=Fraction(1, 2), answer_scale=1, step=1),
+        test=dp.mechanisms.AboveThreshold(threshold=1, threshold_scale=Fraction(1, 2), answer_scale=1, step=1),
         noise=HALF,
     )
     return replace(plain, **changed)
@@ -91,7 +91,7 @@ KNOWN: dict[Any, Any] = {}
 STRONG = mwem(select=dp.Exponential(rate=1))
 
 
-@pytest.mark.parametrize("mechanism", [mwem(), STRONG, mwem(select=dp.PermuteAndFlip(rate=0.5))])
+@pytest.mark.parametrize("mechanism", [mwem(), STRONG, mwem(select=dp.mechanisms.PermuteAndFlip(rate=0.5))])
 def test_rounds_on_all_neighbors(exact: Any, mechanism: Any) -> None:
     assert check_both(exact, mechanism, None, KNOWN) > 0.02
 
@@ -137,7 +137,9 @@ def test_what_is_charged() -> None:
     m = mwem(rounds=9, select=dp.Exponential(rate=0.05), noise=dp.Gaussian(stddev=20, step=1))
     claim = m.guarantee()
     assert claim.rho() == pytest.approx(10 * (0.1**2 / 8 + 1 / 800))
-    pure = mwem(rounds=9, select=dp.PermuteAndFlip(rate=0.05), noise=dp.Laplace(scale=20, step=1)).guarantee()
+    pure = mwem(
+        rounds=9, select=dp.mechanisms.PermuteAndFlip(rate=0.05), noise=dp.Laplace(scale=20, step=1)
+    ).guarantee()
     assert pure.largest_loss == 10 * (Fraction(1, 10) + Fraction(1, 20))
     three = mwem().sensitivity(dp.person("id"), 3)
     assert mwem(rounds=9).guarantee(three).largest_loss == 10 * 3 * 3
@@ -242,7 +244,9 @@ def test_edges_of_rounds() -> None:
 # --- online -------------------------------------------------------------------------------------------
 
 
-LOUD = online(test=dp.AboveThreshold(threshold=0, threshold_scale=HALF.scale, answer_scale=HALF.scale, step=1))
+LOUD = online(
+    test=dp.mechanisms.AboveThreshold(threshold=0, threshold_scale=HALF.scale, answer_scale=HALF.scale, step=1)
+)
 SHARP = replace(LOUD, noise=dp.Laplace(scale=Fraction(1, 8), step=1))
 
 
@@ -252,7 +256,9 @@ def test_a_stream_on_all_neighbors(exact: Any, mechanism: Any) -> None:
 
 
 def test_two_questions_and_two_updates_on_neighbors(exact: Any) -> None:
-    test = dp.AboveThreshold(threshold=1, threshold_scale=Fraction(1, 4), answer_scale=Fraction(1, 4), step=1)
+    test = dp.mechanisms.AboveThreshold(
+        threshold=1, threshold_scale=Fraction(1, 4), answer_scale=Fraction(1, 4), step=1
+    )
     twice = online(updates=2, test=test, noise=dp.Laplace(scale=Fraction(1, 4), step=1))
     runs = [exact.run(twice, ([0] * n, [0, 1]), 1, window=1, shown=lambda v: v["answers"]) for n in (0, 1)]
     exact.check([tuple(runs)])

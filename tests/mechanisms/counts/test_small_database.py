@@ -295,7 +295,7 @@ WIDE = Workload.marginals(Domain({f"c{i}": 2 for i in range(12)}), 2)
     ],
 )
 def test_bad_input(bad: Any) -> None:
-    with pytest.raises((dp.InvalidArgument, dp.IncompatibleGuarantee)) as caught:
+    with pytest.raises((dp.InvalidArgument, dp.errors.IncompatibleGuarantee)) as caught:
         bad()
     assert "secret" not in str(caught.value)
 

@@ -162,7 +162,10 @@ def test_the_output_noise_composes() -> None:
             found = max(float((mass * np.maximum(0, -np.expm1(epsilon - one))).sum()) for one in (absent, present))
             assert found <= pair.delta(epsilon) * (1 + 1e-3) + 1e-9
             apart = compose(
-                [dp.LossDistribution(factors=((replace(pair, output=0.0), 1),)), dp.GaussianTradeoff(mu=output)]
+                [
+                    dp.guarantees.LossDistribution(factors=((replace(pair, output=0.0), 1),)),
+                    dp.GaussianTradeoff(mu=output),
+                ]
             )
             if epsilon >= 1 and output <= 0.1 * move:
                 assert pair.delta(epsilon) <= apart.delta_at(epsilon=epsilon) * 1.02

@@ -266,9 +266,9 @@ def test_no_noise_gives_the_answer_back():
         assert dp.release(41, dp.Laplace(scale=1), sensitivity=1).value == 41
         assert dp.release([1, 5, 2], dp.NoisyArgmax(scale=1), sensitivity=1).value == 1
         assert dp.release([1, 5, 2], dp.Exponential(rate=1), sensitivity=1).value == 1
-        assert dp.release([1, 5, 2], dp.PermuteAndFlip(rate=1), sensitivity=1).value == 1
-        assert dp.release([3, 9, 4], dp.Quantile(space=dp.Integers(0, 9), rate=1)).value == 4
-        assert dp.release({"a": 30, "b": 1}, dp.KeySelection(scale=1, threshold=20)).value == {"a": 30}
+        assert dp.release([1, 5, 2], dp.mechanisms.PermuteAndFlip(rate=1), sensitivity=1).value == 1
+        assert dp.release([3, 9, 4], dp.mechanisms.Quantile(space=dp.Integers(0, 9), rate=1)).value == 4
+        assert dp.release({"a": 30, "b": 1}, dp.mechanisms.KeySelection(scale=1, threshold=20)).value == {"a": 30}
         assert dp.release(["a", "b"], dp.RandomizedResponse(choices=["a", "b"], lie=0.1)).value == ["a", "b"]
 
 

@@ -14,7 +14,7 @@ from discreet.mechanisms.quantiles.quantile_interval import QuantileInterval
 
 from ...refusing import refuses
 
-GRID = dp.Grid(0, 2, 1, missing=None)
+GRID = dp.queries.Grid(0, 2, 1, missing=None)
 
 
 def law_of(mechanism, rows):
@@ -97,7 +97,10 @@ def test_the_interval_holds_the_quantile_and_is_not_the_whole_range():
     for share in (0.1, 0.5, 0.9):
         rows = np.clip(rng.normal(60, 12, 4000).round(), 0, 120).astype(np.int64)
         made = QuantileInterval.for_guarantee(
-            dp.Pure(epsilon=2), space=dp.Grid(0, 120, 1, missing=None), quantile=Fraction(str(share)), unit=dp.row()
+            dp.Pure(epsilon=2),
+            space=dp.queries.Grid(0, 120, 1, missing=None),
+            quantile=Fraction(str(share)),
+            unit=dp.row(),
         )
         drawn = np.array([made._draw(rows) for _ in range(600)])
         true = np.quantile(rows, share, method="inverted_cdf")

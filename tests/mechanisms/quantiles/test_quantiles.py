@@ -77,7 +77,7 @@ def test_the_law_is_the_one_that_is_written_down(splits, most, shares, monkeypat
     """Empty, all equal, two rows, ties, far points and near ones."""
     monkeypatch.setattr(cut, "SPLITS", splits)
     monkeypatch.setattr(cut, "far", lambda points, rate: most)
-    mechanism = dp.Quantiles(space=dp.Integers(0, 2), rate=0.7, quantiles=shares)
+    mechanism = dp.mechanisms.Quantiles(space=dp.Integers(0, 2), rate=0.7, quantiles=shares)
     for rows in ([], [0], [0, 2], [1, 1, 1], [0, 0, 0, 1], [0, 1, 2, 2, 2], [2] * 6):
         drawn, defined = law_of(mechanism, rows), by_definition(rows, 3, shares, Fraction(7, 10), splits, most)
         assert drawn.keys() == defined.keys()
@@ -85,7 +85,7 @@ def test_the_law_is_the_one_that_is_written_down(splits, most, shares, monkeypat
 
 
 def test_one_quantile_is_the_exponential_mechanism_with_the_capped_score():
-    one, other = (kind for kind in (dp.Quantiles, dp.Quantile))
+    one, other = (kind for kind in (dp.mechanisms.Quantiles, dp.mechanisms.Quantile))
     space = dp.Integers(0, 5)
     for rows in ([], [3], [1, 4], [2, 2, 2], [0, 5, 5, 5]):
         drawn = law_of(one(space=space, rate=0.7, quantiles=[0.25]), rows)
@@ -127,7 +127,7 @@ def neighbors(listed, unit, rows=1):
 
 def check(shares=QUARTERS, unit=ROW, *, points=3, most=4, rate=1, rows=1, listed=None):
     """All tables of up to four rows, all their neighbors: δ(ε) and Rényi divergences, both ways, are as claimed."""
-    mechanism = dp.Quantiles(space=dp.Integers(0, points - 1), rate=rate, quantiles=shares)
+    mechanism = dp.mechanisms.Quantiles(space=dp.Integers(0, points - 1), rate=rate, quantiles=shares)
     claim = mechanism.guarantee(mechanism.sensitivity(unit, rows))
     claimed = {epsilon: claim.delta_at(epsilon=epsilon) for epsilon in EPSILONS}
     divergences = {order: claim.renyi(order) for order in ORDERS}
@@ -197,7 +197,7 @@ def test_mutant_twice_the_rate(monkeypatch):
 @pytest.mark.usefixtures("_few_splits")
 def test_mutant_rows_of_the_person_forgotten(monkeypatch):
     monkeypatch.setattr(
-        dp.Quantiles, "sensitivity", lambda self, unit, rows=1: dp.Sensitivity(1, "Linf", unit, grain=1)
+        dp.mechanisms.Quantiles, "sensitivity", lambda self, unit, rows=1: dp.Sensitivity(1, "Linf", unit, grain=1)
     )
     with pytest.raises(NotPrivate):
         check(unit=dp.person("id"), rows=2)
@@ -240,12 +240,12 @@ def test_a_replaced_row_stays_together_at_no_extra_cost():
 def test_calibration_keeps_the_promise_and_uses_it(unit, rows_per_person):
     space, shares = dp.Integers(0, 120), [i / 10 for i in range(1, 10)]
     asked = {"space": space, "quantiles": shares, "unit": unit, "rows_per_person": rows_per_person}
-    pure = dp.Quantiles.for_guarantee(dp.Pure(epsilon=0.5), **asked)
+    pure = dp.mechanisms.Quantiles.for_guarantee(dp.Pure(epsilon=0.5), **asked)
     bound = pure.sensitivity(unit, rows_per_person)
     assert Fraction(499, 1000) < pure.guarantee(bound).largest_loss <= Fraction(1, 2)
-    concentrated = dp.Quantiles.for_guarantee(dp.ZeroConcentrated(rho=0.02), **asked)
+    concentrated = dp.mechanisms.Quantiles.for_guarantee(dp.ZeroConcentrated(rho=0.02), **asked)
     assert 0.0199 < concentrated.guarantee(bound).rho() <= 0.02
-    approx = dp.Quantiles.for_guarantee(dp.Approx(epsilon=0.5, delta=1e-6), **asked)
+    approx = dp.mechanisms.Quantiles.for_guarantee(dp.Approx(epsilon=0.5, delta=1e-6), **asked)
     assert approx.guarantee(bound).delta_at(epsilon=0.5) <= 1e-6
     assert approx.rate >= pure.rate
     assert pure.guarantee(1).stated_for(dp.person("id")).largest_loss * rows_per_person <= Fraction(1, 2)
@@ -253,7 +253,7 @@ def test_calibration_keeps_the_promise_and_uses_it(unit, rows_per_person):
 
 def test_the_numbers_of_the_zcdp_charge():
     """Levels·ε²/8 for an added row, (ε²/8)(1 + Σ(w²+w'²)) for a replaced one, ε = 2·rate·(½ or 1)."""
-    seven = dp.Quantiles(space=dp.Integers(0, 9), rate=1, quantiles=[Fraction(i, 8) for i in range(1, 8)])
+    seven = dp.mechanisms.Quantiles(space=dp.Integers(0, 9), rate=1, quantiles=[Fraction(i, 8) for i in range(1, 8)])
     assert seven.guarantee().rho() == pytest.approx(3 / 8)
     assert seven.guarantee(seven.sensitivity(REPLACED)).rho() == pytest.approx(4 / 8 * (1 + 1 / 2 + 1 / 2))
     assert seven.guarantee().largest_loss == 3
@@ -285,7 +285,7 @@ def test_rank_errors_stay_within_the_bound(name):
     5%; the errors are also no larger than a few times the choices' own scale.
     """
     rows, shares = DATA[name](np.random.default_rng(1)), [i / 10 for i in range(1, 10)]
-    made = dp.Quantiles(space=dp.Integers(0, 999), rate=2, quantiles=shares)
+    made = dp.mechanisms.Quantiles(space=dp.Integers(0, 999), rate=2, quantiles=shares)
     worst = np.array([missed(rows, shares, made._draw(rows)).max() for _ in range(400)])
     assert (worst > float(made.error(0.95))).mean() <= 0.05
     assert worst.mean() < 12
@@ -294,11 +294,11 @@ def test_rank_errors_stay_within_the_bound(name):
 
 def test_the_bound_is_held_where_it_is_nearly_met():
     """All rows at one of a million points: the logarithm in the bound is what holds, and is needed."""
-    made = dp.Quantiles(space=dp.Integers(0, 10**6), rate=0.05, quantiles=[0.5])
+    made = dp.mechanisms.Quantiles(space=dp.Integers(0, 10**6), rate=0.05, quantiles=[0.5])
     rows = np.full(800, 500_000)
     worst = np.array([missed(rows, [0.5], made._draw(rows)).max() for _ in range(2000)])
     assert (worst > float(made.error(0.9))).mean() <= 0.1
-    small = dp.Quantiles(space=dp.Integers(0, 10**6), rate=1 / 40, quantiles=[0.5])
+    small = dp.mechanisms.Quantiles(space=dp.Integers(0, 10**6), rate=1 / 40, quantiles=[0.5])
     assert max(missed(rows, [0.5], small._draw(rows)).max() for _ in range(200)) > 0
 
 
@@ -309,7 +309,7 @@ def test_three_quarters_zeros():
         (np.repeat([0.0, 1.0], [3000, 1000]), dp.Interval(0, 1)),
     ):
         shares = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9]
-        made = dp.Quantiles.for_guarantee(dp.Pure(epsilon=1), space=space, quantiles=shares)
+        made = dp.mechanisms.Quantiles.for_guarantee(dp.Pure(epsilon=1), space=space, quantiles=shares)
         for _ in range(50):
             assert made._draw(rows).tolist() == [0, 0, 0, 0, 1, 1]
         with testing.no_noise():
@@ -318,20 +318,20 @@ def test_three_quarters_zeros():
 
 def test_without_noise_the_answers_are_the_quantiles():
     rows = np.random.default_rng(2).integers(0, 500, 1000)
-    made = dp.Quantiles(space=dp.Integers(0, 499), rate=1, quantiles=[i / 20 for i in range(1, 20)])
+    made = dp.mechanisms.Quantiles(space=dp.Integers(0, 499), rate=1, quantiles=[i / 20 for i in range(1, 20)])
     with testing.no_noise():
         assert missed(rows, made.quantiles, made._draw(rows)).max() <= 1
 
 
 def test_an_error_asked_for_is_kept():
-    made = dp.Quantiles.for_error(300, space=dp.Integers(0, 1000), quantiles=QUARTERS, confidence=0.9)
+    made = dp.mechanisms.Quantiles.for_error(300, space=dp.Integers(0, 1000), quantiles=QUARTERS, confidence=0.9)
     assert 299 < float(made.error(0.9)) <= 300
     with refuses(dp.InvalidArgument, "error-out-of-reach"):
-        dp.Quantiles.for_error(1, space=dp.Integers(0, 1000), quantiles=QUARTERS)
+        dp.mechanisms.Quantiles.for_error(1, space=dp.Integers(0, 1000), quantiles=QUARTERS)
 
 
 def test_missing_rows_are_dropped_and_far_ones_clamped():
-    made = dp.Quantiles(space=dp.Interval(0, 10), rate=50, quantiles=[0.25, 0.75])
+    made = dp.mechanisms.Quantiles(space=dp.Interval(0, 10), rate=50, quantiles=[0.25, 0.75])
     found = made._draw([float("nan"), 1.0, 1.0, 1e300, float("inf"), float("-inf")])
     assert found.shape == (2,)
     assert np.all((found >= 0) & (found <= 10))
@@ -340,14 +340,14 @@ def test_missing_rows_are_dropped_and_far_ones_clamped():
 @pytest.mark.parametrize("shares", [[], [0.5, 0.5], [0.7, 0.2], [0], [1], [float("nan")], "0.5", 0.5, [True], ["0.5"]])
 def test_bad_quantiles_are_refused(shares):
     with pytest.raises(dp.InvalidArgument):
-        dp.Quantiles(space=dp.Integers(0, 9), rate=1, quantiles=shares)
+        dp.mechanisms.Quantiles(space=dp.Integers(0, 9), rate=1, quantiles=shares)
 
 
 @pytest.mark.parametrize("rate", [1e-15, 1e-6, 1e6])
 def test_rates_of_any_size(rate):
     rows = np.random.default_rng(3).integers(0, 2**62, 300)
-    for space in (dp.Integers(0, 2**62), dp.Integers(-5, 5), dp.Interval(0, 1e18), dp.Grid(0, 1, 0.25)):
-        found = dp.Quantiles(space=space, rate=rate, quantiles=[0.123456789, 0.5, 0.9])._draw(rows)
+    for space in (dp.Integers(0, 2**62), dp.Integers(-5, 5), dp.Interval(0, 1e18), dp.queries.Grid(0, 1, 0.25)):
+        found = dp.mechanisms.Quantiles(space=space, rate=rate, quantiles=[0.123456789, 0.5, 0.9])._draw(rows)
         assert all(x in space for x in found.tolist())
 
 
@@ -355,16 +355,16 @@ def test_through_the_door():
     """A ledger for people refuses what was stated for rows, and takes the sensitivity of a person with three."""
     unit = dp.person("id")
     ledger = dp.Ledger.open(":memory:", protects=unit, limit=dp.Approx(epsilon=2, delta=1e-6))
-    made = dp.Quantiles.for_guarantee(
+    made = dp.mechanisms.Quantiles.for_guarantee(
         dp.Pure(epsilon=1), space=dp.Integers(0, 9), quantiles=QUARTERS, unit=unit, rows_per_person=3
     )
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         dp.release([1, 2, 3], made, ledger=ledger)
     answer = dp.release([1, 2, 3] * 50, made, sensitivity=made.sensitivity(unit, 3), ledger=ledger)
     assert answer.value.shape == (3,)
     assert answer.guarantee.largest_loss <= 1
     assert answer.error(0.95).of == "rank"
-    counted = dp.QuantilesFromCounts.for_guarantee(
+    counted = dp.mechanisms.QuantilesFromCounts.for_guarantee(
         dp.Pure(epsilon=0.5), space=dp.Integers(0, 9), quantiles=[0.5], unit=unit
     )
     assert dp.release([1, 2, 3], counted, sensitivity=counted.sensitivity(unit), ledger=ledger).value.shape == (1,)
@@ -376,13 +376,15 @@ def test_through_the_door():
 def test_the_method_is_chosen_by_its_predicted_error():
     space, loose = dp.Interval(-100, 100), dp.Approx(epsilon=1, delta=1e-6)
     many = [i / 100 for i in range(1, 100)]
-    pick = dp.best_quantiles
-    assert isinstance(pick(dp.Pure(epsilon=1), space=space, quantiles=[0.5]), dp.Quantiles)
-    assert isinstance(pick(dp.Pure(epsilon=1), space=space, quantiles=many), dp.Quantiles)
-    assert isinstance(pick(loose, space=space, quantiles=many, rows=1000), dp.Quantiles)
-    assert isinstance(pick(loose, space=space, quantiles=many, rows=1000, least="largest"), dp.QuantilesFromCounts)
+    pick = dp.mechanisms.best_quantiles
+    assert isinstance(pick(dp.Pure(epsilon=1), space=space, quantiles=[0.5]), dp.mechanisms.Quantiles)
+    assert isinstance(pick(dp.Pure(epsilon=1), space=space, quantiles=many), dp.mechanisms.Quantiles)
+    assert isinstance(pick(loose, space=space, quantiles=many, rows=1000), dp.mechanisms.Quantiles)
+    assert isinstance(
+        pick(loose, space=space, quantiles=many, rows=1000, least="largest"), dp.mechanisms.QuantilesFromCounts
+    )
     very_many = [i / 2000 for i in range(1, 2000)]
-    assert isinstance(pick(dp.Pure(epsilon=1), space=space, quantiles=very_many), dp.QuantilesFromCounts)
+    assert isinstance(pick(dp.Pure(epsilon=1), space=space, quantiles=very_many), dp.mechanisms.QuantilesFromCounts)
     with refuses(dp.InvalidArgument, "not-an-option"):
         pick(loose, space=space, quantiles=many, least="best")
     assert bins_for(1000) == 4096
@@ -393,7 +395,7 @@ def test_the_prediction_is_about_right(count):
     """Within a factor of 2.2 on 5000 normal rows, for both methods and both errors: some nine standard errors."""
     shares = [Fraction(i, count + 1) for i in range(1, count + 1)]
     rows = np.clip(np.random.default_rng(4).normal(0, 5, 5000), -100, 100)
-    for kind in (dp.Quantiles, dp.QuantilesFromCounts):
+    for kind in (dp.mechanisms.Quantiles, dp.mechanisms.QuantilesFromCounts):
         made = kind.for_guarantee(dp.Pure(epsilon=1), space=dp.Interval(-100, 100), quantiles=shares)
         errors = np.array([missed(rows, shares, made._draw(rows)) for _ in range(40)])
         for least, found in (("mean", errors.mean()), ("largest", errors.max(axis=1).mean())):
@@ -428,7 +430,7 @@ def test_ten_thousand_runs():
     rng = np.random.default_rng(6)
     rows = np.minimum(rng.geometric(0.05, 500), 200)
     shares = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]
-    made = dp.Quantiles.for_guarantee(dp.Pure(epsilon=4), space=dp.Integers(0, 200), quantiles=shares)
+    made = dp.mechanisms.Quantiles.for_guarantee(dp.Pure(epsilon=4), space=dp.Integers(0, 200), quantiles=shares)
     worst = np.array([missed(rows, shares, made._draw(rows)).max() for _ in range(10_000)])
     assert (worst > float(made.error(0.9))).mean() <= 0.1
     assert worst.mean() < 3 * predicted_error(made, "largest")

@@ -93,7 +93,7 @@ def check(tries: Any, p: Law, q: Law, run: dp.Guarantee, claim: Any = None) -> f
 def exact(p: Law, q: Law) -> dp.Guarantee:
     """What two laws promise, as exactly as can be."""
     inside, outside = (tuple(Fraction(round(v * 10**6), 10**6) for v in law) for law in (p, q))
-    return dp.LossDistribution(factors=((FinitePair(inside, outside), 1),))
+    return dp.guarantees.LossDistribution(factors=((FinitePair(inside, outside), 1),))
 
 
 def response(epsilon: float) -> tuple[Law, Law]:

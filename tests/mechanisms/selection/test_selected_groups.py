@@ -18,7 +18,7 @@ EPSILONS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 
 def made(scale=1.0, threshold=4, noise=1.0):
     answers = dp.Composed(mechanisms=(dp.Laplace(scale=noise, step=1),))
-    return SelectedGroups(selection=dp.KeySelection(scale=scale, threshold=threshold), answers=answers)
+    return SelectedGroups(selection=dp.mechanisms.KeySelection(scale=scale, threshold=threshold), answers=answers)
 
 
 def law_of(mechanism, people):

@@ -81,7 +81,7 @@ def test_neighbors_by_scores(exact: Any, peel: Any, k: int) -> None:
 @pytest.mark.parametrize("peel", KINDS)
 def test_neighbors_by_popularity(exact: Any, peel: Any, unit: dp.Unit) -> None:
     """[L3.POP]. All tables of up to two people over three items, empty ones too."""
-    query, people = dp.Popularity(("a", "b", "c")), ("", "a", "b", "ab", "abc")
+    query, people = dp.queries.Popularity(("a", "b", "c")), ("", "a", "b", "ab", "abc")
     kind = TopK(k=2, rate=1, peel=peel, choices=("a", "b", "c"))
     bound = query.sensitivity(unit)
     runs = {t: exact.run(kind, query(list(t)), bound) for n in range(3) for t in product(people, repeat=n)}
@@ -117,7 +117,7 @@ def test_mutants(exact: Any, monkeypatch: pytest.MonkeyPatch, name: str, old: st
 
 
 def test_mutant_permute_and_flip_charged_by_its_range(exact: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dp.PermuteAndFlip, "guarantee", dp.Exponential.guarantee)
+    monkeypatch.setattr(dp.mechanisms.PermuteAndFlip, "guarantee", dp.Exponential.guarantee)
     exact.killed(
         lambda: scores_check(
             exact,
@@ -132,7 +132,7 @@ def test_costs() -> None:
     assert peeled.largest_loss == 1
     assert peeled.rho() == pytest.approx(10 * 0.1**2 / 8)
     assert TopK(k=10, rate=0.05, peel="permute and flip").guarantee(1).rho() == pytest.approx(10 * 0.1**2 / 2)
-    counts = dp.Popularity(tuple("abcdefghijkl")).sensitivity(ROW)
+    counts = dp.queries.Popularity(tuple("abcdefghijkl")).sensitivity(ROW)
     assert TopK(k=10, rate=0.1).guarantee(counts).largest_loss == 1  # monotone: half the price
     assert TopK.for_guarantee(dp.Pure(epsilon=1), k=4, sensitivity=counts).rate == 0.25
 
@@ -175,15 +175,15 @@ def test_edges() -> None:
 def test_the_chooser_follows_the_coordinate_that_binds() -> None:
     limit = dp.Approx(epsilon=1, delta=1e-6)
     for rule in ("basic", "advanced", "heterogeneous"):
-        assert chooser_for(rule_for(limit, rule), times=50) is dp.PermuteAndFlip
+        assert chooser_for(rule_for(limit, rule), times=50) is dp.mechanisms.PermuteAndFlip
     for rule in ("zcdp", "renyi"):
         assert chooser_for(rule_for(limit, rule), times=50) is dp.Exponential
-    assert chooser_for(dp.Pure(epsilon=1), times=1000) is dp.PermuteAndFlip
+    assert chooser_for(dp.Pure(epsilon=1), times=1000) is dp.mechanisms.PermuteAndFlip
     assert chooser_for(dp.ZeroConcentrated(rho=0.1)) is dp.Exponential
     # in the best of several boxes ε binds a few choices, and a divergence many
-    assert chooser_for(limit, times=3) is dp.PermuteAndFlip
+    assert chooser_for(limit, times=3) is dp.mechanisms.PermuteAndFlip
     assert chooser_for(limit, times=300) is dp.Exponential
-    with refuses(dp.IncompatibleGuarantee, "incompatible-guarantee"):
+    with refuses(dp.errors.IncompatibleGuarantee, "incompatible-guarantee"):
         chooser_for(dp.GaussianTradeoff(mu=1))
     with refuses(dp.InvalidArgument, "out-of-range"):
         chooser_for(limit, times=0)
@@ -198,8 +198,8 @@ def lost(kind: Any, rate: Fraction, scores: tuple[int, ...]) -> float:
 def test_why(scores: tuple[int, ...]) -> None:
     """[L6.T7]: at equal ε permute-and-flip loses less; at equal ρ (twice the ε), the exponential mechanism does."""
     rate = Fraction(1, 2)
-    assert lost(dp.PermuteAndFlip, rate, scores) <= lost(dp.Exponential, rate, scores)
-    assert lost(dp.Exponential, 2 * rate, scores) <= lost(dp.PermuteAndFlip, rate, scores)
+    assert lost(dp.mechanisms.PermuteAndFlip, rate, scores) <= lost(dp.Exponential, rate, scores)
+    assert lost(dp.Exponential, 2 * rate, scores) <= lost(dp.mechanisms.PermuteAndFlip, rate, scores)
 
 
 @pytest.mark.parametrize("between", [(0, 5), (1, 5), (-2, 1)])
@@ -216,7 +216,7 @@ def test_the_best_rated(exact: Any, between: tuple[int, int]) -> None:
         assert max(moved) == bound.exact
     assert Ratings(("a", "b"), (0, 5)).sensitivity(ROW).monotone
     assert not Ratings(("a", "b"), (-2, 1)).sensitivity(ROW).monotone
-    best = dp.PermuteAndFlip(rate=Fraction(1, 5), choices=("a", "b"))
+    best = dp.mechanisms.PermuteAndFlip(rate=Fraction(1, 5), choices=("a", "b"))
     runs = [exact.run(best, query([p]), query.sensitivity(ROW)) for p in [*people]]
     empty = exact.run(best, query([]), query.sensitivity(ROW))
     exact.check([(run, empty) for run in runs])

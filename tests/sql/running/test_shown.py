@@ -108,6 +108,6 @@ def test_a_data_frame_without_its_package_says_how_to_get_it(
 ) -> None:
     answer = asked.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
     monkeypatch.setitem(sys.modules, package, None)  # as Python marks what cannot be imported
-    with refuses(dp.MissingExtra, "missing-extra") as caught:
+    with refuses(dp.errors.MissingExtra, "missing-extra") as caught:
         getattr(answer, f"to_{package}")()
     assert str(caught.value).endswith(f"pip install {package}")

@@ -273,7 +273,7 @@ def _analyzed(look: Callable[[], Any]) -> Any:
 class ByPartition:
     """A query that adds up over rows, such as `VectorSum`, `Sum` or `Count`, on columns of a DataFrame.
 
-    `dp.release(frame, noise, query=ByPartition(dp.VectorSum(dp.Ball(2, 1)), ["a", "b"]), ledger=ledger)`: the query
+    `dp.release(frame, noise, query=ByPartition(VectorSum(Ball(2, 1)), ["a", "b"]), ledger=ledger)`: the query
     runs on every partition, and the answers, integer multiples of its grain, are added exactly. The sensitivity is that
     of the query. Cells that are not numbers are NaN.
     """

@@ -63,7 +63,7 @@ class Quantile:
         check_positive(self.rate, "rate")
         if not isinstance(self.space, Grid | Integers | Interval):
             raise InvalidArgument(
-                "space must be dp.Interval(low, high), dp.Integers(low, high) or dp.Grid(low, high, step).",
+                "space must be dp.Interval(low, high), dp.Integers(low, high) or dp.queries.Grid(low, high, step).",
                 code="wrong-type",
             )
         self._score  # noqa: B018 (its own checks)

@@ -115,7 +115,7 @@ class Quantiles:
         check_positive(self.rate, "rate")
         if not isinstance(self.space, Grid | Integers | Interval):
             raise InvalidArgument(
-                "space must be dp.Interval(low, high), dp.Integers(low, high) or dp.Grid(low, high, step).",
+                "space must be dp.Interval(low, high), dp.Integers(low, high) or dp.queries.Grid(low, high, step).",
                 code="wrong-type",
             )
         object.__setattr__(self, "quantiles", checked_quantiles(self.quantiles))
