@@ -256,7 +256,7 @@ class PerGroup:
     def for_guarantee(
         cls, guarantee: Guarantee, *, of: Callable[[Fraction], Any], sensitivity: Any, groups: int = 1
     ) -> Self:
-        """The least noise of a family `of(scale)` that keeps `guarantee` for a unit in so many groups."""
+        """The least noise of a family `of(scale)` that satisfies `guarantee` for a unit in this many groups."""
         return least_noise(
             lambda scale: cls(mechanism=of(scale), groups=groups),
             lambda m: meets(m.guarantee(sensitivity), guarantee),

@@ -111,7 +111,7 @@ class GoesOn(Protocol):
         """What all that it will ever say promises."""
 
     def error(self, confidence: Any) -> Any:
-        """How wrong anything it says may be, all of it at once."""
+        """How large the error of any output may be, for all outputs at once."""
 
     def _start(self) -> Any: ...
 
@@ -167,12 +167,12 @@ def rows_moved(unit: Unit, rows_per_person: int = 1) -> Sensitivity:
 
 
 def rows_in(sensitivity: Any) -> Sensitivity:
-    """The rows of one unit: one added or removed row by default, and so many of them for a plain number."""
+    """The rows of one unit: one added or removed row by default, or this many for a plain number."""
     return rows_moved(row()) if sensitivity is None else plain_sensitivity(sensitivity)
 
 
 def for_rows(guarantee: Guarantee) -> Guarantee:
-    """The guarantee, said to be for added or removed rows when no unit was named."""
+    """The guarantee, for added or removed rows if no unit was named."""
     return guarantee if guarantee.protects is not None else replace(guarantee, neighbors="add_or_remove")
 
 
@@ -203,7 +203,7 @@ def meets(drawn: Guarantee, asked: Guarantee) -> bool:
 
 
 def stated_at(guarantee: Guarantee, delta: Fraction) -> Approx | None:
-    """(ε,δ) that a guarantee keeps at this δ, for ledgers that add up nothing else; None where there is no such ε.
+    """The (ε,δ) that a guarantee satisfies at this δ, for ledgers that add up nothing else. None if there is no such ε.
 
     ε and δ are each rounded up on grids of their own: ε is raised until the guarantee surely keeps both.
     """

@@ -1,4 +1,4 @@
-"""Which rows take part, and in which order: secret draws that are no noise, but that guarantees count on.
+"""Which rows take part, and in which order: secret draws that are not noise, but that guarantees depend on.
 
 A Poisson sample strengthens the promise of what sees only the sample (`Subsampled`, `GradientDescent`). A uniformly
 random order hides whose row is where, and its first rows are a uniform sample without replacement. Code that reads rows

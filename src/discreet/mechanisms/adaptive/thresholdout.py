@@ -1,4 +1,4 @@
-"""The reusable holdout: what training says is checked against a sample that stays hidden, and corrected a few times."""
+"""The reusable holdout: results of training are checked against a hidden sample, and corrected a few times."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Thresholdout:
         noise: Any,
         kind: Kind = "gaussian",
     ) -> Self:
-        """With a `tolerance` on a mean, an ε for each test, and so much noise on a corrected mean."""
+        """With a `tolerance` on a mean, an ε for each test, and this much noise on a corrected mean."""
         scale = tidy(significant(3 / exactly(test), up=True, digits=6))  # Δ/bar + 2Δ/answer = 3/scale
         return cls(
             size=size,
@@ -137,7 +137,7 @@ class Thresholdout:
         return (float(exactly(self.test.threshold)) + bars + tests) / self.size + 4 * float(QUANTUM)
 
     def width(self, confidence: Any) -> float:
-        """How far all that is said may be from the population's means; 1 where nothing is known."""
+        """How far all answers may be from the population's means. 1 if nothing is known."""
         miss = miss_of(confidence)
         tail: Callable[..., Any] = gaussian_tail if isinstance(self.noise, Gaussian) else laplace_tail
         scale, bar = float(self.noise._size) / self.size, float(exactly(self.test.threshold)) / self.size

@@ -110,7 +110,7 @@ class CountTree:
         return rows_moved(unit, rows_per_person)
 
     def measured(self, sensitivity: Any = None) -> Sensitivity:
-        """How far a unit with so many rows moves the counts of all ranges, in L1."""
+        """How far a unit with this many rows moves the counts of all ranges, in L1."""
         bound = rows_in(sensitivity)
         counts = 2 if bound.replaced else 1
         dimension = sum(self.branches**level for level in range(1, self.levels + 1))
@@ -159,7 +159,7 @@ class CountTree:
         return math.sqrt(self._variance * (share**2 * below[-1] + own))
 
     def _within(self, level: int, start: int, first: int, last: int, below: tuple[float, ...]) -> tuple[float, float]:
-        """The share of a range's count that [first, last) has on average, and the variance beside it."""
+        """The share of a range's count that [first, last) has on average, and its variance."""
         size = self.branches**level
         if last <= start or first >= start + size:
             return 0.0, 0.0

@@ -137,7 +137,7 @@ class PrefixSums:
         return rows_moved(unit, rows_per_person)
 
     def measured(self, sensitivity: Any = None) -> Sensitivity:
-        """How far a unit with so many rows moves the measurement, in L2."""
+        """How far a unit with this many rows moves the measurement, in L2."""
         bound = rows_in(sensitivity)
         added, replaced = column_norms(self.points)
         norm = sqrt_up(replaced if bound.replaced else added)
@@ -215,14 +215,14 @@ def counts_of_points(value: Any, points: int) -> Ints:
 
 
 def check_counts(value: Any, points: int) -> None:
-    """Refuse by shape and type what are not so many counts."""
+    """Refuse by shape and type an array that does not have this many counts."""
     _whole(none_of(value))
     if not has(value, "__len__") or len(value) != points:
         raise InvalidArgument(f"Give {points} whole numbers, one count for each point.", code="wrong-shape")
 
 
 def _whole(value: Any) -> Ints:
-    """Counts, each of them the nearest whole number up to 2^40 in size, and 0 for what is no number."""
+    """Counts, each rounded to the nearest integer up to 2^40 in size, with 0 for a value that is not a number."""
     values = column(value if isinstance(value, list | tuple) or np.ndim(value) else [value])
     if values.dtype.kind == "f":
         raise InvalidArgument(

@@ -160,7 +160,7 @@ class MultiplicativeWeights:
             )
         else:
             made = least_noise(
-                lambda scale: make(significant(scale, up=True, digits=5)),  # so many digits are soon all tried
+                lambda scale: make(significant(scale, up=True, digits=5)),  # with this few digits all are soon tried
                 lambda m: meets(m.guarantee(bound), guarantee),
                 bound.exact * count,
             )

@@ -135,7 +135,7 @@ class OnlineMultiplicativeWeights:
         return float(first) + float(second) + 1 / FINE, float(self.noise.error(each, values=self.updates))
 
     def error(self, confidence: Any, *, questions: int | None = None) -> Accuracy:
-        """Of all answers that are given to so many questions, in rows."""
+        """The error of all answers to this many questions, in rows."""
         sure = check_confidence(confidence)
         if questions is None:
             return Accuracy(
@@ -179,7 +179,7 @@ class _Session:
         self.inside, self.true = np.zeros(self._truth.shape, np.bool_), 0
 
     def ask(self) -> bool:
-        """Take the next question, telling a generator the last answer; False when there is none."""
+        """Take the next question, after sending a generator the last answer. False if there is none."""
         try:
             if self._started and hasattr(self._questions, "send"):
                 asked = self._questions.send(self.answers[-1])

@@ -39,7 +39,7 @@ _ALL_SETS = 16
 
 
 def rows_of(sensitivity: Any) -> tuple[int, Sensitivity | None]:
-    """How many rows one unit has, and the bound that says for which unit: a whole number, or a count's sensitivity."""
+    """How many rows one unit has, and the bound that names the unit: an integer, or a count's sensitivity."""
     if not isinstance(sensitivity, Sensitivity):
         return check_count(1 if sensitivity is None else sensitivity, "sensitivity"), None
     if sensitivity.dimension > 1:

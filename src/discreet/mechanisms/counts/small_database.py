@@ -204,7 +204,7 @@ def _log_databases(workload: Workload, rows: int) -> float:
 
 
 def _possible(workload: Workload, rows: int) -> bool:
-    """Whether databases of so many rows can be drawn exactly."""
+    """Whether databases with this many rows can be drawn exactly."""
     cells = workload.domain.size
     if _is_ordered(workload):
         return cells * rows <= _MOST_PLACES and _log_databases(workload, rows) < _MOST_BITS * math.log(2)
@@ -229,7 +229,7 @@ def _most_rows(workload: Workload, size: int) -> int:
 
 
 def _best(workload: Workload, size: int, rows: int) -> Fraction:
-    """An error that some database of so many rows has, whatever the data, in rows of it, rounded up.
+    """An error that some database with this many rows reaches for any data, in its rows, rounded up.
 
     Rounding the true prefix counts gives a path within half a step. For any class, rows sampled from the data miss by
     more than t in one of the queries with probability at most 2|C|exp(−2·rows·t²) (Hoeffding).

@@ -167,7 +167,7 @@ class Descent:
     # --- how fast it goes -----------------------------------------------------------------------------------
 
     def rate(self, size: float) -> float:
-        """The learning rate for so many rows.
+        """The learning rate for this many rows.
 
         By default the largest that keeps both the noise of every weight at about `NOISE` in the end and the descent
         stable: min(NOISE·n(1−β)ρ/(2Cσ√T), 2/L), with ρ the largest norm of a row and L the curvature. The noise that
@@ -197,7 +197,8 @@ class Descent:
         return Accuracy(amount=amount, confidence=sure, of="excess risk")
 
     def gap_error(self, confidence: Any, gap: float) -> Accuracy:
-        """The better of `error` and of what the noisy gradients tell, once they are drawn; `gap` is among the drawn.
+        """The better of `error` and of the bound from the noisy gradients, after they are drawn. `gap` is among the
+        drawn.
 
         F(w̄) − F* is at most the mean of ⟨∇F(w_t), w_t − w*⟩ over the weights averaged, however they were come by. With
         the noisy gradients it is at most `gap`, the largest over all w* of the region; their noise is independent of
@@ -235,7 +236,7 @@ class Descent:
         return float(exactly(self.clip)) >= self.loss.lipschitz * float(row_norm(self.feature_norm, self.intercept))
 
     def _descended(self, more: float = 1.0) -> Descended:
-        """What the certificate is made of, where there may be `more` times the rows that `size` says."""
+        """What the certificate is computed from, if there may be `more` times as many rows as `size`."""
         region: Any = self.region
         longest = float_up(row_norm(self.feature_norm, self.intercept))
         whole, size = self.average == "all", float(exactly(self.size or 1))

@@ -167,7 +167,7 @@ class Lloyd:
         return np.asarray(points * (norm / np.maximum(length, norm) * (1 - 1e-9)))
 
     def _moved(self, centers: Floats, known: Floats) -> Floats:
-        """Means of clusters with enough rows; the other centers are put beside those of the largest clusters."""
+        """Means of clusters with enough rows. The other centers move next to those of the largest clusters."""
         left = known[:, 0].copy()
         sums = known[:, 1:] * float(exactly(self.sum) / exactly(self.count))
         moved = self._inside(sums / np.maximum(left, _LEAST)[:, None])

@@ -1,4 +1,4 @@
-"""Noise that is added: what Laplace and Gaussian noise have in common."""
+"""Additive noise: what Laplace and Gaussian noise have in common."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from discreet.queries.sensitivity import Norm, Sensitivity
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AdditiveNoise:
-    """Independent noise on every coordinate, in whole steps of a public lattice.
+    """Independent noise on every coordinate, in integer steps of a public lattice.
 
-    `step` is a power of two; by default so fine that the noise looks continuous. `step=1` gives whole numbers.
+    `step` is a power of two. By default it is so fine that the noise looks continuous. `step=1` gives integers.
 
     Promise: that of the noise drawn, stated by each subclass for the largest move in whole steps.
     """
@@ -79,7 +79,7 @@ class AdditiveNoise:
         )
 
     def guarantee(self, sensitivity: Any) -> Guarantee:
-        """What a release of an answer of this sensitivity promises, rounding to the lattice included."""
+        """What a release of an answer with this sensitivity promises, including the rounding to the lattice."""
         raise NotImplementedError
 
     def error(self, confidence: Any, *, values: int = 1) -> Accuracy:
@@ -87,7 +87,7 @@ class AdditiveNoise:
         raise NotImplementedError
 
     def _accuracy(self, steps: int, sure: float, values: int) -> Accuracy:
-        # a whole number on steps of 1 is not rounded; anything else moves by at most half a step
+        # an integer on steps of 1 is not rounded; anything else moves by at most half a step
         rounding = 0.0 if self._step == 1 else 0.5
         amount = (steps + rounding) * float(self._step)
         return Accuracy(amount=amount, confidence=sure, of="value" if values == 1 else "every value")
@@ -116,5 +116,5 @@ class AdditiveNoise:
         return add_noise(array, self._noise(array.size), self._step)
 
     def _draw_between(self, values: NDArray[Any], low: Fraction, high: Fraction) -> NDArray[Any]:
-        """A column of numbers with noise, each from `low` to `high` in whole steps: sensitivity high − low."""
+        """A column of numbers with noise, each from `low` to `high` in integer steps: sensitivity high − low."""
         return from_lattice(between(values, low, high, self._step) + self._noise(len(values)), self._step)

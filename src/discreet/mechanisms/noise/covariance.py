@@ -1,4 +1,4 @@
-"""Gaussian noise with a chosen covariance: correlated where answers are, smaller where they move less."""
+"""Gaussian noise with a chosen covariance: correlated if answers are, smaller where they change less."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class CorrelatedGaussian:
         return len(self.covariance)
 
     def sizes(self, value: Any) -> dict[str, int]:
-        """Nothing that `error` needs; a typed error when the answer is not as long as the covariance."""
+        """Nothing that `error` needs. Raises if the answer does not have the length of the covariance."""
         if int(np.size(value)) != self._size:
             raise InvalidArgument(
                 f"The covariance is for {self._size} coordinates. Give an answer of the same length.",
@@ -109,7 +109,7 @@ class CorrelatedGaussian:
     def for_guarantee(
         cls, guarantee: Guarantee, *, covariance: Any, sensitivity: Any, calibration: str = TIGHT
     ) -> Self:
-        """The least multiple of N(0, M) that keeps `guarantee`; taught: (Δ/ε)√(2 ln(2/δ)) [T.6.2]."""
+        """The smallest multiple of N(0, M) that satisfies `guarantee`. Taught: (Δ/ε)√(2 ln(2/δ)) [T.6.2]."""
         shape = cls(stddev=1, covariance=covariance)
         bound = shape._whitened(sensitivity)
         noise = Gaussian.for_guarantee(guarantee, sensitivity=bound, calibration=calibration)
@@ -125,7 +125,9 @@ class CorrelatedGaussian:
         return cls(stddev=noise.stddev, covariance=shape.covariance)
 
     def error(self, confidence: Any) -> Accuracy:
-        """Every coordinate at once, from the widest of them: Šidák's inequality lets them be counted as independent."""
+        """Every coordinate at once, from the widest of them: by Šidák's inequality they can be treated as
+        independent.
+        """
         widest = float(sqrt_up(max(Fraction(row[i]) for i, row in enumerate(self.covariance))))
         values = len(self.covariance)
         noise = float(self._noise.error(confidence, values=values))

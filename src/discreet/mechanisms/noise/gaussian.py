@@ -1,4 +1,4 @@
-"""Gaussian noise, calibrated on the discrete law that is drawn; the covariance M of the thesis beside it."""
+"""Gaussian noise, calibrated on the discrete distribution that is drawn, and the thesis's calibration next to it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Gaussian(AdditiveNoise):
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the noise, but for the lattice."""
+        """The standard deviation of the noise, without the rounding to the lattice."""
         return float(self._size)
 
     @property
@@ -70,7 +70,7 @@ class Gaussian(AdditiveNoise):
     def for_guarantee(
         cls, guarantee: Guarantee, *, sensitivity: Any, step: Number | None = None, calibration: str = TIGHT
     ) -> Self:
-        """The least noise that keeps `guarantee`; `calibration="taught"` uses (Δ/ε)√(2 ln(2/δ)), proved for ε ≤ 1
+        """The least noise that satisfies `guarantee`. `calibration="taught"` uses (Δ/ε)√(2 ln(2/δ)), proved for ε ≤ 1
         [T.6.2].
         """
         check_calibration(calibration)

@@ -66,11 +66,11 @@ class GaussianProcess:
         return self.features.size - (self.size is not None)
 
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
-        """How far one unit can move the sum of features, in L2; a replaced row may also be one that is left out."""
+        """How far one unit can move the sum of features, in L2. A replaced row may also be one that is left out."""
         return feature_sensitivity(self.features, self.size is not None, unit, rows_per_person)
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """By default for one added or removed row. Pass `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
         return self.noise.guarantee(bound)
 
@@ -111,11 +111,13 @@ class GaussianProcess:
         return self.noise.deviation
 
     def spread(self, damping: Floats | None = None) -> float:
-        """√K(x, x) of what is drawn, each frequency damped by so much: 1, or less without the constant."""
+        """√K(x, x) of what is drawn, with each frequency damped by this much: 1, or less without the constant."""
         return math.sqrt(float(self._spectrum(damping).sum()))
 
     def _spectrum(self, damping: Floats | None) -> Floats:
-        """The share of each feature in K(x, x), on average over a turn; the constant's is 0 where it is not drawn."""
+        """The share of each feature in K(x, x), on average over a period. The constant's share is 0 if it is
+        not drawn.
+        """
         if isinstance(self.features, RandomFeatures):
             return np.full(self.features.size, 1 / self.features.size)
         shares = np.ones(1)
@@ -127,7 +129,7 @@ class GaussianProcess:
         return shares if damping is None else shares * damping**2
 
     def at_one_point(self, miss: float, damping: Floats | None = None) -> float:
-        """What the noise of the sum at one point passes with probability at most `miss`."""
+        """A bound that the noise of the sum at one point exceeds with probability at most `miss`."""
         if isinstance(self.noise, Gaussian):
             from scipy.special import ndtri
 
@@ -138,7 +140,7 @@ class GaussianProcess:
         return scale * (needed / theta + 2 * theta)
 
     def anywhere(self, miss: float, damping: Floats | None = None) -> float:
-        """What the noise of the sum passes, at any point of the range, with probability at most `miss`.
+        """A bound that the noise of the sum exceeds, at any point of the range, with probability at most `miss`.
 
         On one axis by Rice's formula: a path that passes u does so at the start or crosses it going up, which it does
         L/(2πh)·e^{-u²/2} times on average. Else by so many points that a band-limited path is caught up to a factor.
@@ -175,13 +177,13 @@ class GaussianProcess:
         return {"coefficients": np.concatenate([[known], noisy]), "size": float(exactly(self.size))}
 
     def _counted(self, noisy: Floats) -> float:
-        """The noisy number of rows, by the constant feature; where there is none, by K(x, x) = 1 on average."""
+        """The noisy number of rows, from the constant feature. If there is none, from K(x, x) = 1 on average."""
         if isinstance(self.features, FourierFeatures):
             return max(float(noisy[0]) / float(self.features.constant), 1.0)
         return math.nan
 
     def path(self, points: Any) -> Floats:
-        """A path of the noise alone at these points, drawn anew: [T.6.1] to the letter, made of the same features."""
+        """A path of the noise alone at these points, drawn anew: exactly [T.6.1], made from the same features."""
         drawn = from_lattice(self.noise._noise(self.dimension), self.features.unit)
         first = 0 if self.size is None else 1
         return np.asarray(self.features.features(points)[:, first:] @ drawn)
@@ -190,7 +192,7 @@ class GaussianProcess:
 def feature_sensitivity(
     features: FourierFeatures | RandomFeatures, public: bool, unit: Unit | None, rows_per_person: int
 ) -> Sensitivity:
-    """How far one unit can move a sum of features; `public` where the constant feature is not drawn."""
+    """How far one unit can move a sum of features. `public` if the constant feature is not drawn."""
     who, rows = row() if unit is None else unit, check_count(rows_per_person, "rows_per_person")
     one = features.without_constant() if public and isinstance(features, FourierFeatures) else Fraction(1)
     moved = max(one, features.distance()) if who.neighbors == "replace" else one

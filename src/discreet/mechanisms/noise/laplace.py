@@ -42,7 +42,7 @@ class Laplace(AdditiveNoise):
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the noise, but for the lattice."""
+        """The standard deviation of the noise, without the rounding to the lattice."""
         return float(self._size) * math.sqrt(2)
 
     @property
@@ -50,9 +50,9 @@ class Laplace(AdditiveNoise):
         return self._size / self._step
 
     def guarantee(self, sensitivity: Any, *, times: int = 1) -> Guarantee:
-        """With `times`, of so many releases, each of an answer of this sensitivity and chosen after the last."""
+        """With `times`, the guarantee of this many adaptive releases, each with an answer of this sensitivity."""
         bound = plain_sensitivity(sensitivity)
-        # all of what moves, in one coordinate of one release, is the worst case
+        # the worst case: the whole change is in one coordinate of one release
         pair = LaplacePair(times * bound.to("L1").in_steps(self._step), self._steps)
         if bound.norm == "L2" and bound.dimension > 1:
             # coordinate i is ε_i-DP, hence ε_i²/2-zCDP, and Σε_i² ≤ Δ²/scale²
@@ -66,7 +66,7 @@ class Laplace(AdditiveNoise):
     def for_guarantee(
         cls, guarantee: Guarantee, *, sensitivity: Any, step: Number | None = None, calibration: str = TIGHT
     ) -> Self:
-        """The least noise that keeps `guarantee`; `calibration="taught"` uses the documents' formula instead.
+        """The least noise that satisfies `guarantee`. `calibration="taught"` uses the documents' formula instead.
 
         Taught: Δ/ε for pure ε, and Δ/(ε − ln(1−δ)) otherwise [T.4.9].
         """

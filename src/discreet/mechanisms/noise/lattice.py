@@ -1,4 +1,4 @@
-"""Where noisy numbers live: whole multiples of a public power of two, chosen from the noise and never from
+"""The lattice of noisy numbers: integer multiples of a public power of two, chosen from the noise, never from
 the data.
 """
 
@@ -22,12 +22,12 @@ _MACHINE = 2**61
 
 
 def step_for(scale: Fraction) -> Fraction:
-    """The step for noise of this scale. Never above 1, so that whole numbers are always on the lattice."""
+    """The step for noise of this scale. Never above 1, so that integers are always on the lattice."""
     return min(Fraction(1), power_of_two_below(scale) / FINENESS)
 
 
 def check_step(step: Any) -> Fraction:
-    """A power of two, or a typed error."""
+    """A power of two. Raises for anything else."""
     # 2.0**-30 prints as a decimal near it: here the float itself is meant
     exact = Fraction(step) if isinstance(step, float) and math.frexp(step)[0] == 0.5 else check_positive(step, "step")
     if power_of_two_below(exact) != exact:
@@ -36,7 +36,7 @@ def check_step(step: Any) -> Fraction:
 
 
 def as_numbers(value: Any) -> NDArray[Any]:
-    """The value as an array of integers, floats or exact rationals; anything else is a typed error."""
+    """The value as an array of integers, floats or exact rationals. Raises for anything else."""
     if isinstance(value, Fraction):
         return np.array(value, dtype=object)
     array = np.asarray(value)
@@ -52,14 +52,15 @@ def as_numbers(value: Any) -> NDArray[Any]:
 
 
 def grain_of(array: NDArray[Any]) -> int | None:
-    """1 when the type of the array says that it holds whole numbers."""
+    """1 if the type of the array is an integer type."""
     return 1 if array.dtype.kind == "i" else None
 
 
 def to_lattice(array: NDArray[Any], step: Fraction) -> NDArray[Any]:
-    """The nearest lattice index of each number of a flat array, halves upward; NaN goes to 0, ±inf to ±2^960.
+    """The nearest lattice index of each number of a flat array, with halves rounded up. NaN becomes 0, ±inf becomes
+    ±2^960.
 
-    Machine integers when all indices are small, and Python integers otherwise: nothing wraps.
+    Machine integers if all indices are small, and Python integers otherwise: nothing wraps.
     """
     if array.dtype.kind == "i":
         largest = max(1, abs(int(array.max())), abs(int(array.min()))) if array.size else 1
@@ -92,7 +93,7 @@ def from_lattice(indices: NDArray[Any], step: Fraction) -> NDArray[Any]:
 
 
 def add_noise(array: NDArray[Any], noise: NDArray[Any], step: Fraction) -> Any:
-    """Numbers and noise added in whole steps, with no wrap; a plain number for an array of no dimension."""
+    """Numbers and noise added in integer steps, without wrapping. A plain number for an array of no dimension."""
     indices = to_lattice(array.reshape(-1), step)
     noisy = from_lattice(indices + noise, step)
     return noisy.reshape(array.shape) if array.ndim else noisy[0].item()
@@ -103,7 +104,7 @@ def between(values: NDArray[Any], low: Fraction, high: Fraction, step: Fraction)
     the ends are: what doubles make of numbers far from 0 changes nothing about it.
     """
     first, last = round(low / step), (high - low) // step
-    if last >= _MACHINE:  # more steps than a machine counts, for a step of one's own
+    if last >= _MACHINE:  # more steps than fit a machine integer, for a user-defined step
         exact = [min(max(round((Fraction(value) - low) / step), 0), last) + first for value in values.tolist()]
         return np.array([*exact, None], dtype=object)[:-1]
     if values.dtype.kind == "i" and low.denominator == 1 and step <= 1:

@@ -22,7 +22,7 @@ _MORE = 64
 
 @dataclass(frozen=True, kw_only=True)
 class NormGamma:
-    """Linear terms for a pure guarantee, in whole steps of a public lattice.
+    """Linear terms for a pure guarantee, in integer steps of a public lattice.
 
     Promise: what is drawn, times the step, is within (d+1) steps of a b* whose law has the density ∝ exp(−‖b‖/scale)
     exactly. The length of b* is a sum of d exponential numbers, of which each has whole steps by a geometric law; its
@@ -56,7 +56,7 @@ class NormGamma:
 
 
 def _indices(numerators: list[int], denominator: int) -> NDArray[Any]:
-    """The nearest whole numbers to fractions, of any size."""
+    """The nearest integers to fractions of any size."""
     return np.array([(2 * n + denominator) // (2 * denominator) for n in numerators] + [None], dtype=object)[:-1]
 
 
@@ -100,7 +100,7 @@ class _Normal:
 
 
 def _together(normals: list[_Normal]) -> None:
-    """As many digits for all as for the one that has the most."""
+    """The same number of digits for all, as many as the longest has."""
     most = max(normal.bits for normal in normals)
     for normal in normals:
         while normal.bits < most:

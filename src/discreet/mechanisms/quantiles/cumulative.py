@@ -1,4 +1,4 @@
-"""How many rows lie up to each point of a public grid: the CDF, its ranges, and very many quantiles read off it."""
+"""How many rows lie at or below each point of a public grid: the CDF, its ranges, and any number of quantiles."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CumulativeCounts:
 
     @cached_property
     def points(self) -> Grid | Integers:
-        """The points that rows are brought to."""
+        """The points to which rows are rounded."""
         return lattice_of(self.space)
 
     @property
@@ -76,8 +76,8 @@ class CumulativeCounts:
         rows_per_person: int = 1,
         bins: int = BINS,
     ) -> Self:
-        """The method with the least mean squared error that keeps `guarantee`: a tree of counts where no δ is allowed,
-        else most often the factorization.
+        """The method with the least mean squared error that satisfies `guarantee`: a tree of counts if no δ is allowed,
+        otherwise usually the factorization.
         """
         points = min(check_count(bins, "bins"), MOST_POINTS, len(lattice_of(space)))
         kinds: list[type[PrefixSums | CountTree]] = [CountTree] if is_pure(guarantee) else [PrefixSums, CountTree]
@@ -90,11 +90,11 @@ class CumulativeCounts:
         return self.sums.error(confidence)
 
     def read(self, values: Any) -> Cumulative:
-        """What was drawn, to be asked for ranges and quantiles."""
+        """The draw, as an object that answers questions about ranges and quantiles."""
         return Cumulative(self, np.asarray(values, dtype=np.float64))
 
     def check(self, value: Any) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Refuse what cannot be read. Only shape and type decide."""
         places_of(self.points, none_of(value))
 
     def _draw(self, value: Any) -> Floats:
@@ -109,14 +109,14 @@ def mean_deviation(sums: PrefixSums | CountTree) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Cumulative:
-    """Released cumulative counts. All that is read off them is post-processing, and costs nothing."""
+    """Released cumulative counts. Everything computed from them is post-processing, and costs nothing."""
 
     mechanism: CumulativeCounts
     values: Floats = field(repr=False)
 
     @cached_property
     def monotone(self) -> Floats:
-        """The nearest counts that never fall and are never negative; the largest error is no larger."""
+        """The closest counts that never decrease and are never negative. The largest error does not grow."""
         from scipy.optimize import isotonic_regression
 
         return np.maximum(isotonic_regression(self.values).x, 0.0)
@@ -129,13 +129,13 @@ class Cumulative:
         return float(self.monotone[self._bin(value)])
 
     def fraction(self, value: Any) -> float:
-        """Which share of the rows is at most `value`: the CDF, between 0 and 1."""
+        """The share of the rows that are at most `value`: the CDF, between 0 and 1."""
         return min(1.0, self.up_to(value) / max(float(self.monotone[-1]), 1.0))
 
     def between(self, low: Any, high: Any) -> tuple[float, float]:
-        """How many rows lie from `low` to `high`, ends included, and the exact standard deviation of that answer.
+        """How many rows lie from `low` to `high`, both included, and the exact standard deviation of that answer.
 
-        Ranges that adjoin add up. The answer is unbiased, so it may be negative.
+        Adjacent ranges add up. The answer is unbiased, so it may be negative.
         """
         first, last = self._bin(low), self._bin(high) + 1
         if last <= first:
@@ -145,7 +145,7 @@ class Cumulative:
         return float(self.values[last - 1]) - start, deviation
 
     def quantiles(self, quantiles: Sequence[Number]) -> NDArray[Any]:
-        """The first bin up to which so large a share of the rows lies, by its middle point."""
+        """For each share, the middle point of the first bin at or below which that share of the rows lies."""
         shares = np.array([float(exactly(q)) for q in checked_quantiles(quantiles)])
         bins = np.searchsorted(self.monotone, shares * self.monotone[-1], "left")
         points, width = self.mechanism.points, self.mechanism.width
@@ -155,7 +155,7 @@ class Cumulative:
 
 @dataclass(frozen=True, kw_only=True)
 class QuantilesFromCounts:
-    """Reads quantiles off noisy cumulative counts: the noise is the same however many there are.
+    """Computes quantiles from noisy cumulative counts. The noise is the same for any number of quantiles.
 
     Promise: that of the counts.
     Error: when no count is off by more than λ, a quantile q is off by (1+q)·λ ranks at most; no bound is known where
@@ -201,7 +201,7 @@ class QuantilesFromCounts:
         return Accuracy(amount=amount, confidence=sure, of="rank")
 
     def check(self, value: Any) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Refuse what cannot be read. Only shape and type decide."""
         self.counts.check(value)
 
     def _draw(self, value: Any) -> NDArray[Any]:
@@ -219,7 +219,7 @@ def predicted_error(mechanism: Quantiles | QuantilesFromCounts, least: Least = "
     """
     if least not in ("mean", "largest"):
         raise InvalidArgument("least must be 'mean' or 'largest'.", code="not-an-option")
-    many = 2.0 ** (-1 / len(mechanism.quantiles))  # the median of the largest of so many
+    many = 2.0 ** (-1 / len(mechanism.quantiles))  # the median of the maximum of this many
     if isinstance(mechanism, QuantilesFromCounts):
         from scipy.special import ndtri
 

@@ -1,4 +1,4 @@
-"""One choice by the exponential mechanism over the points of a lattice, and where it cuts the rows in two.
+"""One choice by the exponential mechanism over the points of a lattice, and where it splits the rows in two.
 
 Scores are minus the ranks missed, at most `far` of them: beyond that no point is more likely than another, so that only
 the rows near the target are looked at, a few hundred however many there are.
@@ -25,7 +25,7 @@ Stretch = tuple[int, int]
 
 
 def far(points: int, rate: Fraction) -> int:
-    """The ranks beyond which all misses count the same; more than 2^32 rows are not expected."""
+    """The number of ranks beyond which all misses count the same. More than 2^32 rows are not expected."""
     return min(2**32, math.ceil((math.log(points) + math.log(SPLITS) + _NEVER) / float(rate)) + 1)
 
 
@@ -51,7 +51,7 @@ def choose_point(ranks: Ranks, rows: Stretch, between: Stretch, score: QuantileS
 
 
 def choose_cut(ranks: Ranks, rows: Stretch, between: Stretch, score: QuantileScore, rate: Fraction) -> tuple[int, int]:
-    """A point of `between`, and the rank at which it cuts these rows in two: so many of them go to the left.
+    """A point of `between`, and the rank at which it splits these rows in two: this many of them go to the left.
 
     Candidates are pairs of a point and one of SPLITS places u in it. With f rows below the point and T at it, the cut
     is after f + round(T·(u + ½)/SPLITS) rows: one row more is one row more on ONE side.
@@ -76,7 +76,7 @@ def choose_cut(ranks: Ranks, rows: Stretch, between: Stretch, score: QuantileSco
 
 
 def _near(size: int, score: QuantileScore, most: int) -> Stretch:
-    """The cuts that miss by no more than `most`, first and last."""
+    """The cuts that miss by at most `most`, first and last."""
     target = score._exact * size
     return max(0, math.ceil(target - most)), min(size, math.floor(target + most))
 
@@ -123,7 +123,7 @@ class _Runs:
         return first_split(int(count[block]), cut - int(self.blocks.start[block]))
 
     def _splits(self, count: Ints, block: Ints, cuts: Ints) -> Ints:
-        """How many splits of each block cut there; none where there is no block."""
+        """How many splits of each block cut there. 0 if there is no block."""
         known = (block >= 0) & (block < len(count))
         if not len(count):
             return np.zeros(len(cuts), dtype=np.int64)

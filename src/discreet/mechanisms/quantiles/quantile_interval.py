@@ -28,7 +28,7 @@ _FINE = 10**6
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileInterval:
-    """Draws (lower, middle, upper): a quantile, and two that lie so many ranks away that they enclose the true one.
+    """Draws (lower, middle, upper): a quantile, and two that are enough ranks away to enclose the true one.
 
     How many ranks that is follows from the outer rate; which share of the rows that is, from a noisy count.
 

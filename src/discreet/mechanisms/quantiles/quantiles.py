@@ -180,7 +180,7 @@ class Quantiles:
         return cls(space=space, rate=tidy(rate), quantiles=once.quantiles)
 
     def error(self, confidence: Any) -> Accuracy:
-        """Every one of the quantiles is within so many ranks of the one asked, by a union bound over all choices."""
+        """Every quantile is within this many ranks of the requested one, by a union bound over all choices."""
         sure = check_confidence(confidence)
         candidates = len(lattice_of(self.space)) * len(self.quantiles) / (1 - sure)
         point, cut = (math.log(candidates * wide) / float(self.rate) for wide in (1, SPLITS))
@@ -217,7 +217,7 @@ class Quantiles:
 
 
 def _spent(levels: tuple[tuple[Choice, ...], ...], reach: Fraction, replaced: bool, single: bool) -> Factors:
-    """What all levels tell of a unit; its rows move a score of weight 1 so far that log-ratios span `reach`.
+    """What all levels reveal about a unit. Its rows change a score of weight 1 so far that log-ratios span `reach`.
 
     The rows of a person spread over several parts move each by less: ranges add, and squares add to less than all of
     them in one part. A removed and an added row in one part are a replacement, of weight 1: for a removed and b added

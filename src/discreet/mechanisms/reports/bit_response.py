@@ -30,15 +30,15 @@ from discreet.mechanisms.reports.local_reports import (
     within,
 )
 
-_FEW = 32  # values that are picked one by one; more are quicker by coins
+_FEW = 32  # values that are picked one by one; for more, coins are faster
 
 
 class _PackedBits(FrequencyOracle):
-    """Sets of values as packed bits, one row a report."""
+    """Sets of values as packed bits, one row per report."""
 
     @property
     def listed(self) -> bool:
-        """Whether a report is a list of places, and not one bit for each value."""
+        """Whether a report is a list of positions rather than one bit for each value."""
         return False
 
     def as_reports(self, reports: Any) -> Reports:
@@ -103,7 +103,7 @@ class SubsetSelection(_PackedBits):
 
     @property
     def listed(self) -> bool:
-        """Whether places are shorter than bits, and so few that a set drawn place by place seldom has one twice."""
+        """Whether positions are shorter than bits, and so few that independent draws rarely repeat one."""
         few = self.width <= _FEW and 2 * self.width**2 <= self.size
         return few and self.width * (self.size - 1).bit_length() < self.size
 
@@ -149,13 +149,13 @@ class SubsetSelection(_PackedBits):
         told = ~samplers.bernoulli(1 - self.support.truth, len(places))
         others = np.empty((len(places), self.width), dtype=np.int64)
         left = np.arange(len(places))
-        while len(left):  # rows with a place twice are drawn anew, whatever the value
+        while len(left):  # rows with a repeated position are drawn again, whatever the value
             drawn = samplers.uniform_below(self.size - 1, len(left) * self.width).reshape(-1, self.width)
-            # each column is turned by its number: as uniform, and a draw that is fixed has no place twice
+            # each column is shifted by its index: still uniform, and a fixed draw has no repeated position
             others[left] = np.sort((drawn + np.arange(self.width)) % (self.size - 1), axis=1)
             left = left[(np.diff(others[left], axis=1) == 0).any(axis=1)]
         others += others >= places[:, None]
-        # of a random set, any one may make room for the true value: which, is drawn
+        # the true value replaces a random element of the set
         room = samplers.uniform_below(self.width, len(places))
         rows = np.flatnonzero(told)
         others[rows, room[rows]] = places[rows]
@@ -168,7 +168,7 @@ class SubsetSelection(_PackedBits):
         return drawn
 
     def _few_others(self, places: Places, told: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """`width` of the other values, or one less where the true one is told: the start of a random order."""
+        """`width` of the other values, or one less if the true one is reported: the start of a random order."""
         rows = np.arange(len(places))
         drawn = np.zeros((len(places), self.size), dtype=bool)
         order = np.tile(np.arange(self.size - 1, dtype=np.int32), (len(places), 1))
@@ -181,7 +181,9 @@ class SubsetSelection(_PackedBits):
         return drawn
 
     def _many_others(self, places: Places, told: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The same from a coin for each, then random ones put in or taken out: all sets of the right size are alike."""
+        """The same with a coin for each value, then random additions or removals: all sets of the right size are
+        equally likely.
+        """
         count, k = len(places), self.size
         drawn = coins(Fraction(self.width, k), count * k).reshape(count, k)
         drawn[np.arange(count), places] = False
@@ -199,7 +201,7 @@ class SubsetSelection(_PackedBits):
 
 @dataclass(frozen=True, kw_only=True)
 class UnaryResponse(_PackedBits):
-    """Tells one bit for each value: the true one's is 1 with probability 1/2, any other's with 1/(odds+1).
+    """Reports one bit for each value: the true one's is 1 with probability 1/2, any other's with 1/(odds+1).
 
     Promise: (ln odds)-DP: only two bits differ between two values, and their odds multiply to `odds`.
     Error: variance near 4·odds/(odds−1)² a report, whatever the number of values.

@@ -1,4 +1,4 @@
-"""Frequency oracles: how one value is told with deniability, and how counts are read from many such reports.
+"""Frequency oracles: how one value is reported with deniability, and how counts are estimated from many reports.
 
 A report SUPPORTS some of the possible values. It supports the true one with probability `truth`, any other with
 probability `lie`, and counts follow from how many reports support each. All that an oracle is lies in its supports:
@@ -36,7 +36,7 @@ from discreet.mechanisms.reports.local_reports import (
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 from discreet.rows import none_of
 
-_WIDEST_LAW = 4096  # reports that a law lists: beyond, an enumeration is no check but a wait
+_WIDEST_LAW = 4096  # the largest number of reports to enumerate: more would take too long
 
 
 class Support(NamedTuple):
@@ -49,7 +49,8 @@ class Support(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FrequencyOracle:
-    """What all oracles share. No report is more than `odds` times likelier for one of `size` values than for another.
+    """What all oracles share. No report is more than `odds` times more likely for one of `size` values than for
+    another.
 
     Promise: (ln odds)-DP for a replaced value, against the collector; exact, with its whole loss distribution.
     Error: an unbiased count has variance (h·t(1−t) + (n−h)·l(1−l))/(t−l)², h holders among n reports, t and l the
@@ -79,7 +80,7 @@ class FrequencyOracle:
         return self.support.lie - self.support.both
 
     def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
-        """The exact law of the report for each value, for `dp.verify`; small domains only."""
+        """The exact distribution of the report for each value, for `dp.verify`. Small domains only."""
         raise NotImplementedError
 
     def _check_enumerable(self, reports: int) -> None:
@@ -101,12 +102,12 @@ class FrequencyOracle:
 
     @cached_property
     def gap(self) -> float:
-        """How much likelier a report supports the true value than another."""
+        """How much more likely a report supports the true value than another."""
         return float(self.support.truth - self.support.lie)
 
     @cached_property
     def variance(self) -> float:
-        """The variance of a count a report, averaged over all values: the same whatever the data are."""
+        """The variance of a count per report, averaged over all values. It does not depend on the data."""
         truth, lie, _ = self.support
         spread = truth * (1 - truth) + (self.size - 1) * lie * (1 - lie)
         return float(spread / (self.size * (truth - lie) ** 2))
@@ -117,7 +118,7 @@ class FrequencyOracle:
         raise NotImplementedError
 
     def error(self, confidence: Any, *, records: int = 1, values: int | None = None) -> Accuracy:
-        """How far unbiased counts from so many reports may be off, for all values at once and whatever the data.
+        """How far unbiased counts from this many reports may be off, for all values at once and for any data.
 
         Bernstein's bound or Hoeffding's, whichever is less; both hold for any number of reports.
         """
@@ -129,11 +130,11 @@ class FrequencyOracle:
         return Accuracy(amount=amount, confidence=sure, of="every value")
 
     def counts(self, supported: NDArray[Any], reports: int) -> NDArray[np.float64]:
-        """Unbiased counts of the values, from how many of so many reports support each."""
+        """Unbiased counts of the values, from the number of reports and how many of them support each value."""
         return np.asarray((supported - reports * float(self.support.lie)) / self.gap, dtype=np.float64)
 
     def intervals(self, supported: NDArray[Any], reports: int, confidence: Any) -> NDArray[np.float64]:
-        """For each value an interval for its count; all hold at once with this confidence.
+        """For each value an interval for its count. All hold at once with this confidence.
 
         Reports are independent, so Hoeffding's bound on their mean holds with its relative entropy, which is inverted.
         """
@@ -145,19 +146,19 @@ class FrequencyOracle:
 
     @property
     def columns(self) -> int | None:
-        """How many numbers a report has; None when it is one plain number."""
+        """How many numbers a report has. None if it is one plain number."""
         return None
 
     def as_reports(self, reports: Any) -> Reports:
-        """Reports as an array of the shape that this oracle makes, or a typed error."""
+        """Reports as an array of the shape that this oracle makes. Raises if they have another shape."""
         return whole_numbers(reports, self.columns)
 
     def is_valid(self, reports: Reports) -> NDArray[np.bool_]:
-        """Whether each is a report that this oracle can have made; none depends on the others."""
+        """Whether this oracle can have made each report. Each is checked independently."""
         raise NotImplementedError
 
     def valid(self, reports: Any) -> Reports:
-        """The reports that this oracle can have made; what is not one of them is left out."""
+        """The reports that this oracle can have made. All others are left out."""
         listed = self.as_reports(reports)
         return listed[self.is_valid(listed)]
 
@@ -166,21 +167,22 @@ class FrequencyOracle:
         raise NotImplementedError
 
     def check(self, value: Any) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Refuse what cannot be read. Only shape and type decide."""
         one_column(none_of(value))
 
     def _draw(self, value: Any) -> Reports:
-        """The reports of places 0 … size−1; a record that is none of them is told as a uniform one."""
+        """The reports of indices 0 … size−1. A record outside is reported as a uniform one."""
         return self._told(inside(places_below(value, self.size), self.size))
 
     def _told(self, places: Places) -> Reports:
-        """The reports of places that are all inside."""
+        """The reports of indices that are all inside."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
 class DirectResponse(FrequencyOracle):
-    """Tells the value itself, or with probability (size−1)/(size−1+odds) one of the others: k-ary randomized response.
+    """Reports the value itself, or with probability (size−1)/(size−1+odds) one of the others: k-ary randomized
+    response.
 
     Promise: (ln odds)-DP; (ε,δ) iff odds ≤ (e^ε + δ·(size−1))/(1−δ).
     Error: the least of all oracles when size ≤ 1.5·odds or so; grows with size.

@@ -1,6 +1,6 @@
 """Reports that are points of a small geometry: each value is a hyperplane, and the points on it support it.
 
-One index a report, one fast transform for all of them: the shortest reports and the fastest collector.
+One index per report, and one fast transform for all of them: the shortest reports and the fastest collector.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LARGEST_TABLE = 2**25  # cells of the collector's transform
 
 @dataclass(frozen=True, kw_only=True)
 class HadamardResponse(FrequencyOracle):
-    """Tells a number y; those where the value's row of the Hadamard matrix is +1 are `odds` times likelier.
+    """Reports a number y. Those where the value's row of the Hadamard matrix is +1 are `odds` times more likely.
 
     Promise: (ln odds)-DP. The matrix has a power of two of rows, the first of which, all ones, is nobody's.
     Error: variance near ((odds+1)/(odds−1))² a report: right for small odds, 2.4 times the best at ε = 2.
@@ -39,7 +39,7 @@ class HadamardResponse(FrequencyOracle):
 
     @property
     def order(self) -> int:
-        """The number of reports there are."""
+        """The number of possible reports."""
         return int(2 ** self.size.bit_length())
 
     @cached_property
@@ -121,7 +121,7 @@ class ProjectiveResponse(FrequencyOracle):
 
     @property
     def points(self) -> int:
-        """The number of reports there are."""
+        """The number of possible reports."""
         return self._spanned(self.dimension)
 
     @cached_property

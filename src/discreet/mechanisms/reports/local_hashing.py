@@ -1,4 +1,4 @@
-"""Reports of a hashed value: short, for domains of any size, those that nobody can list included."""
+"""Reports of a hashed value: short, for domains of any size, including those that cannot be listed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MERSENNE = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class LocalHashing(FrequencyOracle):
-    """Draws a hash function into `cells` cells, and tells it with the cell of the value, by randomized response.
+    """Draws a hash function into `cells` cells, and reports it with the cell of the value, by randomized response.
 
     A function is v ↦ ⌊cells·((Σ aᵢvᵢ + b) mod prime)/prime⌋ with aᵢ and b uniform below `prime`, v in one or two limbs
     that are. Any two values get independent residues, so the probability of a collision is known exactly.
@@ -76,11 +76,11 @@ class LocalHashing(FrequencyOracle):
         lie = 1 / (exactly(self.odds) + self.cells - 1)
         truth = exactly(self.odds) * lie
         collide = Fraction(sum(n * n for n in np.diff(self._starts).tolist()), self.prime**2)
-        # `both` is for a function that tells the two values apart, the worst there is
+        # `both` is for a function that distinguishes the two values, the worst case
         return Support(truth, lie + (truth - lie) * collide, (truth - lie) * collide)
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
-        """The loss for a function that tells the two values apart; no other tells more."""
+        """The loss for a function that distinguishes the two values. No other reveals more."""
         from discreet.mechanisms.reports.frequency_oracle import DirectResponse
 
         return DirectResponse(size=self.cells, odds=self.odds).guarantee()
@@ -162,7 +162,7 @@ class LocalHashing(FrequencyOracle):
     def _supported_by_table(self, reports: Reports) -> NDArray[np.int64]:
         """A cell is an interval of residues, and adding b turns it: reports with one `a` are summed as intervals.
 
-        Two marks a report and `prime`² cells in all, in place of one look at each value for each report.
+        Two marks per report and `prime`² cells in total, instead of checking each value for each report.
         """
         p = self.prime
         order = np.argsort(reports[:, 0], kind="stable")

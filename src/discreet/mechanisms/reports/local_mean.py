@@ -1,4 +1,4 @@
-"""One number told with deniability: a window of outputs around it is likelier than the rest.
+"""One number reported with deniability: a window of outputs around it is more likely than the rest.
 
 Two outputs and a window of one are Duchi's coin; many outputs are the piecewise mechanism; a coin between the two is
 the hybrid. All are discrete laws in rationals, and unbiased: a number between two windows picks one by an exact coin.
@@ -45,7 +45,7 @@ OUTPUTS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class WindowResponse:
-    """Tells one of `outputs` whole numbers; those in a window, which moves with the number, are `odds` times likelier.
+    """Reports one of `outputs` integers. Those in a window, which moves with the number, are `odds` times more likely.
 
     A number is a place t from 0 to `grid`, that is −1 + 2t/grid. The window starts at t·(outputs − window)/grid, which
     is rounded up or down at random, without bias.
@@ -80,7 +80,7 @@ class WindowResponse:
 
     @property
     def apart(self) -> Fraction:
-        """The probability of the window of the other end, as far as it is outside one's own."""
+        """The probability of the part of the other end's window that lies outside one's own."""
         return min(self.window, self._moves) / self._total
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
@@ -97,7 +97,7 @@ class WindowResponse:
         return min(made, key=lambda one: one.variance)
 
     def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
-        """The exact law of the report for each place, for `dp.verify`; coarse grids only."""
+        """The exact distribution of the report for each position, for `dp.verify`. Coarse grids only."""
         if (self.grid + 1) * self.outputs > 2**18:
             raise InvalidArgument(
                 "There are too many places to list. Verify the same law on a coarser grid.", code="too-large"
@@ -118,12 +118,12 @@ class WindowResponse:
         return float(2 * self._total / ((exactly(self.odds) - 1) * self.window * self._moves))
 
     def numbers(self, reports: Reports) -> NDArray[np.float64]:
-        """What each report says of its number, from −reach to reach, right on average."""
+        """The number that each report stands for, from −reach to reach, unbiased."""
         return np.asarray((reports - (self.outputs - 1) / 2) * self._scale, dtype=np.float64)
 
     @property
     def reach(self) -> float:
-        """The farthest that a report can say."""
+        """The largest number that a report can stand for."""
         return (self.outputs - 1) / 2 * self._scale
 
     @cached_property
@@ -140,7 +140,7 @@ class WindowResponse:
         return largest_variance(self.second_moments)
 
     def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
-        """How far the mean of so many reports may be from the mean of the numbers, from −1 to 1."""
+        """How far the mean of this many reports may be from the mean of the numbers, from −1 to 1."""
         return mean_error(self.variance, self.reach, confidence, records)
 
     def valid(self, reports: Any) -> Reports:
@@ -149,7 +149,7 @@ class WindowResponse:
         return listed[within(listed, self.outputs)]
 
     def _draw(self, value: Any) -> Reports:
-        """The reports of places 0 … grid; a record that is none of them is told as the middle one."""
+        """The reports of positions 0 … grid. A record outside is reported as the middle one."""
         return self._told(in_the_middle(places_below(value, self.grid + 1), self.grid))
 
     def _told(self, places: Places) -> Reports:
@@ -164,7 +164,7 @@ class WindowResponse:
 
 @dataclass(frozen=True, kw_only=True)
 class HybridResponse:
-    """Tells a number by `wide` with probability `share`, and else by `coin`; the report says which.
+    """Reports a number by `wide` with probability `share`, and otherwise by `coin`. The report says which.
 
     Promise: (ln odds)-DP, the larger of the two: which one is used does not depend on the number.
     Error: unbiased; the worst variance is below that of either part, whose worst numbers differ.
@@ -205,7 +205,7 @@ class HybridResponse:
         return told_apart(*((part.odds, weight * part.apart) for part, weight in parts if weight))
 
     def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
-        """The exact law of the report for each place; coarse grids only."""
+        """The exact distribution of the report for each position. Coarse grids only."""
         wide, coin, share = self.wide.laws(), self.coin.laws(), exactly(self.share)
         return {
             t: {y: share * p for y, p in wide[t].items()}
@@ -214,13 +214,13 @@ class HybridResponse:
         }
 
     def numbers(self, reports: Reports) -> NDArray[np.float64]:
-        """What each report says of its number, right on average."""
+        """The number that each report stands for, unbiased."""
         is_coin = reports >= self.wide.outputs
         return np.where(is_coin, self.coin.numbers(reports - self.wide.outputs), self.wide.numbers(reports))
 
     @property
     def reach(self) -> float:
-        """The farthest that a report can say."""
+        """The largest number that a report can stand for."""
         share = exactly(self.share)
         return max(part.reach for part, weight in ((self.wide, share), (self.coin, 1 - share)) if weight)
 
@@ -233,7 +233,7 @@ class HybridResponse:
         return largest_variance(share * self.wide.second_moments + (1 - share) * line)
 
     def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
-        """How far the mean of so many reports may be from the mean of the numbers, from −1 to 1."""
+        """How far the mean of this many reports may be from the mean of the numbers, from −1 to 1."""
         return mean_error(self.variance, self.reach, confidence, records)
 
     def valid(self, reports: Any) -> Reports:
@@ -292,7 +292,7 @@ class LaplaceResponse:
         return float(exactly(self.noise.scale) * self.space.diameter / self.grid)
 
     def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
-        """How far the mean of so many reports may be from the mean of the numbers."""
+        """How far the mean of this many reports may be from the mean of the numbers."""
         noise = laplace_mean_error(self.scale, confidence, records)
         return Accuracy(amount=float(noise) + self.place / 2, confidence=noise.confidence)
 
@@ -323,7 +323,7 @@ def largest_variance(moments: NDArray[np.float64]) -> float:
 
 
 def mean_error(variance: float, reach: float, confidence: Any, records: int) -> Accuracy:
-    """Bernstein's bound or Hoeffding's on the mean of independent reports; they hold for any number of them."""
+    """Bernstein's or Hoeffding's bound on the mean of independent reports. Both hold for any number of them."""
     sure, count = check_confidence(confidence), check_count(records, "records")
     log = math.log(2 / (1 - sure)) / count
     return Accuracy(amount=min(bernstein(variance, reach + 1, log), reach * math.sqrt(2 * log)), confidence=sure)
@@ -342,5 +342,5 @@ def laplace_mean_error(scale: float, confidence: Any, records: int) -> Accuracy:
         return u * tau + math.log1p(-u * u) >= log
 
     found = bracket(rare, 1.0, least=2.0**-60, most=2.0**60)
-    assert found is not None  # the exponent grows without limit
+    assert found is not None  # the exponent is unbounded
     return Accuracy(amount=bisect(rare, *found) * scale, confidence=sure)

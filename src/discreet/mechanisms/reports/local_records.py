@@ -1,7 +1,7 @@
-"""The records of people who report, each read by itself: a column of them, and the place of each in a public domain.
+"""The records of people who report, each read by itself: a column of them, and the index of each in a public domain.
 
-A record that is no value of the domain has the place `FOREIGN`. Nothing here raises for a record: whoever draws its
-report puts a uniform place there instead (`inside`), so that it is told like any other.
+A record outside the domain has the index `FOREIGN`. Nothing here raises for a record: a mechanism replaces it by a
+uniform index (`inside`), so that it is reported like any other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WHOLE = (int, np.integer, np.bool_)
 
 
 def is_column(values: Any) -> bool:
-    """Whether this holds many records, by its type and shape alone."""
+    """Whether this holds many records, decided only by its type and shape."""
     if isinstance(values, str | bytes | bytearray | Mapping | Set):
         return False
     if has(values, "shape"):
@@ -36,7 +36,7 @@ def is_column(values: Any) -> bool:
 def one_column(values: Any) -> NDArray[Any] | list[Any]:
     """One record of each person: a typed array of numbers as it is, anything else as a list.
 
-    What is no column is refused by its type or its shape, never by what is in it.
+    A value that is not a column is refused by its type or its shape, never by its content.
     """
     if not is_column(values) or (has(values, "shape") and len(values.shape) != 1):
         raise InvalidArgument(
@@ -47,19 +47,19 @@ def one_column(values: Any) -> NDArray[Any] | list[Any]:
 
 
 def places_among(values: Any, known: Mapping[Any, int]) -> Places:
-    """The place of each record among the known ones, to which it must be equal: True, 1 and 1.0 are one value."""
+    """The index of each record among the known ones, to which it must be equal: True, 1 and 1.0 are one value."""
     records = cells(one_column(values))
     return np.fromiter((place_of(one, known) for one in records), np.int64, len(records))
 
 
 def places_below(values: Any, size: int) -> Places:
-    """Each record that is a whole number from 0 to size − 1, as it is."""
+    """Each record that is an integer from 0 to size − 1, as it is."""
     records = one_column(values)
     if not isinstance(records, np.ndarray):
         return np.fromiter((_whole_below(one, size) for one in records), np.int64, len(records))
     if records.dtype.kind == "b":
         records = records.astype(np.int64)
-    with np.errstate(all="ignore"):  # a warning would tell of a cell
+    with np.errstate(all="ignore"):  # a warning would reveal something about a cell
         fits = (records >= 0) & (records < size)
         if records.dtype.kind == "f":
             fits &= np.floor(records) == records
@@ -76,7 +76,7 @@ def _whole_below(record: Any, size: int) -> int:
 
 
 def inside(places: Places, size: int) -> Places:
-    """The places, a uniform one for each that is foreign. As many draws whatever the records are."""
+    """The indices, with a uniform one for each foreign record. The number of draws does not depend on the records."""
     drawn = samplers.uniform_below(size, len(places))
     return np.where((places >= 0) & (places < size), places, drawn).astype(np.int64)
 
@@ -85,9 +85,9 @@ def inside(places: Places, size: int) -> Places:
 
 
 def shares_between(values: Any, low: Fraction, high: Fraction) -> NDArray[np.float64]:
-    """Where each number lies, 0 being `low` and 1 being `high`; NaN for what is no number.
+    """The position of each number, with 0 for `low` and 1 for `high`. NaN for a value that is not a number.
 
-    Shares are rounded and may lie outside: whoever uses them goes to whole numbers, and clamps those.
+    Shares are rounded and may lie outside. Callers convert them to integers, and clamp those.
     """
     records = one_column(values)
     first, width = float(low), high - low
@@ -113,12 +113,12 @@ def shares_between(values: Any, low: Fraction, high: Fraction) -> NDArray[np.flo
 
 
 def steps_between(values: Any, low: Fraction, high: Fraction, steps: int) -> Places:
-    """The nearest of `steps` + 1 equally spaced places of each number, the nearer end for one outside."""
+    """The nearest of `steps` + 1 equally spaced positions of each number. A number outside gets the nearer end."""
     shares = np.clip(shares_between(values, low, high), 0, 1)  # NaN stays
     places = np.rint(np.where(np.isnan(shares), 0, shares) * steps).astype(np.int64)
     return np.where(np.isnan(shares), FOREIGN, np.clip(places, 0, steps))
 
 
 def in_the_middle(places: Places, steps: int) -> Places:
-    """Places from 0 to `steps`, the middle one for each that is foreign: what a uniform one is on average."""
+    """Positions from 0 to `steps`, with the middle one for each foreign record, which is the mean of a uniform one."""
     return np.where((places >= 0) & (places <= steps), places, steps // 2)

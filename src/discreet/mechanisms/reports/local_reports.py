@@ -1,4 +1,4 @@
-"""What all local reports share: their loss, the odds that keep a promise, their form, exact coins, intervals."""
+"""What all local reports share: their loss, the odds that satisfy a guarantee, their form, exact coins, intervals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGEST_ODDS = Fraction(10**18)
 
 
 class ToldApart(Protocol):
-    """A report whose loss is ln odds, either way, with probability apart·odds and `apart`, and else 0."""
+    """A report whose loss is ln odds, either way, with probability apart·odds and `apart`, and otherwise 0."""
 
     @property
     def apart(self) -> Fraction: ...
@@ -47,13 +47,13 @@ def told_apart(*parts: tuple[Any, Fraction]) -> LossDistribution:
 
 
 def ratio_of(epsilon: Any) -> Fraction:
-    """e^ε, rounded down to 15 digits of e^ε − 1, so that whatever is drawn with these odds keeps ε; 1 for ε = 0."""
+    """e^ε, rounded down to 15 digits of e^ε − 1, so that every draw with these odds satisfies ε. 1 for ε = 0."""
     exact = min(exactly(epsilon), Fraction(50))
     return min(LARGEST_ODDS, 1 + significant(exp_bounds(exact)[0] - 1, up=False, digits=15))
 
 
 def check_promise(guarantee: Guarantee) -> Approx:
-    """A promise that odds can keep, or a typed error."""
+    """A guarantee that odds can satisfy. Raises for any other."""
     if not isinstance(guarantee, Approx):
         raise InvalidArgument(
             "Local reports are calibrated for Pure and Approx. Ask for one of them.", code="guarantee-not-supported"
@@ -62,7 +62,7 @@ def check_promise(guarantee: Guarantee) -> Approx:
 
 
 def fitted(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
-    """The report with the largest odds that keeps (ε,δ): e^ε when δ = 0, and else apart·(odds − e^ε) ≤ δ."""
+    """The report with the largest odds that satisfies (ε,δ): e^ε if δ = 0, otherwise apart·(odds − e^ε) ≤ δ."""
     promise = check_promise(guarantee)
     low = ratio_of(promise.epsilon)
     delta = exactly(promise.delta) * (1 - Fraction(1, 2**50))
@@ -82,10 +82,10 @@ def fitted(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
 
 
 def whole_numbers(reports: Any, columns: int | None = None, *, packed: bool = False) -> Reports:
-    """Reports as an array of whole numbers, one or `columns` of them in a row; `packed` bits stay bytes.
+    """Reports as an array of integers, one or `columns` of them per row. `packed` bits stay bytes.
 
-    An array has a type and a shape of its own, and is refused by these. In a list each report is read by itself: what
-    has another form becomes −1, which no report is.
+    An array has a type and a shape of its own, which decide whether it is refused. In a list each report is read by
+    itself: one of another form becomes −1, which is never a report.
     """
     wanted = () if columns is None else (columns,)
     if hasattr(reports, "to_pylist"):
@@ -149,7 +149,7 @@ def blocks(count: int, width: int, cells: int = 2**21) -> list[slice]:
 
 
 def coins(probability: Fraction, size: int) -> NDArray[np.bool_]:
-    """`size` coins, each True with exactly this probability, at two random bytes a coin and more only on a tie."""
+    """`size` coins, each True with exactly this probability. A coin uses two random bytes, and more only on a tie."""
     if size < 4096 or probability in (0, 1):
         return samplers.bernoulli(probability, size)
     scaled = probability * 2**16

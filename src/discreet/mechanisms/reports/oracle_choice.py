@@ -1,4 +1,4 @@
-"""Which oracle tells the most about so many values at an ε."""
+"""Which oracle reveals the most about this many values at a given ε."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ LARGEST_LISTED = 2**20
 
 
 def best_oracle(guarantee: Guarantee, size: int, method: str = "auto") -> FrequencyOracle:
-    """The oracle with the least variance for `size` values; of those within 5% of it, the one with the shortest report.
+    """The oracle with the smallest variance for `size` values. Of those within 5% of it, the one with the shortest
+    report.
 
-    The variance is the average over all values, which no data can change. Past 2^20 values, and for open domains, it
-    is local hashing, which counts the candidates that are named.
+    The variance is the average over all values, which does not depend on the data. Above 2^20 values, and for open
+    domains, it is local hashing, which counts given candidates.
     """
     if method == "auto":
         if size > LARGEST_LISTED:

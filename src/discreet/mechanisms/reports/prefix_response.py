@@ -26,7 +26,8 @@ from discreet.mechanisms.reports.local_reports import Places, Reports, whole_num
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixResponse:
-    """Draws one of `lengths`, and tells by `oracle` the prefix of that length of a value of `length` digits in `base`.
+    """Draws one of `lengths`, and reports by `oracle` the prefix of that length of a value of `length` digits in
+    `base`.
 
     Promise: that of the oracle: a device is in one group only, and which one does not depend on the value.
     Error: of the oracle, for the reports of one group.
@@ -68,7 +69,7 @@ class PrefixResponse:
         }
 
     def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
-        """Of the counts in one group of so many reports."""
+        """The error of the counts in one group of this many reports."""
         return self.oracle.error(confidence, records=records)
 
     def valid(self, reports: Any) -> tuple[NDArray[np.int64], Reports]:
@@ -85,7 +86,7 @@ class PrefixResponse:
 
 @dataclass(frozen=True, kw_only=True)
 class SketchResponse:
-    """Draws one of `hashes` public functions, and tells by `oracle` the cell that it gives a 60-bit value.
+    """Draws one of `hashes` public functions, and reports by `oracle` the cell of a 60-bit value.
 
     The functions follow from the public `seed`, the same on every device.
 
@@ -106,7 +107,7 @@ class SketchResponse:
         return self.oracle.guarantee()
 
     def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
-        """Of the cells, collisions not included."""
+        """The error of the cells, without collisions."""
         return self.oracle.error(confidence, records=records)
 
     @cached_property
@@ -145,7 +146,7 @@ class SketchResponse:
 
 
 def _split(reports: Any, groups: int, oracle: FrequencyOracle) -> tuple[NDArray[np.int64], Reports]:
-    """The group of each report and what the oracle told, of those that can have been made."""
+    """The group of each report and the oracle's part of it, for reports that can have been made."""
     listed = whole_numbers(reports, 1 + (oracle.columns or 1))
     rest = listed[:, 1:] if oracle.columns else listed[:, 1]
     kept = within(listed[:, 0], groups) & oracle.is_valid(rest)

@@ -1,6 +1,4 @@
-"""Randomized response: each record lies with a known probability, and the collector learns only
-frequencies.
-"""
+"""Randomized response: each record lies with a known probability, and the collector learns only frequencies."""
 
 from __future__ import annotations
 
@@ -31,8 +29,7 @@ from discreet.rows import none_of
 
 @dataclass(frozen=True, kw_only=True)
 class RandomizedResponse:
-    """Keeps a record with probability 1 − m·lie and turns it into each of the m other choices with probability
-    `lie`.
+    """Keeps a record with probability 1 − m·lie and changes it to each of the m other choices with probability `lie`.
 
     Promise: (ε,δ)-DP for a replaced record iff lie ≥ (1−δ)/(m+e^ε); no trusted collector is needed.
     `dp.verify` checks it exactly.
@@ -64,7 +61,7 @@ class RandomizedResponse:
 
     @property
     def truth(self) -> Number:
-        """The probability that a record is reported as it is."""
+        """The probability that a record is reported unchanged."""
         return tidy(1 - self._others * exactly(self.lie))
 
     def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
@@ -83,8 +80,8 @@ class RandomizedResponse:
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, choices: Sequence[Hashable], sensitivity: Any = None) -> Self:
-        """The fewest lies that keep (ε,δ): (1−δ)/(m+e^ε), rounded up. The taught and the tight formula are the
-        same.
+        """The fewest lies that satisfy (ε,δ): (1−δ)/(m+e^ε), rounded up. The taught and the tight formula are
+        the same.
         """
         if not isinstance(guarantee, Approx):
             raise InvalidArgument(
@@ -114,7 +111,7 @@ class RandomizedResponse:
 
     @closed
     def encode(self, record: Hashable) -> Hashable:
-        """One report, on the device of the one who gives it."""
+        """One report, made on the device of the person who sends it."""
         if self._places([record])[0] < 0:
             raise InvalidArgument("The value is not one of the choices. Report one of them.", code="unknown-choice")
         return cast(Hashable, self._draw([record])[0])
@@ -132,11 +129,11 @@ class RandomizedResponse:
         return {choice: place for place, choice in enumerate(self.choices)}
 
     def _places(self, records: Any) -> NDArray[np.int64]:
-        """The place of each record among the choices; −1 for what is none."""
+        """The index of each record among the choices. −1 for a value that is not a choice."""
         return places_among(records, self._known)
 
     def check(self, value: Any) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Refuse what cannot be read. Only shape and type decide."""
         if is_column(value):
             one_column(none_of(value))
 
@@ -149,7 +146,7 @@ class RandomizedResponse:
     def _report(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         size = len(places)
         lies = samplers.bernoulli(self._others * exactly(self.lie), size)
-        # a lie is a uniform step away from the truth, around the circle of choices; a step is drawn for all alike
+        # a lie is a uniform step away from the truth, around the circle of choices; a step is drawn for every record
         steps = samplers.uniform_below(self._others, size) + 1
         return cast(NDArray[np.int64], np.where(lies, (places + steps) % len(self.choices), places))
 

@@ -1,8 +1,8 @@
-"""What one client of a shuffled poll sends: its value as messages, among noise of its own; and the shuffler's order.
+"""What one client of a shuffled poll sends: its value as messages, with noise of its own. And the shuffler's order.
 
-Each mechanism of a client takes the places of values in a public domain, −1 for a value outside of it, and draws one
-row of messages for each. Messages are whole numbers. The promise of a poll is that of all messages in a random order
-(`shuffle/protocol.py`); `guarantee` here is what is left for someone who sees which client sent which message.
+Each client mechanism takes the indices of values in a public domain, −1 for a value outside, and draws one row of
+messages for each. Messages are integers. The promise of a poll is that of all messages in a random order
+(`shuffle/protocol.py`). `guarantee` here is what remains against someone who sees which client sent which message.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Messages:
     """What all messages of a client have in common."""
 
     def guarantee(self, sensitivity: Any = None) -> Guarantee:
-        """What they promise someone who sees who sent them: nothing (δ = 1), unless a class says otherwise."""
+        """What they promise against someone who sees who sent them: nothing (δ = 1), unless a class says otherwise."""
         return _NO_PROMISE
 
     def error(self, confidence: Any) -> Accuracy:
@@ -68,7 +68,7 @@ class InRandomOrder(_Messages):
 
 @dataclass(frozen=True, kw_only=True)
 class RandomOrder(_Messages):
-    """The messages of all clients in one uniformly random order: what a shuffler does.
+    """The messages of all clients in one uniformly random order, as a shuffler does it.
 
     Promise: none alone. The guarantee of a poll counts on it.
     """
@@ -155,7 +155,7 @@ class ChoiceBits(_Messages):
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceResponse(_Messages):
-    """The place of a choice, by randomized response. A value outside is sent as a uniform choice.
+    """The index of a choice, by randomized response. A value outside is sent as a uniform choice.
 
     Promise: that of `response`.
     """
@@ -199,7 +199,7 @@ class HashedAmongFakes(_Messages):
     fakes: Number
 
     def cells(self, keys: Places, rows: NDArray[Any]) -> Places:
-        """The cell of each value, by its key, in the row of the same place: row·buckets + bucket."""
+        """The cell of each value, by its key, in the given row: row·buckets + bucket."""
         first, second = hash_functions(self.seed, self.rows)
         hashed = hashed_keys(keys.astype(np.uint64), first[rows], second[rows], self.buckets)
         return (rows * self.buckets + hashed).astype(np.int64)
@@ -242,9 +242,9 @@ def _of_turned(*lies: Fraction) -> Pure:
 
 
 def rounded_at_random(scaled: NDArray[np.float64], steps: int) -> Places:
-    """Numbers from 0 to `steps` as whole ones, up or down so that they are right on average; −1 stays.
+    """Numbers from 0 to `steps` as integers, rounded up or down without bias. −1 stays.
 
-    What hides a number is noise that is added later, so that these coins need not be exact.
+    Noise that is added later hides the number, so these coins do not have to be exact.
     """
     whole = np.floor(scaled).astype(np.int64)
     up = (random_words(len(whole)) >> np.uint64(11)) * 2.0**-53 < scaled - whole
@@ -252,7 +252,7 @@ def rounded_at_random(scaled: NDArray[np.float64], steps: int) -> Places:
 
 
 def fake_messages(fakes: Fraction, choices: int, clients: int) -> list[Places]:
-    """The fakes of each client as columns; the last may be empty, which is the message after the last choice."""
+    """The fakes of each client as columns. The last may be empty, which is the message after the last choice."""
     whole, part = math.floor(fakes), fakes % 1
     columns = [samplers.uniform_below(choices, clients).astype(np.int64) for _ in range(whole)]
     if part:
@@ -290,7 +290,7 @@ def _reduced(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _times_power(value: NDArray[np.uint64], power: int) -> NDArray[np.uint64]:
-    """value·2^power modulo 2^61−1, by turning its 61 bits around."""
+    """value·2^power modulo 2^61−1, by rotating its 61 bits."""
     turn = power % 61
     value = value % np.uint64(PRIME)
     kept = value & np.uint64((1 << (61 - turn)) - 1)

@@ -1,4 +1,4 @@
-"""Amplification by shuffling: local reports in a random order keep a far stronger promise than each of them."""
+"""Amplification by shuffling: local reports in a random order have a much stronger guarantee than each of them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Shuffled:
 
     @property
     def local_epsilon(self) -> Fraction | None:
-        """The ε of one report alone; None when it is not pure, or not local."""
+        """The ε of one report alone. None if it is not pure, or not local."""
         guarantee = self.local.guarantee()
         pure = guarantee.pure if isinstance(guarantee, LossDistribution) else guarantee
         return exactly(pure.epsilon) if isinstance(pure, Pure) and guarantee.trust == "local" else None
@@ -100,11 +100,11 @@ class Shuffled:
 
     @property
     def at_least(self) -> int:
-        """How many records the promise counts on."""
+        """How many records the promise depends on."""
         return self.clients
 
     def heard(self, value: Any) -> int:
-        """How many records there are, by the length of what holds them."""
+        """The number of records, from the length of their container."""
         if not is_column(value):
             raise InvalidArgument(
                 "Give the records of all clients, one each, in a list or an array.", code="not-a-column"
@@ -112,7 +112,7 @@ class Shuffled:
         return len(value)
 
     def check(self, value: Any) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Refuse what cannot be read. Only shape and type decide."""
         if isinstance(self.local, ChecksShape):
             self.local.check(value)
 

@@ -1,4 +1,4 @@
-"""Spending as one goes: draws whose noise is chosen from earlier answers, under caps that were fixed in advance."""
+"""Adaptive spending: the noise of each draw depends on earlier answers, under caps that were fixed in advance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from discreet.queries.sensitivity import Sensitivity
 
 
 def concentrated(measuring: Number, choosing: Number, rows: int, bound: Sensitivity | None) -> ZeroConcentrated:
-    """What spending both caps promises a unit with so many rows, under the relation of the bound's unit.
+    """What spending both caps promises a unit with this many rows, under the relation of the bound's unit.
 
     Promise: k added rows move a table of counts by at most k in L2 and the L1 distance of the table from a public one
     by at most k; k replaced rows by √2·k and by 2k. So the caps are paid k² times, or 2k² and 4k² times.
@@ -55,7 +55,7 @@ class Allowance:
         return self._choosing
 
     def measure(self, counts: NDArray[np.int64], variance: Fraction) -> NDArray[np.int64]:
-        """Whole counts, of which a row is in at most one, each with discrete Gaussian noise of this variance."""
+        """Integer counts, each with discrete Gaussian noise of this variance. A row is in at most one of them."""
         cost = 1 / (2 * check_positive(variance, "variance"))
         if cost > self._measuring:
             raise BudgetExhausted("This measurement would pass the cap of the release. Add noise.")
@@ -64,7 +64,9 @@ class Allowance:
         return np.asarray(counts + noise)
 
     def choose(self, scores: NDArray[np.int64], rate: Fraction) -> int:
-        """The place of a high score, whole scores that a row moves by at most 1 each: probability ∝ exp(rate·score)."""
+        """The index of a high score, with probability ∝ exp(rate·score). A row changes each integer score by at
+        most 1.
+        """
         cost = check_positive(rate, "rate") ** 2 / 2
         if cost > self._choosing:
             raise BudgetExhausted("This choice would pass the cap of the release. Lower the rate.")

@@ -1,4 +1,4 @@
-"""Choosing by score: the exponential mechanism, exactly, for integer and rational scores of any size."""
+"""Selection by score: the exponential mechanism, exactly, for integer and rational scores of any size."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ from discreet.queries.sensitivity import Sensitivity
 
 
 def exact_scores(value: Any) -> tuple[NDArray[Any], Fraction]:
-    """Scores as integers (or rationals) and the public unit they are in. Floats are taken bit for bit; NaN is
-    the lowest.
-    """
+    """Scores as integers (or rationals) and their public unit. Floats are taken exactly. NaN is the lowest score."""
     if isinstance(value, Scores):
         return value.steps, value.unit
     array = as_numbers(value).reshape(-1)
@@ -46,7 +44,7 @@ def exact_scores(value: Any) -> tuple[NDArray[Any], Fraction]:
 
 
 def score_range(rate: Fraction, bound: Sensitivity) -> Fraction:
-    """How far log-probabilities can move apart: 2·rate·Δ, or rate·Δ when a neighbor moves all scores one way."""
+    """How far log-probabilities can move apart: 2·rate·Δ, or rate·Δ if a neighbor moves all scores in one direction."""
     return (1 if bound.monotone else 2) * rate * bound.exact
 
 
@@ -63,7 +61,7 @@ class _ByRate:
             object.__setattr__(self, "choices", tuple(self.choices))
 
     def guarantee(self, sensitivity: Any) -> Guarantee:
-        """What a choice promises when one unit moves every score by at most `sensitivity`."""
+        """What a choice promises if one unit changes every score by at most `sensitivity`."""
         raise NotImplementedError
 
     @classmethod
@@ -75,7 +73,7 @@ class _ByRate:
         choices: Sequence[Hashable] | None = None,
         calibration: str = TIGHT,
     ) -> Self:
-        """The strongest preference that keeps `guarantee`; taught: ε/(2Δ), monotone scores or not [L3.EM]."""
+        """The strongest preference that satisfies `guarantee`. Taught: ε/(2Δ), for monotone scores or not [L3.EM]."""
         check_calibration(calibration)
         bound = plain_sensitivity(sensitivity, "Linf")
         if type(guarantee) is Pure or calibration == TAUGHT:
@@ -119,7 +117,7 @@ class _ByRate:
         return Accuracy(amount=math.log(count / (1 - sure)) / float(self.rate), confidence=sure, of="score")
 
     def sizes(self, value: Any) -> dict[str, int]:
-        """How many candidates there are, for `error`; a typed error when the choices are not as many."""
+        """How many candidates there are, for `error`. Raises if their number differs from the number of choices."""
         count = len(value) if isinstance(value, Scores) else int(np.size(value))
         if not count:
             raise InvalidArgument("There is nothing to choose from: give at least one score.", code="empty")
@@ -153,7 +151,7 @@ class Exponential(_ByRate):
         return LossDistribution(factors=((pair, 1),), protects=bound.unit)
 
     def probabilities(self, scores: Any) -> NDArray[np.float64]:
-        """The law of the choice, as floats, to look at. The draw itself uses none of them."""
+        """The distribution of the choice, as floats, for inspection. The draw itself does not use them."""
         steps, unit = exact_scores(scores)
         levels, places = np.unique(steps, return_inverse=True)
         rate, (*_, best) = exactly(self.rate) * unit, levels.tolist()
@@ -168,7 +166,7 @@ class Exponential(_ByRate):
 
 
 def _lost(steps: NDArray[np.int64]) -> NDArray[Any]:
-    """The score each candidate lacks, with no wrap."""
+    """How far each candidate's score is below the best, without wrapping."""
     if int(steps.max()) - int(steps.min()) >= 2**63:
         steps = steps.astype(object)
     return np.asarray(steps.max() - steps)
@@ -190,6 +188,6 @@ class PermuteAndFlip(_ByRate):
     def _draw(self, value: Any) -> Any:
         steps, unit = exact_scores(value)
         lost = steps.max() - steps if steps.dtype == object else _lost(steps)
-        # the first to come up heads in a random order is a uniform one among all heads; the best always does
+        # the first heads in a random order is uniform among all heads; the best candidate always has heads
         heads = np.flatnonzero(samplers.bernoulli_exp_each(lost, exactly(self.rate) * unit))
         return self._chosen(int(heads[int(samplers.uniform_below(len(heads), 1)[0])]))

@@ -1,4 +1,4 @@
-"""Naming the largest of many noisy numbers, and nothing else."""
+"""The index of the largest of many noisy numbers, and nothing else."""
 
 from __future__ import annotations
 

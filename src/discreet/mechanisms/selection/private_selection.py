@@ -55,7 +55,7 @@ class NegativeBinomialTries:
 
     @classmethod
     def for_mean(cls, mean: Any, *, shape: Number = 0) -> Self:
-        """The law with this shape of which the mean is the given number above 1, rounded down."""
+        """The distribution with this shape and the given mean above 1, rounded down."""
         wanted = check_positive(mean, "mean")
         if wanted <= 1:
             raise InvalidArgument("mean must be above 1: there is always one try.", code="out-of-range")
@@ -124,7 +124,7 @@ class NegativeBinomialTries:
 
     def _sample(self) -> int:
         stop, shape = exactly(self.stop), exactly(self.shape)
-        tries = 1  # one more with (1−stop)·(k+shape)/(k+1), the end with stop, and else from the start
+        tries = 1  # one more with (1−stop)·(k+shape)/(k+1), stop with probability stop, otherwise restart
         while not samplers.bernoulli(stop, 1)[0]:
             tries = tries + 1 if samplers.bernoulli((tries + shape) / (tries + 1), 1)[0] else 1
         return tries
@@ -132,7 +132,7 @@ class NegativeBinomialTries:
 
 @dataclass(frozen=True, kw_only=True)
 class PoissonTries:
-    """K ~ Poisson(mean): steady, but with probability e^−mean there is no try, and the default comes out."""
+    """K ~ Poisson(mean): concentrated, but with probability e^−mean there is no try, and the default is returned."""
 
     mean: Number
 
@@ -185,7 +185,7 @@ Tries = NegativeBinomialTries | PoissonTries
 
 
 class Selected(NamedTuple):
-    """The run with the best score: its candidate, its score and what it gave."""
+    """The run with the best score: its candidate, its score and its output."""
 
     candidate: Any
     score: float
@@ -252,7 +252,7 @@ class Selection:
         return Approx(epsilon=tidy(max(min(known), Fraction(1, 10**18))), delta=self.delta, **about)
 
     def renyi(self, order: float) -> float:
-        """A bound on the Rényi divergence of this order; infinite when runs have none."""
+        """A bound on the Rényi divergence of this order. Infinite if runs have none."""
         return math.inf if self.run.infinite else self.tries.renyi(self.run, order) * SLACK
 
     @classmethod
@@ -286,19 +286,20 @@ class Selection:
         return made(bisect(keeps, *found, relative=1e-4, middle=geometric))  # type: ignore[no-any-return]
 
     def chance(self, candidates: int) -> float:
-        """The probability that one given candidate of so many is tried at least once."""
+        """The probability that a given candidate, one of this many, is tried at least once."""
         return 1 - self.tries.generating(1 - 1 / check_count(candidates, "candidates"))
 
     def error(self, confidence: Any) -> Accuracy:
-        """None is known: it is that of the runs."""
+        """Always unknown: it depends on the runs."""
         sure, why = check_confidence(confidence), "how good the best run is depends on the runs"
         return Accuracy(amount=None, confidence=sure, reason=f"{why}; `chance` says how likely a candidate is tried")
 
     def choose(self, run: Callable[[Any], tuple[Any, Any]], candidates: Sequence[Any], default: Any = None) -> Selected:
-        """The best of K runs `run(candidate) → (score, output)`; `default` with a score of −∞ when K is 0.
+        """The best of K runs `run(candidate) → (score, output)`. `default` with a score of −∞ if K is 0.
 
-        Every run must keep `self.run` with fresh noise, whatever the candidate, and must not fail. Scores that are not
-        numbers are the worst. Of equal scores the first is kept, which is a fair choice, since runs are alike.
+        Every run must satisfy `self.run` with fresh noise, whatever the candidate, and must not fail. Scores that are
+        not numbers are the worst. Of equal scores the first is kept, which is fair, because all runs have the same
+        distribution.
         """
         if not len(candidates):
             raise InvalidArgument("At least one candidate is needed. Give a list of them.", code="empty")
@@ -332,7 +333,7 @@ def _known_epsilon(tries: Tries, run: Guarantee, delta: Fraction) -> float:
 
 
 def _lowest(value: Callable[[float], float], low: float, high: float) -> float:
-    """The least value over a range of sizes. Any size is valid, so that a poor search only costs tightness."""
+    """The smallest value over a range of sizes. Any size is valid, so a poor search only makes the bound less tight."""
     ends = math.log(low), math.log(high)
     for _ in range(4):
         sizes = [ends[0] + (ends[1] - ends[0]) * i / 8 for i in range(9)]
@@ -343,7 +344,7 @@ def _lowest(value: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _failures(stop: Fraction) -> int:
-    """How often a coin of this probability fails before it succeeds."""
+    """How often a coin with this probability fails before it succeeds."""
     failures, many = 0, min(2**14, math.ceil(1 / stop))
     while True:
         coins = np.flatnonzero(samplers.bernoulli(stop, many))

@@ -1,6 +1,4 @@
-"""Answers that appear only above a bar: keys that enough people hold, and the first of many questions to
-pass.
-"""
+"""Answers that appear only above a threshold: keys that enough people have, and the first of many questions to pass."""
 
 from __future__ import annotations
 
@@ -41,10 +39,10 @@ _FARTHEST = Fraction(2000)
 
 @dataclass(frozen=True, kw_only=True)
 class KeySelection:
-    """Adds whole-number Laplace noise to each key's count of people and shows the keys that reach `threshold`,
-    with noisy counts.
+    """Adds integer Laplace noise to each key's count of people, and shows the keys that reach `threshold` with noisy
+    counts.
 
-    Each person must have been bounded to `keys_per_person` keys, one count each, before.
+    The keys of each person must already be limited to `keys_per_person`, with one count each.
 
     Promise: add or remove a person: a key that person alone holds appears with probability P[1+noise ≥
     threshold], the mass AT the threshold included; for all their keys together that is δ. On the other keys
@@ -70,7 +68,7 @@ class KeySelection:
 
     @property
     def delta(self) -> float:
-        """The probability that any key held by one person alone appears, rounded up."""
+        """The probability that any key that only one person has appears, rounded up."""
         kept = math.log1p(-float_up(self._alone_bound()))
         return -math.expm1(self.keys_per_person * kept) * (1 + 1e-12)
 
@@ -117,22 +115,22 @@ class KeySelection:
         return Laplace(scale=self.scale, step=1).error(confidence)
 
     def check(self, value: Any) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Refuse what cannot be read. Only shape and type decide."""
         if not isinstance(value, Mapping):
             raise InvalidArgument("Give how many people hold each key, as a mapping: {'flu': 12}.", code="wrong-type")
 
     def _draw(self, value: Mapping[Any, int]) -> dict[Any, int]:
-        """What is shown of a key is the one value for all that are equal to it, never that of who came first."""
+        """A key is shown as one value for all equal keys, never as the value of the person who came first."""
         self.check(value)
         totals: dict[Any, int] = {}
         for key, count in value.items():
             if (known := key_of(key)) is not None and isinstance(count, int | np.integer):
-                # not their sum: keys that only a class of somebody's own tells apart would count one person twice
+                # not their sum: keys that differ only by a user-defined class would count one person twice
                 totals[known] = max(totals.get(known, 0), int(count))
         return self._shown(totals)
 
     def _shown(self, value: Mapping[Any, int]) -> dict[Any, int]:
-        # a key that is no value is nobody's; what is shown is sorted by key, so its order says nothing
+        # a NULL key belongs to nobody; the output is sorted by key, so its order reveals nothing
         keys = [key for key, count in value.items() if key == key and isinstance(count, int | np.integer)]
         noise = samplers.discrete_laplace(exactly(self.scale), len(keys))
         noisy = ((key, int(value[key]) + int(k)) for key, k in zip(keys, noise, strict=True))
@@ -142,7 +140,7 @@ class KeySelection:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectedGroups:
-    """Shows the groups that enough people are in, and answers every question of `answers` in those.
+    """Shows the groups that enough people are in, and answers every question of `answers` in those groups.
 
     Promise: the composition of the selection and of the answers. Groups that are not selected are answered by nobody:
     what is drawn depends on the data through the selection only.
@@ -157,7 +155,7 @@ class SelectedGroups:
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, answers: Any, sensitivity: Any, keys_per_person: int = 1) -> Self:
-        """The selection that, beside these answers, keeps (ε,δ): it gets what they leave of ε, and all of δ."""
+        """The selection that satisfies (ε,δ) together with these answers: it gets the rest of ε, and all of δ."""
         used = answers.guarantee(sensitivity).largest_loss
         if not isinstance(guarantee, Approx) or used is None or used >= exactly(guarantee.epsilon):
             raise InvalidArgument(
@@ -172,13 +170,13 @@ class SelectedGroups:
 
     def _draw(self, value: tuple[Mapping[Any, int], Mapping[Any, Any]]) -> tuple[list[Any], list[Any]]:
         people, parts = value
-        keys = list(self.selection._shown(people))  # of an engine, which writes equal keys alike
+        keys = list(self.selection._shown(people))  # from an engine, which writes equal keys identically
         columns = list(zip(*(parts[key] for key in keys), strict=True)) or [()] * len(self.answers.mechanisms)
         return keys, list(self.answers._draw([_whole(column) for column in columns]))
 
 
 def _whole(column: Any) -> Any:
-    """Whole numbers as an array; values to choose from as they are."""
+    """Integers as an array. Values to choose from stay as they are."""
     if all(isinstance(one, int | np.integer) for one in column):
         largest = max((abs(int(one)) for one in column), default=0)
         return np.array(column, dtype=np.int64 if largest < 2**62 else object)
@@ -186,7 +184,7 @@ def _whole(column: Any) -> Any:
 
 
 def order_of(key: Any) -> tuple[str, Any, str]:
-    """A total order of keys of any kind: numbers by size, everything else by how it is written."""
+    """A total order of keys of any kind: numbers by size, everything else by its text."""
     number = key if isinstance(key, int | float) else 0
     return ("" if isinstance(key, int | float) else type(key).__name__, number, str(key))
 
@@ -226,9 +224,7 @@ class AboveThreshold:
     def for_guarantee(
         cls, guarantee: Guarantee, *, threshold: Number, sensitivity: Any, step: Number | None = None
     ) -> Self:
-        """A third of ε for the threshold and two thirds for the answers, half of which monotone answers do not
-        need.
-        """
+        """A third of ε for the threshold and two thirds for the answers. Monotone answers need only half of that."""
         if type(guarantee) is not Pure:
             raise InvalidArgument(
                 "AboveThreshold is calibrated for Pure. Use Pure(epsilon=…).", code="guarantee-not-supported"
@@ -252,7 +248,7 @@ class AboveThreshold:
         confidence: Any = 0.95,
         step: Number | None = None,
     ) -> Self:
-        """The most noise for which `questions` answers are told apart within `amount` of the threshold."""
+        """The most noise for which `questions` answers are decided correctly up to `amount` from the threshold."""
         sure = 1 - (1 - check_confidence(confidence)) / 2
         part = check_positive(amount, "amount") / 2
         first = Laplace.for_error(part, confidence=sure, step=step)

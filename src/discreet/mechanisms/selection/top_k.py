@@ -1,4 +1,4 @@
-"""The k best of many, in order, and which way of choosing suits a ledger."""
+"""The k best of many candidates, in order, and which selection mechanism suits a ledger."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TopK:
         return _KINDS[self.peel](rate=self.rate, choices=self.choices)
 
     def guarantee(self, sensitivity: Any) -> Guarantee:
-        """What the k names promise together when one unit moves every score by at most `sensitivity`."""
+        """What the k names promise together if one unit changes every score by at most `sensitivity`."""
         return compose([self._one.guarantee(sensitivity)] * self.k)
 
     @classmethod
@@ -81,8 +81,8 @@ class TopK:
         choices: Sequence[Hashable] | None = None,
         peel: Peel | None = None,
     ) -> Self:
-        """The strongest preference that keeps `guarantee`, by the choice that suits its coordinate unless `peel` is
-        named.
+        """The strongest preference that satisfies `guarantee`, by the mechanism that suits its coordinate unless `peel`
+        is given.
         """
         bound, count = plain_sensitivity(sensitivity, "Linf"), check_count(k, "k")
         way = peel or ("permute and flip" if type(guarantee) is Pure else "exponential")
@@ -106,7 +106,7 @@ class TopK:
         choices: Sequence[Hashable] | None = None,
         peel: Peel = "exponential",
     ) -> Self:
-        """The weakest preference for which every one named is within `amount` of its true place's score."""
+        """The weakest preference for which every named candidate is within `amount` of the score at its true rank."""
         unit = cls(k=k, rate=1, choices=choices, peel=peel)
         most = check_positive(amount, "amount")
         rate = significant(exactly(float(unit.error(confidence, candidates=candidates))) / most, up=True)
@@ -126,7 +126,7 @@ class TopK:
         return Accuracy(amount=math.log(left / (1 - sure)) / float(self.rate), confidence=sure, of="every score")
 
     def sizes(self, value: Any) -> dict[str, int]:
-        """How many candidates there are, for `error`; a typed error when there are fewer than k."""
+        """How many candidates there are, for `error`. Raises if there are fewer than k."""
         found = self._one.sizes(value)
         if found["candidates"] < self.k:
             raise InvalidArgument(
@@ -148,7 +148,7 @@ class TopK:
 
 @lru_cache(maxsize=256)
 def chooser_for(limit: Guarantee | Rule, *, times: int = 1) -> type[Exponential | PermuteAndFlip]:
-    """Which mechanism to choose with when `times` equal choices are to use up a ledger's limit.
+    """Which mechanism to use if `times` equal choices should use up a ledger's limit.
 
     Where ε binds, permute-and-flip: never a worse choice at equal ε. Where ρ or a Rényi divergence binds, the
     exponential mechanism: its range is bounded, so it costs ε²/8 and not ε²/2, and affords twice the ε. What
