@@ -148,6 +148,7 @@ NO_DATA: dict[str, str] = {
     "*.places": "the inside of encode_many, which is tried",
     "local.Survey.counted": "the inside of analyze, which is tried",
     "shuffle.HashedHistogram.cells": "the inside of encode_many, which is tried",
+    "shuffle.*.shuffled": "messages that encode made, in a random order",
     "shuffle.*.packed": "messages that encode made, on their way",
     "shuffle.*.shuffled": "messages that encode made, in another order",
     "shuffle.*.unpacked": "bytes of the wire, of which each message is read by its place",

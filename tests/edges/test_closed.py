@@ -387,7 +387,10 @@ def test_a_schema_that_keeps_its_source_is_caught(monkeypatch: pytest.MonkeyPatc
 def test_a_release_that_keeps_who_watched_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door, "_quiet", lambda mechanism: mechanism)
     planted = Planted()
-    assert leaks(RELEASED["table.synthesize"](planted, None), planted)
+    table = opened(planted)
+    watched = types.MethodType(lambda table, line: None, table)
+    made = table.synthesize({"cost": (0, 9)}, epsilon=1, delta=1e-6, rounds=0, progress=watched)
+    assert leaks(made, planted)
 
 
 def test_an_error_that_is_not_cut_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
