@@ -150,7 +150,6 @@ NO_DATA: dict[str, str] = {
     "shuffle.HashedHistogram.cells": "the inside of encode_many, which is tried",
     "shuffle.*.shuffled": "messages that encode made, in a random order",
     "shuffle.*.packed": "messages that encode made, on their way",
-    "shuffle.*.shuffled": "messages that encode made, in another order",
     "shuffle.*.unpacked": "bytes of the wire, of which each message is read by its place",
     "shuffle.Protocol.*": "what every protocol shares: each of them is tried",
     "Ball.shortened": "takes numbers that Ball.rows has brought into an array, which is tried",
