@@ -24,7 +24,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from report import line, machine, notes, section, table, verdict
 
-from discreet.cli import shuffle_command
+from discreet.cli.shuffle.init import write_task
 from discreet.exact.samplers import permutation
 from discreet.shuffle.channel import keys, wire
 from discreet.shuffle.channel.client import Client, uploads
@@ -59,7 +59,7 @@ def made(folder: Path, clients: int) -> Task:
     where: dict[str, Any] = {"shuffler": "http://127.0.0.1:7002", "analyzer": "http://127.0.0.1:7001"}
     terms = TERMS | {"clients": clients, "minimum": None}
     with contextlib.redirect_stdout(sys.stderr):  # it says which files it writes
-        shuffle_command.init(path, choices=",".join(CHOICES), **where, **terms)
+        write_task(path, choices=",".join(CHOICES), **where, **terms)
     return Task.load(path)
 
 

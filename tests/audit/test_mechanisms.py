@@ -15,8 +15,8 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.audit import audit
-from discreet.audit.command import main
 from discreet.audit.mechanisms import SUBJECTS, Subject, halved, subject
+from discreet.cli.audit import main
 from discreet.errors import InvalidArgument
 
 from ..refusing import refuses

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -35,12 +34,7 @@ def audit_raises(monkeypatch: pytest.MonkeyPatch):
         def fail(*_: object, **__: object) -> None:
             raise error
 
-        command = ModuleType("discreet.audit.command")
-        command.main = fail
-        package = ModuleType("discreet.audit")
-        package.command = command
-        monkeypatch.setitem(sys.modules, "discreet.audit", package)
-        monkeypatch.setitem(sys.modules, "discreet.audit.command", command)
+        monkeypatch.setattr("discreet.cli.audit.main", fail)
 
     return replace
 

@@ -14,8 +14,9 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dp
-from discreet.cli import init_command, main
-from discreet.cli.init_command import policy_text
+from discreet.cli import init as init_command
+from discreet.cli import main
+from discreet.cli.init import policy_text
 from discreet.datasets.policy import load
 
 from ..refusing import refuses

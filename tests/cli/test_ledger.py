@@ -15,7 +15,8 @@ import pytest
 from rich.console import Console
 
 import discreet as dp
-from discreet.cli import ledger_command, main
+from discreet.cli import ledger as ledger_command
+from discreet.cli import main
 from discreet.cli.app import exit_code
 from discreet.errors import LedgerDamaged, LedgerUnavailable
 from discreet.ledger import Ledger

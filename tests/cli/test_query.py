@@ -16,9 +16,10 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dp
-from discreet.cli import main, query_command
+from discreet.cli import main
 from discreet.cli.app import exit_code
 from discreet.errors import EngineFailed, NotAllowed, QueryError
+from discreet.sql.running.explanation import explained, explained_data
 
 CANARY = "canary-7c1e"
 PEOPLE, ROWS = 1000, 3000
@@ -423,5 +424,5 @@ def test_explain_for_quantiles_and_groups_that_are_not_declared(clinic: Path, ru
 
 def test_explained_without_a_ledger_says_nothing_of_what_remains(clinic: Path) -> None:
     plan = dp.connect(clinic).plan("SELECT COUNT(*) FROM visits", epsilon=1)
-    assert "would remain" not in query_command.explained(plan)
-    assert "remaining" not in query_command.explained_data(plan)
+    assert "would remain" not in explained(plan)
+    assert "remaining" not in explained_data(plan)

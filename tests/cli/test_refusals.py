@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from discreet.cli import query_command, sanitize_command, shuffle_command, study_command
+from discreet.cli import query, sanitize, study
+from discreet.cli.shuffle import close, init, report
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed, ServiceUnavailable
 
 from ..refusing import refuses
@@ -30,15 +31,15 @@ def full(*_: Any, **__: Any) -> None:
 
 def test_a_picture_or_a_copy_that_finds_no_room() -> None:
     answer = SimpleNamespace(plot=lambda confidence: SimpleNamespace(savefig=full))
-    refused(lambda: query_command._draw(answer, 0.95, NOWHERE), "file-not-writable")
-    refused(lambda: study_command._draw(SimpleNamespace(plot=full), NOWHERE), "file-not-writable")
-    refused(lambda: sanitize_command._write(pa.table({}), NOWHERE, force=False), "file-not-writable")
+    refused(lambda: query._draw(answer, 0.95, NOWHERE), "file-not-writable")
+    refused(lambda: study._draw(SimpleNamespace(plot=full), NOWHERE), "file-not-writable")
+    refused(lambda: sanitize._write(pa.table({}), NOWHERE, force=False), "file-not-writable")
 
 
 def test_a_copy_of_a_table_elsewhere() -> None:
     copy, table = SimpleNamespace(columns=[], mechanism=None), SimpleNamespace(name="visits")
     elsewhere = SimpleNamespace(engine=object(), ledger=None)
-    refused(lambda: sanitize_command.released(elsewhere, table, copy), "sanitize-engine", NotAllowed)
+    refused(lambda: sanitize.released(elsewhere, table, copy), "sanitize-engine", NotAllowed)
 
 
 def test_a_task_that_is_there_already(tmp_path: Path) -> None:
@@ -46,19 +47,19 @@ def test_a_task_that_is_there_already(tmp_path: Path) -> None:
     terms: dict[str, Any] = {"clients": 1000, "epsilon": 1.0, "delta": 1e-6, "minimum": None, "honest": 1}
     services = {"shuffler": "http://localhost:1", "analyzer": "http://localhost:2"}
     refused(
-        lambda: shuffle_command.init(tmp_path / "poll.toml", bit=True, **services, **terms),
+        lambda: init.write_task(tmp_path / "poll.toml", bit=True, **services, **terms),
         "file-exists",
     )
 
 
 def test_an_answer_that_is_neither_yes_nor_no() -> None:
     yes_or_no = SimpleNamespace(protocol=object())
-    refused(lambda: shuffle_command._answer(yes_or_no, "perhaps"), "unknown-answer")
+    refused(lambda: report._answer(yes_or_no, "perhaps"), "unknown-answer")
 
 
 def test_a_service_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     httpx = pytest.importorskip("httpx", reason='needs pip install "discreet[shuffle]"')
-    ask = lambda: shuffle_command._asked("GET", "http://localhost:1", "analyzer")  # noqa: E731
+    ask = lambda: close._asked("GET", "http://localhost:1", "analyzer")  # noqa: E731
     answers = {
         400: ("shuffle-wrong-keys", InvalidArgument),
         500: ("service-unavailable", ServiceUnavailable),

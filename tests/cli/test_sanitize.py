@@ -18,11 +18,11 @@ import pytest
 
 import discreet as dp
 from discreet import testing
-from discreet.cli import main, sanitize_command
-from discreet.cli.sanitize_command import planned
+from discreet.cli import main, sanitize
 from discreet.door import through
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.schema import Column, Table
+from discreet.tables.sanitize import planned
 
 CANARY = "canary-7c1e"
 ROWS = 300
@@ -321,7 +321,7 @@ def test_the_same_request_again_is_the_same_copy_for_free(people: Path, run) -> 
 
 
 def test_a_large_copy_is_kept_only_for_a_key(people: Path, run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sanitize_command, "LARGEST_KEPT", 0)
+    monkeypatch.setattr(sanitize, "LARGEST_KEPT", 0)
     out = people.with_name("copy.parquet")
     for number in (1, 2):
         said = run(people, "people", "--epsilon", 1, "--out", out, "--force")
@@ -437,13 +437,13 @@ def test_one_choice_is_no_choice(people: Path, run) -> None:
 
 
 def test_a_file_that_came_in_between_is_left_as_it_is(people: Path, run, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, released = people.with_name("copy.csv"), sanitize_command.released
+    out, released = people.with_name("copy.csv"), sanitize.released
 
     def slow(*given: Any, **named: Any) -> Any:
         out.write_text("another's", "utf-8")
         return released(*given, **named)
 
-    monkeypatch.setattr(sanitize_command, "released", slow)
+    monkeypatch.setattr(sanitize, "released", slow)
     said = run(people, "people", "--epsilon", 1, "--out", out)
     assert said.status == 2
     assert out.read_text("utf-8") == "another's"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from discreet.adaptive.planning import plan, rows_needed
-from discreet.cli import main, study_command
+from discreet.cli import main
 
 
 class Said(NamedTuple):
@@ -28,7 +28,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
     def study(*arguments: object) -> Said:
         monkeypatch.setenv("COLUMNS", "120")
-        monkeypatch.setattr(study_command, "plan", quick)
+        monkeypatch.setattr("discreet.adaptive.planning.plan", quick)
         with pytest.raises(SystemExit) as exit_info:
             main(["study", "plan", *map(str, arguments)])
         code = exit_info.value.code

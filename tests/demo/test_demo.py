@@ -16,7 +16,8 @@ import pytest
 from rich.console import Console
 
 import discreet as dp
-from discreet.cli.app import Story, main
+from discreet.cli import main
+from discreet.cli.demo import StoryName
 from discreet.demo import adaptive, density, learning, pictures, run, shuffle, sql
 from discreet.demo import story as stories
 from discreet.demo.data import make_clinic
@@ -61,7 +62,7 @@ def ink_of(png: Path) -> float:
 
 
 def test_the_command_line_and_the_package_know_the_same_stories() -> None:
-    assert [story.value for story in Story] == list(run.STORIES) == list(MODULES)
+    assert [story.value for story in StoryName] == list(run.STORIES) == list(MODULES)
 
 
 def test_a_story_fits_a_screen(one: Told) -> None:

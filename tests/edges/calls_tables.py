@@ -18,7 +18,7 @@ import pyarrow.parquet
 
 import discreet as dp
 from discreet import learn
-from discreet.cli import sanitize_command
+from discreet.cli import sanitize
 from discreet.synthetic import Declared, Synthesis
 
 from .calls_studies import book, objects_of
@@ -252,7 +252,7 @@ def sanitized(path: Path) -> Any:
         f'neighbors = "replace"\n[tables.people]\nsource = "{path}"\n{columns}'
     )
     with redirect_stdout(io.StringIO()) as said:
-        sanitize_command.main(str(toml), "people", epsilon=3, out=out)
+        sanitize.sanitize(str(toml), "people", epsilon=3, out=out)
     assert "randomized response" in said.getvalue()
     copy = pyarrow.parquet.read_table(out)
     return [str(copy.schema), *copy.to_pylist()]

@@ -320,9 +320,9 @@ def test_bugs_around_the_command_line_are_seen(tmp_path: Path, monkeypatch: pyte
 
     with made("cli", tmp_path) as target:
         for where, bug, kind in (
-            ("discreet.cli.ledger_command.main", fails, "KeyError from"),
-            ("discreet.cli.ledger_command.main", says("one\ntwo\nthree"), "an error of several lines"),
-            ("discreet.cli.ledger_command.main", says(f"of {CANARY}"), "an error says a value of the data"),
+            ("discreet.cli.ledger.main", fails, "KeyError from"),
+            ("discreet.cli.ledger.main", says("one\ntwo\nthree"), "an error of several lines"),
+            ("discreet.cli.ledger.main", says(f"of {CANARY}"), "an error says a value of the data"),
             ("discreet.cli.app.exit_code", lambda error: 7, "the status 7"),
             ("fuzz.cli.main", lambda words: exit(3), "the status 3 without a word of ours"),
         ):

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 import discreet as dp
-from discreet.cli.shuffle_command import files_of
+from discreet.cli.shuffle.options import files_of
 from discreet.shuffle.channel import keys
 from discreet.shuffle.channel.analyzer import Analyzer
 from discreet.shuffle.channel.client import Client

@@ -18,7 +18,7 @@ from scipy.stats import chi2
 
 import discreet as dp
 from discreet import shuffle
-from discreet.cli.shuffle_command import files_of
+from discreet.cli.shuffle.options import files_of
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.ledger.sqlite import log_ahead
 from discreet.shuffle.channel import database, keys, wire

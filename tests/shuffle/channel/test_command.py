@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from discreet.cli import main
-from discreet.cli.shuffle_command import files_of
+from discreet.cli.shuffle.options import files_of
 from discreet.errors import InvalidArgument
 from discreet.shuffle.channel import client, keys
 from discreet.shuffle.channel.task import Task

@@ -18,7 +18,7 @@ from fuzz.wire import Wire
 from fuzz.wire_model import Request
 
 import discreet as dp
-from discreet.cli.shuffle_command import files_of
+from discreet.cli.shuffle.options import files_of
 from discreet.errors import NotAllowed
 from discreet.shuffle.channel import analyzer_service, keys, shuffler_service, wire
 from discreet.shuffle.channel.client import Client

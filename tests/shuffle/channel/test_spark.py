@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from discreet.cli.shuffle_command import files_of
+from discreet.cli.shuffle.options import files_of
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.shuffle.channel import keys, wire
 

@@ -8,8 +8,10 @@ import math
 import os
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import IO, Any
+from enum import StrEnum
+from typing import IO, Annotated, Any
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.cells import set_cell_size
 from rich.console import Console
@@ -17,6 +19,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from discreet.cli import completion
+from discreet.cli.output import clean, harmless
 from discreet.datasets.policy import ledger_of
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
@@ -28,8 +32,60 @@ from discreet.ledger.store import URLS
 _BATCH = 1000
 _NARROWEST = 72
 """On fewer columns, lines that the terminal breaks read better than columns of single letters."""
+_MOVED = "For a ledger that was moved"
 _GAP = 2
 """Spaces between columns."""
+
+
+class Export(StrEnum):
+    """What a record can be exported as."""
+
+    json = "json"
+    csv = "csv"
+
+
+def ledger(
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="A ledger's path or postgresql:// URL, or a policy (*.toml) that names one.",
+            autocompletion=completion.ledgers,
+        ),
+    ],
+    verify: Annotated[bool, typer.Option("--verify", help="Check the whole record instead of showing it.")] = False,
+    export: Annotated[
+        Export | None, typer.Option(help="Print the whole record for another program.", show_default=False)
+    ] = None,
+    adopt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHY",
+            help="For a ledger that was moved or restored without its checkpoint: record why it is to be trusted.",
+            show_default=False,
+            rich_help_panel=_MOVED,
+        ),
+    ] = None,
+    last: Annotated[int, typer.Option(help="How many of the last entries to show.", min=0)] = 20,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            help="The ledger's checkpoint, where it is not beside it.", show_default=False, rich_help_panel=_MOVED
+        ),
+    ] = None,
+) -> None:
+    """Show what remains of a ledger and its last entries; or check its record, or export it.
+
+    A check walks every hash, cost, total and kept answer. A ledger that fails it ends with exit code 1.
+
+    Examples:
+      $ discreet ledger clinic.toml
+      $ discreet ledger clinic.ledger --verify
+      $ discreet ledger clinic.ledger --export csv > record.csv
+      $ discreet ledger clinic.ledger --adopt "restored from the backup of 3 May"
+
+    One budget for many processes, and what to do when it is refused: docs/ledger.md
+    """
+    raise typer.Exit(main(target, verify=verify, export=export, adopt=adopt, last=last, checkpoint=checkpoint))
 
 
 def main(
@@ -42,11 +98,7 @@ def main(
     checkpoint: str | None = None,
     console: Console | None = None,
 ) -> int:
-    """Open the ledger that `target` names and show it; 0 unless an error says otherwise.
-
-    `verify` checks the whole record instead, `export` prints it as "json" or "csv". `adopt` says why a ledger without
-    its checkpoint is to be trusted, and records that first.
-    """
+    """Open the ledger that `target` names and show, check or export it; 0 unless an error says otherwise."""
     out = console or Console(highlight=False)
     policy = target.endswith(".toml") and not target.startswith(URLS)
     where = ledger_of(target) if policy else target
@@ -210,11 +262,6 @@ def _time(entry: Entry) -> datetime:
     return datetime.fromtimestamp(entry.time, UTC)
 
 
-def clean(text: str) -> str:
-    """Text on one line, without the characters by which a question could steer the terminal that shows it."""
-    return "".join(mark if mark.isprintable() else "�" for mark in " ".join(text.split()))
-
-
 def _count(number: int, one: str, more: str) -> str:
     return f"{number:,} {one if number == 1 else more}"
 
@@ -249,8 +296,3 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
         "spent": {label: used if math.isfinite(used) else None for label, used in ledger.spent.items()},
         "remaining": None if remaining is None else str(remaining),
     }
-
-
-def harmless(cell: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -1,11 +1,22 @@
-"""Files that pictures are drawn into: checked before anything is asked or spent."""
+"""What commands print and draw: text that cannot steer a terminal or a spreadsheet, and files for pictures."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from discreet.errors import InvalidArgument
 from discreet.extras import need
+
+
+def clean(text: str) -> str:
+    """Text on one line, without the characters by which a question could steer the terminal that shows it."""
+    return "".join(mark if mark.isprintable() else "�" for mark in " ".join(text.split()))
+
+
+def harmless(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
 def check_picture(path: Path, option: str) -> None:

@@ -3,14 +3,50 @@
 from __future__ import annotations
 
 import reprlib
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from discreet.audit.auditor import Audit, audit
-from discreet.audit.mechanisms import Subject, subject
+from discreet.cli import completion
 from discreet.guarantees.guarantee import Approx
+
+if TYPE_CHECKING:
+    from discreet.audit.auditor import Audit
+    from discreet.audit.mechanisms import Subject
+
+
+def audit(
+    mechanism: Annotated[
+        str,
+        typer.Argument(help="The mechanism to test, such as laplace.", autocompletion=completion.mechanisms),
+    ],
+    epsilon: Annotated[float, typer.Option(help="The ε it claims.", rich_help_panel="The claim")] = 1.0,
+    delta: Annotated[float, typer.Option(help="The δ it claims.", rich_help_panel="The claim")] = 0.0,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            help="Draws on each of two neighboring inputs; as many as are quick, by default.", show_default=False
+        ),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="How sure the lower bound is.")] = 0.99999,
+    halve_noise: Annotated[bool, typer.Option(help="Break the mechanism, to see the audit fire.")] = False,
+) -> None:
+    """Attack a mechanism: a lower bound on ε from its answers alone must stay below the claim.
+
+    It is run on two inputs that differ in one person, and the event that tells them apart best is sought. The exit
+    code is 0 when the claim survives, and 1 when the audit fires.
+
+    Examples:
+      $ discreet audit laplace --epsilon 1
+      $ discreet audit gaussian --epsilon 1 --delta 1e-6
+      $ discreet audit laplace --epsilon 1 --halve-noise
+
+    How privacy is tested: docs/testing.md
+    """
+    raise typer.Exit(main(mechanism, epsilon, delta, samples, confidence, broken=halve_noise))
 
 
 def main(
@@ -26,6 +62,9 @@ def main(
     `samples` is by default a million for mechanisms that answer arrays and 50,000 for those that answer one by
     one. With `broken` the mechanism draws half the noise it claims, to show what firing looks like.
     """
+    from discreet.audit.auditor import audit
+    from discreet.audit.mechanisms import subject
+
     audited = subject(mechanism, epsilon=epsilon, delta=delta, broken=broken)
     console = Console()
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()

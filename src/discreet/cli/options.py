@@ -1,12 +1,10 @@
-"""`discreet query` and `discreet explain`: the options that every command about a question takes."""
+"""Options that commands about a question share."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from functools import wraps
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -79,7 +77,7 @@ def _asked(
     return told | _cost(epsilon, delta, within, weight)
 
 
-def _about_a_question(command: Callable[..., None]) -> Callable[..., None]:
+def about_a_question(command: Callable[..., None]) -> Callable[..., None]:
     """The command with those options before its own; it gets them as `asked`."""
     shared, own = (inspect.signature(function, eval_str=True).parameters for function in (_asked, command))
     options = [*shared.values(), *(option for name, option in own.items() if name != "asked")]
@@ -91,82 +89,6 @@ def _about_a_question(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options}
     return run
-
-
-class Format(StrEnum):
-    """How an answer is printed."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-
-
-@_about_a_question
-def query(
-    asked: dict[str, Any],
-    form: Annotated[
-        Format, typer.Option("--format", help="How the answer is printed.", rich_help_panel=SHOWN)
-    ] = Format.table,
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="Draw the answer, too: a .png, .svg or .pdf.", show_default=False, rich_help_panel=SHOWN),
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            help="The id of this request: a retry with it gets the same answer, for free.",
-            show_default=False,
-            rich_help_panel=RECORD,
-        ),
-    ] = None,
-) -> None:
-    """Answer a question in SQL, each number with its error beside it.
-
-    The ledger is charged before noise is drawn. The same question on the same data gets the same answer, for free. What
-    is not allowed or does not fit the budget is refused, with the reason, and costs nothing.
-
-    Examples:
-      $ discreet query clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
-      $ discreet query clinic.toml "SELECT city, AVG(cost) AS cost FROM visits
-                                    GROUP BY city" --epsilon 0.5 --plot cost.png
-      $ discreet query clinic.toml "SELECT COUNT(*) AS n FROM visits" \\
-                                   --within n=50
-
-    What SQL is understood, and how people are protected: docs/sql.md
-    """
-    from discreet.cli import query_command
-
-    query_command.query(**asked, form=form, plot=plot, key=key)
-
-
-class Explanation(StrEnum):
-    """How a plan is printed."""
-
-    text = "text"
-    json = "json"
-
-
-@_about_a_question
-def explain(
-    asked: dict[str, Any],
-    form: Annotated[
-        Explanation, typer.Option("--format", help="How the plan is printed.", rich_help_panel=SHOWN)
-    ] = Explanation.text,
-) -> None:
-    """Say how a question would be answered, what it would cost and how wrong it may be; spends nothing.
-
-    It shows the plan, how far one person can move each number, the noise, and the error to expect. No row is read.
-
-    Examples:
-      $ discreet explain clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
-      $ discreet explain clinic.toml "SELECT COUNT(*) AS n FROM visits" \\
-                                     --within n=50
-
-    What SQL is understood, and how people are protected: docs/sql.md
-    """
-    from discreet.cli import query_command
-
-    query_command.explain(**asked, form=form)
 
 
 def _cost(epsilon: Any, delta: Any, within: Sequence[str] | None, weight: Sequence[str] | None) -> dict[str, Any]:

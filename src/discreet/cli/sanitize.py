@@ -11,16 +11,18 @@ import os
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from discreet.cli.ledger_command import clean
-from discreet.datasets.connect import connect
-from discreet.datasets.database import Database
+from discreet.cli import completion
+from discreet.cli.options import COST, RECORD, Analyst
+from discreet.cli.options import Policy as PolicyFile
+from discreet.cli.output import clean
 from discreet.datasets.policy import Policy, load
 from discreet.door import through
 from discreet.engines.duckdb.engine import DuckDB
@@ -31,40 +33,82 @@ from discreet.guarantees.unit import Unit, row
 from discreet.ledger import Identity, Ledger, version_of
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 from discreet.releases import Release
-from discreet.sql.running.explanation import lines, protected
-from discreet.sql.schema import Table
-from discreet.tables.sanitize import CONFIDENCE, UNITS, Copy, Randomized, planned
+
+if TYPE_CHECKING:
+    from discreet.datasets.database import Database
+    from discreet.sql.schema import Table
+    from discreet.tables.sanitize import Copy, Randomized
 
 KINDS = (".parquet", ".csv")
+_WRITTEN = "What is written"
 LARGEST_KEPT = 2**26
 """The copy of a source of up to so many bytes is kept in the ledger, so that the same request is answered for free."""
 _DAY = 24 * 60 * 60
 
 
-def main(
-    policy: str,
-    name: str,
-    *,
-    epsilon: float,
-    out: Path,
-    columns: str | None = None,
-    key: str | None = None,
-    analyst: str | None = None,
-    force: bool = False,
+def sanitize(
+    policy: PolicyFile,
+    table: Annotated[
+        str, typer.Argument(help="The table to copy, as the policy names it.", autocompletion=completion.tables)
+    ],
+    epsilon: Annotated[
+        float,
+        typer.Option(help="What the whole copy may cost, shared equally by its columns.", rich_help_panel=COST),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(help="Where the copy is written: a .parquet or .csv.", dir_okay=False, rich_help_panel=_WRITTEN),
+    ],
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME",
+            help="The columns to copy; by default all that are declared.",
+            show_default=False,
+            rich_help_panel=_WRITTEN,
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="The id of this request: a retry with it gets the same copy, for free.",
+            show_default=False,
+            rich_help_panel=RECORD,
+        ),
+    ] = None,
+    analyst: Analyst = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file if it exists.", rich_help_panel=_WRITTEN)
+    ] = False,
 ) -> None:
-    """Write the copy and say what it is worth; whatever can be refused is refused before anything is charged."""
+    """Write a copy of a table in which every record is randomized, its error beside the least possible one.
+
+    Numbers get noise, categories are now and then another one. The copy may go anywhere: whatever is computed from it
+    costs nothing more. It protects single rows by replacement; a policy that protects people is refused.
+
+    Examples:
+      $ discreet sanitize survey.toml answers --epsilon 4 --out answers.parquet
+      $ discreet sanitize survey.toml answers --epsilon 4 --columns age,city \\
+                          --out answers.csv --force
+
+    What the error is, and why it cannot be less: docs/sanitize.md
+    """
+    from discreet.datasets.connect import connect
+    from discreet.sql.running.explanation import lines
+    from discreet.tables.sanitize import planned
+
     known = load(policy)
     _check_unit(known.unit)
     _check_out(out, known, force=force)
     database = connect(known, analyst=analyst)
     with closing(database), Console(stderr=True).status("Sanitizing …"):
-        table = _found(database, name)
-        copy = planned(table, None if columns is None else _named(columns), epsilon=epsilon)
-        release = released(database, table, copy, key=key)
+        chosen = _found(database, table)
+        copy = planned(chosen, None if columns is None else _named(columns), epsilon=epsilon)
+        release = released(database, chosen, copy, key=key)
         sanitized = copy.as_arrow(release.value)
         _write(sanitized, out, force=force)
         rows = sanitized.num_rows
-        told = _told(copy, release, database.ledger, out, rows, again=bool(key) or _is_kept(table))
+        told = _told(copy, release, database.ledger, out, rows, again=bool(key) or _is_kept(chosen))
     Console(highlight=False).print(_report(copy, rows))
     print(f"\n{lines(told)}")
 
@@ -89,6 +133,8 @@ def _found(database: Database, name: str) -> Table:
 
 
 def _check_unit(unit: Unit) -> None:
+    from discreet.sql.running.explanation import protected
+
     if unit != row(neighbors="replace"):
         raise NotAllowed(
             f"A sanitized copy protects single rows by replacement, and the policy protects {protected(unit)}: every "
@@ -191,6 +237,8 @@ def _write(table: Any, out: Path, *, force: bool) -> None:
 
 
 def _report(copy: Copy, rows: int) -> Grid:
+    from discreet.tables.sanitize import CONFIDENCE
+
     shown = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     shown.add_column("column", overflow="fold")
     shown.add_column("mechanism")
@@ -205,6 +253,8 @@ def _report(copy: Copy, rows: int) -> Grid:
 
 
 def _amount(one: Randomized, amount: float) -> str:
+    from discreet.tables.sanitize import UNITS
+
     if isinstance(one.noise, RandomizedResponse):
         return f"{100 * amount:.3g}% wrong"
     if one.column.type == "timestamp" and amount >= _DAY:
@@ -218,6 +268,8 @@ def _round(number: float) -> str:
 
 def _told(copy: Copy, release: Release, ledger: Ledger, out: Path, rows: int, *, again: bool) -> dict[str, str]:
     """What the copy is and cost, and what was done to it; the notes are said always, never because it happened."""
+    from discreet.sql.running.explanation import protected
+
     count, share = len(copy.columns), float(exactly(copy.share.epsilon))
     notes = [
         "First, NULL and NaN become the middle of the range, and what is not among the choices the first of them.",

@@ -1,4 +1,4 @@
-"""`discreet query` and `discreet explain`: a question in SQL, answered; or what its answer would cost and be worth."""
+"""`discreet query`: a question in SQL, answered."""
 
 from __future__ import annotations
 
@@ -7,26 +7,72 @@ import json
 import math
 import sys
 from contextlib import closing
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from discreet.cli.ledger_command import clean, harmless
-from discreet.cli.pictures import check_picture
-from discreet.datasets.connect import connect
+from discreet.cli.options import RECORD, SHOWN, about_a_question
+from discreet.cli.output import check_picture, clean, harmless
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import check_confidence
 from discreet.ledger import Ledger
-from discreet.sql.running.answer import Answer
-from discreet.sql.running.explanation import explained, explained_data, lines, protected
+
+if TYPE_CHECKING:
+    from discreet.sql.running.answer import Answer
 
 
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+@about_a_question
 def query(
+    asked: dict[str, Any],
+    form: Annotated[
+        Format, typer.Option("--format", help="How the answer is printed.", rich_help_panel=SHOWN)
+    ] = Format.table,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw the answer, too: a .png, .svg or .pdf.", show_default=False, rich_help_panel=SHOWN),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="The id of this request: a retry with it gets the same answer, for free.",
+            show_default=False,
+            rich_help_panel=RECORD,
+        ),
+    ] = None,
+) -> None:
+    """Answer a question in SQL, each number with its error beside it.
+
+    The ledger is charged before noise is drawn. The same question on the same data gets the same answer, for free. What
+    is not allowed or does not fit the budget is refused, with the reason, and costs nothing.
+
+    Examples:
+      $ discreet query clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
+      $ discreet query clinic.toml "SELECT city, AVG(cost) AS cost FROM visits
+                                    GROUP BY city" --epsilon 0.5 --plot cost.png
+      $ discreet query clinic.toml "SELECT COUNT(*) AS n FROM visits" \\
+                                   --within n=50
+
+    What SQL is understood, and how people are protected: docs/sql.md
+    """
+    main(**asked, form=form, plot=plot, key=key)
+
+
+def main(
     policy: str,
     question: str,
     *,
@@ -38,6 +84,9 @@ def query(
     **cost: Any,
 ) -> None:
     """Answer a question and print it as "table", "json" or "csv"; bad options are told before anything is charged."""
+    from discreet.datasets.connect import connect
+    from discreet.sql.running.explanation import lines
+
     sure = check_confidence(confidence)
     if plot is not None:
         check_picture(plot, "discreet query --plot")
@@ -59,18 +108,6 @@ def query(
         print(f"\n{told}")
     if plot is not None:
         _draw(answer, sure, plot)
-
-
-def explain(
-    policy: str, question: str, *, form: str = "text", confidence: float = 0.95, analyst: str | None = None, **cost: Any
-) -> None:
-    """Print how a question would be answered, as "text" or "json"; nothing is spent and no row is read."""
-    sure, database = check_confidence(confidence), connect(policy, analyst=analyst)
-    with closing(database.ledger), closing(database.engine):
-        plan = database.plan(question, confidence=confidence, **cost)
-        asked: dict[str, Any] = {"ledger": database.ledger, "confidence": sure}
-        data = json.dumps(explained_data(plan, **asked), ensure_ascii=False) if form == "json" else ""
-        print(data or explained(plan, **asked))
 
 
 def _json(answer: Answer, table: Any, confidence: float) -> str:
@@ -100,6 +137,8 @@ def _table(answer: Answer, table: Any) -> Table:
 
 def _told(answer: Answer, table: Any, ledger: Ledger, confidence: float) -> dict[str, str]:
     """What the answer cost, what remains of the ledger now, and how to find the answer again."""
+    from discreet.sql.running.explanation import protected
+
     told = {
         "cost": f"{answer.cost}, for {protected(ledger.protects)}",
         "remains": f"{ledger.remaining or 'nothing'} of {ledger.limit}",

@@ -9,6 +9,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from discreet.engines.duckdb.dialect import TYPES
 from discreet.engines.duckdb.engine import DuckDB, has_types
@@ -22,6 +25,29 @@ _SURE = len(PEOPLE)
 _HEAD = "# A first policy, from the names and types of columns: no value is in it."
 _GUESSED = "# A CSV or JSON file has no types: they were guessed from its rows, once, and hold for it from now on."
 _MARKS = "# Lines marked GUESS are guesses: check each. Lines marked DECIDE are yours to fill in."
+
+
+def init(
+    data: Annotated[list[Path], typer.Argument(help="Files (Parquet, CSV, JSON) or folders of them: one table each.")],
+    out: Annotated[Path, typer.Option(help="Where the policy is written.", dir_okay=False)] = Path("policy.toml"),
+    header: Annotated[
+        bool, typer.Option("--header", help="First lines of CSV files, and keys of JSON files, are names of columns.")
+    ] = False,
+) -> None:
+    """Write a first policy for review, from the names and types of columns; every guess is marked.
+
+    A CSV or JSON file has no types: they are guessed from its rows, and written down to be checked. A CSV file that may
+    begin with a row, and not with names, is refused unless --header says that it does not, and so is JSON. The ranges
+    and choices of columns are left for you to say, from what you know and not from the data. An existing file is left
+    as it is.
+
+    Examples:
+      $ discreet init visits.parquet
+      $ discreet init visits.parquet people.csv --out clinic.toml
+
+    Then look at what it says: discreet explain policy.toml "SELECT …" --epsilon 0.5. All of a policy: docs/sql.md
+    """
+    main(data, out, header=header)
 
 
 def main(data: Sequence[Path], out: Path, *, header: bool = False) -> None:

@@ -1,0 +1,46 @@
+"""`discreet demo`: synthetic data, real questions, private answers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class StoryName(StrEnum):
+    """What a demo can be about."""
+
+    sql = "sql"
+    learning = "learning"
+    density = "density"
+    shuffle = "shuffle"
+    adaptive = "adaptive"
+
+
+def demo(
+    story: Annotated[
+        StoryName | None, typer.Argument(help="What to see; by default a clinic asked in SQL.", show_default=False)
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for the picture of a story.", file_okay=False)] = Path(
+        "discreet-demo"
+    ),
+) -> None:
+    """Make data, ask questions, and show the answers, their error bars and the ledger.
+
+    Nobody in a demo is real, so the truth can stand beside each private answer. Every story fits a screen and draws one
+    picture: sql (visits by city), learning (a model by ε), density (of costs, with its band), shuffle (a poll in three
+    models of trust), adaptive (a finding in pure noise).
+
+    Examples:
+      $ discreet demo
+      $ discreet demo sql
+      $ discreet demo adaptive --out pictures
+    """
+    from discreet.demo import run
+
+    if story is None:
+        run.main()
+    else:
+        run.tell(story.value, out)

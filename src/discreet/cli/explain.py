@@ -1,0 +1,56 @@
+"""`discreet explain`: how a question would be answered, what it would cost and how wrong it may be."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from discreet.cli.options import SHOWN, about_a_question
+from discreet.guarantees.accuracy import check_confidence
+
+
+class PlanFormat(StrEnum):
+    """How a plan is printed."""
+
+    text = "text"
+    json = "json"
+
+
+@about_a_question
+def explain(
+    asked: dict[str, Any],
+    form: Annotated[
+        PlanFormat, typer.Option("--format", help="How the plan is printed.", rich_help_panel=SHOWN)
+    ] = PlanFormat.text,
+) -> None:
+    """Say how a question would be answered, what it would cost and how wrong it may be; spends nothing.
+
+    It shows the plan, how far one person can move each number, the noise, and the error to expect. No row is read.
+
+    Examples:
+      $ discreet explain clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
+      $ discreet explain clinic.toml "SELECT COUNT(*) AS n FROM visits" \\
+                                     --within n=50
+
+    What SQL is understood, and how people are protected: docs/sql.md
+    """
+    main(**asked, form=form)
+
+
+def main(
+    policy: str, question: str, *, form: str = "text", confidence: float = 0.95, analyst: str | None = None, **cost: Any
+) -> None:
+    """Print how a question would be answered, as "text" or "json"; nothing is spent and no row is read."""
+    from discreet.datasets.connect import connect
+    from discreet.sql.running.explanation import explained, explained_data
+
+    sure, database = check_confidence(confidence), connect(policy, analyst=analyst)
+    with closing(database.ledger), closing(database.engine):
+        plan = database.plan(question, confidence=confidence, **cost)
+        asked: dict[str, Any] = {"ledger": database.ledger, "confidence": sure}
+        data = json.dumps(explained_data(plan, **asked), ensure_ascii=False) if form == "json" else ""
+        print(data or explained(plan, **asked))

@@ -1,0 +1,27 @@
+"""`discreet reproduce`: the tables and figures of the founding documents, made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def reproduce(
+    out: Annotated[Path, typer.Argument(help="Folder for the tables (CSV) and figures (PNG).", file_okay=False)],
+    people: Annotated[int, typer.Option(help="How many people to generate.", min=1)] = 1000,
+) -> None:
+    """Remake the founding documents' tables and figures, taught and tight side by side.
+
+    What the documents print, what their formulas say, what is best, and what was seen among made-up people.
+
+    Examples:
+      $ discreet reproduce out/
+      $ discreet reproduce out/ --people 10000
+
+    What to look for in them: docs/reproduce.md
+    """
+    from discreet.reproduce import run
+
+    run.main(out, people=people)

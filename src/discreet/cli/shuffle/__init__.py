@@ -1,0 +1,37 @@
+"""`discreet shuffle`: a poll that trusts nobody with raw answers."""
+
+import typer
+
+from discreet.cli.manual import manual
+from discreet.cli.shuffle import analyzer, close, init, report, shuffler, simulate, tokens
+
+
+def shuffle() -> None:
+    """A poll that trusts nobody with raw answers: two services and clients.
+
+    Every client randomizes and seals its answer. The shuffler sees who answers but not what, and hands on one batch in
+    a random order; the analyzer opens it and publishes noisy counts. Neither alone learns who said what.
+
+    Examples:
+      $ discreet shuffle init poll.toml --choices tea,coffee --clients 100
+      $ discreet shuffle analyzer poll.toml &
+      $ discreet shuffle shuffler poll.toml &
+      $ discreet shuffle tokens poll.toml 100 > tokens.txt
+      $ discreet shuffle report poll.toml tea --token "$(head -1 tokens.txt)"
+      $ discreet shuffle close poll.toml
+
+    How answers travel: docs/channel.md. How wrong counts are: docs/shuffle.md
+    """
+
+
+app = typer.Typer(no_args_is_help=True, help=manual(shuffle))
+for command in (
+    init.init,
+    tokens.tokens,
+    analyzer.analyzer,
+    shuffler.shuffler,
+    report.report,
+    close.close,
+    simulate.simulate,
+):
+    app.command(help=manual(command))(command)

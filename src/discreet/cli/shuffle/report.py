@@ -1,0 +1,81 @@
+"""`discreet shuffle report`: answer, as one client."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import completion
+from discreet.cli.output import clean
+from discreet.cli.shuffle.options import TaskFile, files_of
+from discreet.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from discreet.shuffle.channel.task import Task
+
+TOKEN = "DISCREET_TOKEN"
+_BITS = {"1": 1, "yes": 1, "true": 1, "0": 0, "no": 0, "false": 0}
+
+
+def report(
+    task: TaskFile,
+    answer: Annotated[
+        str,
+        typer.Argument(help="Your answer; randomized and sealed before it leaves.", autocompletion=completion.answers),
+    ],
+    token: Annotated[
+        str | None, typer.Option(help="The token you were issued; or DISCREET_TOKEN.", show_default=False)
+    ] = None,
+) -> None:
+    """Answer, as one client.
+
+    The task is checked first: one whose noise does not keep its promise is refused, and nothing is sent.
+
+    Examples:
+      $ discreet shuffle report poll.toml IL --token 5f0c…
+      $ DISCREET_TOKEN=5f0c… discreet shuffle report poll.toml IL
+    """
+    from discreet.shuffle.channel.client import Client
+    from discreet.shuffle.channel.task import Task
+
+    known = Task.load(task)
+    client, value = Client(known, _token(task, known, token or os.environ.get(TOKEN))), _answer(known, answer)
+    print(clean(known.promise), flush=True)  # before anything is sent
+    client.report(value)
+    print("Your report was taken.")
+
+
+def _token(path: Path, task: Task, given: str | None) -> bytes:
+    """The token given, or, on the machine that holds the registration secret, a fresh one for a client of its own."""
+    from discreet.shuffle.channel import keys
+
+    if given is not None:
+        try:
+            return bytes.fromhex(given.strip())
+        except ValueError:
+            raise InvalidArgument(
+                "The token must be hexadecimal digits. Copy all of it.", code="shuffle-not-accepted"
+            ) from None
+    issuer = files_of(path).shuffler_key
+    if not issuer.exists():
+        raise InvalidArgument(
+            f"Give the token that you were issued: --token …, or {TOKEN}=… in the environment.", code="command-token"
+        )
+    return keys.token_for(keys.ShufflerKeys.load(issuer).registration, task.hash)
+
+
+def _answer(task: Task, text: str) -> Any:
+    """What a person writes, as the task takes it. A client of the network is told nothing of this."""
+    if hasattr(task.protocol, "choices"):
+        named = {str(choice): choice for choice in task.protocol.choices}
+        if text not in named:
+            raise InvalidArgument(
+                f"This is not one of the poll's choices: {', '.join(list(named)[:20])}.", code="unknown-answer"
+            )
+        return named[text]
+    if text.lower() not in _BITS:
+        raise InvalidArgument("This poll takes yes or no, or 1 or 0.", code="unknown-answer")
+    return _BITS[text.lower()]
