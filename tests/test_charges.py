@@ -126,6 +126,6 @@ def test_what_is_charged_is_kept_by_what_is_drawn(name: str) -> None:
 
 def test_a_rule_for_pure_releases_refuses_a_delta() -> None:
     ledger = opened("heterogeneous")
-    with pytest.raises(IncompatibleGuarantee, match="stated for pure releases"):
+    with refuses(IncompatibleGuarantee, "incompatible-guarantee"):
         OF_A_LEDGER["density_of"](ledger)
     assert not ledger.entries()

@@ -23,6 +23,8 @@ from discreet.demo import story as stories
 from discreet.demo.data import make_clinic
 from discreet.errors import InvalidArgument
 
+from ..refusing import refuses
+
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = {"sql": sql, "learning": learning, "density": density, "shuffle": shuffle, "adaptive": adaptive}
 A_SCREEN = 40
@@ -136,7 +138,7 @@ def test_without_matplotlib_the_story_is_told_and_says_how_to_get_the_picture(
 def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    with pytest.raises(InvalidArgument, match=r"cannot be written: .* Name a folder with --out"):
+    with refuses(InvalidArgument, "file-not-writable"):
         pictures.save(blocked / "one.png", "", lambda figure: None)
 
 

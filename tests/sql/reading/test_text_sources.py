@@ -361,9 +361,9 @@ def test_types_of_a_table_are_checked(tmp_path: Path) -> None:
     path = written(tmp_path / "v.csv", HEADER + ROWS)
     with refuses(InvalidArgument, "not-an-option"):
         opened(path, types={"cost": "float"})
-    with pytest.raises(InvalidArgument, match=r"costs is not a column of its source. Mend types="):
+    with refuses(InvalidArgument, "unknown-column"):
         opened(path, types={"costs": "number"})
-    with pytest.raises(InvalidArgument, match=r"age is integer in its source, and not text"):
+    with refuses(InvalidArgument, "column-type"):
         opened({"patient_id": np.array([1]), "age": np.array([5])}, types={"age": "text"})  # type: ignore[arg-type]
     with refuses(InvalidArgument, "column-no-range"):
         opened(path, types={"city": "text"}).sum("city", between=(0, 1), epsilon=1)
