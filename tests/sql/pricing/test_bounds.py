@@ -335,7 +335,7 @@ def test_sum_and_mean_are_added_up_once(unit):
     asked = Ranged((0, 100), "number", unit, "SELECT COUNT(*) AS n, SUM(v) AS s, AVG(v) AS m FROM t")
     statement = Statement(asked.plan.question, asked.database.engine, asked.plan.bounds, 1).additive()
     assert [statement.count(part) for part in ("AS v0", "AS v1", "sum(v0)", "count(v0)")] == [1, 0, 1, 1]
-    _, total, count, mean = asked.measured([1.0, 50.0, None, 99.5])
+    _, count, total, mean = asked.measured([1.0, 50.0, None, 99.5])  # in canonical order
     assert mean[0] == total[0] - 50 * 2**24 * count[0]
 
 

@@ -76,7 +76,7 @@ def test_rows_that_come_with_one_are_at_most_as_many_as_is_said(left, right, one
     question, first = joined(before, text)
     _, second = joined(after, text)
     changed = sum(((first - second) + (second - first)).values())
-    assert changed <= bounds.stability(question.relation, before._frequency)[where]
+    assert changed <= bounds.stability(question.relation, before.planner._frequency)[where]
 
 
 @pytest.mark.parametrize("text", [TWO, SELF, THREE])

@@ -74,13 +74,13 @@ def table() -> Any:
 
 @pytest.mark.parametrize("where", BAD)
 def test_what_is_no_condition_is_refused(where: Any, table: Any) -> None:
-    before = table._ledger.count
+    before = table._methods.ledger.count
     for method, ask in METHODS.items():
         for asked in (table, table.explain):
             with pytest.raises((QueryError, NotAllowed)) as caught:
                 ask(asked, where)
             assert caught.value.__context__ is None, method
-    assert table._ledger.count == before
+    assert table._methods.ledger.count == before
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_a_source_with_types_keeps_its_own() -> None:
 def test_another_type_is_another_question(tmp_path: Path) -> None:
     path, texts = written(tmp_path / "v.csv", HEADER + ROWS), set()
     for kind in ("integer", "number", "text"):
-        texts.add(clinic(path, {"cost": {"type": kind}}).policy)
+        texts.add(clinic(path, {"cost": {"type": kind}}).planner.policy)
     assert len(texts) == 3
 
 
