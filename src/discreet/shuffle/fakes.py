@@ -1,4 +1,4 @@
-"""Real messages among fakes: how many clients hold each choice, and how many fakes a promise needs."""
+"""Real messages among fakes: how many clients have each choice, and how many fakes a promise needs."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ MOST_MESSAGES = 256
 
 @dataclass(frozen=True, kw_only=True)
 class CountedChoices(Protocol):
-    """Counts of declared choices. A value is a choice if it is equal to it; one that is none is told as a uniform one,
-    so that no error can tell.
+    """Counts of declared choices. A value matches a choice if they are equal. Any other value is reported as a uniform
+    choice, so that no error can reveal it.
     """
 
     choices: Sequence[Hashable]
@@ -142,7 +142,7 @@ class Fakes(CountedChoices):
             self.clients if reports is None else reports,
             len(self.choices),
         )
-        # at most so many fakes were sent, given which each choice has a binomial share
+        # given the number of fakes, which is bounded, each choice has a binomial share
         fakes = count * math.ceil(exactly(self.fakes))
         if (part := self._whole[1]) and self.fakes:
             low, masses = binomial(count, part)
@@ -160,7 +160,7 @@ def readable_with_fakes(known: Ints, choices: int, messages: int, whole: int) ->
 
 
 def fakes_pair(fakes: Fraction, choices: int, honest: int) -> TwoCountsPair:
-    """How `fakes` a client of so many hide a real message among so many choices."""
+    """How `fakes` per client hide a real message among this many choices."""
     whole, part, two = math.floor(fakes), fakes % 1, Fraction(2, choices)
     if not part:
         return TwoCountsPair(honest * whole, two)
@@ -169,7 +169,7 @@ def fakes_pair(fakes: Fraction, choices: int, honest: int) -> TwoCountsPair:
 
 @lru_cache(maxsize=256)
 def least_fakes(goal: Approx, choices: int, honest: int) -> Fraction:
-    """The fewest fakes a client that keep (ε,δ)."""
+    """The fewest fakes per client that satisfy (ε,δ)."""
     check_count(choices, "choices", at_least=2)
     check_count(honest, "honest clients", at_least=2)
     # about 30/ε² + 5 fakes a choice are enough for any δ above 10⁻¹²; more are tried when they are not

@@ -1,4 +1,4 @@
-"""Histograms of very many choices, or of any strings: a hashed cell among fakes; heavy ones are peeled."""
+"""Histograms of very many choices, or of any strings: a hashed cell among fakes, with frequent values peeled off."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class HashedHistogram(Protocol):
     """Each client picks one of `rows` public hash functions, sends its number and the cell its value falls in, of
     `buckets`; and `fakes` messages that are uniform over all cells.
 
-    Any text, bytes or number can be counted, a number as the text of its digits, and whatever is equal to one of the
-    `choices`: those that are asked for when they are known in advance. Anything else is told as a uniform value. What
-    is drawn are the cells' counts: `analyze(messages, candidates=[…])` reads counts of any values off them.
+    Any text, bytes or number can be counted, a number as the text of its digits, and any value equal to one of the
+    `choices`, the values of interest that are known in advance. Anything else is reported as a uniform value. What is
+    drawn are the counts of the cells: `analyze(messages, candidates=[…])` computes counts of any values from them.
 
     Promise: that of fakes over `buckets` choices: a value's cells are one in each row, and how likely a view is depends
     on the sum over them. Together, shuffler and analyzer learn the cell.
@@ -73,11 +73,11 @@ class HashedHistogram(Protocol):
         rows: int = _ROWS,
         seed: str = "discreet",
     ) -> Self:
-        """As many buckets as `fakes` messages of every client can hide a value among."""
+        """As many buckets as `fakes` messages per client can hide a value among."""
         least = clients if minimum is None else minimum
         count, goal = honest_clients(least, honest), checked_goal(guarantee)
         wanted = check_count(fakes, "fakes")
-        # fakes a client grow with the buckets: the most buckets that so many fakes keep
+        # fakes per client grow with the buckets: the most buckets for which these fakes suffice
         one = least_fakes(goal, 2, count) / 2
         buckets = max(2, math.floor(wanted / one))
         while buckets > 2 and least_fakes(goal, buckets, count) > wanted:
@@ -114,7 +114,7 @@ class HashedHistogram(Protocol):
         return {choice: place for place, choice in enumerate(self.choices)}
 
     def _places(self, values: Any) -> Ints:
-        """The 61 bits that stand for each value; −1 for what has none."""
+        """The 61 bits that stand for each value. −1 for an unsupported value."""
         records = one_column(values)
         listed = records.tolist() if isinstance(records, np.ndarray) else records
         return np.fromiter(map(self._key, listed), np.int64, len(listed))
@@ -132,7 +132,7 @@ class HashedHistogram(Protocol):
             if isinstance(value, float | np.floating | Decimal | Fraction) and math.isfinite(value):
                 number = float(value)
                 return _key(str(int(number) if number.is_integer() else number))
-        except Exception:  # no hash, more digits than are printed, or a class of its own that fails
+        except Exception:  # not hashable, more digits than Python prints, or a user-defined class that fails
             return FOREIGN
         return FOREIGN
 
@@ -141,7 +141,7 @@ class HashedHistogram(Protocol):
         return HashedAmongFakes(rows=self.rows, buckets=self.buckets, seed=self.seed, fakes=self.fakes)
 
     def cells(self, keys: Ints, rows: NDArray[Any]) -> Ints:
-        """The cell of each value, by its key, in the row of the same place: row·buckets + bucket."""
+        """The cell of each value, by its key, in the given row: row·buckets + bucket."""
         return self.client.cells(keys, rows)
 
     def _readable(self, known: Ints) -> int:
@@ -152,7 +152,7 @@ class HashedHistogram(Protocol):
         return counts[: self.rows * self.buckets].reshape(self.rows, self.buckets)
 
     def analyze(self, messages: Any, *, candidates: Iterable[Any] | None = None, **given: Any) -> PollRelease:
-        """Counts of the candidates (the choices, when none are given), as {value: count}."""
+        """Counts of the candidates (by default the choices), as {value: count}."""
         listed = list(self.choices if candidates is None else candidates)
         if not listed or (self._places(listed) < 0).any():
             raise InvalidArgument("Name the values to count, as text or numbers: candidates=[…].", code="candidates")
@@ -162,7 +162,7 @@ class HashedHistogram(Protocol):
         return replace(release, value=dict(zip(listed, (float(one) for one in estimates), strict=True)))
 
     def _peeled(self, table: NDArray[np.float64], listed: list[Any], reports: int) -> NDArray[np.float64]:
-        """Estimates from the cells, heavy values taken out of the cells of others; only those far above all noise."""
+        """Estimates from the cells. Frequent values, far above all noise, are removed from the cells of others."""
         first, second = hash_functions(self.seed, self.rows)
         keys = self._places(listed).astype(np.uint64)
         uniform = table.sum() / self.buckets  # messages of others, and fakes, fall anywhere
@@ -191,7 +191,9 @@ class HashedHistogram(Protocol):
         return math.sqrt(self.clients * (float(self.fakes) + 1) / self.buckets)
 
     def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
-        """Of each of the choices, or of one candidate: Bernstein, without what unpeeled heavy values add."""
+        """The error of each of the choices, or of one candidate: Bernstein, without what unpeeled frequent
+        values add.
+        """
         sure, count = check_confidence(confidence), self.clients if reports is None else reports
         log = math.log(2 / each_of(1 - sure, max(1, len(self.choices))))
         variance = count * (float(self.fakes) + 1) / self.buckets

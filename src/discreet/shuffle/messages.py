@@ -1,4 +1,4 @@
-"""Messages as they come: whole numbers, each read by itself."""
+"""Received messages: integers, each read by itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 
 
 class Once:
-    """What a function brings, which is called when it is first needed, and not again."""
+    """The result of a function, which is called when it is first needed, and only once."""
 
     def __init__(self, bring: Callable[[], Any]) -> None:
         self._bring, self._brought = bring, list[Any]()
@@ -28,7 +28,7 @@ class Once:
 
 
 def whole_messages(messages: Any) -> Ints:
-    """Messages as whole numbers, each by itself; −1 for what is none."""
+    """Messages as integers, each by itself. −1 for a value that is not an integer."""
     if isinstance(messages, np.ndarray) and messages.dtype.kind in "iu":
         flat = messages.reshape(-1)
         return np.where(flat < 2**62, flat, 0).astype(np.int64) - (flat >= 2**62)

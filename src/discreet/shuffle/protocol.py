@@ -1,4 +1,4 @@
-"""What every shuffled protocol shares: who must take part, how messages travel, and the way through the one door."""
+"""What every shuffled protocol shares: who must take part, how messages are sent, and the call of the door."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ MOST_CLIENTS, MOST_SENT = 10**10, 2**16
 
 @dataclass(frozen=True, kw_only=True)
 class PollRelease(Release):
-    """The answer of a poll: of so many `reports` that came, so many were `heard`, that is could be read."""
+    """The answer of a poll. Of the `reports` that arrived, `heard` could be read."""
 
     reports: int
     heard: int
 
     def notes(self) -> list[str]:
-        """As of any release, and how many reports could not be read."""
+        """The notes of any release, and how many reports could not be read."""
         unheard = [f"{self.heard:,} of {self.reports:,} reports could be read"] if self.heard < self.reports else []
         return [*super().notes(), *unheard]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(Closed):
-    """A randomizer that every client runs alone, and an estimate from the shuffled messages of all of them.
+    """A randomizer that every client runs on its own, and an estimate from the shuffled messages of all clients.
 
-    `clients` are expected; a batch of fewer than `minimum` reports is never looked at, and at least the fraction
-    `honest` of the minimum is believed to follow the protocol: their noise alone keeps the promise. Nothing is said of
-    a batch in which fewer than those can be read (`at_least`). The other fields of a protocol are the noise that is
+    `clients` are expected. A batch of fewer than `minimum` reports is never opened, and at least the fraction `honest`
+    of the minimum is assumed to follow the protocol: their noise alone satisfies the promise. Nothing is released from
+    a batch with fewer readable reports than that (`at_least`). The other fields of a protocol are the noise that is
     really drawn.
 
     Promise: for a replaced client, the number of reports being public; against an analyzer who sees messages in a
@@ -84,7 +84,7 @@ class Protocol(Closed):
             )
 
     def _check_size(self) -> None:
-        """A typed error for a protocol of which one report would fill a client's memory."""
+        """Raise for a protocol in which one report would fill a client's memory."""
         if self.messages > MOST_SENT or self.alphabet > 2**56:
             raise InvalidArgument(
                 f"A client may send at most {MOST_SENT} messages of at most 56 bits. Choose fewer choices or digits.",
@@ -95,34 +95,34 @@ class Protocol(Closed):
 
     @property
     def messages(self) -> int:
-        """How many messages every client sends: always the same number."""
+        """How many messages every client sends. It is always the same number."""
         raise NotImplementedError
 
     @property
     def alphabet(self) -> int:
-        """Messages are whole numbers below this."""
+        """Messages are integers below this."""
         raise NotImplementedError
 
     def _factors(self, honest: int) -> Factors:
-        """The dominating pairs of what the analyzer sees, by the noise of so many honest clients."""
+        """The dominating pairs of what the analyzer sees, given the noise of this many honest clients."""
         raise NotImplementedError
 
     def _places(self, values: Any) -> NDArray[Any]:
-        """Each value as `client` takes it, read by itself; −1 for what cannot be told."""
+        """Each value as `client` expects it, read by itself. −1 for an unsupported value."""
         raise NotImplementedError
 
     @property
     def takes(self) -> str:
-        """What can be told, in public words."""
+        """The accepted values, in words."""
         raise NotImplementedError
 
     @property
     def client(self) -> Mechanism:
-        """What each client runs on its own device: it draws the messages of a place, a row for each."""
+        """What each client runs on its own device: it draws the messages of an index, one row for each."""
         raise NotImplementedError
 
     def _readable(self, known: Ints) -> int:
-        """Of how many whole reports these messages, all of the alphabet, can be at most."""
+        """The maximum number of complete reports that these messages, all of the alphabet, can come from."""
         return len(known) // self.messages
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> Any:
@@ -130,7 +130,7 @@ class Protocol(Closed):
         raise NotImplementedError
 
     def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
-        """How wrong the answer may be, all of its numbers at once; before anyone is asked, for `clients` reports."""
+        """How large the error may be, for all numbers at once. Before the poll, it is for `clients` reports."""
         raise NotImplementedError
 
     @property
@@ -140,7 +140,7 @@ class Protocol(Closed):
 
     @property
     def if_they_collude(self) -> Guarantee | None:
-        """What is promised when the shuffler and the analyzer are one; None when nothing is."""
+        """What is promised if the shuffler and the analyzer collude. None if nothing is."""
         return None
 
     # --- what all of them do --------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Protocol(Closed):
         return max(1, ((self.alphabet - 1).bit_length() + 7) // 8)
 
     def encode(self, value: Any) -> list[int]:
-        """The messages of one client, on its own device. A value that cannot be told is refused."""
+        """The messages of one client, made on its own device. An unsupported value is refused."""
         places = self._places([value])
         if places[0] < 0:
             raise InvalidArgument(f"The poll does not take this answer. It takes {self.takes}.", code="unknown-answer")
@@ -169,7 +169,7 @@ class Protocol(Closed):
     def encode_many(self, values: Any) -> Ints:
         """The messages of many clients, one client after another: for simulations and tests.
 
-        Each value is read by itself. One that cannot be told is told as a uniform one, so that no error can tell.
+        Each value is read by itself. An unsupported value is replaced by a uniform one, so that no error can reveal it.
         """
         return self._sent(self._places(values), self.client).reshape(-1)
 
@@ -179,7 +179,7 @@ class Protocol(Closed):
         return mixed
 
     def _sent(self, places: NDArray[Any], client: Mechanism) -> Ints:
-        """Messages through the door. The analyzer's ledger pays, once for the whole batch, so that no client does."""
+        """Messages through the door. The analyzer's ledger pays once for the whole batch, so clients do not pay."""
         sent: Ints = through(lambda: places, client, self._promise, ledger=None).value
         return sent
 
@@ -189,7 +189,7 @@ class Protocol(Closed):
         return whole.view(np.uint8).reshape(-1, 8)[:, 8 - self.length :].tobytes()
 
     def unpacked(self, blob: bytes) -> Ints:
-        """Bytes as messages; −1 for what is none."""
+        """Bytes as messages. −1 for bytes that are not a message."""
         if len(blob) % self.length:
             raise InvalidArgument(
                 f"Each message has {self.length} bytes. Pass complete messages.", code="foreign-reports"
@@ -210,8 +210,8 @@ class Protocol(Closed):
     ) -> PollRelease:
         """The answer from all messages, in any order. Fewer readable reports than `at_least` are refused.
 
-        `messages` is an array, or a function that brings them once the ledger is charged; `reports` then says of how
-        many clients they are. With `key`, such as the name of a batch, the same batch is charged once. `stated` is the
+        `messages` is an array, or a function that fetches them after the ledger is charged. `reports` is then the
+        number of clients. With `key`, such as the name of a batch, the same batch is charged once. `stated` is the
         (ε,δ) to charge instead of the loss distribution, such as the one that clients were promised.
         """
         if stated is not None and not meets(self.guarantee(), stated):
@@ -271,14 +271,14 @@ class Protocol(Closed):
         return whole[(whole >= 0) & (whole < self.alphabet)]
 
     def _draw(self, value: tuple[Any, int]) -> Any:
-        """The estimate: the noise is in the messages. What cannot be read counts for nobody."""
+        """The estimate. The noise is in the messages. Unreadable messages are ignored."""
         messages, reports = value
         self._check_reports(reports)
         check_heard(self, heard := self.heard(value))
         return self._estimate(np.bincount(self._known(messages), minlength=self.alphabet), heard)
 
     def described(self) -> dict[str, Any]:
-        """All that a client must know, as plain values: the same for everyone who takes part."""
+        """Everything that a client must know, as plain values: the same for everyone who takes part."""
         return {"kind": self.kind, **{field.name: _plain(getattr(self, field.name)) for field in fields(self)}}
 
     @classmethod
@@ -293,7 +293,7 @@ class Protocol(Closed):
 
 
 def from_description(described: dict[str, Any]) -> Protocol:
-    """The protocol that `described` wrote down."""
+    """The protocol that `described` wrote."""
     kind = described.get("kind")
     if kind not in KINDS:
         raise InvalidArgument(f"kind must be one of {', '.join(KINDS)}.", code="not-an-option")
@@ -318,7 +318,7 @@ def _read(value: Any) -> Any:
 
 
 def check_honest(honest: Any) -> Fraction:
-    """A fraction above 0 and up to 1, or a typed error."""
+    """A fraction above 0 and up to 1. Raises for anything else."""
     exact = exactly(honest, "honest")
     if not 0 < exact <= 1:
         raise InvalidArgument("honest must be above 0 and at most 1, such as 0.8.", code="out-of-range")
@@ -326,7 +326,7 @@ def check_honest(honest: Any) -> Fraction:
 
 
 def honest_clients(minimum: int, honest: Any) -> int:
-    """How many clients of the smallest batch follow the protocol at least."""
+    """The minimum number of clients of the smallest batch that follow the protocol."""
     return math.floor(check_honest(honest) * check_count(minimum, "minimum"))
 
 
@@ -344,9 +344,10 @@ def checked_goal(guarantee: Guarantee) -> Approx:
 def least_that_keeps(
     pairs: Callable[[Fraction], Factors], goal: Approx, low: Fraction, high: Fraction, what: str
 ) -> Fraction:
-    """The least amount of noise between two that keeps (ε,δ), to 1 part in 10⁶; the one handed out was checked.
+    """The least amount of noise between two that satisfies (ε,δ), to 1 part in 10⁶. The returned amount was checked.
 
-    δ need not fall with the noise where clients are few: then a larger amount that keeps it may be handed out.
+    With few clients, δ does not have to decrease with the noise. Then a larger amount that satisfies it may be
+    returned.
     """
 
     def keeps(amount: Fraction) -> bool:
@@ -365,7 +366,7 @@ def _nine_digits(low: Fraction, high: Fraction) -> Fraction:
 
 
 def far_off(law: tuple[int, NDArray[np.float64]], center: float, miss: float) -> float:
-    """How far from `center` a count with this law is at most, but with probability `miss`."""
+    """How far from `center` a count with this distribution is at most, except with probability `miss`."""
     first, masses = law
     away = np.abs(first + np.arange(len(masses)) - center)
     order = np.argsort(-away, kind="stable")
@@ -375,5 +376,5 @@ def far_off(law: tuple[int, NDArray[np.float64]], center: float, miss: float) ->
 
 
 def each_of(miss: float, count: int) -> float:
-    """The probability with which each of so many may miss, so that all hold together."""
+    """The probability with which each of this many may miss, so that all hold together."""
     return miss / count

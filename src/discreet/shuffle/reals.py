@@ -66,7 +66,7 @@ class BitPlanes(Protocol):
         planes: int = PLANES,
         of: str = "sum",
     ) -> Self:
-        """The least noise that keeps (ε,δ) for all digits together, most of the budget to the heavy ones."""
+        """The least noise that satisfies (ε,δ) for all digits together, with most of the budget for the high digits."""
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise InvalidArgument("between must be a pair of public ends, such as (0, 1).", code="wrong-type")
         check_ends(*between)
@@ -117,7 +117,7 @@ class BitPlanes(Protocol):
         return TurnedDigits(lies=self.lies)
 
     def _weights(self) -> NDArray[np.float64]:
-        """What a one of each digit is worth, of the whole range."""
+        """What a one in each digit is worth, relative to the whole range."""
         return np.asarray([2.0 ** (self.planes - 1 - plane) / self._steps for plane in range(self.planes)])
 
     def _estimate(self, counts: NDArray[Any], reports: int) -> float:
@@ -129,7 +129,7 @@ class BitPlanes(Protocol):
 
     @property
     def deviation(self) -> float:
-        return math.sqrt(self._variance(self.clients)) * self._scale(self.clients)  # with what rounding adds at most
+        return math.sqrt(self._variance(self.clients)) * self._scale(self.clients)  # including rounding
 
     def _scale(self, reports: int) -> float:
         width = float(exactly(self.high) - exactly(self.low))
@@ -149,7 +149,7 @@ class BitPlanes(Protocol):
 
 
 def check_ends(low: Number, high: Number) -> None:
-    """Two public ends whose distance is a double, or a typed error."""
+    """Two public bounds whose distance is a double. Raises if it is not."""
     if not exactly(low) < exactly(high):
         raise InvalidArgument("low must be below high.", code="ends-out-of-order")
     if max(abs(exactly(low)), abs(exactly(high))) > 10**300 or exactly(high) - exactly(low) < Fraction(1, 10**300):
@@ -159,7 +159,9 @@ def check_ends(low: Number, high: Number) -> None:
 
 
 def steps_within(values: Any, low: Number, high: Number, steps: int) -> NDArray[np.float64]:
-    """How many of the `steps` from one end to the other each number is away from the first; −1 for what is none."""
+    """How many of the `steps` between the bounds each number is away from the first. −1 for a value that is not a
+    number.
+    """
     shares = shares_between(values, exactly(low), exactly(high))
     return np.where(np.isnan(shares), float(FOREIGN), np.clip(shares, 0.0, 1.0) * steps)
 
@@ -209,7 +211,7 @@ def real_sum(
     of: str = "sum",
     **detail: Any,
 ) -> Any:
-    """The sum of one number of each client, clamped to two public ends.
+    """The sum of one number from each client, clamped to two public bounds.
 
     By "digits" each binary digit is a randomized bit, of `planes` digits; a bad client moves the sum by about one
     range. By "split and mix", of `steps` steps, the error is that of a trusted curator, and one bad client can move the
@@ -226,5 +228,5 @@ def real_sum(
 
 
 def mean(**given: Any) -> Any:
-    """The mean of one number of each client, with the arguments of `real_sum`; the number of reports is public."""
+    """The mean of one number from each client, with the arguments of `real_sum`. The number of reports is public."""
     return real_sum(**given, of="mean")

@@ -1,4 +1,4 @@
-"""What each model of trust costs: one question asked locally, shuffled as taught and as calibrated, and centrally."""
+"""What each trust model costs: one question asked locally, shuffled as taught and as calibrated, and centrally."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOCAL, _TAUGHT, _TIGHT, _CENTRAL = "local", "shuffled, taught", "shuffled, tigh
 
 @dataclass(frozen=True)
 class TrustModel:
-    """How wrong one model is: the deviation that its law has, and what was seen."""
+    """The error of one model: the deviation of its distribution, and the observed one."""
 
     name: str
     messages: int
@@ -36,7 +36,7 @@ class TrustModel:
 
 @dataclass(frozen=True)
 class Simulation:
-    """The same question in every model, with its error as predicted and as seen."""
+    """The same question in every model, with its predicted and observed error."""
 
     question: str
     clients: int
@@ -72,16 +72,16 @@ class Simulation:
 def simulate(
     *, clients: int = 10_000, epsilon: float = 1.0, delta: float = 1e-6, choices: int = 2, runs: int = 100
 ) -> Simulation:
-    """Ask made-up clients for a bit, or for one of several `choices`, in every model, `runs` times.
+    """Ask synthetic clients for a bit, or for one of several `choices`, in every model, `runs` times.
 
-    The local model is k-ary response with the same ε; the central one adds Laplace noise to true counts. Where the
-    lecture's noise is no probability, it is left out.
+    The local model is k-ary response with the same ε. The central model adds Laplace noise to true counts. The
+    lecture's noise is left out if it is not a valid probability.
     """
     check_count(clients, "clients", at_least=10)
     check_count(runs, "runs", at_least=2)
     if check_count(choices, "choices", at_least=2) > 64:
         raise InvalidArgument("A simulation shows at most 64 choices. Leave some out.", code="too-large")
-    values = (np.arange(clients) % (choices + 1)) % choices  # made up: the first choice has twice its share
+    values = (np.arange(clients) % (choices + 1)) % choices  # synthetic: the first choice has twice its share
     goal, true = Approx(epsilon=epsilon, delta=delta), np.bincount(values, minlength=choices)
     bits = choices == 2
     models = _bits(goal, clients, values, runs) if bits else _counts(goal, clients, values, choices, runs, true)

@@ -82,7 +82,7 @@ class SplitAndMix(Protocol):
         steps: int = 255,
         of: str = "sum",
     ) -> Self:
-        """ε for the noise, and δ for what the shares may tell."""
+        """ε for the noise, and δ for what the shares may reveal."""
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise InvalidArgument("between must be a pair of public ends, such as (0, 1).", code="wrong-type")
         goal, least = checked_goal(guarantee), clients if minimum is None else minimum
@@ -146,7 +146,7 @@ class SplitAndMix(Protocol):
 
     @property
     def deviation(self) -> float:
-        parts = self.clients / honest_clients(self.minimum, self.honest)  # so many times the noise that is needed
+        parts = self.clients / honest_clients(self.minimum, self.honest)  # the ratio to the noise that is needed
         return math.sqrt(2 * float(exactly(self.scale)) ** 2 * parts + self.clients / 4) * self._unit(self.clients)
 
     def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
@@ -160,7 +160,7 @@ class SplitAndMix(Protocol):
 
 
 def shares_for(honest: int, protocol: SplitAndMix) -> int:
-    """How many shares hide each number of so many clients."""
+    """How many shares hide each number of this many clients."""
     return _shares(honest, protocol.security, protocol.bits)
 
 

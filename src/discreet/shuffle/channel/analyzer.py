@@ -1,4 +1,4 @@
-"""The analyzer: one charge, then one look at messages that nobody can trace, then noisy counts for everybody."""
+"""The analyzer: one charge, then one read of messages that cannot be traced, then noisy counts for everybody."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONFIDENCE = 0.95
 
 
 class Analyzer:
-    """Opens the messages of one batch, and publishes what the protocol makes of them.
+    """Opens the messages of one batch, and publishes the protocol's result.
 
     Promise: the ledger is charged, once for the task, before the first message is opened. A second batch of the task is
     refused. A batch in which too few reports can be read is withheld for good, and that is published in its place. The
@@ -55,7 +55,7 @@ class Analyzer:
         self._forget()
 
     def receive(self, data: bytes) -> Literal["received", "analyzed", "another batch", "not accepted"]:
-        """Keep a batch that is whole and large enough. The same one again changes nothing."""
+        """Store a batch that is complete and large enough. Receiving the same one again changes nothing."""
         try:
             batch = wire.unpacked(data, self.task.shape)
         except wire.Malformed:
@@ -67,7 +67,7 @@ class Analyzer:
         return "analyzed" if self.store.standing()[0] == "analyzed" else "received"
 
     def analyze(self) -> dict[str, Any] | None:
-        """Charge, open, count and store, unless that was done before; None while there is no batch.
+        """Charge, open, count and store, unless that was done before. None while there is no batch.
 
         After a crash the charge is found again by its key, and so is the answer, if it was stored in the ledger.
         """
@@ -91,7 +91,7 @@ class Analyzer:
         return self.store.standing()[1]
 
     def _messages(self, batch: wire.Batch) -> NDArray[np.int64]:
-        """The messages that open and belong to the domain, each sealed one once."""
+        """The messages that open and belong to the domain. Copies of a sealed message count once."""
         width, info = self.task.shape.message, wire.inner(self.task.hash)
         plain = self._openers.messages(wire.without_copies(batch.blob, width), width, self._keys.inner, info)
         messages: NDArray[np.int64] = self.task.protocol.unpacked(plain)
@@ -105,14 +105,14 @@ class Analyzer:
             self._openers.close()
 
     def close(self) -> None:
-        """Let go of the databases and of other processes."""
+        """Close the databases and end other processes."""
         self._openers.close()
         self.store.close()
         self.ledger.close()
 
 
 def released(task: Task, ledger: Ledger, reports: int, messages: Callable[[], NDArray[np.int64]]) -> PollRelease:
-    """What the protocol makes of the messages, which are brought once the ledger is charged.
+    """The protocol's result for the messages, which are fetched after the ledger is charged.
 
     The charge is what the task promises, to a ledger that adds up nothing else; else the exact loss of the protocol.
     The task's hash is the idempotency key: whatever is tried, a task is charged once and has one answer.
@@ -124,7 +124,7 @@ def released(task: Task, ledger: Ledger, reports: int, messages: Callable[[], ND
 
 
 def check(task: Task, secrets: keys.AnalyzerKeys, ledger: Ledger) -> None:
-    """Refuse keys and ledgers that do not belong to the task, and a task that does not keep what it promises."""
+    """Refuse keys and ledgers that do not belong to the task, and a task that does not satisfy its promise."""
     task.check()
     if ledger.protects != row(neighbors="replace"):
         raise InvalidArgument(
@@ -140,12 +140,12 @@ def check(task: Task, secrets: keys.AnalyzerKeys, ledger: Ledger) -> None:
 
 
 def withheld(task: Task, reports: int, messages: NDArray[np.int64]) -> dict[str, Any]:
-    """What is published of a batch in which too few reports can be read: how many, which is public, and no count."""
+    """What is published about a batch with too few readable reports: their number, which is public, but no count."""
     return {"reports": reports, "heard": task.protocol.heard((messages, reports)), "needed": task.protocol.at_least}
 
 
 def result_of(release: PollRelease) -> dict[str, Any]:
-    """A release as plain JSON: counts with their error, of how many, what is promised, and the receipt."""
+    """A release as plain JSON: counts with their error, the number of reports, the guarantee, and the receipt."""
     error = release.error(CONFIDENCE)
     known = isinstance(error, Accuracy) and error.amount is not None
     value = release.value

@@ -33,7 +33,7 @@ def application(analyzer: Analyzer, operator: bytes) -> Any:
                 await asyncio.to_thread(analyzer.analyze)
             except DiscreetError as error:
                 refused.append(("budget" if isinstance(error, BudgetExhausted) else "failed", str(error)))
-            except Exception as error:  # of which only the name is told: its words might hold a value
+            except Exception as error:  # only its class name is reported: its message might hold a value
                 refused.append(("failed", f"The analyzer failed: {type(error).__name__}."))
             await asked.wait()
             asked.clear()

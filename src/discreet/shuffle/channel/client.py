@@ -27,7 +27,7 @@ HEADERS = {
 
 
 class Client(Closed):
-    """One client of a task, with the token that it was issued. `task.promise` is to be shown before it reports.
+    """One client of a task, with its token. Show `task.promise` to the person before they report.
 
     Promise: whatever the answer is, it makes one request of the same length, with the same number of messages; what is
     sent can be read by the analyzer only, and by it only after the shuffler has taken away whose it is.
@@ -43,7 +43,7 @@ class Client(Closed):
     def sealed(self, value: Any) -> bytes:
         """The report of one answer: randomized, sealed to the analyzer, then to the shuffler. Every call draws anew."""
         messages: list[int] = []
-        with contextlib.suppress(InvalidArgument):  # whose message might hold the answer
+        with contextlib.suppress(InvalidArgument):  # its message might contain the answer
             messages = self.task.protocol.encode(value)
         if not messages:
             raise InvalidArgument(
@@ -52,7 +52,7 @@ class Client(Closed):
         return self.envelope(messages)
 
     def envelope(self, messages: Sequence[int] | NDArray[np.int64]) -> bytes:
-        """Messages that were randomized already, as one report."""
+        """Messages that are already randomized, as one report."""
         task, length = self.task, self.task.shape.length
         plain, info = task.protocol.packed(messages), wire.inner(task.hash)
         parts = (plain[start : start + length] for start in range(0, len(plain), length))
@@ -60,11 +60,11 @@ class Client(Closed):
         return keys.seal(inside, task.shuffler_key, wire.outer(task.hash, self._token[: wire.CLIENT]))
 
     def report(self, value: Any) -> None:
-        """Answer. What was sealed is sent again, byte for byte, when the network fails."""
+        """Send an answer. If the network fails, the same sealed bytes are sent again."""
         self.send(self.sealed(value))
 
     def send(self, report: bytes) -> None:
-        """Bring a sealed report to the shuffler."""
+        """Send a sealed report to the shuffler."""
         httpx = need("httpx", "shuffle", "A client of the shuffler")
         headers = HEADERS | {"Authorization": f"Bearer {self._token.hex()}"}
         for wait in range(TRIES):

@@ -1,7 +1,7 @@
-"""Where a service keeps its tables: one SQLite file, or one schema of PostgreSQL. Every commit is on disk first.
+"""Where a service stores its tables: one SQLite file, or one schema of PostgreSQL. Every commit is on disk first.
 
-The connections are those of the ledger: one for each process, SQLite with synchronous=FULL. But for the ledger's log:
-a write-ahead log is a list of what was written when, so SQLite keeps a rollback journal here, emptied by every commit.
+The connections are those of the ledger: one per process, SQLite with synchronous=FULL. The log is different: a
+write-ahead log lists what was written when, so SQLite uses a rollback journal here, emptied by every commit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from discreet.shuffle.channel.unordered import Buckets, Entries, EntryRows
 
 
 class ServiceDatabase(Protocol):
-    """What a service asks of it. Parameters are marked `?`."""
+    """What a service needs from its database. Parameters are marked `?`."""
 
     shown: str
     lock_head: str
@@ -32,16 +32,16 @@ class ServiceDatabase(Protocol):
     """Added by a reader who needs the row to stay as it is."""
 
     def prepare(self, schema: Sequence[str]) -> None:
-        """Make the tables, unless they are there."""
+        """Create the tables, unless they exist."""
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Execute]:
-        """One transaction, durable once it is left; undone by any error."""
+        """One transaction, durable when it ends, rolled back on any error."""
 
     def entries(self, name: str, key: str, body: str) -> Entries:
-        """Entries that are kept in no order, as far as the database can."""
+        """Entries that are stored in no order, as far as the database allows."""
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 def database_at(target: str) -> ServiceDatabase:
@@ -50,7 +50,7 @@ def database_at(target: str) -> ServiceDatabase:
 
 
 class SqliteDatabase(SqliteStore):
-    """One file that only its owner reads. What is deleted is overwritten."""
+    """One file that only its owner can read. Deleted data is overwritten."""
 
     lock_shared = ""
 
@@ -109,7 +109,7 @@ class PostgresDatabase(PostgresStore):
 
 
 def keep_no_log(connection: sqlite3.Connection) -> None:
-    """A journal of the one transaction that is under way, in place of a log of all. A log of version 0.1 is ended."""
+    """Use a journal of the current transaction instead of a log of all. A log of version 0.1 is ended."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Sealing and opening (HPKE, RFC 9180), tokens of clients, and files of secrets that only their owner reads."""
+"""Sealing and opening (HPKE, RFC 9180), tokens of clients, and files of secrets that only their owner can read."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _BYTES = 32
 
 
 def seal(message: bytes, public: bytes, info: bytes) -> bytes:
-    """The message for the owner of a public key only, bound to `info`."""
+    """The message, readable only by the owner of a public key, bound to `info`."""
     return _SUITE.encrypt(message, _public(public), info=info)
 
 
 def opened(sealed: bytes, private: bytes, info: bytes) -> bytes | None:
-    """What was sealed; None when it was not sealed to this key and this `info`, or was changed."""
+    """The content of a seal. None if it was not sealed to this key and this `info`, or was changed."""
     try:
         return _SUITE.decrypt(sealed, _private(private), info=info)
     except (InvalidTag, ValueError):
@@ -71,7 +71,7 @@ def token_for(registration: bytes, task: bytes, client: bytes | None = None) -> 
 
 
 def client_of(token: bytes, registration: bytes, task: bytes) -> bytes | None:
-    """The client that a token names; None when it was not issued for this task."""
+    """The client that a token names. None if it was not issued for this task."""
     if len(token) != TOKEN:
         return None
     name = token[:CLIENT]
@@ -95,7 +95,7 @@ class _Secrets:
         return cls(**{one.name: random_bytes(_BYTES) for one in fields(cls)})
 
     def save(self, path: Path) -> None:
-        """Write them to a new file that only its owner reads."""
+        """Write them to a new file that only its owner can read."""
         try:
             _write_new(path, self._text())
         except FileExistsError:
@@ -109,7 +109,7 @@ class _Secrets:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read them; a file that others may read is refused."""
+        """Read them. A file that others can read is refused."""
         try:
             mode, text = stat.S_IMODE(path.stat().st_mode), path.read_bytes()
         except OSError as error:
@@ -125,7 +125,7 @@ class _Secrets:
         try:
             found: dict[str, Any] = tomllib.loads(text.decode("ascii"))
             whole = {one.name: bytes.fromhex(found[one.name]) for one in fields(cls)}
-        except (LookupError, TypeError, ValueError, RecursionError):  # whose message might quote a key
+        except (LookupError, TypeError, ValueError, RecursionError):  # its message might quote a key
             whole = {"": b"?"}
         secrets = dict(whole)
         last = {len(secrets.pop(name, b"?")) for name in cls.deleted_in_the_end}
@@ -165,7 +165,7 @@ class AnalyzerKeys(_Secrets):
 
 
 def forget(path: Path, *names: str) -> None:
-    """Delete secrets from a file for good: overwritten in place, then the file is replaced. What is gone stays gone."""
+    """Delete secrets from a file permanently: overwritten in place, then the file is replaced."""
     kind = ShufflerKeys if "outer" in names else AnalyzerKeys
     kept = kind.load(path)
     if not any(getattr(kept, name) for name in names):

@@ -1,4 +1,4 @@
-"""Opening many envelopes, on many cores: the work is arithmetic, and threads would wait for each other."""
+"""Opening many envelopes on many cores. The work is arithmetic, and threads would wait for each other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Openers:
         self._starting = threading.Lock()
 
     def messages(self, blob: bytes, width: int, private: bytes, info: bytes) -> bytes:
-        """The messages that open, one after another; all others are dropped."""
+        """The messages that open, one after another. All others are dropped."""
         slices = [blob[start : start + width * _SLICE] for start in range(0, len(blob), width * _SLICE)]
         opened = partial(_messages, width=width, private=private, info=info)
         if len(blob) < width * _ALONE or self.processes == 1:
@@ -33,7 +33,7 @@ class Openers:
         return b"".join(self._workers().map(opened, slices))
 
     def reports(self, sealed: list[tuple[bytes, bytes]], private: bytes) -> list[bytes | None]:
-        """What each report holds that came with its own `info`; None where it does not open."""
+        """The content of each report that came with its own `info`. None if it does not open."""
         if len(sealed) < _ALONE or self.processes == 1:
             return _reports(sealed, private)
         slices = [sealed[start : start + _SLICE // 4] for start in range(0, len(sealed), _SLICE // 4)]
@@ -59,7 +59,7 @@ def _cores() -> int:
 
 
 def _end_with_parent() -> None:
-    """A service that is killed cannot tell its processes: they watch it, and hold no key longer than it does."""
+    """A service that is killed cannot notify its processes. They watch it, and hold no key longer than it does."""
 
     def watch() -> None:
         parent = multiprocessing.parent_process()

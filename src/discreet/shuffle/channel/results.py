@@ -1,4 +1,4 @@
-"""What the analyzer keeps: the one batch of the task, and once it is analyzed, what may be published."""
+"""What the analyzer stores: the one batch of the task, and after the analysis, what may be published."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AnalyzerStore:
                 )
 
     def receive(self, batch: Batch) -> bool:
-        """Keep a batch; the same one again is fine. False when another one was kept before.
+        """Store a batch. The same one again is fine. False if another one was stored before.
 
         Promise: of one task one batch is ever analyzed. A shuffler that was put back to an old state and cuts a second
         one, which differs in a few people, is refused.
@@ -58,7 +58,7 @@ class AnalyzerStore:
         return Batch(self.task, reports, bytes(digest), bytes(blob)) if state == "received" else None
 
     def publish(self, result: dict[str, Any]) -> None:
-        """Keep what may be published, and forget the messages."""
+        """Store what may be published, and delete the messages."""
         with self.database.transaction(write=True) as execute:
             change = "UPDATE received SET state = 'analyzed', blob = NULL, result = ? WHERE state = 'received'"
             execute(change, json.dumps(result, allow_nan=False))
@@ -70,5 +70,5 @@ class AnalyzerStore:
         return state, None if result is None else json.loads(result)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.database.close()

@@ -1,4 +1,4 @@
-"""What both services share: a server that writes no log of its requests, one answer for whatever is malformed."""
+"""What both services share: a server that does not log requests, and one response for everything malformed."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def answer(status: int, content: Any = None) -> Any:
 
 
 def malformed() -> Any:
-    """The one answer to what is not as it should be."""
+    """The single response to a malformed request."""
     return answer(400, NOT_ACCEPTED)
 
 
 def token_in(request: Any) -> bytes:
-    """The bearer token; empty when there is none that can be read."""
+    """The bearer token. Empty if there is none that can be read."""
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     try:
         return bytes.fromhex(text) if kind == "Bearer" else b""
@@ -46,12 +46,12 @@ def token_in(request: Any) -> bytes:
 
 
 def is_operator(request: Any, operator: bytes) -> bool:
-    """Whether the request comes from the other service or from who closes the task."""
+    """Whether the request comes from the other service or from the operator who closes the task."""
     return bool(operator) and hmac.compare_digest(token_in(request), operator)
 
 
 async def body_of(request: Any, most: int) -> bytes | None:
-    """The body; None when it is longer than `most`, which is not read to its end, or when the client goes away."""
+    """The body. None if it is longer than `most`, and then it is not read to the end, or if the client disconnects."""
     gone = need("starlette.requests", "shuffle", "A service of the shuffler").ClientDisconnect
     parts, length = [], 0
     try:

@@ -1,4 +1,4 @@
-"""The shuffler: one report a client, one batch a task, in an order that nobody can undo."""
+"""The shuffler: one report per client, one batch per task, in an order that nobody can undo."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ID, _NONCE = 16, 12
 
 
 class Shuffler:
-    """Takes sealed reports, and hands on one batch of sealed messages that it cannot read.
+    """Accepts sealed reports, and passes on one batch of sealed messages that it cannot read.
 
     Promise: each client that was issued a token is counted at most once. Fewer than the task's minimum of reports never
     leave, in no state and by no crash. What leaves is in a uniformly random order, is cut once, and is sent again byte
@@ -55,11 +55,11 @@ class Shuffler:
             )
 
     def accept(self, uploads: Sequence[tuple[bytes, bytes]]) -> list[Answer]:
-        """Take tokens with their sealed reports; each has an answer of its own, whatever the others are.
+        """Accept tokens with their sealed reports. Each gets its own response, whatever the others are.
 
-        What is malformed leaves no trace, and does not use up the client's one report.
+        A malformed report leaves no trace, and does not use up the client's one report.
         """
-        shape, task, secrets = self.task.shape, self.task.hash, self._keys  # which may be deleted meanwhile
+        shape, task, secrets = self.task.shape, self.task.hash, self._keys  # it may be deleted meanwhile
         answers: list[Answer] = ["malformed"] * len(uploads)
         known: list[tuple[int, bytes, bytes]] = []
         for index, (token, report) in enumerate(uploads):
@@ -79,11 +79,13 @@ class Shuffler:
         return answers
 
     def seal(self) -> tuple[State, int]:
-        """Cut the batch, unless reports are too few or it was cut before; the state after that, and how many."""
+        """Create the batch, unless there are too few reports or it exists already. Returns the new state, and
+        how many.
+        """
         return self.store.seal(self.task.protocol.minimum, self._cut)
 
     def _cut(self, rows: Sequence[tuple[bytes, bytes]]) -> CutBatch:
-        """The messages of all whole reports in a random order; a report with a message seen before is left out."""
+        """The messages of all complete reports in a random order. A report with a message seen before is left out."""
         shape = self.task.shape
         cipher = AESGCM(self._keys.storage)
         whole = [content for row, body in rows if (content := _stored(cipher, row, body)) is not None]
@@ -93,10 +95,10 @@ class Shuffler:
         return CutBatch(len(whole), wire.digest(self.task.hash, len(whole), blob), blob)
 
     def deliver(self, post: Callable[[bytes], Reply], ask: Callable[[], Standing]) -> State:
-        """One try to bring the batch to the analyzer and to learn that it is analyzed; the state after that.
+        """Try once to send the batch to the analyzer and to learn that it is analyzed. Returns the new state.
 
-        `post` sends the packed batch, and `ask` says how far the analyzer is with it: one that has it is not sent it
-        again, unless it has refused it, as its ledger may have more room by now.
+        `post` sends the packed batch, and `ask` returns the analyzer's progress. A batch that the analyzer has is not
+        sent again, unless the analyzer refused it, because its ledger may have more budget by now.
         """
         state, sealed = self.store.batch()
         if sealed is not None and sealed.reports >= self.task.protocol.minimum:
@@ -114,20 +116,20 @@ class Shuffler:
         return self.store.standing()[0]
 
     def forget(self) -> None:
-        """Once the task is over, delete the keys that open its reports."""
+        """When the task is over, delete the keys that open its reports."""
         if self.store.standing()[0] in ("acknowledged", "discarded") and self._key_file is not None:
             keys.forget(self._key_file, "outer", "storage", "nullifiers")
             self._keys = keys.ShufflerKeys.load(self._key_file)
             self._openers.close()
 
     def close(self) -> None:
-        """Let go of the database and of other processes."""
+        """Close the database and end other processes."""
         self._openers.close()
         self.store.close()
 
 
 def _row(secrets: keys.ShufflerKeys, client: bytes, report: bytes, content: bytes) -> StoredReport:
-    """What is kept of a report: keyed hashes that only this shuffler can compute, and the messages, encrypted."""
+    """What is stored of a report: keyed hashes that only this shuffler can compute, and the encrypted messages."""
     name, digest, row = (
         keys.keyed(secrets.nullifiers, purpose, what)
         for purpose, what in ((b"client", client), (b"bytes", report), (b"row", report))
@@ -138,7 +140,7 @@ def _row(secrets: keys.ShufflerKeys, client: bytes, report: bytes, content: byte
 
 
 def _stored(cipher: AESGCM, row: bytes, body: bytes) -> bytes | None:
-    """The messages of a row; None when it was damaged."""
+    """The messages of a row. None if it was damaged."""
     try:
         return cipher.decrypt(body[:_NONCE], body[_NONCE:], row)
     except InvalidTag:
@@ -146,7 +148,7 @@ def _stored(cipher: AESGCM, row: bytes, body: bytes) -> bytes | None:
 
 
 def _without_copies(reports: list[bytes], width: int) -> list[bytes]:
-    """Reports none of whose messages was seen before: a sealed message that comes twice is a copy."""
+    """Reports without a message that was seen before: a sealed message that comes twice is a copy."""
     whole = b"".join(reports)
     if len(wire.without_copies(whole, width)) == len(whole):
         return reports

@@ -29,7 +29,7 @@ STANDINGS: dict[int, Standing] = {200: "analyzed", 202: "received", 404: "waitin
 
 
 class GroupCommit:
-    """Uploads that wait for one writer, which takes all that have come since its last commit."""
+    """Uploads that wait for one writer, which takes all that arrived since its last commit."""
 
     def __init__(self, shuffler: Shuffler) -> None:
         self._shuffler = shuffler
@@ -42,7 +42,7 @@ class GroupCommit:
         return await answered
 
     async def write(self) -> None:
-        """Commit group after group, for ever."""
+        """Commit group after group, forever."""
         while True:
             group = [await self._waiting.get()]
             while len(group) < GROUP and not self._waiting.empty():
@@ -60,7 +60,7 @@ class GroupCommit:
 
 
 def application(shuffler: Shuffler, operator: bytes, analyzer: str) -> Any:
-    """The shuffler's web application, which hands its batch to the analyzer at this address."""
+    """The shuffler's web application, which sends its batch to the analyzer at this address."""
     shape = shuffler.task.shape
     group = GroupCommit(shuffler)
     deliver, trouble = asyncio.Event(), list[str]()
@@ -105,7 +105,7 @@ def application(shuffler: Shuffler, operator: bytes, analyzer: str) -> Any:
     async def state(request: Any) -> Any:
         now, count = await asyncio.to_thread(shuffler.store.standing)
         told: dict[str, Any] = {"state": now, "minimum": shuffler.task.protocol.minimum}
-        if service.is_operator(request, operator):  # to others a count that grows would tell who reports when
+        if service.is_operator(request, operator):  # a growing count would show others who reports when
             told |= {"reports": count, "trouble": trouble}
         return service.answer(200, told)
 
@@ -125,9 +125,9 @@ def _split(upload: bytes) -> tuple[bytes, bytes]:
 async def _deliver(
     shuffler: Shuffler, operator: bytes, analyzer: str, asked: asyncio.Event, trouble: list[str]
 ) -> None:
-    """Bring the batch to the analyzer, also one that was sealed before a crash, and try until it is acknowledged.
+    """Send the batch to the analyzer, also one that was sealed before a crash, and retry until it is acknowledged.
 
-    What is in the way is left in `trouble`.
+    The latest problem is stored in `trouble`.
     """
     httpx = need("httpx", "shuffle", "discreet shuffle shuffler")
     headers = {"Authorization": f"Bearer {operator.hex()}", "Idempotency-Key": shuffler.task.hash.hex()}

@@ -1,8 +1,8 @@
 """The analyzer as a Spark job: one sealed batch in Parquet, opened by all executors, counted, published.
 
-`write` puts a batch into Parquet as the shuffler packed it; `analyze` verifies its digest, charges the ledger, and only
-then lets Spark read it. Executors need this package, and are given the private key of the messages: they are the
-analyzer, too.
+`write` stores a batch as Parquet as the shuffler packed it. `analyze` verifies its digest, charges the ledger, and only
+then lets Spark read it. Executors need this package and receive the private key of the messages: they are part of the
+analyzer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EACH = 10_000
 
 
 def write(packed: bytes, task: Task, path: Path) -> None:
-    """A packed batch as Parquet: a column of sealed messages; its number of reports and digest beside them."""
+    """A packed batch as Parquet: a column of sealed messages, with its number of reports and digest as metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -68,7 +68,7 @@ def analyze(spark: Any, task: Task, secrets: keys.AnalyzerKeys, path: Path, ledg
 
 
 def _verified(task: Task, path: Path) -> int:
-    """The number of reports, once the digest is that of the content; a stream, whatever the size of the file."""
+    """The number of reports, after checking the digest of the content. It streams, whatever the size of the file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -99,7 +99,7 @@ def _verified(task: Task, path: Path) -> int:
 
 
 def _messages(spark: Any, task: Task, private: bytes, path: Path, reports: int) -> NDArray[np.int64]:
-    """All messages of the domain, from the counts that executors bring: they come in no order anyway."""
+    """All messages of the domain, rebuilt from the executors' counts. Their order does not matter."""
     protocol, info = task.protocol, wire.inner(task.hash)
 
     def count(batches: Iterable[Any]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What the shuffler keeps: who has reported, what they sent, and the one batch of the task.
+"""What the shuffler stores: who has reported, what they sent, and the one batch of the task.
 
     collecting ──seal──▶ sealed ──the analyzer has it──▶ forwarded ──it is analyzed──▶ acknowledged
 
@@ -28,7 +28,7 @@ Outcome = Literal["accepted", "other bytes", "closed"]
 
 
 class StoredReport(NamedTuple):
-    """A report as it is kept: the client's nullifier and a digest of the bytes; the row's own id and its content."""
+    """A report as it is stored: the client's nullifier and a digest of the bytes, the row's own id and its content."""
 
     client: bytes
     digest: bytes
@@ -64,7 +64,7 @@ class ShufflerStore:
                 )
 
     def accept(self, rows: Sequence[StoredReport]) -> list[Outcome]:
-        """Take reports, many in one transaction.
+        """Accept reports, many in one transaction.
 
         Promise: of one client at most one report is ever kept; the same bytes again have the same outcome, other bytes
         change nothing; once the batch is sealed nothing is added.
@@ -73,7 +73,7 @@ class ShufflerStore:
             return []
         with self.database.transaction(write=True) as execute:
             collecting = self._state(execute, self.database.lock_shared) == "collecting"
-            if collecting:  # in order of the keys: two writers never wait for each other, and arrival is forgotten
+            if collecting:  # by key: writers never wait for each other, and the order of arrival is lost
                 self.clients.add(execute, sorted((row.client, row.digest) for row in rows))
             known = self.clients.found(execute, sorted({row.client for row in rows}))
             kept = sorted({(row.id, row.body) for row in rows if known.get(row.client) == row.digest})
@@ -82,7 +82,8 @@ class ShufflerStore:
         return [_outcome(known.get(row.client), row.digest) for row in rows]
 
     def seal(self, minimum: int, cut: Callable[[list[tuple[bytes, bytes]]], CutBatch]) -> tuple[State, int]:
-        """Turn all reports into one batch and delete them, in one transaction; the state after that, and how many.
+        """Turn all reports into one batch and delete them, in one transaction. Returns the new state, and how many
+        there were.
 
         Promise: with fewer than `minimum` reports, counted again in what `cut` kept, nothing changes.
         """
@@ -102,7 +103,7 @@ class ShufflerStore:
         return "sealed", sealed.reports
 
     def batch(self) -> tuple[State, CutBatch | None]:
-        """The state, and what was sealed while it is still here."""
+        """The state, and the sealed batch while it is still stored."""
         with self.database.transaction(write=False) as execute:
             [(state, reports, digest, blob)] = execute("SELECT state, reports, digest, blob FROM batch")
         return state, None if blob is None else CutBatch(reports, bytes(digest), bytes(blob))
@@ -116,12 +117,12 @@ class ShufflerStore:
             return state, _count(execute, "SELECT reports FROM batch")
 
     def forwarded(self) -> None:
-        """The analyzer has the batch."""
+        """Record that the analyzer has the batch."""
         with self.database.transaction(write=True) as execute:
             execute("UPDATE batch SET state = 'forwarded' WHERE state = 'sealed'")
 
     def acknowledged(self) -> None:
-        """The analyzer is done: forget the messages, and who reported."""
+        """The analyzer is done: delete the messages, and who reported."""
         with self.database.transaction(write=True) as execute:
             if self._state(execute, self.database.lock_head) in ("sealed", "forwarded"):
                 execute("UPDATE batch SET state = 'acknowledged', blob = NULL")
@@ -144,7 +145,7 @@ class ShufflerStore:
         return state  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.database.close()
 
 

@@ -1,4 +1,4 @@
-"""A task: what is asked, how answers are randomized, and to whom they are sealed. One hash names all of it."""
+"""A task: what is asked, how answers are randomized, and to whom they are sealed. One hash identifies all of it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Task:
     Promise: whatever weakens the protection of a client (less noise, a smaller batch, another key) changes `hash`, to
     which every envelope is bound: a report made for another task does not open.
 
-    `check` sees that the noise keeps the (ε,δ) that the task claims: a client does so before it answers. Where the
-    services listen is no part of the hash.
+    `check` verifies that the noise satisfies the (ε,δ) that the task claims. A client does so before it answers. The
+    addresses of the services are not part of the hash.
     """
 
     description: dict[str, Any]
@@ -44,12 +44,12 @@ class Task:
 
     @cached_property
     def protocol(self) -> Protocol:
-        """How answers are randomized and counted, made anew from its description."""
+        """How answers are randomized and counted, built from its description."""
         return from_description(self.description)
 
     @cached_property
     def shape(self) -> MessageSizes:
-        """How long everything is that travels."""
+        """The length of everything that is sent."""
         return MessageSizes(self.protocol.messages, self.protocol.length)
 
     @cached_property
@@ -71,7 +71,7 @@ class Task:
         return hashlib.sha256(canonical(facts)).digest()
 
     def check(self) -> None:
-        """Refuse a task whose noise, for the honest part of the smallest batch, does not keep what it promises."""
+        """Refuse a task whose noise, for the honest part of the smallest batch, does not satisfy its promise."""
         if not meets(self.protocol.guarantee(), Approx(epsilon=self.epsilon, delta=self.delta)):
             raise InvalidArgument(
                 f"The noise of this task does not guarantee ε = {self.epsilon:g}, δ = {self.delta:g}. "
@@ -81,7 +81,7 @@ class Task:
 
     @cached_property
     def promise(self) -> str:
-        """What is promised to a client, and who must be trusted for it: to be shown before anything is sent."""
+        """What is promised to a client, and who must be trusted for it. Show it before anything is sent."""
         protocol, left = self.protocol, self.protocol.if_they_collude
         together = "they learn your answer" if left is None else f"{left} is left"
         return (
@@ -92,7 +92,7 @@ class Task:
         )
 
     def save(self, path: Path) -> None:
-        """Write the task as TOML; an existing file is left alone."""
+        """Write the task as TOML. An existing file is not changed."""
         text = "\n".join(
             (
                 "# A task of discreet shuffle. Everybody who takes part has this file; nothing in it is secret.",
@@ -128,7 +128,7 @@ class Task:
 
     @classmethod
     def load(cls, path: Path) -> Task:
-        """Read a task file, and see that its protocol can be made."""
+        """Read a task file, and check that its protocol can be built."""
         try:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:

@@ -1,10 +1,10 @@
-"""Entries of which nobody can say which came first: a key of bytes, and a body of one length for all.
+"""Entries without an order of arrival: a key of bytes, and a body of one length for all.
 
-`Buckets`, for SQLite, are blobs of one length that are all there from the start, each with its entries sorted and the
-rest empty. They are overwritten in place: the file is the same whatever the order in which entries came, to the last
-byte of a bucket. With more entries all buckets are made anew, twice as many.
+`Buckets`, for SQLite, are blobs of one length that all exist from the start, each with its entries sorted and the rest
+empty. They are overwritten in place: the file is byte for byte the same, whatever the order in which entries arrived.
+If there are too many entries, all buckets are created again, twice as many.
 
-`EntryRows`, for PostgreSQL, are rows: its files and its log hold them in the order of arrival until the table is
+`EntryRows`, for PostgreSQL, are rows. Its files and its log keep them in the order of arrival until the table is
 emptied.
 """
 
@@ -25,16 +25,18 @@ Lengths = tuple[int, int]
 
 
 class Entries(Protocol):
-    """What the shuffler's store asks of them, each within a transaction."""
+    """What the shuffler's store needs from them, each within a transaction."""
 
     schema: tuple[str, ...]
     """The statements that make the tables."""
 
     def add(self, execute: Execute, entries: Sequence[Entry]) -> None:
-        """Keep entries; one whose key is there already changes nothing, and of two with one key the first is kept."""
+        """Store entries. An entry whose key exists already changes nothing, and of two with the same key the first is
+        stored.
+        """
 
     def found(self, execute: Execute, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The bodies of those keys that are there."""
+        """The bodies of those keys that exist."""
 
     def all(self, execute: Execute) -> list[Entry]:
         """All entries, in the order of their keys."""
@@ -43,10 +45,10 @@ class Entries(Protocol):
         """How many there are."""
 
     def clear(self, execute: Execute) -> None:
-        """Delete all of them for good."""
+        """Delete all of them permanently."""
 
     def take_over(self, execute: Execute) -> None:
-        """Move what version 0.1 kept in another form."""
+        """Convert what version 0.1 stored in another form."""
 
 
 class EntryRows:
@@ -78,14 +80,14 @@ class EntryRows:
         execute(f"TRUNCATE {self._name}")
 
     def take_over(self, execute: Execute) -> None:
-        """Nothing: rows are as they were."""
+        """Nothing to do: rows have not changed."""
 
 
 class Buckets:
-    """2^bits blobs; an entry is in the one that a public hash of its key says.
+    """2^bits blobs. A public hash of its key decides which one an entry is in.
 
-    All tables of a database have equally many and are doubled together, one step at a time: where they lie in the file
-    follows from how many they are, and not from which of them was full first.
+    All tables of a database have the same number of buckets and are doubled together, one step at a time: their
+    position in the file follows from their number, not from which of them was full first.
     """
 
     def __init__(self, name: str, together: list[Buckets]) -> None:
@@ -128,7 +130,7 @@ class Buckets:
         return bits + 1
 
     def _make(self, execute: Execute, bits: int, entries: Sequence[Entry], lengths: tuple[int, int]) -> None:
-        """All buckets anew, with these entries."""
+        """Create all buckets again, with these entries."""
         made: dict[int, dict[bytes, bytes]] = {number: {} for number in range(2**bits)}
         for key, body in entries:
             made[_number(key, bits)][key] = body
@@ -167,7 +169,7 @@ class Buckets:
         execute("DELETE FROM held WHERE name = ?", self._table)
 
     def take_over(self, execute: Execute) -> None:
-        """Move what version 0.1 kept as rows."""
+        """Convert what version 0.1 stored as rows."""
         if execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", self._old):
             rows = [(bytes(key), bytes(body)) for key, body in execute(f"SELECT * FROM {self._old} ORDER BY 1")]
             self.add(execute, rows)

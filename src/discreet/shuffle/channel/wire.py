@@ -1,4 +1,4 @@
-"""What travels, byte by byte: all that client, shuffler and analyzer share besides the task.
+"""The wire format, byte by byte: all that client, shuffler and analyzer share besides the task.
 
 message   an answer's randomized message, sealed to the analyzer               48 + length bytes
 report    all messages of a client, sealed once more, to the shuffler          48 + messages · message
@@ -23,12 +23,12 @@ _HEAD = HASH + 8 + HASH
 
 
 class Malformed(Exception):
-    """Bytes that are not what they should be. It says nothing more: one answer for every kind of them."""
+    """Bytes that do not have the expected form. It has no details: the response is the same for every kind."""
 
 
 @dataclass(frozen=True)
 class MessageSizes:
-    """How long things are in one task: the same for every client and every answer."""
+    """The lengths in one task: the same for every client and every answer."""
 
     messages: int
     length: int
@@ -55,7 +55,7 @@ def inner(task: bytes) -> bytes:
 
 
 def outer(task: bytes, client: bytes) -> bytes:
-    """What a sealed report is bound to: a report that another client sends again does not open."""
+    """What a sealed report is bound to. A report that another client sends again does not open."""
     return VERSION + b"outer" + task + client
 
 
@@ -69,26 +69,26 @@ class Batch(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the digest is that of the content."""
+        """Whether the digest matches the content."""
         return self.digest == digest(self.task, self.reports, self.blob)
 
 
 def begun_digest(task: bytes, reports: int) -> hashlib._Hash:
-    """SHA-256 of a batch before its messages, which are to follow."""
+    """SHA-256 of a batch before its messages, which follow."""
     return hashlib.sha256(b"".join((VERSION, b"batch", task, reports.to_bytes(8, "big"))))
 
 
 def digest(task: bytes, reports: int, blob: bytes) -> bytes:
-    """SHA-256 of all there is in a batch."""
+    """SHA-256 of everything in a batch."""
     whole = begun_digest(task, reports)
     whole.update(blob)
     return whole.digest()
 
 
 def without_copies(blob: bytes, width: int) -> bytes:
-    """Sealed messages of this width, the first of each that comes more than once: no two seals are alike."""
+    """Sealed messages of this width, without repetitions: two seals are never the same by chance."""
     heads = np.frombuffer(blob, dtype=np.dtype({"names": ["head"], "formats": ["<u8"], "itemsize": width}))["head"]
-    if len(np.unique(heads)) == len(heads):  # the usual case, for a million messages in a blink
+    if len(np.unique(heads)) == len(heads):  # the usual case, fast for a million messages
         return blob
     return b"".join(dict.fromkeys(blob[start : start + width] for start in range(0, len(blob), width)))
 
