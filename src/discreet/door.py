@@ -55,7 +55,7 @@ def through(
 
     Promise: the charge is durable before `read` touches any data, and the answer is stored before it leaves. A crash in
     between leaves the budget spent and nothing out. Of several that answer one request at once, the first to store
-    decides what all of them hand out.
+    decides what all of them return.
 
     An analyst who repeats a request with the same public `identity` gets the stored answer for free. So does a retry
     with the same `key`, if the request is the same: text, mechanism, guarantee, identity, and everything else that it

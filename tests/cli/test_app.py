@@ -110,7 +110,7 @@ def test_commands_stand_under_those_who_use_them(capsys: pytest.CaptureFixture[s
         ("Start here", "demo"),
         ("For the owner of the data", "init"),
         ("For analysts", "query"),
-        ("For whoever wants proof", "audit"),
+        ("For proof", "audit"),
         ("For polls without a trusted collector", "shuffle"),
     ):
         assert re.search(rf"─ {panel} ─[^╰]*│ {name}\b", shown), panel

@@ -32,7 +32,7 @@ class Audit:
     """What the outputs on two neighbors prove about a mechanism.
 
     Promise: if the mechanism is (`claimed`, `delta`)-private and its runs are independent, `passed` is False
-    with probability at most 1 − `confidence`. Passing is no proof: `power` says what would have been seen.
+    with probability at most 1 − `confidence`. Passing is not a proof: `power` says what would have been seen.
 
     `epsilon_lower` bounds ε at `delta`, `delta_lower` bounds δ at ε = `claimed` (0 without a finite claim). Both hold
     together with probability `confidence`: half of the error is spent on each, as their findings say.

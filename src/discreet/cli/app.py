@@ -1,4 +1,4 @@
-"""The command line: a switchboard that opens the front door of each command when it is asked for.
+"""The command line. It connects each command, and turns errors into exit codes.
 
 Exit codes: 0 answered · 1 the machine failed, or the ledger did · 2 does not parse as a query, unknown table or column,
 bad argument · 3 parses and resolves but is not allowed · 4 budget exhausted.
@@ -30,12 +30,12 @@ from discreet.errors import (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit; an error of ours is one line on stderr, never a traceback.
+    """Run one command and exit. An error of ours is one line on stderr, never a traceback.
 
-    What is wrong with a question keeps the lines that underline it.
+    An error about a question keeps the lines that underline its position.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # ε on a terminal that knows ASCII only is no reason to stop
+        if isinstance(stream, io.TextIOWrapper):  # print ε even on a terminal that supports only ASCII
             stream.reconfigure(errors="backslashreplace")
     try:
         app(args=None if arguments is None else list(arguments), prog_name="discreet")
@@ -74,10 +74,10 @@ def discreet(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Answers questions about people without exposing any one of them.
+    """Answer questions about people without exposing any one of them.
 
-    Each answer says how wrong it may be and what it cost, and one ledger sees to it that no more is spent than the
-    owner of the data allows. Every command has its own manual: discreet query --help.
+    Each answer shows its possible error and its cost, and one ledger ensures that no more is spent than the owner of
+    the data allows. Every command has its own manual: discreet query --help.
 
     Examples:
       $ discreet demo
@@ -106,7 +106,7 @@ for panel, commands in {
     "Start here": (demo.demo,),
     "For the owner of the data": (init.init, ledger.ledger, sanitize.sanitize),
     "For analysts": (explain.explain, query.query),
-    "For whoever wants proof": (audit.audit, reproduce.reproduce),
+    "For proof": (audit.audit, reproduce.reproduce),
 }.items():
     for command in commands:
         app.command(help=manual(command), rich_help_panel=panel)(command)

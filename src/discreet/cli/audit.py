@@ -1,4 +1,4 @@
-"""`discreet audit MECHANISM`: attack one of our own mechanisms and print what was found."""
+"""`discreet audit MECHANISM`: attack one of our own mechanisms and print the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def audit(
     samples: Annotated[
         int | None,
         typer.Option(
-            help="Draws on each of two neighboring inputs; as many as are quick, by default.", show_default=False
+            help="Draws on each of two neighboring inputs. By default as many as are fast.", show_default=False
         ),
     ] = None,
     confidence: Annotated[float, typer.Option(help="How sure the lower bound is.")] = 0.99999,
@@ -36,8 +36,8 @@ def audit(
 ) -> None:
     """Attack a mechanism: a lower bound on ε from its answers alone must stay below the claim.
 
-    It is run on two inputs that differ in one person, and the event that tells them apart best is sought. The exit
-    code is 0 when the claim survives, and 1 when the audit fires.
+    The mechanism runs on two inputs that differ in one person. The audit searches for the event that distinguishes them
+    best. The exit code is 0 if the claim survives, and 1 if the audit fires.
 
     Examples:
       $ discreet audit laplace --epsilon 1
@@ -57,10 +57,10 @@ def main(
     confidence: float = 0.99999,
     broken: bool = False,
 ) -> int:
-    """Audit a mechanism by name and print the result: 0 when its claim survives, 1 when the audit fires.
+    """Audit a mechanism by name and print the result: 0 if its claim survives, 1 if the audit fires.
 
-    `samples` is by default a million for mechanisms that answer arrays and 50,000 for those that answer one by
-    one. With `broken` the mechanism draws half the noise it claims, to show what firing looks like.
+    `samples` is by default a million for mechanisms that answer arrays and 50,000 for those that answer one by one.
+    With `broken` the mechanism draws half the noise it claims, to show the audit firing.
     """
     from discreet.audit.auditor import audit
     from discreet.audit.mechanisms import subject

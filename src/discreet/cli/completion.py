@@ -1,6 +1,6 @@
-"""What the shell may complete: names that a file already on this machine says. None is a secret, and no data is read.
+"""Shell completion: names from files that are already on this machine. None is a secret, and no data is read.
 
-Where nothing fits, the list is empty, and the shell completes paths as it always does.
+If nothing fits, the list is empty, and the shell completes paths as usual.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def ledgers(incomplete: str) -> list[str]:
 
 
 def tables(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The tables that the policy before it names."""
+    """The tables of the policy named before."""
     return _beginning(_read(ctx.params.get("policy"), "tables"), incomplete)
 
 
 def answers(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The choices of the poll before it."""
+    """The choices of the poll named before."""
     return _beginning(_read(ctx.params.get("task"), "protocol", "choices"), incomplete)
 
 
@@ -50,7 +50,7 @@ def _beginning(names: Any, begun: str) -> list[str]:
 
 
 def _read(path: Any, *keys: Any) -> Any:
-    """What a TOML file has under these keys; nothing where it cannot be read, as this is no place to complain."""
+    """What a TOML file has under these keys. Empty if it cannot be read, because completion must not report errors."""
     try:
         found: Any = tomllib.loads(Path(str(path)).read_text(encoding="utf-8"))
         for key in keys:

@@ -21,17 +21,17 @@ class StoryName(StrEnum):
 
 def demo(
     story: Annotated[
-        StoryName | None, typer.Argument(help="What to see; by default a clinic asked in SQL.", show_default=False)
+        StoryName | None, typer.Argument(help="The story to show: by default a clinic in SQL.", show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for the picture of a story.", file_okay=False)] = Path(
         "discreet-demo"
     ),
 ) -> None:
-    """Make data, ask questions, and show the answers, their error bars and the ledger.
+    """Generate data, ask questions, and show the answers, their error bars and the ledger.
 
-    Nobody in a demo is real, so the truth can stand beside each private answer. Every story fits a screen and draws one
-    picture: sql (visits by city), learning (a model by ε), density (of costs, with its band), shuffle (a poll in three
-    models of trust), adaptive (a finding in pure noise).
+    The people in a demo are synthetic, so the true value can be shown next to each private answer. Every story fits a
+    screen and draws one picture: sql (visits by city), learning (a model by ε), density (of costs, with its band),
+    shuffle (a poll in three models of trust), adaptive (a finding in pure noise).
 
     Examples:
       $ discreet demo

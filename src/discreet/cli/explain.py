@@ -1,4 +1,4 @@
-"""`discreet explain`: how a question would be answered, what it would cost and how wrong it may be."""
+"""`discreet explain`: how a question would be answered, what it would cost and how large its error may be."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def explain(
         PlanFormat, typer.Option("--format", help="How the plan is printed.", rich_help_panel=SHOWN)
     ] = PlanFormat.text,
 ) -> None:
-    """Say how a question would be answered, what it would cost and how wrong it may be; spends nothing.
+    """Explain how a question would be answered, what it would cost and how large its error may be. Spends nothing.
 
-    It shows the plan, how far one person can move each number, the noise, and the error to expect. No row is read.
+    It shows the plan, how far one person can move each number, the noise, and the expected error. No row is read.
 
     Examples:
       $ discreet explain clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
@@ -44,7 +44,7 @@ def explain(
 def main(
     policy: str, question: str, *, form: str = "text", confidence: float = 0.95, analyst: str | None = None, **cost: Any
 ) -> None:
-    """Print how a question would be answered, as "text" or "json"; nothing is spent and no row is read."""
+    """Print how a question would be answered, as "text" or "json". Nothing is spent and no row is read."""
     from discreet.datasets.connect import connect
     from discreet.sql.running.explanation import explained, explained_data
 

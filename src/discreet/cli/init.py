@@ -1,4 +1,6 @@
-"""`discreet init DATA…`: a first policy for the owner to review, from names and types; no value gets into it."""
+"""`discreet init DATA…`: a first policy for the owner to review, from names and types. It contains no value of the
+data.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,12 @@ def init(
         bool, typer.Option("--header", help="First lines of CSV files, and keys of JSON files, are names of columns.")
     ] = False,
 ) -> None:
-    """Write a first policy for review, from the names and types of columns; every guess is marked.
+    """Write a first policy for review, from the names and types of columns. Every guess is marked.
 
-    A CSV or JSON file has no types: they are guessed from its rows, and written down to be checked. A CSV file that may
-    begin with a row, and not with names, is refused unless --header says that it does not, and so is JSON. The ranges
-    and choices of columns are left for you to say, from what you know and not from the data. An existing file is left
-    as it is.
+    A CSV or JSON file has no types. They are guessed from its rows, and written down for you to check. A CSV file whose
+    first line may be data is refused unless you confirm with --header that it has names, and so is JSON. The ranges and
+    choices of columns are left for you to fill in, from what you know and not from the data. An existing file is not
+    changed.
 
     Examples:
       $ discreet init visits.parquet
@@ -51,7 +53,9 @@ def init(
 
 
 def main(data: Sequence[Path], out: Path, *, header: bool = False) -> None:
-    """Write the policy, and say what to do next. With `header` the first line of a CSV file holds names for sure."""
+    """Write the policy, and print what to do next. With `header`, the first line of a CSV file is known to hold
+    names.
+    """
     sources = _named(data)
     named = {name: names for name, source in sources.items() if (names := _first_line(name, source)) is not None}
     with closing(DuckDB(sources, sniffed=sources)) as engine:  # its owner may look at the rows
@@ -90,7 +94,7 @@ def main(data: Sequence[Path], out: Path, *, header: bool = False) -> None:
 
 
 def _first_line(name: str, source: Path) -> tuple[str, ...] | None:
-    """What would be the names of the columns of CSV files; None for other files, which have names of their own."""
+    """The possible column names of CSV files. None for other files, which have names of their own."""
     path = _at_home(source).resolve()
     files = sorted(path.glob("**/*")) if path.is_dir() else [path]
     listed = [file for file in files if file.suffix.lower() in (".csv", ".tsv")]
@@ -98,14 +102,14 @@ def _first_line(name: str, source: Path) -> tuple[str, ...] | None:
 
 
 def _are_names(first: Sequence[str], types: Mapping[str, str]) -> bool:
-    """Whether a first line surely holds names: none of them looks like a value, and some column has values that no name
-    could be one of. Where all columns are text, a row looks like any other.
+    """Whether a first line certainly holds names: none of them looks like a value, and some column has values that
+    could not be a name. If all columns are text, a row looks like any other.
     """
     return tuple(types) == tuple(first) and any(k != "text" for k in types.values()) and not any(map(_is_value, first))
 
 
 def _is_value(cell: str) -> bool:
-    """Whether a cell is no name: nothing, a number, a date, a truth value, a word for none, an address."""
+    """Whether a cell is a value rather than a name: empty, a number, a date, a boolean, a word for none, an address."""
     plain = cell.strip().lower()
     if plain in _NO_NAMES or "@" in plain or not re.search(r"[^\W\d_]", plain):
         return True
@@ -143,7 +147,7 @@ def _relative(source: Path, out: Path) -> str:
 
 
 def _at_home(path: Path) -> Path:
-    """`~` as the home it names; as it stands where there is none."""
+    """`~` expanded to the home directory. Unchanged if there is none."""
     return Path(os.path.expanduser(path))
 
 
@@ -153,7 +157,7 @@ def policy_text(
     ledger: str,
     guessed: Collection[str] = (),
 ) -> str:
-    """A policy as TOML, for tables with these columns and types; types that were guessed must be declared."""
+    """A policy as TOML, for tables with these columns and types. Guessed types must be declared."""
     person = _person(tables)
     head = [_HEAD, *([_GUESSED] if guessed else []), _MARKS]
     parts = [head, _ledger(ledger), _unit(person)]
@@ -185,12 +189,12 @@ def _table(name: str, source: str, types: Mapping[str, str], person: str | None,
     lines = [f"[tables.{_key(name)}]", f"source = {_quoted(source)}"]
     own = person if person in types else _person({name: types}, _SURE)
     if own is None:
-        lines.append(_noted("# public = true", "DECIDE: nobody is in this table, or say whose a row is:"))
+        lines.append(_noted("# public = true", "DECIDE: nobody is in this table, or name the person of a row:"))
         lines.append('# person = "…"')
     elif own != person:
         lines.append(_noted(f"person = {_quoted(own)}", "GUESS: the person, by another name"))
-    lines.append(_noted("# rows_per_person = 20", "DECIDE: so many rows of one person count; more are left out"))
-    lines.append(_noted("# groups_per_person = 5", "DECIDE, or leave out: in so many groups of one answer"))
+    lines.append(_noted("# rows_per_person = 20", "DECIDE: how many rows of one person count; more are left out"))
+    lines.append(_noted("# groups_per_person = 5", "DECIDE, or leave out: how many groups of one answer"))
     for column, kind in types.items():
         section = f"[tables.{_key(name)}.columns.{_key(column)}]"
         known = [] if column == own else _declared(kind)
@@ -207,7 +211,9 @@ def _table(name: str, source: str, types: Mapping[str, str], person: str | None,
 
 
 def _declared(kind: str) -> list[str]:
-    """What can be said of a column's values: only who knows the subject knows it, so nothing is guessed."""
+    """What can be declared about a column's values. Only someone who knows the subject knows it, so nothing is
+    guessed.
+    """
     match kind:
         case "integer" | "number":
             return [_noted("# between = [LOW, HIGH]", "DECIDE: needed for sums, means and quantiles")]
@@ -219,14 +225,14 @@ def _declared(kind: str) -> list[str]:
 
 
 def _person(tables: Mapping[str, Mapping[str, str]], least: int = 99) -> str | None:
-    """The likeliest name of a person's column; of equally likely ones that of most tables, then the first."""
+    """The most likely name of a person's column. Of equally likely names, the one in most tables, then the first."""
     names = [name for types in tables.values() for name in types]
     likely = [(_place(name), -names.count(name), number, name) for number, name in enumerate(names)]
     return min((found for found in likely if found[0] < least), default=(0, 0, 0, None))[3]
 
 
 def _place(name: str) -> int:
-    """Where a name stands among those of a person's column, the likeliest first; 99 when it is none."""
+    """The rank of a name among those of a person's column, the most likely first. 99 if it is not one of them."""
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     for place, word in enumerate(PEOPLE):
         if plain in (word, f"{word}_id", f"{word}id", f"id_{word}", f"{word}_key", f"{word}_number"):

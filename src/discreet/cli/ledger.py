@@ -1,4 +1,4 @@
-"""`discreet ledger TARGET`: what remains of a ledger and its last entries; all of it checked, or exported."""
+"""`discreet ledger TARGET`: show the remaining budget and the last entries, or check or export the whole record."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def ledger(
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            help="The ledger's checkpoint, where it is not beside it.", show_default=False, rich_help_panel=_MOVED
+            help="The ledger's checkpoint, if it is not next to it.", show_default=False, rich_help_panel=_MOVED
         ),
     ] = None,
 ) -> None:
-    """Show what remains of a ledger and its last entries; or check its record, or export it.
+    """Show the remaining budget of a ledger and its last entries, or check its record, or export it.
 
-    A check walks every hash, cost, total and kept answer. A ledger that fails it ends with exit code 1.
+    A check verifies every hash, cost, total and stored answer. If it fails, the exit code is 1.
 
     Examples:
       $ discreet ledger clinic.toml
@@ -98,7 +98,7 @@ def main(
     checkpoint: str | None = None,
     console: Console | None = None,
 ) -> int:
-    """Open the ledger that `target` names and show, check or export it; 0 unless an error says otherwise."""
+    """Open the ledger that `target` names and show, check or export it. Returns 0 unless an error is raised."""
     out = console or Console(highlight=False)
     policy = target.endswith(".toml") and not target.startswith(URLS)
     where = ledger_of(target) if policy else target
@@ -119,7 +119,7 @@ def main(
 
 
 def _check_begun(where: str, checkpoint: str | None) -> None:
-    """Say so where a policy names a ledger that no question has made yet; one that was lost has left its checkpoint."""
+    """Report that a policy names a ledger that no question has created yet. A lost ledger has left its checkpoint."""
     if not where.startswith(URLS) and not any(map(os.path.exists, (where, checkpoint or f"{where}.checkpoint"))):
         raise InvalidArgument(
             f"Nothing was asked yet. The first question creates the ledger at {where}.", code="ledger-not-begun"
@@ -230,13 +230,13 @@ def _asked(entry: Entry, room: int) -> Text:
 
 
 def _promise(entry: Entry) -> Text:
-    """A charge's guarantee, or the limit that the owner's entry set; a line ends before δ, never inside it."""
+    """A charge's guarantee, or the limit that the owner's entry set. A line may break before δ, never inside it."""
     words = str(entry.guarantee) if entry.kind == "charge" else f"limit {entry.guarantee}"
     return Text("\n".join(_lines(words.replace(", δ", ",\nδ").replace(" at ", "\nat "), 22)))
 
 
 def _state(entry: Entry, room: int) -> Text:
-    """The state; below it the analyst, where there is room for names."""
+    """The state, and below it the analyst, if there is room for names."""
     shown = Text(entry.state, {"answered": "green", "reserved": "yellow"}.get(entry.state, "dim"))
     return shown.append(f"\n{_cut(entry.analyst or '', room, lines=4)}", "default") if room else shown
 
@@ -246,7 +246,7 @@ def _widest(cells: list[Text]) -> int:
 
 
 def _cut(text: str, room: int, *, lines: int) -> str:
-    """The beginning of a text, on so many lines; the export has all of it."""
+    """The beginning of a text, on this many lines. The export has all of it."""
     found = _lines(clean(text), room)
     if len(found) > lines:
         found[lines - 1 :] = [f"{set_cell_size(found[lines - 1], room - 2).rstrip()} …"]
@@ -270,7 +270,7 @@ def _count(number: int, one: str, more: str) -> str:
 
 
 def _export(ledger: Ledger, kind: str, out: IO[str]) -> None:
-    """The record from entry 1 on, a batch at a time: a million entries need no more memory than a thousand."""
+    """The record from entry 1 on, one batch at a time: a million entries need no more memory than a thousand."""
     number = ledger.count
     batches = (ledger.entries(first, min(first + _BATCH - 1, number)) for first in range(1, number + 1, _BATCH))
     entries = (entry.exported() for batch in batches for entry in batch)

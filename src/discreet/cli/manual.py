@@ -1,4 +1,4 @@
-"""Help that reads like a manual, made of a command's own docstring."""
+"""Help that reads like a manual, made from a command's own docstring."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def manual(command: Callable[..., Any]) -> str:
       $ ask "SELECT 1"
     """
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-    # the control character tells typer to leave lines alone
+    # the control character makes typer keep the lines
     return "\n\n".join(f"\b{text}" if "\n  " in text else " ".join(text.split("\n")) for text in paragraphs)

@@ -72,13 +72,13 @@ def _asked(
     weight: Weight = None,
     analyst: Analyst = None,
 ) -> dict[str, Any]:
-    """What every command about a question takes."""
+    """The options of every command about a question."""
     told = {"policy": policy, "question": question, "confidence": confidence, "analyst": analyst}
     return told | _cost(epsilon, delta, within, weight)
 
 
 def about_a_question(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with those options before its own; it gets them as `asked`."""
+    """The command with those options before its own. It gets them as `asked`."""
     shared, own = (inspect.signature(function, eval_str=True).parameters for function in (_asked, command))
     options = [*shared.values(), *(option for name, option in own.items() if name != "asked")]
 
@@ -102,7 +102,7 @@ def _cost(epsilon: Any, delta: Any, within: Sequence[str] | None, weight: Sequen
 
 
 def _amounts(given: Sequence[str] | None, option: str) -> dict[str, float] | None:
-    """Numbers for columns, each written as column=number; None when there are none."""
+    """Numbers for columns, each written as column=number. None if there are none."""
     found: dict[str, float] = {}
     for text in given or ():
         name, _, number = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""What commands print and draw: text that cannot steer a terminal or a spreadsheet, and files for pictures."""
+"""What commands print and draw: text that cannot control a terminal or a spreadsheet, and files for pictures."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from discreet.extras import need
 
 
 def clean(text: str) -> str:
-    """Text on one line, without the characters by which a question could steer the terminal that shows it."""
+    """Text on one line, without characters by which a question could control the terminal that shows it."""
     return "".join(mark if mark.isprintable() else "�" for mark in " ".join(text.split()))
 
 
 def harmless(cell: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula."""
+    """A cell that no spreadsheet interprets as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
 def check_picture(path: Path, option: str) -> None:
-    """Refuse what cannot be drawn into; `option` is how it was named, such as `discreet query --plot`."""
+    """Refuse a file that cannot be drawn to. `option` is the name of the option, such as `discreet query --plot`."""
     need("matplotlib", "plot", option)
     if path.suffix.lower() not in (".png", ".svg", ".pdf") or not path.absolute().parent.is_dir():
         raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""`discreet query`: a question in SQL, answered."""
+"""`discreet query`: answer a question in SQL."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def query(
         ),
     ] = None,
 ) -> None:
-    """Answer a question in SQL, each number with its error beside it.
+    """Answer a question in SQL, with the error next to each number.
 
-    The ledger is charged before noise is drawn. The same question on the same data gets the same answer, for free. What
-    is not allowed or does not fit the budget is refused, with the reason, and costs nothing.
+    The ledger is charged before noise is drawn. The same question on the same data gets the same answer, for free. A
+    question that is not allowed or does not fit the budget is refused, with the reason, and costs nothing.
 
     Examples:
       $ discreet query clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
@@ -83,7 +83,9 @@ def main(
     analyst: str | None = None,
     **cost: Any,
 ) -> None:
-    """Answer a question and print it as "table", "json" or "csv"; bad options are told before anything is charged."""
+    """Answer a question and print it as "table", "json" or "csv". Bad options are reported before anything is
+    charged.
+    """
     from discreet.datasets.connect import connect
     from discreet.sql.running.explanation import lines
 
@@ -119,7 +121,7 @@ def _json(answer: Answer, table: Any, confidence: float) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: dates as text, and null for what is not a number."""
+    """A value in JSON form: dates as text, and null for NaN."""
     number = not isinstance(value, float) or math.isfinite(value)
     return value.isoformat() if hasattr(value, "isoformat") else value if number else None
 
@@ -136,7 +138,7 @@ def _table(answer: Answer, table: Any) -> Table:
 
 
 def _told(answer: Answer, table: Any, ledger: Ledger, confidence: float) -> dict[str, str]:
-    """What the answer cost, what remains of the ledger now, and how to find the answer again."""
+    """What the answer cost, what remains of the budget now, and how to find the answer again."""
     from discreet.sql.running.explanation import protected
 
     told = {
@@ -150,7 +152,7 @@ def _told(answer: Answer, table: Any, ledger: Ledger, confidence: float) -> dict
 
 
 def _errors(answer: Answer, table: Any, confidence: float) -> dict[str, str]:
-    """What a ± says, where one is shown; that is public, like all that is shown."""
+    """The meaning of ±, if one is shown. That is public, like everything that is shown."""
     if not table.num_rows or not any(map(answer.question.is_noisy, answer.question.outputs)):
         return {}
     of = ", for what the bounds below leave in" if answer.notes else " for the true value"

@@ -1,4 +1,4 @@
-"""`discreet reproduce`: the tables and figures of the founding documents, made again."""
+"""`discreet reproduce`: reproduce the tables and figures of the founding documents."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def reproduce(
     out: Annotated[Path, typer.Argument(help="Folder for the tables (CSV) and figures (PNG).", file_okay=False)],
     people: Annotated[int, typer.Option(help="How many people to generate.", min=1)] = 1000,
 ) -> None:
-    """Remake the founding documents' tables and figures, taught and tight side by side.
+    """Reproduce the founding documents' tables and figures, taught and tight side by side.
 
-    What the documents print, what their formulas say, what is best, and what was seen among made-up people.
+    What the documents print, what their formulas give, what is best, and what was observed among synthetic people.
 
     Examples:
       $ discreet reproduce out/

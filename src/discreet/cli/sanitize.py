@@ -1,4 +1,4 @@
-"""`discreet sanitize`: a copy of a table, every record randomized alone, with its error beside the least possible one.
+"""`discreet sanitize`: a copy of a table with every record randomized on its own, and its error.
 
 A table is read as rows in no order: they leave in a random one, or a file sorted by a value would tell it by place.
 Source: the least error [T.5.3], [T.5.5].
@@ -81,10 +81,12 @@ def sanitize(
         bool, typer.Option("--force", help="Replace the file if it exists.", rich_help_panel=_WRITTEN)
     ] = False,
 ) -> None:
-    """Write a copy of a table in which every record is randomized, its error beside the least possible one.
+    """Write a copy of a table in which every record is randomized. Its error is shown next to the smallest possible
+    one.
 
-    Numbers get noise, categories are now and then another one. The copy may go anywhere: whatever is computed from it
-    costs nothing more. It protects single rows by replacement; a policy that protects people is refused.
+    Numbers get noise, and categories are sometimes replaced by another one. The copy may go anywhere: whatever is
+    computed from it costs nothing more. It protects single rows by replacement. A policy that protects people is
+    refused.
 
     Examples:
       $ discreet sanitize survey.toml answers --epsilon 4 --out answers.parquet
@@ -117,7 +119,7 @@ def sanitize(
 
 
 def _named(columns: str) -> list[str]:
-    """The names in a list with commas; quotes keep the commas of a name."""
+    """The names in a list with commas. Quotes protect the commas in a name."""
     names = [name.strip() for name in next(csv.reader([columns], skipinitialspace=True), []) if name.strip()]
     if not names:
         raise InvalidArgument("--columns names no column. Write --columns age,city, or remove it.", code="empty")
@@ -148,7 +150,7 @@ def _check_unit(unit: Unit) -> None:
 
 
 def released(database: Database, table: Table, copy: Copy, *, key: str | None = None) -> Release:
-    """The randomized columns, by the one door: charged before a row is read."""
+    """The randomized columns, through the door: charged before a row is read."""
     asked = f"sanitize {table.name}: {', '.join(one.column.name for one in copy.columns)}"
     mechanism, engine = copy.mechanism, database.engine
     if not isinstance(engine, DuckDB):
@@ -168,7 +170,9 @@ def released(database: Database, table: Table, copy: Copy, *, key: str | None = 
 
 
 def _identity(asked: str, table: Table, policy: str) -> Identity:
-    """The copy of one version of the data; one that is too large to be kept is made again, unless it has a key."""
+    """The identity of the copy of one version of the data. A copy too large to be stored is made again, unless it has a
+    key.
+    """
     version = version_of(table.source) if table.version is None else table.version
     known = Identity(question=asked, data_version=f"{table.name}: {version}", policy=policy)
     return replace(known, lasting=_is_kept(table), before=known)
@@ -207,7 +211,7 @@ def _exists(out: Path) -> InvalidArgument:
 
 
 def _write(table: Any, out: Path, *, force: bool) -> None:
-    """The whole file or none: it is written beside its place, and moved there."""
+    """Write the whole file or nothing: it is written next to its destination, and then moved there."""
     import pyarrow.csv
     import pyarrow.parquet
 
@@ -221,7 +225,7 @@ def _write(table: Any, out: Path, *, force: bool) -> None:
         if force:
             part.replace(out)
         else:
-            os.link(part, out)  # unlike a move, it never takes the place of a file that came in between
+            os.link(part, out)  # unlike a move, it never replaces a file that was created in between
     except FileExistsError:
         raise _exists(out) from None
     except OSError as error:
@@ -267,7 +271,7 @@ def _round(number: float) -> str:
 
 
 def _told(copy: Copy, release: Release, ledger: Ledger, out: Path, rows: int, *, again: bool) -> dict[str, str]:
-    """What the copy is and cost, and what was done to it; the notes are said always, never because it happened."""
+    """A summary of the copy and its cost. The notes are always printed, and never depend on the data."""
     from discreet.sql.running.explanation import protected
 
     count, share = len(copy.columns), float(exactly(copy.share.epsilon))

@@ -1,4 +1,4 @@
-"""`discreet study`: plan questions of one sample, before there is any data."""
+"""`discreet study`: plan questions to one sample, before there is any data."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from discreet.errors import InvalidArgument
 
 
 def study() -> None:
-    """Plan a study: many questions of one sample, asked one after another.
+    """Plan a study: a sequence of questions to one sample.
 
-    Questions chosen after a look at earlier answers overfit a sample, unless the answers are made for it.
+    If questions depend on earlier answers, they overfit a sample, unless the answers are protected against it.
 
     Examples:
       $ discreet study plan --rows 100000 --questions 1000
@@ -54,12 +54,13 @@ def plan(
         typer.Option("--json", help="Print the widths for another program.", rich_help_panel="How it is shown"),
     ] = False,
 ) -> None:
-    """Say how far answers may be from the population, for every method; no data is needed, and nothing is spent.
+    """Show how far answers may be from the population, for every method. No data is needed, and nothing is spent.
 
-    Questions chosen after a look at earlier answers overfit a sample. A width is how far all answers may be from what
-    holds on the population, together. A study answers every question; a holdout checks what a training set as large
-    says, and corrects it a few times. Private methods add noise; the others publish functions of the sample, and are
-    for rows that belong to nobody. Published widths stand beside them, and that of questions fixed in advance.
+    If questions depend on earlier answers, they overfit a sample. A width is how far all answers together may be from
+    the values of the population. A study answers every question. A holdout checks the results of a training set of the
+    same size, and corrects them a few times. Private methods add noise. The others publish functions of the sample, and
+    are for rows that belong to nobody. Published widths are shown for comparison, and the width for questions fixed in
+    advance.
 
     Example: discreet study plan --rows 100000 --questions 1000,10000 --accuracy 0.05 --chart widths.png
 
@@ -83,7 +84,7 @@ def main(
     chart: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Print the widths of every method, the rows that each accuracy takes, and draw the widths where asked to."""
+    """Print the widths of every method and the rows that each accuracy needs, and draw the widths if requested."""
     from discreet.adaptive.planning import plan
 
     sizes, asked = _numbers(rows, "--rows"), _numbers(questions, "--questions")
@@ -105,7 +106,7 @@ def main(
 
 
 def _numbers(given: Sequence[str], option: str, *, whole: bool = True) -> list[Any]:
-    """Numbers that are repeated or listed with commas; 1_000_000 and 1e6 are the same number of rows."""
+    """Numbers that are repeated or listed with commas. 1_000_000 and 1e6 are the same number of rows."""
     found: list[Any] = []
     for text in (part.strip() for one in given for part in one.split(",")):
         try:

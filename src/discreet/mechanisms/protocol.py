@@ -222,7 +222,7 @@ def least_noise(make: Callable[[Fraction], M], keeps: Callable[[M], bool], start
     """The mechanism with the smallest scale that keeps the promise, to 1 part in 10^9; `start` is a first
     guess.
 
-    The scale handed out was itself checked: bisection chooses it, the exact law decides.
+    The returned scale was itself checked: bisection chooses it, the exact law decides.
     """
 
     def enough(scale: Fraction) -> bool:

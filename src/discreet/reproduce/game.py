@@ -190,7 +190,7 @@ class Checks:
 class Submissions:
     """A leaderboard of `(label + 1) / 2`, with the "absolute" loss, as a mechanism: each vote is a submission.
 
-    The answer is 1 less the loss; it is about the best vote so far where the board tells no other.
+    The answer is 1 minus the loss. It is about the best vote so far if the board shows no other.
     """
 
     def __init__(self, board: Leaderboard, features: NDArray[Any]) -> None:

@@ -156,7 +156,7 @@ def _answers(people: People, pairs: Pairs) -> Experiment:
         rows=tuple(rows),
         notes=(
             "Once the rows are published with noise, any question about them is free. The first row is the truth,",
-            "shown because these people are made up.",
+            "shown because these people are synthetic.",
         ),
         series={
             "salaries": people.salaries,

@@ -37,7 +37,7 @@ _WIDTH = 100
 def main(out: Path, people: int = 1000) -> None:
     """Generate `people`, run every experiment on them, and leave one CSV file and one PNG for each table in `out`.
 
-    A missing matplotlib is told before anything is drawn.
+    A missing matplotlib is reported before anything is drawn.
     """
     need("matplotlib", "plot", "discreet reproduce")
     made = generate(people)

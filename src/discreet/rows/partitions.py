@@ -1,6 +1,6 @@
 """Rows on many machines: each sums its own, or draws its part of a sample, and only that comes back.
 
-How rows are spread is no matter of this file: `summed` and `gathered` run a function where the rows are.
+This file does not decide how rows are distributed: `summed` and `gathered` run a function where the rows are.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Synthesis:
     neighbors). Then, round by round, a pair of columns (or a triple of the workload inside what is modeled already) is
     chosen by how far the model's counts are from the true ones, measured with Gaussian noise, and the model is fitted
     again: the maximum-entropy law on a junction tree whose cliques have at most `cells` cells. The variance is halved
-    when a measurement told little, and the last round takes what is left.
+    when a measurement added little information, and the last round takes what is left.
 
     Promise: whatever is chosen on the way, Σ 1/(2·variance) ≤ `measuring` and Σ rate²/2 ≤ `choosing`, kept by an
     `Allowance` in exact rationals; one row added or removed pays (measuring + choosing)-zCDP, k rows k² times that,

@@ -9,8 +9,8 @@ from discreet.cli.shuffle import analyzer, close, init, report, shuffler, simula
 def shuffle() -> None:
     """A poll that trusts nobody with raw answers: two services and clients.
 
-    Every client randomizes and seals its answer. The shuffler sees who answers but not what, and hands on one batch in
-    a random order; the analyzer opens it and publishes noisy counts. Neither alone learns who said what.
+    Every client randomizes and seals its answer. The shuffler sees who answers but not what, and passes on one batch in
+    a random order. The analyzer opens it and publishes noisy counts. Neither alone learns who answered what.
 
     Examples:
       $ discreet shuffle init poll.toml --choices tea,coffee --clients 100

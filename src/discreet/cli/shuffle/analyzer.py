@@ -33,7 +33,7 @@ def analyzer(
 ) -> None:
     """Serve the analyzer: it charges its ledger, opens shuffled messages, and publishes noisy counts.
 
-    It runs until it is stopped, and goes on where it was when it is started again.
+    It runs until it is stopped, and continues where it was when it is started again.
 
     Examples:
       $ discreet shuffle analyzer poll.toml --port 7001
@@ -55,7 +55,7 @@ def analyzer(
 
 
 def _ledger(target: str, task: Task) -> Ledger:
-    """The ledger at `target`; a new file is opened for exactly this task."""
+    """The ledger at `target`. A new file is created for exactly this task."""
     if target.startswith(URLS) or Path(target).exists():
         return Ledger.open(target)
     limit = Approx(epsilon=task.epsilon, delta=task.delta)

@@ -27,9 +27,9 @@ def close(
     wait: Annotated[float, typer.Option(help="Seconds to wait for the result.", min=0)] = 600.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result for another program.")] = False,
 ) -> None:
-    """End the collection, and print the counts with their error bars; too few reports are not released.
+    """End the collection, and print the counts with their error bars. Too few reports are not released.
 
-    Needs one of the two key files. With too few reports the collection goes on, and the exit code is 3.
+    Needs one of the two key files. With too few reports the collection continues, and the exit code is 3.
 
     Examples:
       $ discreet shuffle close poll.toml
@@ -62,7 +62,7 @@ def close(
 
 
 def _result(task: Task, wait: float, headers: dict[str, str]) -> dict[str, Any]:
-    """What the analyzer publishes, once it does."""
+    """What the analyzer publishes, as soon as it does."""
     deadline, pause = time.monotonic() + wait, 0.05
     while True:
         found = _asked("GET", f"{task.analyzer}/v1/result", "analyzer", headers=headers)

@@ -54,7 +54,7 @@ def init(
 ) -> None:
     """Write a task file for everybody, and a key file for each of the two services.
 
-    Give the task file to every client, and each key file to its service alone.
+    Give the task file to every client, and each key file only to its service.
 
     Examples:
       $ discreet shuffle init poll.toml

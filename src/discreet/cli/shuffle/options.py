@@ -15,7 +15,7 @@ ASKED, PROMISED, SERVED = "What is asked", "What is promised", "Where the servic
 TaskFile = Annotated[
     Path,
     typer.Argument(
-        help="The task file (*.toml); keys and databases lie beside it.", autocompletion=completion.policies
+        help="The task file (*.toml). Keys and databases are next to it.", autocompletion=completion.policies
     ),
 ]
 Host = Annotated[str, typer.Option(help="The address to listen on.", rich_help_panel=SERVED)]
@@ -26,7 +26,7 @@ StoreAt = Annotated[
 
 
 class Files(NamedTuple):
-    """What lies beside a task file."""
+    """The files next to a task file."""
 
     shuffler_key: Path
     analyzer_key: Path

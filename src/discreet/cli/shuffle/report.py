@@ -1,4 +1,4 @@
-"""`discreet shuffle report`: answer, as one client."""
+"""`discreet shuffle report`: send one client's answer."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def report(
         str | None, typer.Option(help="The token you were issued; or DISCREET_TOKEN.", show_default=False)
     ] = None,
 ) -> None:
-    """Answer, as one client.
+    """Send one client's answer.
 
-    The task is checked first: one whose noise does not keep its promise is refused, and nothing is sent.
+    The task is checked first. If its noise does not satisfy its promise, it is refused, and nothing is sent.
 
     Examples:
       $ discreet shuffle report poll.toml IL --token 5f0c…
@@ -49,7 +49,7 @@ def report(
 
 
 def _token(path: Path, task: Task, given: str | None) -> bytes:
-    """The token given, or, on the machine that holds the registration secret, a fresh one for a client of its own."""
+    """The given token. Or, on the machine that holds the registration secret, a new one for a client of its own."""
     from discreet.shuffle.channel import keys
 
     if given is not None:
@@ -68,7 +68,7 @@ def _token(path: Path, task: Task, given: str | None) -> bytes:
 
 
 def _answer(task: Task, text: str) -> Any:
-    """What a person writes, as the task takes it. A client of the network is told nothing of this."""
+    """What a person types, as the task expects it. A client on the network learns nothing of this."""
     if hasattr(task.protocol, "choices"):
         named = {str(choice): choice for choice in task.protocol.choices}
         if text not in named:

@@ -25,9 +25,9 @@ def shuffler(
         ),
     ] = None,
 ) -> None:
-    """Serve the shuffler: it takes one report a client, and hands on one batch in a random order.
+    """Serve the shuffler: it accepts one report per client, and passes on one batch in a random order.
 
-    It runs until it is stopped, and goes on where it was when it is started again.
+    It runs until it is stopped, and continues where it was when it is started again.
 
     Examples:
       $ discreet shuffle shuffler poll.toml --port 7002

@@ -1,4 +1,4 @@
-"""`discreet shuffle simulate`: how wrong the same question is in each model of trust."""
+"""`discreet shuffle simulate`: the error of the same question in each model of trust."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 def simulate(
-    clients: Annotated[int, typer.Option(help="How many made-up clients are asked.", min=10)] = 10_000,
+    clients: Annotated[int, typer.Option(help="How many synthetic clients to ask.", min=10)] = 10_000,
     epsilon: Annotated[float, typer.Option(help="What the answer may tell about one client.")] = 1.0,
     delta: Annotated[float, typer.Option(help="The δ of that promise.")] = 1e-6,
     choices: Annotated[int, typer.Option(help="2 for a bit; up to 64 choices.", min=2, max=64)] = 2,
@@ -18,9 +18,9 @@ def simulate(
         Path | None, typer.Option(metavar="FILE.png", help="Draw the errors too.", show_default=False)
     ] = None,
 ) -> None:
-    """Show how wrong the same question is in each model: local, shuffled as taught, shuffled here, and central.
+    """Show the error of the same question in each model: local, shuffled as taught, shuffled here, and central.
 
-    Clients are made up, and no service is needed.
+    The clients are synthetic, and no service is needed.
 
     Examples:
       $ discreet shuffle simulate

@@ -1,4 +1,4 @@
-"""`discreet shuffle tokens`: one for each client that may report."""
+"""`discreet shuffle tokens`: print one token for each client that may report."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from discreet.cli.shuffle.options import TaskFile, files_of
 
 
 def tokens(task: TaskFile, count: Annotated[int, typer.Argument(help="How many.", min=1, max=10_000_000)]) -> None:
-    """Print tokens, one for each client that may report; needs the shuffler's key file.
+    """Print tokens, one for each client that may report. Needs the shuffler's key file.
 
-    Each token is good for one report, so nobody is counted twice.
+    Each token is valid for one report, so nobody is counted twice.
 
     Examples:
       $ discreet shuffle tokens poll.toml 1000 > tokens.txt

@@ -31,7 +31,7 @@ class Lloyd:
     Rows have `features` columns within [−1, 1], or a norm of at most `feature_norm` where that is given. The first
     centers are public points spread over where rows may be. In each round `count` and `sum` are the standard deviations
     of the noise on the number of rows and on their sum in each cluster; rounds that agree but for noise are averaged. A
-    center with hardly any rows is put beside the one with the most. What is drawn is a dict: the `centers`, and how
+    center with hardly any rows is put next to the one with the most. What is drawn is a dict: the `centers`, and how
     many rows each has, `counts`, with noise.
 
     Promise: which center is nearest is decided in whole numbers, by the row and the released centers alone. So in each

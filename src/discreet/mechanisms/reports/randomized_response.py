@@ -35,7 +35,7 @@ class RandomizedResponse:
     `dp.verify` checks it exactly.
     Error: a record is wrong with probability m·lie, the least possible [T.5.6].
     Source: [T.4.10]. A record that is none of the choices is told as a uniform one, so that no error can tell; only
-    `encode`, on a device of one's own, refuses it.
+    `encode`, on a person's own device, refuses it.
 
     >>> RandomizedResponse(choices=["a", "b"], lie=0.25).truth
     0.75
