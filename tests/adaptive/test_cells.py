@@ -460,16 +460,16 @@ def test_no_label_decides_whether_a_submission_is_scored(loss: Any, labels: Any)
 
 
 def test_an_exact_number_of_rows_is_promised_for_replaced_rows() -> None:
-    rows = {"x": np.ones(1234)}
+    rows = {"x": np.ones(4000)}
     replaced = dp.row(neighbors="replace")
     made = {
         "study": dp.adaptive.study(rows, queries=10),
-        "holdout": dp.adaptive.holdout(rows, rows, queries=10, method="thresholdout"),
-        "leaderboard": dp.adaptive.leaderboard(np.ones(1234), submissions=10),
+        "holdout": dp.adaptive.holdout(rows, rows, queries=50, overfits=3, tolerance=0.05, method="thresholdout"),
+        "leaderboard": dp.adaptive.leaderboard(np.ones(4000), submissions=10),
     }
     for one in made.values():
         assert one.guarantee.protects == replaced
-    declared = dp.adaptive.study(rows, queries=10, size=1234)
+    declared = dp.adaptive.study(rows, queries=10, size=4000)
     assert declared.guarantee is not None
     assert declared.guarantee.protects == dp.row()
     # a replaced row moves a sum of numbers in [0,1] by no more than one that is added: neither cost nor width changes

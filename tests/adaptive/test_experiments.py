@@ -70,6 +70,7 @@ def check_science(naive: float, ours: Any, guarded: Holdout) -> None:
     assert naive > CHANCE + 2 * abs(ours.value - CHANCE)
 
 
+@pytest.mark.slow
 def test_a_holdout_that_is_reused_sees_signal_in_noise_and_ours_does_not() -> None:
     check_science(*science(rows=2000, features=2000, most=100, overfits=5, seed=1))
 
@@ -124,6 +125,7 @@ def least_squares(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArr
     return weights, each, float(stats.f.sf(explained / rest, columns, rows - columns))
 
 
+@pytest.mark.slow
 def test_freedman_a_model_of_the_best_looking_regressors_is_significant_and_ours_is_not() -> None:
     rows, regressors = 1000, 500
     draw = np.random.default_rng(4)
@@ -148,6 +150,7 @@ def test_freedman_a_model_of_the_best_looking_regressors_is_significant_and_ours
 # --- fingerprinting (Hardt-Ullman 2014, Steinke-Ullman 2015) ------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "questions", "least"), [(1000, 1000, 0.3), (4000, 500, 0.1)])
 def test_exact_answers_betray_the_sample_and_ours_do_not(rows: int, questions: int, least: float) -> None:
     population, samples = Population.of_noise(questions), []

@@ -25,9 +25,12 @@ CHEAP = ("gaussian", "splitting", "Bonferroni")
 PUBLISHED = ("Jung et al. 2020, exact curve", "Jung et al. 2020, as coded", "Bassily et al. 2016")
 
 
+ROWS, QUESTIONS = 10**4, 60
+
+
 @pytest.fixture(scope="module")
 def full() -> StudyPlan:
-    return plan(10**5, 500)
+    return plan(ROWS, QUESTIONS, overfits=3)
 
 
 def widths(made: StudyPlan) -> dict[Any, float]:
@@ -46,32 +49,32 @@ def test_every_method_is_compared_once(full: StudyPlan) -> None:
 
 @pytest.mark.parametrize("method", STUDY)
 def test_a_study_would_have_this_width(full: StudyPlan, method: str) -> None:
-    made = method_for(method, size=10**5, queries=500, confidence=0.95)
-    assert widths(full)[10**5, 500, method] == made.width(0.95)
+    made = method_for(method, size=ROWS, queries=QUESTIONS, confidence=0.95)
+    assert widths(full)[ROWS, QUESTIONS, method] == made.width(0.95)
 
 
 def test_a_holdout_would_have_this_width(full: StudyPlan) -> None:
-    given: dict[str, Any] = {"size": 10**5, "queries": 500, "overfits": 10, "confidence": 0.95}
-    given["tolerance"] = honest_tolerance(10**5, 10**5, 500, 3.0)
+    given: dict[str, Any] = {"size": ROWS, "queries": QUESTIONS, "overfits": 3, "confidence": 0.95}
+    given["tolerance"] = honest_tolerance(ROWS, ROWS, QUESTIONS, 0.9)
     for name, kind in (("thresholdout", Thresholdout), ("guess and check", GuessAndCheck)):
         made: Any = kind
-        assert widths(full)[10**5, 500, name] == made.narrowest(**given).width(0.95)
+        assert widths(full)[ROWS, QUESTIONS, name] == made.narrowest(**given).width(0.95)
 
 
 def test_published_widths_and_the_floor(full: StudyPlan) -> None:
     found = widths(full)
     formulas = (published.jung_exact, published.jung_as_coded, published.bassily)
     for name, formula in zip(PUBLISHED, formulas, strict=True):
-        assert found[10**5, 500, name] == formula(10**5, 500, 0.05)
-    floor = found[10**5, 500, "Bonferroni"]
-    assert floor == deviation(10**5, math.log(500 / 0.05))
-    assert floor < math.sqrt(math.log(2 * 500 / 0.05) / (2 * 10**5)) * 1.001  # Hoeffding's
+        assert found[ROWS, QUESTIONS, name] == formula(ROWS, QUESTIONS, 0.05)
+    floor = found[ROWS, QUESTIONS, "Bonferroni"]
+    assert floor == deviation(ROWS, math.log(QUESTIONS / 0.05))
+    assert floor < math.sqrt(math.log(2 * QUESTIONS / 0.05) / (2 * ROWS)) * 1.001  # Hoeffding's
     assert floor == min(found.values())
 
 
 def test_ours_is_below_what_was_published(full: StudyPlan) -> None:
     found = widths(full)
-    assert found[10**5, 500, "gaussian"] < min(found[10**5, 500, name] for name in PUBLISHED)
+    assert found[ROWS, QUESTIONS, "gaussian"] < min(found[ROWS, QUESTIONS, name] for name in PUBLISHED)
 
 
 @pytest.mark.slow
@@ -86,7 +89,7 @@ def test_more_rows_are_narrower_and_more_questions_wider() -> None:
 
 
 def test_more_confidence_and_more_overfits_are_wider() -> None:
-    few, many = (plan(10**4, 100, overfits=f, methods=["guess and check"]).rows[0]["width"] for f in (5, 20))
+    few, many = (plan(10**4, 100, overfits=f, methods=["guess and check"]).rows[0]["width"] for f in (2, 4))
     assert few < many
     less, more = (plan(10**4, 100, sure, methods=CHEAP).rows for sure in (0.9, 0.99))
     assert all(a["width"] < b["width"] for a, b in zip(less, more, strict=True))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Self
 
 from scipy.special import ndtri
@@ -186,6 +186,20 @@ def _interval(value: float, low: float, high: float, width: Callable[[float], fl
     return low + max(0.0, value - off) * (high - low), low + min(1.0, value + off) * (high - low)
 
 
+@lru_cache(maxsize=64)
+def _narrowest(
+    method: str, size: int, queries: int, overfits: int, tolerance: float, confidence: float, kind: Kind
+) -> Checking:
+    """The mechanism of a method with the least width; for the same public numbers it is found once."""
+    given: dict[str, Any] = {"size": size, "queries": queries, "confidence": confidence}
+    if method == "gaussian":
+        return AdaptiveMeans.narrowest(**given, noise=kind)
+    given |= {"overfits": overfits, "tolerance": tolerance}
+    if method == "thresholdout":
+        return Thresholdout.narrowest(**given, kind=kind)
+    return GuessAndCheck.narrowest(**given)
+
+
 @closed
 def holdout(
     train: Any,
@@ -223,13 +237,7 @@ def holdout(
     given_tolerance = None if tolerance is None else float(check_positive(tolerance, "tolerance"))
     rows, lost = source.size((1 - sure) / 100)
     within = honest_tolerance(known.size, rows, k, 0.3 * f) if given_tolerance is None else given_tolerance
-    given: dict[str, Any] = {"size": rows, "queries": k, "confidence": sure + lost}
-    makers: dict[str, Any] = {
-        "thresholdout": lambda: Thresholdout.narrowest(**given, overfits=f, tolerance=within, kind=kind),
-        "gaussian": lambda: AdaptiveMeans.narrowest(**given, noise=kind),
-        "guess and check": lambda: GuessAndCheck.narrowest(**given, overfits=f, tolerance=within),
-    }
-    made = {name: makers[name]() for name in names}
+    made = {name: _narrowest(name, rows, k, f, within, float(sure + lost), kind) for name in names}
     best = min(names, key=lambda name: made[name].width(sure + lost))
     check_accuracy(wished, made[best].width(sure + lost), rows, k)
     if best == "gaussian":
