@@ -112,6 +112,7 @@ def test_delta_of_gaussian_noise_against_its_formula(random: np.random.Generator
     assert claim < wrong.delta_lower <= gaussian_delta(1, 0.1)
 
 
+@pytest.mark.slow
 def test_the_error_is_shared_by_both_bounds(random: np.random.Generator) -> None:
     """At confidence 0.9, randomized response at its claim fires in at most 10%: 200 runs, ≤ 43 (1e-6)."""
 
@@ -199,6 +200,7 @@ def test_vectors_are_searched_in_every_coordinate(random: np.random.Generator, p
     assert not run(draw, epsilon=1, samples=40_000, first=0, second=2).passed
 
 
+@pytest.mark.slow
 def test_a_difference_spread_over_all_coordinates_is_seen(random: np.random.Generator) -> None:
     """Adding the data to each of 16 coordinates costs 16ε; each alone shows only ε = 1/4."""
 
@@ -252,6 +254,7 @@ def test_a_result_reads_as_a_sentence_and_is_frozen(random: np.random.Generator)
         wrong.claimed = 9.0  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_the_fires_promise_of_power_holds(random: np.random.Generator) -> None:
     """At `detects` the audit fires at least 99% of the time: 40 runs, at most 6 misses (1e-7 by chance)."""
     first = run(laplace(random, 1.0), epsilon=1, samples=20_000)

@@ -28,6 +28,8 @@ from discreet.shuffle.channel.store import ShufflerStore
 SEEDS = {"sql": 10, "cli": 4}
 CHANGES = {"sql": 25, "cli": 12}
 """A question is planned and asked of three clinics, and a command line takes a third of a second."""
+QUICK = {"sql": (5, 4), "cli": (3, 3), "wire": (6, 6), "ledger": (16, 12), "policy": (20, 20)}
+"""So many seeds and changes are tried in the quick tests."""
 
 
 @contextmanager
@@ -40,14 +42,25 @@ def made(name: str, folder: Path) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", TARGETS)
+def test_a_few_seeds_and_changes_keep_every_promise(name: str, tmp_path: Path) -> None:
+    assert len(tried(name, tmp_path, *QUICK[name])) > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TARGETS)
 def test_seeds_and_their_changes_keep_every_promise(name: str, tmp_path: Path) -> None:
-    with made(name, tmp_path) as target:
-        some = target.seeds[:: max(1, len(target.seeds) // SEEDS.get(name, 50))]
+    assert len(tried(name, tmp_path, SEEDS.get(name, 50), CHANGES.get(name, 50))) > 8
+
+
+def tried(name: str, folder: Path, seeds: int, changes: int) -> set[Any]:
+    """The different outcomes of so many seeds and changes; each keeps what is promised."""
+    with made(name, folder) as target:
+        some = target.seeds[:: max(1, len(target.seeds) // seeds)]
         outcomes = {target.check(one) for one in some}
 
         @seed(5)
         @settings(
-            max_examples=CHANGES.get(name, 50),
+            max_examples=changes,
             database=None,
             deadline=None,
             phases=[Phase.generate],
@@ -58,7 +71,7 @@ def test_seeds_and_their_changes_keep_every_promise(name: str, tmp_path: Path) -
             outcomes.add(target.check(one))
 
         changed()
-    assert len(outcomes) > 8
+    return outcomes
 
 
 class Numbers:

@@ -51,6 +51,7 @@ def test_momentum_does_not_bring_a_bound_where_none_is_known(kept: Any) -> None:
     assert model.fit(rows, labels).release_.error(0.95).amount is None
 
 
+@pytest.mark.slow
 def test_certificates_of_clipped_losses_hold() -> None:
     """With a clip that binds, the excess of the CLIPPED loss is below the bound: 30 runs, at most 10 misses."""
     rows, labels = data(400)

@@ -194,6 +194,7 @@ def test_it_learns_and_gives_up_gracefully():
     assert loss(0.001) < 1.5 * guess
 
 
+@pytest.mark.slow
 def test_the_error_bound_covers():
     """At 95% every one of 60 fits should be inside: the bound is far from tight, and a miss means it is wrong."""
     X, y = data(60_000)

@@ -52,9 +52,15 @@ def test_one_charge_for_all_tries_and_a_good_model() -> None:
 @pytest.mark.parametrize(
     ("model", "goal"),
     [
-        (dp.learn.HuberRegressor(n_samples=500), lambda rows: rows[:, 0]),
-        (dp.learn.PoissonRegressor(target_bound=9, n_samples=500), lambda rows: np.round(np.exp(rows[:, 0]))),
-        (dp.learn.LinearSVC(classes=[0, 1]), lambda rows: (rows[:, 0] > 0).astype(int)),
+        pytest.param(dp.learn.HuberRegressor(n_samples=500), lambda rows: rows[:, 0], marks=pytest.mark.slow),
+        pytest.param(
+            dp.learn.PoissonRegressor(target_bound=9, n_samples=500),
+            lambda rows: np.round(np.exp(rows[:, 0])),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            dp.learn.LinearSVC(classes=[0, 1]), lambda rows: (rows[:, 0] > 0).astype(int), marks=pytest.mark.slow
+        ),
         (dp.learn.LogisticRegression(classes=[0, 1, 2]), lambda rows: np.digitize(rows[:, 0], [-0.3, 0.3])),
     ],
     ids=lambda one: type(one).__name__,
@@ -66,6 +72,7 @@ def test_every_linear_estimator_can_be_searched(model: Any, goal: Any) -> None:
     assert len(search.predict(rows)) == 500
 
 
+@pytest.mark.slow
 def test_a_try_costs_less_than_the_whole_and_the_promise_holds() -> None:
     search = PrivateSearch(dp.learn.LogisticRegression(classes=[0, 1], n_samples=100), [{"steps": 5}], tries=10, **GOAL)
     tuned = search._tuned(3, search._models())
@@ -140,6 +147,7 @@ def test_the_mean_number_of_tries() -> None:
     assert NegativeBinomialTries.for_mean(10).mean == pytest.approx(10, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_search_tells_nothing_of_its_tries(capsys: pytest.CaptureFixture[str]) -> None:
     rows, labels = data(50)
     inner = dp.learn.LogisticRegression(classes=[0, 1], verbose=1)

@@ -298,6 +298,7 @@ def test_an_empty_sample_is_a_step_of_noise() -> None:
         np.testing.assert_array_equal(runs[0], runs[1])
 
 
+@pytest.mark.slow
 def test_samples_learn() -> None:
     rows, goal = data(20_000)
     for held_rows in (None, 500):
@@ -309,6 +310,7 @@ def test_samples_learn() -> None:
     assert model.learning_curve_[-1] < -0.1
 
 
+@pytest.mark.slow
 def test_samples_of_counted_rows_keep_what_is_asked_for() -> None:
     """Also where the number of rows is counted first: the noise found must keep the goal."""
     assert logistic(sampling=0.02, steps=100).guarantee(None, 3).epsilon_at(delta=1e-6) <= 1
@@ -358,6 +360,7 @@ def test_no_more_rows_are_held_than_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(held) == 10  # not even one sample may be held: it is summed while it is read
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows() -> None:
     """25 MB of rows and 57 MB of samples pass through 8 MB; a batch is let go before the next but one comes."""
     batches = Made(40, 10_000)
@@ -423,6 +426,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
+@pytest.mark.slow
 def test_parquet_through_duckdb(files: Path) -> None:
     rows, goal = data(900)
     with testing.frozen(2):
@@ -525,6 +529,7 @@ def test_columns_of_no_numbers_count_as_missing_where_types_may_come_from_cells(
             assert np.isfinite(model.fit_batches([wild], features=names, target=target).coef_).all()
 
 
+@pytest.mark.slow
 def test_without_duckdb_and_sqlglot() -> None:
     """On a bare machine: the package imports, and learns from what is given to it."""
     script = """

@@ -366,6 +366,7 @@ def test_sketches_count_texts(method: str) -> None:
     assert "cells" in str(sketch)
 
 
+@pytest.mark.slow
 def test_sketches_are_unbiased_over_seeds() -> None:
     """Collisions are part of the error: over 150 public seeds the mean is within 6 standard errors."""
     data, errors = ["a"] * 300 + ["b"] * 700, []

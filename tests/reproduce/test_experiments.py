@@ -100,6 +100,7 @@ def test_the_remark_gives_everything_away() -> None:
 # --- L6.DIST ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nineteen_or_twenty() -> None:
     """[L6.DIST]: k answers tell 19 from 20 only once ε is well above 1/√k."""
     rows = distinguishing.run(generate(1))[0].rows

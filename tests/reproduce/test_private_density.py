@@ -118,6 +118,7 @@ def test_the_rows_are_the_mixture() -> None:
         assert float(curve.sum()) * 0.01 == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_picture(figures: Experiment, tmp_path: Path) -> None:
     made = pictures.save(figures, tmp_path)
     assert made.name == "figures-1-3.png"

@@ -116,12 +116,13 @@ def check(text, window, pairs, **bounds):
 TWO_CELLS = [("nobody", "both keys"), ("one", "two people")]
 CASES = [
     (COUNT, 24, NEIGHBORS, {"rows_per_person": 3}, 0.9),
-    (SUM, 32, NEIGHBORS, {"rows_per_person": 2}, 0.9),
-    (GROUPED, 9, TWO_CELLS, {"rows_per_person": 3, "groups_per_person": 1}, 0.2),
-    (GROUPED, 9, TWO_CELLS, {"rows_per_person": 3, "groups_per_person": 2, "rows_per_group": 1}, 0.2),
-    (PEOPLE, 9, TWO_CELLS, {"rows_per_person": 3, "groups_per_person": 2}, 0.2),
-    (MEAN, 10, [("nobody", "two rows"), ("nobody", "one")], {"rows_per_person": 2}, 0.2),
-    (MEDIAN, 5, NEIGHBORS, {"rows_per_person": 3}, 0.03),  # three choices and a count, on three points
+    (SUM, 32, NEIGHBORS[1:3] + NEIGHBORS[5:], {"rows_per_person": 2}, 0.9),
+    (GROUPED, 7, TWO_CELLS, {"rows_per_person": 3, "groups_per_person": 1}, 0.2),
+    (GROUPED, 7, TWO_CELLS, {"rows_per_person": 3, "groups_per_person": 2, "rows_per_group": 1}, 0.2),
+    (PEOPLE, 7, TWO_CELLS, {"rows_per_person": 3, "groups_per_person": 2}, 0.2),
+    (MEAN, 8, [("nobody", "two rows"), ("nobody", "one")], {"rows_per_person": 2}, 0.2),
+    # three choices and a count, on three points
+    pytest.param(MEDIAN, 5, NEIGHBORS, {"rows_per_person": 3}, 0.03, marks=pytest.mark.slow),
 ]
 
 
@@ -146,7 +147,7 @@ def test_mutant_contribution_halved(monkeypatch):
     monkeypatch.setattr(choice_of_noise, "contribution", halved)
     killed(COUNT, 30, [("nobody", "many rows")], rows_per_person=4)
     killed(SUM, 40, [("nobody", "two rows")], rows_per_person=2)
-    killed(MEAN, 10, [("nobody", "two rows")], rows_per_person=2)
+    killed(MEAN, 8, [("nobody", "two rows")], rows_per_person=2)
 
 
 def loosen(monkeypatch, **wider):
@@ -157,7 +158,7 @@ def loosen(monkeypatch, **wider):
 
 def test_mutant_groups_are_not_bounded(monkeypatch):
     loosen(monkeypatch, groups=3)
-    killed(PEOPLE, 9, [("nobody", "both keys")], rows_per_person=3, groups_per_person=1)
+    killed(PEOPLE, 7, [("nobody", "both keys")], rows_per_person=3, groups_per_person=1)
 
 
 def test_mutant_rows_are_not_bounded(monkeypatch):
@@ -183,7 +184,7 @@ def test_mutant_each_measure_gets_all_of_epsilon(monkeypatch):
     original = choice_of_noise.shares_of
     monkeypatch.setattr(choice_of_noise, "shares_of", lambda *given: tuple(1 for _ in original(*given)))
     monkeypatch.setattr(choice_of_noise.Composed, "guarantee", lambda self, s: self.mechanisms[0].guarantee(s[0]))
-    killed(MEAN, 10, [("nobody", "two rows")], rows_per_person=2)
+    killed(MEAN, 8, [("nobody", "two rows")], rows_per_person=2)
 
 
 def test_all_small_histories_of_one_person():

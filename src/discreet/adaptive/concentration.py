@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import gammaln, xlogy
 
 from discreet.exact.search import bisect
@@ -23,8 +24,12 @@ def deviation(size: int, log_misses: float) -> float:
     geometric series and Stirling's formula. 1 where neither says anything.
     """
     each = log_misses + math.log(2)
-    found = bisect(lambda t: _log_tail(size, t) <= -each, 1.0, 0.0, absolute=2.0**-40)
-    return min(1.0, found * (1 + 1e-9))
+    hoeffding, near = min(1.0, math.sqrt(each / (2 * size))), 0.0
+    if hoeffding < 1 and _log_tail(size, hoeffding) <= -each:
+        near = brentq(lambda t: _log_tail(size, t) + each, 0.0, hoeffding, rtol=1e-11) * (1 + 1e-10)
+    if not near or _log_tail(size, near) > -each:  # few steps lead near; what is handed out was checked
+        near = bisect(lambda t: _log_tail(size, t) <= -each, 1.0, 0.0, absolute=2.0**-40)
+    return min(1.0, near * (1 + 1e-9))
 
 
 def _log_tail(size: int, t: float) -> float:

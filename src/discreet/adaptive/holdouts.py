@@ -58,7 +58,7 @@ class GuessAndCheck:
         """
         union = FewTold(self.size, self.queries, self.cells, self.overfits)
         last = min(self.overfits, self.queries - 1)
-        off = max(union.deviation(confidence, j) for j in (range(last + 1) if told is None else [told]))
+        off = union.widest(confidence, last) if told is None else union.deviation(confidence, told)
         return min(1.0, off + max(self.tolerance, 0.5 / self.cells) + float(QUANTUM))
 
 

@@ -115,10 +115,17 @@ class FewTold:
         """How far the sample's mean may be from the population's for a question after this many revealed answers. None
         for the maximum.
         """
-        sure, after = check_confidence(confidence), self.most if told is None else told
-        own = log_asked(self.queries, min(after, self.queries - 1), self.cells)
-        spread = own + math.log((after + 1) * (after + 2)) - math.log(0.2 * (1 - sure))
-        return deviation(self.size, min(_log_union(self, sure), spread))
+        return deviation(self.size, self._log_misses(confidence, self.most if told is None else told))
+
+    def widest(self, confidence: float, last: int) -> float:
+        """The largest of the deviations after 0 to `last`: that of the most questions that might be asked."""
+        return deviation(self.size, max(self._log_misses(confidence, told) for told in range(last + 1)))
+
+    def _log_misses(self, confidence: float, told: int) -> float:
+        sure = check_confidence(confidence)
+        own = log_asked(self.queries, min(told, self.queries - 1), self.cells)
+        spread = own + math.log((told + 1) * (told + 2)) - math.log(0.2 * (1 - sure))
+        return min(_log_union(self, sure), spread)
 
 
 @lru_cache(maxsize=1024)

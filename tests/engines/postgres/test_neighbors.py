@@ -69,7 +69,7 @@ def both(server):
     return sql.Clinic(), PostgresClinic(server)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=made_up.questions())
 def test_made_up_questions_are_answered_alike(both, text):
     """What DuckDB answers PostgreSQL answers with the same numbers, or refuses; what one refuses so does the other."""

@@ -274,7 +274,7 @@ def values(server: Server) -> Postgres:
     return Postgres(server.url, server.loaded({"t": pa.table(columns)}))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(made=st.lists(st.sampled_from(KINDS).flatmap(lambda kind: expressions(kind, 4)), min_size=1, max_size=4))
 def test_expressions_inside_others_are_total(values, made):
     """Never an error, and always a value of the type that the plan believes it has, or NULL."""

@@ -76,6 +76,7 @@ def test_the_larger_bound_is_taken() -> None:
     assert least_error(Interval(0, 1), Pure(epsilon=1e6)) == 0.0
 
 
+@pytest.mark.slow
 def test_every_pair_of_a_curve_is_a_bound() -> None:
     for guarantee in (ZeroConcentrated(rho=0.5), GaussianTradeoff(mu=1)):
         bound = least_error(Interval(0, 1), guarantee)

@@ -122,6 +122,7 @@ def test_the_contour_integral_agrees_with_a_closed_form():
     assert integral_delta(gaussian_moment(20, 1000), epsilon) == pytest.approx(closed, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_thousand_laplace_on_the_integers():
     low, high = binomial_epsilon(1000, "0.05", DELTA)
     composed = dp.compose([dp.Laplace(scale=20, step=1).guarantee(1)] * 1000)
@@ -249,7 +250,10 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+SOME = [pytest.param(kind, marks=[pytest.mark.slow] if kind == "Laplace L2" else []) for kind in KINDS]
+
+
+@pytest.mark.parametrize("kind", SOME)
 def test_ten_at_once_is_ten_times(kind):
     one = KINDS[kind]
     at_once, by_one = dp.compose([one] * 10), one
@@ -263,7 +267,7 @@ def test_ten_at_once_is_ten_times(kind):
     assert at_once.epsilon_at(delta=1e-5) > single.epsilon_at(delta=1e-5) > 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOME)
 @pytest.mark.parametrize("delta", [1e-15, 1e-5, 0.3])
 def test_epsilon_and_delta_agree(kind, delta):
     composed = dp.compose([KINDS[kind]] * 10)
@@ -434,7 +438,7 @@ def test_the_continuous_laplace_formula_fails_on_integers():
     assert kept.scale > scale
 
 
-@pytest.mark.parametrize("order", [1.01, 1.5, 2, 7.3, 64])
+@pytest.mark.parametrize("order", [2, *(pytest.param(o, marks=pytest.mark.slow) for o in (1.01, 1.5, 7.3, 64))])
 def test_renyi_of_pairs_against_direct_sums(order):
     with mpmath.workdps(40):
 

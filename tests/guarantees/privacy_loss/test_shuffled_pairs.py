@@ -54,6 +54,7 @@ def test_shuffled_oracles_are_dominated_by_what_two_values_have_in_common(kind: 
         assert worst(local.laws(), 3, epsilon) <= shuffled.delta_at(epsilon=epsilon) + 1e-12
 
 
+@pytest.mark.slow
 def test_clones_are_those_that_are_proved() -> None:
     assert cloned(Fraction(2), 100).chance == pytest.approx(math.exp(-2))
     assert (
@@ -61,6 +62,7 @@ def test_clones_are_those_that_are_proved() -> None:
     )  # and quick
 
 
+@pytest.mark.slow
 def test_renyi_divergences_of_high_orders_are_those_of_the_noise() -> None:
     poll = dp.shuffle.bit_sum(clients=10**6, epsilon=0.1, delta=DELTA)
     variance = float(poll.lie) * 10**6  # type: ignore[union-attr]

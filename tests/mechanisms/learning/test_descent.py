@@ -121,6 +121,7 @@ def test_samples_are_charged_as_samples() -> None:
             few.guarantee(few.sensitivity(unit, rows))
 
 
+@pytest.mark.slow
 def test_an_empty_sample_is_a_step_of_noise() -> None:
     few = made(sampling=Fraction(1, 10**9), steps=3)
     with testing.frozen(1):
@@ -191,6 +192,7 @@ def canary_score(m: Descent, present: bool) -> float:
     return float(m._draw(Examples(rows, goal, intercept=False))["weights"][0])
 
 
+@pytest.mark.slow
 def test_an_audit_with_a_canary_finds_no_more_than_is_claimed_and_fires_without_noise() -> None:
     """False alarms below 1e-5; the attack is good enough to prove a tenth of the claim."""
     kept: dict[str, Any] = {"dimension": 3, "intercept": False, "steps": 1, "clip": 0.5, "size": 10, "average": "last"}
@@ -267,14 +269,20 @@ def excess(m: Descent, rows: Any, goal: Any, weights: Any, best: float) -> float
     return float(m.loss.value(short @ weights, goal).mean()) - best
 
 
-@pytest.mark.parametrize("average", ["all", "last half"])
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize(
+    ("noise", "average"),
+    [
+        ("gaussian", "all"),
+        *(pytest.param("laplace", average, marks=pytest.mark.slow) for average in ("all", "last half")),
+        pytest.param("gaussian", "last half", marks=pytest.mark.slow),
+    ],
+)
 def test_the_excess_risk_stays_below_the_certificate(average: Any, noise: Any) -> None:
     """95% bounds on 60 runs: more than 15 misses would happen with probability below 1e-6."""
     rows, goal = data(500)
     m = made(clip=1.5, steps=60, average=average, noise=noise, region=3.0)
     with testing.no_noise():
-        long = replace(m, steps=3000, learning_rate=2.0, average="last", size=500)
+        long = replace(m, steps=1000, learning_rate=2.0, average="last", size=500)
         best = excess(m, rows, goal, long._draw(Examples(rows, goal))["weights"], 0.0)
     bound = float(m.error(0.95))
     found = [excess(m, rows, goal, m._draw(Examples(rows, goal))["weights"], best) for _ in range(60)]
@@ -322,8 +330,14 @@ def test_the_default_rate_leaves_the_noise_it_says() -> None:
     assert found == pytest.approx(NOISE / 1.4, rel=0.2)
 
 
-@pytest.mark.parametrize("momentum", [0, 0.9])
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize(
+    ("noise", "momentum"),
+    [
+        ("gaussian", 0.9),
+        *(pytest.param("laplace", momentum, marks=pytest.mark.slow) for momentum in (0, 0.9)),
+        pytest.param("gaussian", 0, marks=pytest.mark.slow),
+    ],
+)
 def test_the_gap_bounds_the_excess_risk_of_any_descent(momentum: Any, noise: Any) -> None:
     """Also with momentum: 95% bounds on 40 runs; more than 13 misses would happen with probability below 1e-6."""
     rows, goal = data(500)

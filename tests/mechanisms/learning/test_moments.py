@@ -286,6 +286,7 @@ def test_shares_are_shares():
 # --- errors, and what leaves ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_errors_cover():
     """At 90%: 400 draws cover 328 times at least but for one in 10^7."""
     m = moments(square=2, product=1, sum=3, target=0.5, count=4)

@@ -129,6 +129,7 @@ def test_mutants_of_the_curve(stddev: float, ridge: float, monkeypatch: pytest.M
         worst(1.0, 1.0, MinimizerPair(1.0, 0.0, 0.0), [])
 
 
+@pytest.mark.slow
 def test_two_dimensions() -> None:
     """Only the noise along the row counts, whatever the other rows are."""
     stddev, ridge, own, others = 1.5, 0.7, (np.array([0.6, 0.8]), 1.0), [(np.array([1.0, 0.0]), 0.0)] * 3
@@ -389,7 +390,7 @@ def test_rows_are_clipped_and_each_is_its_own() -> None:
     assert ((whole**2).sum(1) <= 2.0**46).all()
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "gamma"])
+@pytest.mark.parametrize("noise", ["gaussian", pytest.param("gamma", marks=pytest.mark.slow)])
 def test_draws_follow_the_density(noise: str) -> None:
     """900 draws by Kolmogorov-Smirnov: a false alarm in 10^6; the density for twice the noise is refused, and half."""
     asked = dp.Approx(epsilon=2, delta=1e-3) if noise == "gaussian" else dp.Pure(epsilon=2)
@@ -406,6 +407,7 @@ def test_draws_follow_the_density(noise: str) -> None:
     assert max(p_value(2), p_value(0.5)) < 1e-6
 
 
+@pytest.mark.slow
 def test_norm_gamma_is_a_gamma_length_in_a_uniform_direction() -> None:
     """800 vectors; each Kolmogorov-Smirnov test has a false alarm in 10^6, and refuses 3/2 of the scale."""
     law, step = NormGamma(scale=0.5), float(NormGamma(scale=0.5).step)

@@ -155,14 +155,22 @@ def _few_splits(monkeypatch):
 
 
 @pytest.mark.usefixtures("_few_splits")
-@pytest.mark.parametrize("unit", [ROW, REPLACED])
 @pytest.mark.parametrize(
-    "shares", [QUARTERS, (Fraction(1, 10), Fraction(1, 2)), (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))]
+    ("shares", "unit"),
+    [
+        ((Fraction(1, 10), Fraction(1, 2)), ROW),
+        ((Fraction(1, 10), Fraction(1, 2)), REPLACED),
+        pytest.param(QUARTERS, ROW, marks=pytest.mark.slow),
+        pytest.param(QUARTERS, REPLACED, marks=pytest.mark.slow),
+        pytest.param((Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)), ROW, marks=pytest.mark.slow),
+        pytest.param((Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)), REPLACED, marks=pytest.mark.slow),
+    ],
 )
 def test_the_charge_covers_what_is_learned(shares, unit):
     assert check(shares, unit) > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_few_splits")
 def test_people_with_two_rows():
     assert check(unit=dp.person("id"), rows=2, rate=0.5) > 0.3
@@ -279,7 +287,9 @@ DATA = {
 }
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "tied" else [pytest.mark.slow]) for name in DATA]
+)
 def test_rank_errors_stay_within_the_bound(name):
     """400 draws of nine quantiles on each data set. The bound is for the worst data, so that misses are far rarer than
     5%; the errors are also no larger than a few times the choices' own scale.

@@ -34,6 +34,7 @@ LAWS = [
     PoissonTries(mean=4),
     PoissonTries(mean=30),
 ]
+SLOW = [NegativeBinomialTries(stop=0.01, shape=-0.5), PoissonTries(mean=0.3), PoissonTries(mean=30)]
 Law = list[float]
 
 
@@ -136,7 +137,9 @@ def test_pure_is_nearly_attained() -> None:
     assert math.log(near[0] / far[0]) > 1
 
 
-@pytest.mark.parametrize("tries", LAWS, ids=repr)
+@pytest.mark.parametrize(
+    "tries", [pytest.param(t, marks=[pytest.mark.slow] if t in SLOW else [], id=repr(t)) for t in LAWS]
+)
 def test_several_outputs_in_any_order_of_score(tries: Any) -> None:
     rng = np.random.default_rng(4)
     shares = []
@@ -230,6 +233,7 @@ def _published(self: PoissonTries, run: dp.Guarantee, order: float) -> float:
     return run.renyi(order) + float(self.mean) * apart + math.log(float(self.mean)) / (order - 1)
 
 
+@pytest.mark.slow
 def test_sharper_than_renyi_alone() -> None:
     run = dp.GaussianTradeoff(mu=0.2)
     for tries in (NegativeBinomialTries.for_mean(10), NegativeBinomialTries.for_mean(100, shape=1)):
@@ -248,6 +252,7 @@ def test_sharper_than_renyi_alone() -> None:
 # --- calibration ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_calibration() -> None:
     asked = dp.Approx(epsilon=1, delta=1e-6)
     for tries in (NegativeBinomialTries.for_mean(10), PoissonTries(mean=10)):
@@ -279,7 +284,9 @@ def test_tries() -> None:
 # --- what is drawn --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tries", LAWS, ids=repr)
+@pytest.mark.parametrize(
+    "tries", [pytest.param(t, marks=[pytest.mark.slow] if t in SLOW else [], id=repr(t)) for t in LAWS]
+)
 def test_the_number_of_tries_is_drawn_by_its_law(tries: Any) -> None:
     """A chi-square test with a false alarm in 10^6; twice the `stop` or 3/2 of the mean is refused."""
     many = 600 if float(tries.mean) > 8 or getattr(tries, "shape", 1) < 0 else 2000
@@ -300,6 +307,7 @@ def test_the_number_of_tries_is_drawn_by_its_law(tries: Any) -> None:
         assert p_value(NegativeBinomialTries(stop=2 * tries.stop, shape=tries.shape)) < 1e-6
 
 
+@pytest.mark.slow
 def test_choices_follow_the_law() -> None:
     """1500 choices of two candidates with three outputs each, by a chi-square test with a false alarm in 10^6."""
     scores = {"a": (0, 2, 5), "b": (1, 2, 3)}  # equal scores of different candidates are told apart by chance

@@ -137,6 +137,7 @@ def test_costs() -> None:
     assert TopK.for_guarantee(dp.Pure(epsilon=1), k=4, sensitivity=counts).rate == 0.25
 
 
+@pytest.mark.slow
 def test_errors_hold_and_are_met() -> None:
     """[L3.EM-U]: the exact probability that someone named lacks more than the amount is at most what is left."""
     scores, k = (9, 7, 6, 3, 0), 2

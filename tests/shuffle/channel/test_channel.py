@@ -549,5 +549,5 @@ class StoreMachine(RuleBasedStateMachine):
 
 TestStore = StoreMachine.TestCase
 TestStore.settings = settings(
-    max_examples=25, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=10, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -24,7 +24,7 @@ from ...refusing import refuses
 from ..connecting import connected
 
 PERSON, SWAPPED, ROW = dp.person("pid"), dp.person("pid", neighbors="replace"), dp.row()
-QUICK = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TYPES = {
     "pid": pa.int64(),
     "k": pa.string(),

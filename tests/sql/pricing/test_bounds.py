@@ -66,7 +66,7 @@ VALUES_OF_ROW = st.tuples(
     INTEGERS,
 )
 MANY = st.lists(VALUES_OF_ROW, max_size=12).map(lambda rows: rows + rows[:3])  # duplicates too
-QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 _opened: dict[Any, Any] = {}
@@ -169,31 +169,31 @@ NO_BOUNDS: st.SearchStrategy[dict[str, int]] = st.just({})
 
 
 @given(mine=MANY, others=FEW, keys=KEYS, bounds=SOME_BOUNDS, what=st.just(f"{MEASURES}, {PEOPLE}"))
-@settings(QUICK, max_examples=50)
+@settings(QUICK, max_examples=15)
 def test_a_person_added_or_removed(mine, others, keys, bounds, what):
     check_added(mine, others, keys, bounds, what)
 
 
 @given(mine=MANY, others=FEW, keys=KEYS, bounds=SOME_BOUNDS, what=st.sampled_from(VALUES.split(", ")))
-@settings(QUICK, max_examples=50)
+@settings(QUICK, max_examples=15)
 def test_values_of_a_person_added_or_removed(mine, others, keys, bounds, what):
     check_added(mine, others, keys, bounds, what)
 
 
 @given(mine=MANY, theirs=MANY, others=FEW, keys=KEYS, bounds=SOME_BOUNDS, what=st.sampled_from(ALL))
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=12)
 def test_a_person_replaced(mine, theirs, others, keys, bounds, what):
     check_replaced(mine, theirs, others, keys, bounds, what)
 
 
 @given(mine=ONE, others=FEW, keys=KEYS, bounds=NO_BOUNDS, what=st.sampled_from(ALL[:-1]))
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=12)
 def test_a_row_added_or_removed(mine, others, keys, bounds, what):
     check_added(mine, others, keys, bounds, what, ROW)
 
 
 @given(mine=ONE, theirs=ONE, others=FEW, keys=KEYS, bounds=NO_BOUNDS, what=st.sampled_from(ALL[:-1]))
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=12)
 def test_a_row_replaced(mine, theirs, others, keys, bounds, what):
     check_replaced(mine, theirs, others, keys, bounds, what, ROW_SWAPPED)
 

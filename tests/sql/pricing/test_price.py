@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pyarrow as pa
 import pytest
 
 from ..connecting import connected
 
+ASKED = ("MEDIAN(x)", "COUNT(*)", "COUNT(*) AS a, SUM(x) AS b, MEDIAN(x)")
+SOME = {("add_or_remove", ASKED[0], 0.5), ("replace", ASKED[1], 2), ("replace", ASKED[2], 0.5)}
 
-@pytest.mark.parametrize("neighbors", ["add_or_remove", "replace"])
-@pytest.mark.parametrize("what", ["MEDIAN(x)", "COUNT(*)", "COUNT(*) AS a, SUM(x) AS b, MEDIAN(x)"])
-@pytest.mark.parametrize("epsilon", [0.5, 2])
+
+@pytest.mark.parametrize(
+    ("neighbors", "what", "epsilon"),
+    [
+        pytest.param(*one, marks=[] if one in SOME else [pytest.mark.slow])
+        for one in itertools.product(("add_or_remove", "replace"), ASKED, (0.5, 2))
+    ],
+)
 def test_undeclared_keys_keep_what_is_asked(neighbors, what, epsilon):
     data = pa.table({"pid": [1], "k": ["a"], "x": [1]})
     unit = {"person": "pid", "neighbors": neighbors}

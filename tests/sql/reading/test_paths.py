@@ -21,7 +21,7 @@ from discreet.sql.schema import Column, Schema, Table
 from ...refusing import refuses
 
 PERSON = dp.person("pid")
-QUICK = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 QUESTIONS = [
     "SELECT k, COUNT(*) AS n, SUM(x) AS s FROM items GROUP BY k",
     "SELECT c, COUNT(*) AS n, SUM(x) AS s FROM items JOIN visits USING (vid) GROUP BY c",

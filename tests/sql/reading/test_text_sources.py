@@ -82,18 +82,24 @@ def shape(path: Path, columns: dict[str, Any] = POLICY) -> Any:
 # --- no row can stop a question -------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def good_rows(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What is seen of the rows that are all good."""
+    return shape(written(tmp_path_factory.mktemp("good") / "good.csv", HEADER + ROWS))
+
+
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-@pytest.mark.parametrize("where", ["first", "last"])
-def test_a_bad_row_changes_nothing_that_is_seen(bad: bytes, where: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["first", pytest.param("last", marks=pytest.mark.slow)])
+def test_a_bad_row_changes_nothing_that_is_seen(bad: bytes, where: str, tmp_path: Path, good_rows: Any) -> None:
     rows = bad + ROWS if where == "first" else ROWS + bad
-    good = shape(written(tmp_path / "good.csv", HEADER + ROWS))
+    good = good_rows
     assert good[0] == TYPES
     assert shape(written(tmp_path / "bad.csv", HEADER + rows)) == good
 
 
 @pytest.mark.parametrize("rows", [b"", b"\n\n", b"\xff\xfe\n", ROWS[:20]])
-def test_a_header_is_enough(rows: bytes, tmp_path: Path) -> None:
-    good = shape(written(tmp_path / "good.csv", HEADER + ROWS))
+def test_a_header_is_enough(rows: bytes, tmp_path: Path, good_rows: Any) -> None:
+    good = good_rows
     assert shape(written(tmp_path / "few.csv", HEADER + rows)) == good
     assert shape(written(tmp_path / "none.csv", HEADER.rstrip())) == good
 
@@ -308,13 +314,20 @@ BAD_OBJECTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def good_objects(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What is seen of the objects that are all good, which is what is seen of none."""
+    good = shape(written(tmp_path_factory.mktemp("good") / "good.json", OBJECTS))
+    assert shape(written(tmp_path_factory.mktemp("good") / "none.json", b"")) == good
+    return good
+
+
 @pytest.mark.parametrize("bad", BAD_OBJECTS.values(), ids=BAD_OBJECTS)
-def test_a_bad_object_changes_nothing_that_is_seen(bad: bytes, tmp_path: Path) -> None:
-    good = shape(written(tmp_path / "good.json", OBJECTS))
+def test_a_bad_object_changes_nothing_that_is_seen(bad: bytes, tmp_path: Path, good_objects: Any) -> None:
+    good = good_objects
     assert good[0] == {**{name: TYPES[name] for name in POLICY}, "patient_id": "text"}
     assert shape(written(tmp_path / "bad.json", OBJECTS + bad + OBJECTS)) == good
     assert shape(written(tmp_path / "worse.json", bad)) == good
-    assert shape(written(tmp_path / "none.json", b"")) == good
 
 
 def test_objects_are_read(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The intervals beside the answers hold the truth as often as they say, over 10^4 releases of each kind of number."""
+"""The intervals beside the answers hold the truth as often as they say, over 4000 releases of each kind of number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.schema import Column, Schema, Table
 
-GROUPS = 10_000
+GROUPS = 4000
 SLACK = 5.2 * math.sqrt(0.95 * 0.05 / GROUPS)
 """A fair 95% is below this much less with probability 1e-7 (normal tail, 5.2 deviations); six columns: under 1e-6."""
 PERSON = dp.person("pid")
@@ -21,7 +21,7 @@ PERSON = dp.person("pid")
 
 @pytest.fixture(scope="module")
 def groups():
-    """10^4 groups of 40 to 120 people, one row each."""
+    """4000 groups of 40 to 120 people, one row each."""
     rng = np.random.default_rng(8)
     sizes = rng.integers(40, 121, GROUPS)
     g = np.repeat(np.arange(GROUPS), sizes)
