@@ -1,4 +1,4 @@
-"""Vectors of bounded norm: the space of gradients and of rows that are summed with noise by their norm."""
+"""Vectors of bounded norm: the space of gradients, and of rows that are summed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Ball(Closed):
             return bool(size * radius.denominator**power <= radius.numerator**power)
 
     def clamp(self, value: Any) -> NDArray[np.float64]:
-        """The vector, or each row of a matrix, brought into the ball."""
+        """The vector, or each row of a matrix, clamped to the ball."""
         if is_row(value):
             if len(value) != self.dimension:
                 raise InvalidArgument(f"A vector of {self.dimension} numbers is needed.", code="wrong-shape")

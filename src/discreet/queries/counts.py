@@ -1,4 +1,4 @@
-"""Counting queries: how many rows, which fraction of them, how many of each choice."""
+"""Counting queries: how many rows, what fraction of them, how many of each choice."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CountingQuery(Closed):
 
 @dataclass(frozen=True)
 class Histogram(Closed):
-    """The number of rows of each declared choice; undeclared values are dropped, or go to `other`.
+    """The number of rows for each declared choice. Undeclared values are dropped, or go to `other`.
 
     Promise: one row is 1 in every norm when added or removed (monotone); replaced, it is 2 in L1, √2 in L2, 1
     in Linf.
@@ -114,7 +114,7 @@ class Histogram(Closed):
         return np.bincount(places[places >= 0], minlength=len(self.space)).astype(np.int64)
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1, norm: Norm = "L1") -> Sensitivity:
-        """What one unit changes, stated in `norm`; k rows of one person may all fall into one choice."""
+        """What one unit changes, stated in `norm`. All k rows of one person may have the same choice."""
         check_norm(norm)
         replaced = {"L1": Fraction(2), "L2": sqrt_up(Fraction(2)), "Linf": Fraction(1)}[norm]
         return Sensitivity(
@@ -128,9 +128,10 @@ class Histogram(Closed):
 
 
 def _asked(predicate: Predicate, data: Any, rows: int) -> NDArray[np.bool_]:
-    """Where a predicate holds: asked of all rows at once, or where it fails of each by itself, as not held there.
+    """Where a predicate holds. It is called with all rows at once. If that fails, with each row, where a failure means
+    false.
 
-    One that fails on no rows at all fails by itself, and that is told.
+    A predicate that fails even on zero rows is broken, and its error is raised.
     """
     failed = False
     try:
@@ -147,7 +148,7 @@ def _asked(predicate: Predicate, data: Any, rows: int) -> NDArray[np.bool_]:
     try:
         with np.errstate(all="ignore"):
             holds = _truths(predicate(data))
-    except Exception:  # by a record that it cannot compare
+    except Exception:  # because of a record that it cannot compare
         holds = None
     if holds is None:
         holds = np.fromiter((_holds(predicate, data, place) for place in range(rows)), np.bool_, rows)

@@ -1,4 +1,4 @@
-"""A finite table of public columns: which values each may take, in which order, and where a row lies."""
+"""A finite domain of public columns: the values of each column in order, and the position of a row."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ Values = int | Sequence[Hashable] | Categories
 
 
 class Domain(Closed):
-    """Columns in order, each with its public values in order (a whole number n stands for 0 … n-1).
+    """Columns in order, each with its public values in order (an integer n stands for 0 … n-1).
 
-    A row with an undeclared value in any column is outside and counted nowhere, unless `Categories` say where
-    it goes.
+    A row with an undeclared value in any column is outside and not counted, unless `Categories` say where it goes.
 
     >>> Domain({"age": 100, "sex": ("f", "m")}).shape
     (100, 2)
@@ -68,7 +67,7 @@ class Domain(Closed):
 
     @property
     def size(self) -> int:
-        """The number of different rows: the product of the shape, of any size."""
+        """The number of different rows: the product of the shape, which may be very large."""
         return math.prod(self.shape)
 
     def values(self, name: str) -> Sequence[Hashable]:
@@ -77,7 +76,7 @@ class Domain(Closed):
         return range(values) if isinstance(values, int) else values.points()
 
     def axis(self, name: str) -> int:
-        """The place of a column, or a typed error."""
+        """The index of a column. Raises if there is no such column."""
         try:
             return self.names.index(name)
         except ValueError:
@@ -86,18 +85,18 @@ class Domain(Closed):
             ) from None
 
     def axes(self, names: Sequence[str]) -> tuple[int, ...]:
-        """The places of several different columns, or a typed error."""
+        """The indices of several different columns. Raises if one is missing or repeated."""
         places = tuple(self.axis(name) for name in names)
         if len(set(places)) != len(places):
             raise InvalidArgument("A set of columns must name each column once.", code="duplicates")
         return places
 
     def project(self, names: Sequence[str]) -> Domain:
-        """The domain of these columns alone, in this order."""
+        """The domain of only these columns, in this order."""
         return Domain({name: self._columns[axis][1] for name, axis in zip(names, self.axes(names), strict=True)})
 
     def codes(self, data: Any) -> NDArray[np.int64]:
-        """One line of places a row, one place for each column; rows outside the domain are left out.
+        """One line of indices for each row, one index for each column. Rows outside the domain are left out.
 
         `data` is a mapping, frame or Arrow table of columns, a matrix or list of rows, or the values themselves
         when there is one column. A record of another width is outside.
@@ -153,7 +152,7 @@ class Domain(Closed):
         return self.counts(self.codes(data), self.names)
 
     def decode(self, codes: NDArray[np.int64]) -> dict[str, list[Hashable]]:
-        """The values that lines of places stand for, column by column."""
+        """The values that lines of indices stand for, column by column."""
         return {
             name: [values[place] for place in codes[:, axis].tolist()]
             for axis, name in enumerate(self.names)

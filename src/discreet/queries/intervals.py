@@ -1,7 +1,7 @@
-"""Spaces of numbers: an interval, whole numbers, a grid.
+"""Spaces of numbers: an interval, integers, a grid.
 
-`clamp` is a public rule, record by record: ±inf goes to the nearer end; NaN, None and whatever else is not a number
-go to the declared `missing` (the center by default). A float means the decimal it prints, as everywhere here.
+`clamp` is a public rule for each record: ±inf goes to the nearer end. NaN, None and anything else that is not a number
+go to the declared `missing` (the center by default). A float means the decimal that it prints, as everywhere here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Numbers(Closed):
 
     @cached_property
     def ends(self) -> tuple[Fraction, Fraction]:
-        """The declared bounds as the rational numbers that were meant."""
+        """The declared bounds as exact rational numbers."""
         return exactly(self.low, "low"), exactly(self.high, "high")
 
     @property
@@ -118,7 +118,7 @@ class Interval(_Numbers):
 
 @dataclass(frozen=True)
 class Integers(_Numbers):
-    """The whole numbers from `low` to `high`, both within 64 bits; other numbers go to the nearest.
+    """The integers from `low` to `high`, both within 64 bits. Other numbers go to the nearest.
 
     >>> Integers(0, 9).clamp([3.2, -5, float("nan")])
     array([3, 0, 4])
@@ -145,7 +145,7 @@ class Integers(_Numbers):
         return range(int(self.ends[0]), int(self.ends[1]) + 1)
 
     def positions(self, values: Any) -> NDArray[np.int64]:
-        """The place of each clamped value in `points()`."""
+        """The index of each clamped value in `points()`."""
         if self.diameter >= 2**63:
             raise InvalidArgument("This range has too many points. Declare a narrower one.", code="too-large")
         return self._clamp(column(values)) - int(self.ends[0])
@@ -162,7 +162,7 @@ class Integers(_Numbers):
 
 @dataclass(frozen=True)
 class Grid(_Numbers):
-    """The numbers `low, low + step, …, high`, whole steps apart; other numbers go to the nearest of them.
+    """The numbers `low, low + step, …, high`. Other numbers go to the nearest of them.
 
     >>> Grid(0, 1, 0.25).clamp([0.3, 7])
     array([0.25, 1.  ])
@@ -190,11 +190,11 @@ class Grid(_Numbers):
         return int(self.diameter / exactly(self.step)) + 1
 
     def points(self) -> NDArray[Any]:
-        """All points in increasing order: integers when `low` and `step` are whole, else doubles."""
+        """All points in increasing order: integers if `low` and `step` are integers, otherwise doubles."""
         return self._at(np.arange(len(self), dtype=np.int64))
 
     def positions(self, values: Any) -> NDArray[np.int64]:
-        """The place of each clamped value in `points()`."""
+        """The index of each clamped value in `points()`."""
         low, step = self.ends[0], exactly(self.step)
         missing = (len(self) - 1) // 2 if self.missing is None else int((exactly(self.missing) - low) / step)
         inside = np.clip(doubles(values), float(low), float(self.ends[1]))
@@ -202,7 +202,7 @@ class Grid(_Numbers):
         return np.where(np.isnan(steps), missing, np.clip(steps, 0, len(self) - 1)).astype(np.int64)
 
     def _has(self, exact: Fraction) -> bool:
-        # a point such as 1/3 is also known by its double
+        # a point such as 1/3 also matches its double
         place = min(max(round((exact - self.ends[0]) / exactly(self.step)), 0), len(self) - 1)
         point = self.ends[0] + place * exactly(self.step)
         return exact in (point, exactly(float(point)))
@@ -222,7 +222,7 @@ class Grid(_Numbers):
 
 
 def float_inside(bound: Fraction, toward: int) -> float:
-    """The double nearest to a bound that, read as the decimal it prints, does not lie outside."""
+    """The double nearest to a bound that is not outside when read as the decimal that it prints."""
     nearest = float(bound)
     outside = (exactly(nearest) - bound) * toward < 0
     return math.nextafter(nearest, toward * math.inf) if outside else nearest

@@ -1,4 +1,4 @@
-"""What is asked: data to an answer, with the largest change that one unit can make."""
+"""A query: a function from data to an answer, with the largest change that one unit can make."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from discreet.queries.space import Space
 
 @runtime_checkable
 class Query(Protocol):
-    """A function of the data that knows its sensitivity. Calling it gives the TRUE answer: keep it sealed."""
+    """A function of the data that knows its sensitivity. Calling it returns the TRUE answer: keep it sealed."""
 
     @property
     def space(self) -> Space | None:
-        """The declared space each row is brought into first; None where only a row's presence counts."""
+        """The declared space to which each row is clamped first. None if only the presence of a row counts."""
 
     def __call__(self, data: Any) -> Any:
         """The true answer, exact."""
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
-        """The largest change one unit can make, when it has at most `rows_per_person` rows."""
+        """The largest change that one unit can make if it has at most `rows_per_person` rows."""
 
 
 def largest_change(unit: Unit, rows_per_person: int, *, added: Number, replaced: Number) -> Fraction:
-    """What one unit can change, from what one added and one replaced row can.
+    """What one unit can change, given what one added row and one replaced row can change.
 
     Promise: `k` added rows change k·added. A replaced row() is exchanged for one row. A replaced person may
     come with fewer rows, even none, so each of its k rows is either replaced, or added or removed:
@@ -45,7 +45,7 @@ def largest_change(unit: Unit, rows_per_person: int, *, added: Number, replaced:
 
 
 def need_public_size(unit: Unit, remedy: str) -> None:
-    """A typed error when the number of units is not public, so that no answer may be divided by it."""
+    """Raise if the number of units is not public, because an answer may not be divided by it."""
     if unit.neighbors == "add_or_remove":
         raise InvalidArgument(
             f"The number of rows is private when units are added or removed. {remedy}, "

@@ -1,4 +1,4 @@
-"""Rows by rank on a public lattice, without sorting more of them than is asked about."""
+"""Rows by rank on a public lattice. Only the requested ranks are sorted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def places_of(points: Grid | Integers, value: Any) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Equal rows in increasing order: their place, and the ranks `start` to `end` (exclusive) that they fill."""
+    """Equal rows in increasing order: their index, and their ranks from `start` to `end` (exclusive)."""
 
     places: Ints = field(repr=False)
     start: Ints = field(repr=False)
@@ -37,9 +37,9 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """The rows of a column at their places 0 … points − 1. `windows` is about how many stretches will be asked for.
+    """The rows of a column as indices 0 … points − 1. `windows` is about how many ranges of ranks will be requested.
 
-    Rows are counted into buckets of neighboring places; only the buckets that a stretch of ranks lies in are sorted.
+    Rows are counted into buckets of neighboring indices. Only the buckets of a requested range of ranks are sorted.
     """
 
     places: Ints = field(repr=False)
@@ -67,7 +67,7 @@ class Ranks:
         return np.cumsum(self._counts)
 
     def between(self, first: int, last: int) -> Blocks:
-        """The blocks that hold the ranks `first` to `last` (exclusive), each block whole."""
+        """The blocks that contain the ranks `first` to `last` (exclusive), each block completely."""
         if last <= first:
             nothing = np.empty(0, dtype=np.int64)
             return Blocks(nothing, nothing, nothing)
@@ -87,7 +87,7 @@ class Ranks:
         return _blocks(inside[low:high], start + low)
 
     def at(self, place: int) -> tuple[int, int]:
-        """The ranks that the rows at one place fill, the second exclusive."""
+        """The range of ranks of the rows at one index, the end exclusive."""
         below = int(np.count_nonzero(self.places < place))
         return below, below + int(np.count_nonzero(self.places == place))
 

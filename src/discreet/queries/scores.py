@@ -1,4 +1,4 @@
-"""Scores for choosing privately: each candidate gets a number, and high ones are preferred.
+"""Scores for private selection: each candidate gets a number, and high ones are preferred.
 
 A score is an exact whole number of a public unit (halves, for the median), so that the choice can be drawn
 exactly.
@@ -39,7 +39,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Popularity(Closed):
-    """How many rows like each item; a row is a collection of items, or a 0/1 row over the choices.
+    """How many rows like each item. A row is a collection of items, or a 0/1 row over the choices.
 
     Promise: one row changes each score by at most 1 in both relations; monotone under add/remove. Source:
     [L3.POP].
@@ -63,7 +63,7 @@ class Popularity(Closed):
         if getattr(data, "ndim", 1) == 2:
             likes = table(data, len(self.space)) > 0
             return Scores(np.asarray(np.count_nonzero(likes, axis=0), dtype=np.int64), Fraction(1))
-        # a set of places: an item named twice by one row counts once
+        # a set of indices: an item that a row names twice counts once
         rows = (set(self.space.positions(_items(row)).tolist()) for row in cells(data))
         places = np.fromiter((place for row in rows for place in row if place >= 0), np.int64)
         return Scores(np.bincount(places, minlength=len(self.space)), Fraction(1))
@@ -76,7 +76,8 @@ class Popularity(Closed):
 
 @dataclass(frozen=True)
 class Ratings(Closed):
-    """The sum of the scores that rows give to each item, each cut into `between` declared ends; no score adds nothing.
+    """The sum of the scores that rows give to each item, each clamped `between` declared bounds. A missing score adds
+    nothing.
 
     A row is a mapping of items to scores, or a line of scores over the choices, NaN where there is none.
 
@@ -112,7 +113,7 @@ class Ratings(Closed):
         else:
             lines = table([self._line(record) for record in cells(data)], len(self.space))
         sums = [int(total(line[~np.isnan(line)]) / total.grain) for line in np.asarray(lines, dtype=np.float64).T]
-        # cut to 62 bits, which brings no two of them further apart
+        # clamped to 62 bits, which never increases a distance
         return Scores(np.array([min(max(one, -(2**62)), 2**62) for one in sums], dtype=np.int64), total.grain)
 
     def _line(self, record: Any) -> list[Any] | None:
@@ -207,7 +208,8 @@ class QuantileScore(Closed):
 
 
 def _ranks(space: Grid | Integers, data: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """How many rows lie strictly below and above each candidate, every row at its nearest, and of how many.
+    """How many rows lie strictly below and above each candidate, with every row at its nearest point, and the number of
+    rows.
 
     Missing rows are dropped, unless the space declares where they go: losing a row costs no more than
     replacing it.
@@ -219,7 +221,7 @@ def _ranks(space: Grid | Integers, data: Any) -> tuple[NDArray[np.int64], NDArra
 
 
 def _items(row: Any) -> list[Any]:
-    """What a row names: the members of a collection of Python's own or of an array, and else the row itself."""
+    """What a row names: the members of a built-in collection or of an array, otherwise the row itself."""
     for kind in (list, tuple, set, frozenset, dict):
         if issubclass(type(row), kind):
             return list(kind.__iter__(row))

@@ -54,7 +54,7 @@ class Sensitivity:
 
     @property
     def exact(self) -> Fraction:
-        """The amount as the rational number that was meant."""
+        """The amount as an exact rational number."""
         return exactly(self.amount)
 
     @property
@@ -73,7 +73,7 @@ class Sensitivity:
         return replace(self, amount=sqrt_up(self.exact**2 * self.dimension**raised), norm=norm)
 
     def in_steps(self, step: Number) -> int:
-        """The largest distance, in this norm and in whole steps, once answers are rounded by `nearest_step`.
+        """The largest distance, in this norm and in integer steps, after answers are rounded by `nearest_step`.
 
         Promise: an unchanged coordinate stays unchanged, and one that moves by `a_i > 0` steps moves by at
         most `⌈a_i⌉ < a_i + 1` after rounding, so `Σ⌈a_i⌉ ≤ ⌈Σa_i⌉ + d − 1` in L1 and `max⌈a_i⌉ = ⌈max a_i⌉`
@@ -90,7 +90,7 @@ class Sensitivity:
         return math.ceil(size) + (self.dimension - 1 if self.norm == "L1" else 0)
 
     def squared_in_steps(self, step: Number) -> int:
-        """The largest squared L2 distance, in squared steps, once answers are rounded by `nearest_step`.
+        """The largest squared L2 distance, in squared steps, after answers are rounded by `nearest_step`.
 
         Promise: with `n_i = m_i + 1 ≤ ⌈a_i⌉` for the coordinates that move, `m_i < a_i`, so the whole number
         `s = Σm_i²` is below `‖a‖₂²` and `Σn_i² ≤ s + 2Σm_i + d`, where `Σm_i ≤ min(s, √(ds))` (never above
@@ -107,7 +107,7 @@ class Sensitivity:
         return many * math.ceil(size) ** 2 + (d - 1 if self.norm == "L1" else 0)
 
     def _ratio(self, step: Fraction) -> tuple[Fraction, int | None]:
-        # the amount in grains with the steps of a grain, or in steps when the grain is no help
+        # the amount in grains with the steps of a grain, or in steps if the grain does not help
         if self.grain is not None and (exactly(self.grain) / step).denominator == 1:
             return self.exact / exactly(self.grain), int(exactly(self.grain) / step)
         return self.exact / step, None
@@ -142,6 +142,6 @@ def nearest_step(value: Number, step: Number) -> int:
 
 
 def check_norm(norm: Any) -> None:
-    """A typed error unless `norm` is 'L1', 'L2' or 'Linf'."""
+    """Raise unless `norm` is 'L1', 'L2' or 'Linf'."""
     if norm not in NORMS:
         raise InvalidArgument("norm must be 'L1', 'L2' or 'Linf'.", code="not-an-option")

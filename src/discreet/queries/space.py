@@ -1,7 +1,6 @@
-"""Where rows and answers live: metric spaces of numbers, categories, vectors, curves and mixtures of them.
+"""Metric spaces of rows and answers: numbers, categories, vectors, curves and mixtures of them.
 
-Bounds are declared, never read off the data, and `clamp` brings anything into its space by a public rule.
-Source: [T.3.1], [T.3.4]. Numbers are in `intervals`, vectors in `ball`; all names can be imported from here.
+Bounds are declared, never read from the data, and `clamp` maps any value into its space by a public rule.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ __all__ = [
 
 @runtime_checkable
 class Space(Protocol):
-    """A bounded metric space that can say how far, how wide, whether inside, and bring inside."""
+    """A bounded metric space: distances, diameter, membership and clamping."""
 
     @property
     def diameter(self) -> Fraction:
@@ -47,16 +46,16 @@ class Space(Protocol):
 
     @property
     def minimal_distance(self) -> Fraction | None:
-        """The smallest distance between two different points of a finite space; None when there is none."""
+        """The smallest distance between two different points of a finite space. None if there is none."""
 
     def distance(self, a: Any, b: Any) -> Fraction:
-        """The distance between two points; a square root is rounded up."""
+        """The distance between two points. A square root is rounded up."""
 
     def __contains__(self, value: object) -> bool:
         """Whether `value` is a point of the space."""
 
     def clamp(self, value: Any) -> Any:
-        """The point that stands for `value`: itself for a member. Arrays are clamped element by element."""
+        """The point that stands for `value`. A member stands for itself. Arrays are clamped element by element."""
 
 
 @runtime_checkable
@@ -72,7 +71,7 @@ class FiniteSpace(Space, Protocol):
 
 @dataclass(frozen=True)
 class Categories(Closed):
-    """Declared choices, any two of them `apart`; a value not among them goes to `other`, or is refused.
+    """Declared choices, any two of them `apart`. Any other value goes to `other`, or is refused.
 
     >>> Categories(("Haifa", "Ljubljana", "elsewhere"), other="elsewhere").clamp("Lipica")
     'elsewhere'
@@ -124,11 +123,11 @@ class Categories(Closed):
         return tuple(self.choices)
 
     def positions(self, values: Any) -> NDArray[np.int64]:
-        """The place of each value in `points()`; for an undeclared one that of `other`, or else -1."""
+        """The index of each value in `points()`. For an undeclared value it is that of `other`, or -1."""
         listed, elsewhere = cells(values), -1 if self.other is None else self._places[self.other]
         try:
             found = np.fromiter((self._places.get(cell, -1) for cell in listed), np.int64, len(listed))
-        except Exception:  # a cell that has no hash, or whose own equality fails
+        except Exception:  # a cell that is not hashable, or whose equality fails
             found = np.fromiter((place_of(cell, self._places) for cell in listed), np.int64, len(listed))
         return np.where(found < 0, elsewhere, found)
 
@@ -235,7 +234,7 @@ class Product(Closed):
         return math.prod(space.__len__() for space in self._finite())
 
     def points(self) -> Iterator[tuple[Any, ...]]:
-        """All points, the last component moving fastest."""
+        """All points. The last component changes fastest."""
         return itertools.product(*(space.points() for space in self._finite()))
 
     def _finite(self) -> tuple[FiniteSpace, ...]:

@@ -30,7 +30,7 @@ LARGEST_SIZE = 2**50
 
 @dataclass(frozen=True, kw_only=True)
 class Workload(Closed):
-    """Counting queries over the rows of `domain`, grouped by the columns they look at.
+    """Counting queries over the rows of `domain`, grouped by the columns they use.
 
     For each of `sets` the queries are: all its cells (a marginal), all its prefixes (how many rows are at most
     v, in every column of the set), or, for conjunctions, the one cell of it that `chosen` names. Their order is
@@ -113,7 +113,7 @@ class Workload(Closed):
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:
-        """Where the queries of each set start, and after the last where they end."""
+        """The index at which the queries of each set start, and the end of the last."""
         widths = (1,) * len(self.sets) if self.kind == "conjunctions" else self._cells
         return tuple(itertools.accumulate(widths, initial=0))
 
@@ -122,7 +122,7 @@ class Workload(Closed):
 
     @property
     def space(self) -> None:
-        """None: a row outside the domain counts nowhere."""
+        """None: a row outside the domain is not counted."""
         return None
 
     def __call__(self, data: Any) -> NDArray[np.int64]:
@@ -174,7 +174,7 @@ class Workload(Closed):
         return np.asarray(whole.sum(axis=others)).transpose([kept.index(axis) for axis in axes])
 
     def query(self, index: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """The columns that query `index` looks at, and the places it asks for in them (at most, for a prefix)."""
+        """The columns that query `index` uses, and their values by index (upper bounds for a prefix)."""
         if not 0 <= index < len(self):
             raise InvalidArgument(
                 f"The queries of this workload are numbered 0 to {len(self) - 1}. Give one of these numbers.",
@@ -215,7 +215,7 @@ class Workload(Closed):
     def sensitivity(self, unit: Unit, rows_per_person: int = 1, norm: Norm = "L1") -> Sensitivity:
         """What one unit changes: how many answers move, each by 1 for a row, stated in `norm`.
 
-        Exact for marginals and prefixes; for conjunctions the largest number that their columns allow.
+        Exact for marginals and prefixes. For conjunctions it is the largest number that their columns allow.
         """
         check_norm(norm)
         added, replaced = self._changed()
@@ -270,7 +270,7 @@ def _is_term(domain: Domain, term: Any) -> bool:
 
 
 def check_size(size: Any) -> int:
-    """A public number of rows, small enough that sums of counts stay within 64 bits, or a typed error."""
+    """A public number of rows, small enough that sums of counts fit 64 bits. Raises for any other."""
     if check_count(size, "size") > LARGEST_SIZE:
         raise InvalidArgument("size must be at most 2^50 rows.", code="out-of-range")
     return int(size)

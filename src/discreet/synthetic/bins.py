@@ -34,7 +34,7 @@ class Bins:
         return np.bincount(self.bin_of, counts, minlength=self.size).astype(np.float64)
 
     def values(self, bins: NDArray[np.int64]) -> NDArray[np.int64]:
-        """A value for each row's bin, each as often as its share asks for."""
+        """A value for each row's bin, with frequencies that follow the shares."""
         order = np.argsort(self.bin_of, kind="stable")
         ends = np.cumsum(self.share[order])  # shares sum to 1 in each bin, so bin k covers (k, k+1]
         rows = np.lexsort((uniforms(len(bins)), bins))
@@ -50,9 +50,10 @@ class Bins:
 
 
 def merge_rare(counts: Floats, stddev: float, *, ordered: bool, least: float = 3.0) -> Bins:
-    """Bins from noisy counts of standard deviation `stddev`: a value seen `least` deviations above zero stays alone.
+    """Bins from noisy counts with standard deviation `stddev`. A value at least `least` deviations above zero stays
+    alone.
 
-    The others become one bin; in an ordered column neighbors are joined instead, until they are seen together.
+    The others become one bin. In an ordered column neighbors are joined instead, until their sum is large enough.
     """
     seen = counts >= least * stddev
     if ordered:
@@ -65,7 +66,7 @@ def merge_rare(counts: Floats, stddev: float, *, ordered: bool, least: float = 3
 
 
 def _runs(counts: Floats, stddev: float, least: float) -> NDArray[np.int64]:
-    """Neighbors joined from the left until their sum is seen; what is left at the end joins the last bin."""
+    """Neighbors joined from the left until their sum is large enough. The rest at the end joins the last bin."""
     starts, total, width = [0], 0.0, 0
     for place, count in enumerate(counts.tolist()):
         if width and (count >= least * stddev or total >= least * stddev * width**0.5):
@@ -80,7 +81,7 @@ def _runs(counts: Floats, stddev: float, least: float) -> NDArray[np.int64]:
 
 
 def _shares(counts: Floats, bin_of: NDArray[np.int64], stddev: float) -> Floats:
-    """How likely each value is in its bin: as counted, drawn to the bin's mean by as much as the noise asks for."""
+    """How likely each value is in its bin: as counted, shrunk toward the bin's mean according to the noise."""
     size = int(bin_of.max()) + 1
     widths = np.bincount(bin_of, minlength=size)
     mean = np.bincount(bin_of, counts, minlength=size) / widths

@@ -24,7 +24,7 @@ from discreet.rows import cells, doubles, wholes
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers from low to high in `bins` equally wide bins; whole numbers, when they are few, one by one."""
+    """Numbers from low to high in `bins` bins of equal width. If there are few integers, each has its own bin."""
 
     low: Any
     high: Any
@@ -41,7 +41,7 @@ class Numbers:
         return int(exactly(self.high) - exactly(self.low)) + 1
 
     def codes(self, values: Any) -> NDArray[np.int64]:
-        """The bin of each number, clamped to the bounds; -1 for a value that is not a number."""
+        """The bin of each number, clamped to the bounds. -1 for a value that is not a number."""
         if self.whole:
             whole, missing = wholes(values)
             inside = np.clip(whole, int(self.low), int(self.high)).tolist()
@@ -55,7 +55,7 @@ class Numbers:
         return np.where(missing, -1, found)
 
     def values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
-        """A number in the bin of each code, any of them equally likely; of the same codes always the same."""
+        """A uniform number in the bin of each code. The same codes always give the same numbers."""
         at = _spread_out(codes)
         if self.whole:
             starts = np.array([-(-c * self._span // self.bins) for c in range(self.bins + 1)])
@@ -68,7 +68,7 @@ class Numbers:
 
 
 def _spread_out(codes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Numbers in [0, 1) that look random and follow from the codes: what was stored is shown the same again."""
+    """Numbers in [0, 1) that look random but follow from the codes, so that a stored table is always shown the same."""
     words = Keystream(hashlib.sha256(codes.tobytes()).digest(), bytes(16)).read(8 * len(codes))
     return np.asarray((np.frombuffer(words, dtype=np.uint64) >> np.uint64(11)) * 2.0**-53)
 
@@ -80,8 +80,8 @@ def _edge(low: Any, high: Any, place: int, bins: int) -> Fraction:
 class Declared(Closed):
     """The columns of a table in order: a pair (low, high) of numbers, a list of choices, or `Categories`.
 
-    Numbers are clamped into their bounds and put into at most `bins` bins; those of columns in `whole` stay whole (by
-    default the columns whose bounds are). A row with an undeclared choice or a missing value is left out.
+    Numbers are clamped to their bounds and put into at most `bins` bins. Those of columns in `whole` stay integers (by
+    default the columns with integer bounds). A row with an undeclared choice or a missing value is left out.
 
     >>> Declared({"age": (0, 120), "city": ["Haifa", "Bled"]}).domain.shape
     (100, 2)
@@ -105,7 +105,7 @@ class Declared(Closed):
         self.ordered = tuple(name for name, column in self._columns.items() if isinstance(column, Numbers))
 
     def codes(self, data: Mapping[str, Any]) -> NDArray[np.int64]:
-        """The rows that are within what was declared, one line of codes for each."""
+        """The rows that match the declarations, one line of codes for each."""
         missing = [name for name in self._columns if name not in data]
         if missing:
             raise InvalidArgument(

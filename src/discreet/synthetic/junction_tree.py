@@ -1,4 +1,4 @@
-"""A junction tree: sets of columns, joined so that every column lives in one connected part of the tree."""
+"""A junction tree: sets of columns, connected so that the sets with a given column form one connected part."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class JunctionTree:
         return {}
 
     def clique_of(self, columns: Columns) -> int | None:
-        """The first clique that holds all these columns; None when no clique does."""
+        """The first clique that contains all these columns. None if no clique does."""
         if columns not in self._homes:
             holding = (i for i, clique in enumerate(self.cliques) if set(columns) <= set(clique))
             self._homes[columns] = next(holding, None)
@@ -74,7 +74,7 @@ class JunctionTree:
 
 
 def _eliminated(sets: Iterable[Columns], sizes: Sequence[int]) -> list[int]:
-    """Cliques as bits: columns are taken out one by one, the one that makes the smallest clique first."""
+    """Cliques as bits: columns are removed one by one, the one that makes the smallest clique first."""
     near = [1 << column for column in range(len(sizes))]
     for columns in sets:
         whole = sum(1 << column for column in columns)

@@ -1,6 +1,6 @@
-"""The least committed table that agrees with noisy marginals: a maximum-entropy model on a junction tree.
+"""The maximum-entropy table that agrees with noisy marginals: a model on a junction tree.
 
-Everything here works on numbers that were released already. Nothing is private, and floats may be used.
+Everything here uses numbers that are already released. Nothing is private, and floats may be used.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def summed(table: Floats, columns: Columns, onto: Columns) -> Floats:
 
 @dataclass(frozen=True)
 class Model:
-    """A law over rows: the marginal of each clique of a junction tree, all of them agreeing on what they share.
+    """A distribution over rows: the marginal of each clique of a junction tree. Neighboring cliques agree on shared
+    columns.
 
     The law is their product over the product of the separators: no other one with these marginals has more entropy.
     """
@@ -108,7 +109,8 @@ class Model:
         return shaped.transpose(order).reshape(len(joint), -1)
 
     def sample(self, rows: int) -> NDArray[np.int64]:
-        """So many rows, clique by clique; in each group of equal rows the next columns come as often as they should.
+        """This many rows, clique by clique. In each group of equal rows, the next columns occur with their expected
+        counts.
 
         Counts of cells are their expectations rounded up or down, which leaves less error than independent draws.
         """
@@ -135,7 +137,9 @@ def uniforms(count: int) -> Floats:
 
 
 def _spread(table: Floats, group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """One cell for each row from the law of its group (a row of `table`), by systematic sampling within groups."""
+    """One cell for each row from the distribution of its group (a row of `table`), by systematic sampling within
+    groups.
+    """
     weights = table.sum(axis=1, keepdims=True)
     laws = np.where(weights > 0, table / np.maximum(weights, _LEAST), 1.0 / table.shape[1])
     ends = np.cumsum(laws, axis=1)

@@ -1,4 +1,4 @@
-"""A released synthetic table, and its error where that is known."""
+"""A released synthetic table, and its error if that is known."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SyntheticSample:
 
     @cached_property
     def columns(self) -> dict[str, Any]:
-        """The table, column by column, holding declared values only. Numbers lie anywhere in their bins."""
+        """The table, column by column, with declared values only. Numbers lie anywhere in their bins."""
         return self.declared.values(self.codes)
 
     def error(self, confidence: Any = 0.95, *, of: Sequence[str]) -> Accuracy:

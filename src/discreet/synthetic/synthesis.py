@@ -36,12 +36,12 @@ LITTLE = 0.1
 MOST_ROWS = 10**7
 """No more rows are made unless they are asked for: with much noise the noisy number of rows may be anything."""
 
-_LARGEST = 2.0**50  # public numbers of rows and penalties beyond it say nothing, and would not fit machine integers
+_LARGEST = 2.0**50  # larger row counts and penalties carry no information, and would not fit machine integers
 
 
 @dataclass(frozen=True, kw_only=True)
 class Synthesis:
-    """Makes up rows of `domain` whose marginals are close to those of the true rows.
+    """Draws synthetic rows of `domain` with marginals close to those of the true rows.
 
     All columns are measured first, and values too rare to be seen are merged (`ordered` columns: with their
     neighbors). Then, round by round, a pair of columns (or a triple of the workload inside what is modeled already) is
@@ -84,12 +84,14 @@ class Synthesis:
             raise InvalidArgument("workload must be marginals of the same domain.", code="part-does-not-fit")
 
     def guarantee(self, sensitivity: Any = 1) -> Guarantee:
-        """`sensitivity` is how many rows one unit has: a whole number (of rows added or removed), or a count's."""
+        """`sensitivity` is how many rows one unit has: an integer (of rows added or removed), or a count's
+        sensitivity.
+        """
         return concentrated(self.measuring, self.choosing, *rows_of(sensitivity))
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, domain: Domain, sensitivity: Any = 1, **options: Any) -> Self:
-        """The largest caps that keep `guarantee` for a unit with `sensitivity` rows."""
+        """The largest caps that satisfy `guarantee` for a unit with `sensitivity` rows."""
 
         def make(scale: Fraction) -> Any:
             whole = significant(1 / (2 * scale**2), up=False)
@@ -120,7 +122,7 @@ class Synthesis:
 
 
 class _Run:
-    """One draw. Only `self.left` sees true counts; all that is decided comes from what it gave back."""
+    """One draw. Only `self.left` sees true counts. All decisions use only what it returns."""
 
     def __init__(self, plan: Synthesis, codes: NDArray[np.int64]) -> None:
         self.plan, self.codes = plan, codes
@@ -213,7 +215,7 @@ class _Run:
         return {c: pairs[c[0]][c[1]] if len(c) == 2 else self.model.marginal(c) for c in open_sets}
 
     def choose(self, guesses: dict[Columns, Floats], worth: float, chance: Fraction) -> Columns:
-        """A set that the model gets much wrong, beyond the error that measuring it would leave.
+        """A set that the model gets wrong by more than the error that measuring it would leave.
 
         A score is a whole number, the L1 distance from public whole counts less a public penalty: one row moves it by
         at most 1.

@@ -13,7 +13,7 @@ from discreet.synthetic.sample import SyntheticSample
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticTable(Release):
-    """`value` is an Arrow table of synthetic rows: keep it, copy it and use it for any question, for free."""
+    """`value` is an Arrow table of synthetic rows. Keep it, copy it and use it for any question, for free."""
 
     _made: SyntheticSample | None = field(repr=False, default=None)
 
@@ -39,7 +39,7 @@ class SyntheticTable(Release):
 
     @property
     def measured(self) -> tuple[tuple[str, ...], ...]:
-        """The sets of columns whose counts were measured; others follow from the model."""
+        """The sets of columns whose counts were measured. Others follow from the model."""
         assert self._made is not None
         return self._made.measured
 
@@ -51,7 +51,7 @@ class SyntheticTable(Release):
 
     def error(self, confidence: float = 0.95, *, of: Any = None) -> Accuracy:
         """How far any count of a measured set of columns can be from the true one, after synthetic counts are scaled to
-        `rows_estimated`; by default for single columns. Numbers are counted in bins, of which there are at most 100.
+        `rows_estimated`. By default for single columns. Numbers are counted in bins, at most 100.
         """
         assert self._made is not None
         if of is not None:
