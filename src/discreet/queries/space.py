@@ -1,6 +1,7 @@
 """Metric spaces of rows and answers: numbers, categories, vectors, curves and mixtures of them.
 
 Bounds are declared, never read from the data, and `clamp` maps any value into its space by a public rule.
+Source: [T.3.1], [T.3.4]. Numbers are in `intervals`, vectors in `ball`; all names can be imported from here.
 """
 
 from __future__ import annotations
