@@ -181,7 +181,7 @@ def test_text_that_is_no_mark_is_what_was_asked(text: str) -> None:
 
 def test_noise_that_is_not_compared_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part is served whatever its noise: the answer is less accurate than what was asked and paid for."""
-    monkeypatch.setattr(stored, "_at_least", lambda noise, part: part)
+    monkeypatch.setattr(stored, "_if_as_accurate", lambda noise, part: part)
     with pytest.raises(AssertionError):
         test_a_part_is_free_where_what_is_stored_is_as_accurate(1, False)
 

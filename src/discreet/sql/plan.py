@@ -20,8 +20,8 @@ from discreet.sql.terms import Terms
 class Plan:
     """How one question will be answered, and what that costs.
 
-    `first` are the bounds to find privately before the answer. Until they are found, errors are stated for public
-    defaults. `found` describes what was found, and `before` is the ε of both.
+    `automatic` are the bounds to find privately before the answer. Until they are found, errors are stated for public
+    defaults. `found` describes what was found. `spent_on_bounds` is the ε for them.
     """
 
     question: Question
@@ -29,9 +29,9 @@ class Plan:
     groups: Groups | None
     price: Price
     terms: Terms
-    first: tuple[AutomaticBound, ...] = ()
+    automatic: tuple[AutomaticBound, ...] = ()
     found: tuple[str, ...] = ()
-    before: Fraction = Fraction(0)
+    spent_on_bounds: Fraction = Fraction(0)
 
     @property
     def relation(self) -> Relation:
@@ -52,4 +52,5 @@ class Plan:
     def cost(self) -> Approx:
         """The cost of the answer, including the bounds found for it."""
         whole = self.price.cost
-        return whole if not self.before else replace(whole, epsilon=tidy(exactly(whole.epsilon) + self.before))
+        spent = exactly(whole.epsilon) + self.spent_on_bounds
+        return replace(whole, epsilon=tidy(spent)) if self.spent_on_bounds else whole

@@ -6,8 +6,7 @@ A plan spends nothing and reads no private row. `settle` charges and draws the b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +18,7 @@ from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.exact.randomness import random_integer
 from discreet.exact.rational import Number, check_delta, check_epsilon
 from discreet.exact.search import bisect, bracket, geometric
+from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Identity, Ledger, cost_of, version_of
 from discreet.ledger.exact import exact_text
 from discreet.sql.bounded_rows import BoundedRows
@@ -50,16 +50,16 @@ from discreet.sql.running.rows import rows_of
 from discreet.sql.schema import Schema
 from discreet.sql.terms import Terms
 
-Wanted = list[tuple[str, tuple[str, str]]]
-"""What is to be found of which columns."""
+Missing = list[tuple[str, tuple[str, str]]]
+"""What to find of which column, such as ("between", ("visits", "cost"))."""
 
 
 @dataclass(frozen=True)
 class Planner:
     """Plans questions about one schema, on one engine, under one ledger.
 
-    `policy` is the public text of the declarations, which is part of a question's identity. `opening` names these data
-    while they are open. It identifies data without a version.
+    `policy` is the public text of the declarations, which is part of a question's identity. `opening` is a random id of
+    these data while they are open. It stands for their version if they have none.
     """
 
     schema: Schema
@@ -89,10 +89,10 @@ class Planner:
                 "Say what the answer may cost, with epsilon=, or how wrong it may be, with within=.",
                 code="epsilon-or-within",
             )
-        wanted = columns_to_find(asked.relation, asked.bounded)
-        number = len(wanted) + wants_groups(asked)
-        share = self.delta_per_question if delta is None else delta
-        terms = Terms(0 if epsilon is None else epsilon, share, weights, checked_bounds(bounds))
+        missing = columns_to_find(asked.relation, asked.bounded)
+        number = len(missing) + wants_groups(asked)
+        slack = self.delta_per_question if delta is None else delta
+        terms = Terms(0 if epsilon is None else epsilon, slack, weights, checked_bounds(bounds))
         if within is not None:
             if number:
                 raise NotAllowed(
@@ -102,40 +102,42 @@ class Planner:
             terms = replace(terms, epsilon=self._least_epsilon(asked, within, confidence, terms))
         if not number:
             return self._computable(asked, terms)
-        understood(asked.source, widest(self.schema, wanted))  # refuse now what the found bounds would refuse
+        understood(asked.source, widest(self.schema, missing))  # refuse now what the found bounds would refuse
         each = check_epsilon(terms.epsilon) * share_of(number)
         plan = self._computable(asked, replace(terms, epsilon=check_epsilon(terms.epsilon) - number * each))
-        first = self._column_bounds(wanted, each)
+        automatic = self._column_bounds(missing, each)
         if wants_groups(asked):
-            first = (*first, self._groups_bound(plan, each))
-        return replace(plan, first=first, before=number * each)
+            automatic = (*automatic, self._groups_bound(plan, each))
+        return replace(plan, automatic=automatic, spent_on_bounds=number * each)
 
     def settle(self, plan: Plan, *, key: str | None = None) -> Plan:
         """The plan after all bounds it depends on are found. Each bound is a release of its own."""
-        if not plan.first:
+        if not plan.automatic:
             return plan
-        self._check_fits(plan.first, plan.price.guarantee, key)
-        wanted = columns_to_find(plan.question.relation, plan.question.bounded)
-        schema, told = self._found_columns(wanted, plan.first, key)
+        if unpaid := self.unpaid(plan.automatic, key):
+            self.ledger.after(*unpaid, plan.price.guarantee)  # refused before anything is spent
+        missing = columns_to_find(plan.question.relation, plan.question.bounded)
+        schema, found = self._found_columns(missing, plan.automatic, key)
         after = self._priced(understood(plan.question.source, schema), plan.terms)
-        if len(plan.first) > len(wanted):
-            each = plan.before / len(plan.first)
+        if wants_groups(plan.question):
+            each = plan.spent_on_bounds / len(plan.automatic)
             assert after.bounds is not None
             groups = min(self._found(self._groups_bound(after, each), key), after.bounds.groups)
-            told.append(f"groups of one person: {groups}")
+            found.append(f"groups of one person: {groups}")
             bounds = replace(after.bounds, groups=groups)
             price = self._price(after.question, bounds, after.groups, plan.terms)
             after = replace(after, bounds=bounds, price=self._chargeable(price))
-        return replace(after, found=tuple(told), before=plan.before)
+        return replace(after, found=tuple(found), spent_on_bounds=plan.spent_on_bounds)
 
     def _computable(self, question: Question, terms: Terms) -> Plan:
         """The plan. Raises, before any charge, if the engine cannot compute it or if its answer cannot be shown."""
-        with suppress(RecursionError):
+        try:
             plan = self._priced(question, terms)
             check_computable(question, self.engine, plan.enforced)
             check_showable(question, self.engine)
-            return plan
-        raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex")
+        except RecursionError:
+            raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex") from None
+        return plan
 
     # --- prices ---------------------------------------------------------------------------------------------
 
@@ -190,22 +192,24 @@ class Planner:
         terms = Terms(epsilon, delta)
         check_epsilon(epsilon)
         check_delta(delta)
-        wanted = columns_to_find(asked.relation, asked.bounded)
-        if not wanted:
+        missing = columns_to_find(asked.relation, asked.bounded)
+        if not missing:
             return RowsPlan(self._bounded(asked), terms)
-        rows_in(asked.source, widest(self.schema, wanted), value)
-        each = check_epsilon(epsilon) * share_of(len(wanted))
-        left = replace(terms, epsilon=check_epsilon(epsilon) - len(wanted) * each)
-        return RowsPlan(self._bounded(asked), left, self._column_bounds(wanted, each))
+        rows_in(asked.source, widest(self.schema, missing), value)  # refuse now what the found bounds would refuse
+        each = check_epsilon(epsilon) * share_of(len(missing))
+        left = replace(terms, epsilon=check_epsilon(epsilon) - len(missing) * each)
+        return RowsPlan(self._bounded(asked), left, self._column_bounds(missing, each))
 
     def settle_rows(self, plan: RowsPlan) -> RowsPlan:
-        """The rows after the bounds they depend on are found."""
-        if not plan.first:
+        """The rows after the bounds they depend on are found. The caller checks that the whole release fits the
+        budget: it alone knows what comes after.
+        """
+        if not plan.automatic:
             return plan
         asked = plan.rows.asked
-        schema, told = self._found_columns(columns_to_find(asked.relation, asked.bounded), plan.first, None)
+        schema, found = self._found_columns(columns_to_find(asked.relation, asked.bounded), plan.automatic, None)
         return replace(
-            plan, rows=self._bounded(rows_in(asked.source, schema, asked.value)), first=(), found=tuple(told)
+            plan, rows=self._bounded(rows_in(asked.source, schema, asked.value)), automatic=(), found=tuple(found)
         )
 
     def _bounded(self, asked: RowsAsked) -> BoundedRows:
@@ -216,11 +220,11 @@ class Planner:
 
     # --- bounds that are found privately --------------------------------------------------------------------
 
-    def _column_bounds(self, wanted: Wanted, epsilon: Fraction) -> tuple[AutomaticBound, ...]:
-        return tuple(column_bound(self.schema, *one, epsilon) for one in wanted)
+    def _column_bounds(self, missing: Missing, epsilon: Fraction) -> tuple[AutomaticBound, ...]:
+        return tuple(column_bound(self.schema, *one, epsilon) for one in missing)
 
     def _groups_bound(self, plan: Plan, epsilon: Fraction) -> AutomaticBound:
-        assert plan.bounds is not None  # only people are in several groups
+        assert plan.bounds is not None  # there are none only if single rows are protected
 
         def noise_of(bounds: Bounds) -> Price:
             return self._price(plan.question, bounds, plan.groups, plan.terms)
@@ -228,22 +232,20 @@ class Planner:
         number = None if plan.groups is None else plan.groups.count
         return groups_bound(plan.question, self.schema.unit, plan.bounds, number, epsilon, noise_of)
 
-    def _check_fits(self, first: tuple[AutomaticBound, ...], last: Any, key: str | None) -> None:
-        """Refuse a question that does not fit the budget as a whole, before anything is spent."""
-        new = [bound.guarantee for bound in first if not self.ledger.knows(**self._request(bound, key))]
-        if new:
-            self.ledger.after(*new, last)
+    def unpaid(self, bounds: Iterable[AutomaticBound], key: str | None = None) -> list[Guarantee]:
+        """The costs of the bounds that were not found before."""
+        return [bound.guarantee for bound in bounds if not self.ledger.knows(**self._request(bound, key))]
 
     def _found_columns(
-        self, wanted: Wanted, first: tuple[AutomaticBound, ...], key: str | None
+        self, missing: Missing, automatic: tuple[AutomaticBound, ...], key: str | None
     ) -> tuple[Schema, list[str]]:
         """The schema with every bound of a column found, and a description of what was found."""
-        schema, told = self.schema, []
-        for (name, origin), bound in zip(wanted, first, strict=False):
+        schema, described = self.schema, []
+        for (name, origin), bound in zip(missing, automatic, strict=False):
             found = self._found(bound, key)
             schema = found_in(schema, name, origin, found)
-            told.append(f"{bound.what}: {written(found)}")
-        return schema, told
+            described.append(f"{bound.what}: {written(found)}")
+        return schema, described
 
     def _found(self, bound: AutomaticBound, key: str | None) -> Any:
         asked = self._request(bound, key)
@@ -258,16 +260,15 @@ class Planner:
             "mechanism": bound.mechanism,
             "asked": bound.asked,
             "key": own,
-            "identity": self.identity(bound.of, (bound.what, meaning), before=bound.asked),
+            "identity": self.identity(bound.of, (bound.what, meaning), old_text=bound.asked),
         }
 
     # --- identity -------------------------------------------------------------------------------------------
 
-    def identity(self, relation: Relation, asked: Any, *, before: str | None = None, **arguments: Any) -> Identity:
+    def identity(self, relation: Relation, asked: Any, *, old_text: str | None = None, **arguments: Any) -> Identity:
         """What identifies a request: all of `asked`, the declarations, and the data.
 
-        Data without a version are identified by this opening of them. `before` is the text that identified the request
-        in version 0.1.
+        Data without a version are identified by this opening of them. `old_text` is what version 0.1 recorded for it.
         """
         versions, lasting = [], True
         for table in relation.tables(owners=True):
@@ -280,7 +281,7 @@ class Planner:
                 lasting = False
                 versions.append(f"{table.name}: opened as {self.opening}")
         facts: dict[str, Any] = {"data_version": "; ".join(versions), "policy": self.policy, "arguments": arguments}
-        old = None if before is None or not lasting else Identity(question=before, **facts)
+        old = None if old_text is None or not lasting else Identity(question=old_text, **facts)
         return Identity(question=exact_text(asked), lasting=lasting, before=old, **facts)
 
 
@@ -290,7 +291,7 @@ class RowsPlan:
 
     rows: BoundedRows
     terms: Terms
-    first: tuple[AutomaticBound, ...] = ()
+    automatic: tuple[AutomaticBound, ...] = ()
     found: tuple[str, ...] = ()
 
     @property

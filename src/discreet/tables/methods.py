@@ -17,6 +17,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_delta, check_epsilon
 from discreet.functions.density import Density
 from discreet.guarantees.accuracy import check_confidence
+from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
 from discreet.releases import Release
 from discreet.sql.bounded_rows import BoundedRows
@@ -45,8 +46,10 @@ NAME = "data"
 """How the table is called in SQL."""
 FEW = 3
 """This many quantiles are best chosen one by one, each with its own narrow interval."""
+SURE_COUNT = 0.995
+"""The number of values is at least the noisy count less its error at this confidence."""
 COUNTING = Fraction(1, 20)
-"""The part of ε that counts values before quantiles are asked for: how far out the ends of intervals are."""
+"""The part of ε that counts values before quantiles are drawn: the count decides how wide their intervals are."""
 End = Number | datetime.date
 Between = tuple[End, End] | Literal["auto"]
 """Two public ends, or "auto" for ends that are found privately."""
@@ -210,7 +213,7 @@ class Methods:
         self,
         column: str | Sequence[str],
         *,
-        between: Between | Sequence[Between],
+        between: tuple[End, End] | Sequence[tuple[End, End]],
         bandwidth: Number | Sequence[Number] | None = None,
         epsilon: Number,
         delta: Number = 0,
@@ -228,7 +231,7 @@ class Methods:
             raise InvalidArgument(
                 "A density has one to three columns, with one pair of ends for each.", code="wrong-shape"
             )
-        if any(ends is None for ends in ranges):
+        if not all(isinstance(ends, tuple | list) and len(ends) == 2 for ends in ranges):
             raise InvalidArgument(
                 "A density needs the public ends of its columns: between=(0, 120).", code="ends-missing"
             )
@@ -325,12 +328,12 @@ class Methods:
         epsilon: Number,
         delta: Number,
         value: str | None = None,
-        old: str = "COUNT(*) AS n",
+        old_select: str = "COUNT(*) AS n",
     ) -> TableRows:
         """The rows within bounds. `value` is one number per row, and `old` is what version 0.1 selected for them."""
         planner = self._planner(between, choices)
         plan = planner.rows(_query("*", where), epsilon=epsilon, delta=delta, value=value)
-        return TableRows(planner, plan, where, _text(_query(old, where)))
+        return TableRows(planner, plan, where, _text(_query(old_select, where)))
 
     def _planner(self, between: Mapping[str, Any], choices: Mapping[str, Any]) -> Planner:
         """A planner for the table, with what is declared for this method only."""
@@ -403,23 +406,21 @@ class _CountedFirst:
         return self.quantiles(self.rows, IMAGINED[-1]).explain()
 
     def release(self) -> BandedQuantiles:
-        self._check_fits()
+        unpaid = self.rows.planner.unpaid(self.rows.plan.automatic)
+        if unpaid:
+            self._check_fits(self.rows, unpaid)
         rows = self.rows.settled()
         counting = self.counting(rows)
-        size = float(counting.release().value[0]) - float(counting.mechanism.error(0.995))
-        return self.quantiles(rows, size).release()
+        if not unpaid and not counting.is_known:
+            self._check_fits(rows, [])
+        at_least = float(counting.release().value[0]) - float(counting.mechanism.error(SURE_COUNT))
+        return self.quantiles(rows, at_least).release()
 
-    def _check_fits(self) -> None:
-        """Refuse a release that does not fit the budget as a whole, before anything is spent. A count made earlier is
-        free.
-        """
-        counting, plan = self.counting(self.rows), self.rows.plan
-        if counting.is_known:
-            return
-        pure = not check_delta(plan.terms.delta)
-        left = plan.terms.allowed if pure else self.quantiles(self.rows, IMAGINED[-1]).guarantee
-        ledger = self.rows.planner.ledger
-        ledger.after(*(bound.guarantee for bound in plan.first), counting.guarantee, left)
+    def _check_fits(self, rows: TableRows, unpaid: list[Guarantee]) -> None:
+        """Refuse a release that does not fit the budget as a whole, before anything is spent."""
+        pure = not check_delta(rows.plan.terms.delta)
+        left = rows.allowed if pure else self.quantiles(rows, IMAGINED[-1]).guarantee
+        rows.planner.ledger.after(*unpaid, self.counting(rows).guarantee, left)
 
 
 @dataclass(frozen=True)

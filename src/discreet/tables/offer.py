@@ -107,7 +107,7 @@ class Drawing(Generic[R]):
     """A release drawn from rows: what is read, drawn and charged, and how the result is built.
 
     `asked` is the sentence that the ledger records. `method` and `arguments` distinguish this release from other
-    releases of the same rows. `before` is the line that version 0.1 recorded, if no other release had the same line.
+    releases of the same rows. `old_text` is the line that version 0.1 recorded, if no other release had the same line.
     """
 
     planner: Planner
@@ -119,14 +119,14 @@ class Drawing(Generic[R]):
     guarantee: Guarantee
     read: Callable[[], Any]
     finish: Callable[[Release], R]
-    before: str | None = None
+    old_text: str | None = None
 
     @property
     def identity(self) -> Identity:
         """The method, all of its arguments, the meaning of its rows, and the bounds found for them."""
         plan = self.plan
         meant = (self.method, dict(self.arguments), plan.meaning, plan.bounds)
-        return self.planner.identity(plan.relation, meant, before=self.before, found=list(plan.found))
+        return self.planner.identity(plan.relation, meant, old_text=self.old_text, found=list(plan.found))
 
     @property
     def is_known(self) -> bool:
@@ -137,7 +137,7 @@ class Drawing(Generic[R]):
 
     def explain(self) -> Explanation:
         cost = self.guarantee.epsilon_at(delta=float(exactly(self.plan.terms.delta)))
-        if self.plan.first:
+        if self.plan.automatic:
             return Explanation(
                 f"{self.asked}\nThe range is found first, and decides how wrong it may be. Then costs ε = {cost:.4g}."
             )
@@ -183,8 +183,8 @@ class TableRows:
         """The same rows after their bounds are found."""
         return replace(self, plan=self.planner.settle_rows(self.plan))
 
-    def drawing(self, mechanism: Any, sensitivity: Any, *, asked: str, before: str, **parts: Any) -> Drawing[Any]:
-        """A release under the ledger. It is stated as (ε,δ) if the ledger's rule can add only that. `before` is the
+    def drawing(self, mechanism: Any, sensitivity: Any, *, asked: str, old_text: str, **parts: Any) -> Drawing[Any]:
+        """A release under the ledger. It is stated as (ε,δ) if the ledger's rule can add only that. `old_text` is the
         prefix that version 0.1 put in front of the recorded line.
         """
         guarantee = cost_of(self.planner.ledger, mechanism.guarantee(sensitivity), self.allowed)
@@ -194,7 +194,7 @@ class TableRows:
             mechanism=mechanism,
             guarantee=guarantee,
             asked=in_words(asked, self.where),
-            before=old_line(before, self.line),
+            old_text=old_line(old_text, self.line),
             **parts,
         )
 
@@ -204,10 +204,10 @@ def in_words(asked: str, where: str | None) -> str:
     return asked if where is None else f"{asked} where {' '.join(where.split())}"
 
 
-def old_line(before: str, line: str) -> str | None:
+def old_line(text: str, line: str) -> str | None:
     """What version 0.1 recorded. None if another release had the same record."""
     known = line_before(line)
-    return None if known is None else f"{before} {known}"
+    return None if known is None else f"{text} {known}"
 
 
 def released_as(kind: type[Any], release: Release, **parts: Any) -> Any:

@@ -70,7 +70,7 @@ MANY = st.lists(VALUES, max_size=8)
 def read(rows, unit, text, **bounds):
     asked = database(rows, unit, **bounds)
     plan = asked.plan(text, epsilon=1)
-    return plan.first, [found.read(asked.engine) for found in plan.first]
+    return plan.automatic, [found.read(asked.engine) for found in plan.automatic]
 
 
 def check_moved(first, second, unit, text, **bounds):
@@ -127,7 +127,7 @@ def test_a_row_moves_the_largest_frequency_by_one(keys, one):
         counts.append(
             [
                 f.read(asked.engine)[0]
-                for f in asked.plan("SELECT COUNT(*) AS n FROM l JOIN r USING (k)", epsilon=1).first
+                for f in asked.plan("SELECT COUNT(*) AS n FROM l JOIN r USING (k)", epsilon=1).automatic
             ]
         )
     assert all(0 <= after - before <= 1 for before, after in zip(*counts, strict=True))
@@ -194,7 +194,10 @@ def test_groups_that_lower_the_whole_error():
         chosen[epsilon] = answer.notes[0]
     assert chosen[50].endswith("groups of one person: 3.")
     assert (
-        database(rows, groups_per_person="auto").plan(GROUPED, epsilon=1).first[-1].what.startswith("groups_per_person")
+        database(rows, groups_per_person="auto")
+        .plan(GROUPED, epsilon=1)
+        .automatic[-1]
+        .what.startswith("groups_per_person")
     )
 
 
@@ -206,7 +209,7 @@ def test_the_least_sum_of_loss_and_noise():
     for epsilon in (0.02, 0.2, 2, 20):
         plan = asked.plan(question, epsilon=epsilon, delta=1e-6)
         counts, total = np.full(20, 50.0), np.array([20 * 21 / 2 * 50.0])
-        chosen.append(plan.first[-1].value((counts, total)))
+        chosen.append(plan.automatic[-1].value((counts, total)))
     assert chosen == sorted(chosen)
     assert chosen[0] < chosen[-1] == 20
 
@@ -237,7 +240,7 @@ def test_many_findings_take_at_most_half():
     asked = database([], groups_per_person="auto")
     text = "SELECT k, SUM(x) AS a, SUM(y) AS b, AVG(d - DATE '2020-01-01') AS c FROM t GROUP BY k"
     plan = asked.plan(text, epsilon=1)
-    assert (len(plan.first), plan.before) == (4, Fraction(4, 10))
+    assert (len(plan.automatic), plan.spent_on_bounds) == (4, Fraction(4, 10))
     assert automatic_bounds.share_of(10) == Fraction(1, 20)
     asked.answer(plan)
     assert sum(asked.ledger.spent.values()) == pytest.approx(1)
@@ -245,10 +248,10 @@ def test_many_findings_take_at_most_half():
 
 def test_a_column_that_is_not_summed_is_not_found():
     asked = database([])
-    assert asked.plan("SELECT COUNT(x) AS n FROM t WHERE y > 3", epsilon=1).first == ()
-    assert [f.what for f in asked.plan("SELECT SUM(z) AS s FROM (SELECT y * 2 AS z FROM t) u", epsilon=1).first] == [
-        "the range of t.y"
-    ]
+    assert asked.plan("SELECT COUNT(x) AS n FROM t WHERE y > 3", epsilon=1).automatic == ()
+    assert [
+        f.what for f in asked.plan("SELECT SUM(z) AS s FROM (SELECT y * 2 AS z FROM t) u", epsilon=1).automatic
+    ] == ["the range of t.y"]
 
 
 def test_nothing_is_spent_where_not_all_of_it_fits():
@@ -338,7 +341,7 @@ def test_a_found_range_declares_no_groups():
     database = connected({"v": (data, {"columns": {"a": {"between": "auto"}}})})
     plan = database.plan("SELECT a, COUNT(*) AS n FROM v GROUP BY a", epsilon=1, delta=1e-6)
     assert plan.groups is None
-    assert plan.first == ()
+    assert plan.automatic == ()
 
 
 def test_a_quantile_can_be_asked_within_ranks():

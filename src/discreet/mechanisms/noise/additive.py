@@ -31,12 +31,16 @@ class AdditiveNoise:
 
     `step` is a power of two. By default it is so fine that the noise looks continuous. `step=1` gives integers.
 
-    Promise: that of the noise drawn, stated by each subclass for the largest move in whole steps.
+    A subclass implements `guarantee`, `error` and `_noise`.
+
+    Promise: that of the noise, which each subclass states for the most steps by which one unit can move the answer.
     """
 
     step: Number | None = None
     size_field: ClassVar[str]
+    """The field that holds the size of the noise: "scale" or "stddev"."""
     norm: ClassVar[Norm]
+    """The norm in which the noise measures sensitivity."""
 
     def __post_init__(self) -> None:
         size = check_positive(getattr(self, self.size_field), self.size_field)
@@ -93,7 +97,9 @@ class AdditiveNoise:
         return Accuracy(amount=amount, confidence=sure, of="value" if values == 1 else "every value")
 
     def sensitivity_for(self, sensitivity: Any, value: Any) -> Any:
-        """A plain number in this mechanism's own norm, for the shape and type of `value`, both public."""
+        """A plain number as a `Sensitivity` in this mechanism's norm, for the public shape and type of `value`. A given
+        `Sensitivity` is checked against the shape.
+        """
         amount = None if isinstance(sensitivity, Sensitivity) else plain_sensitivity(sensitivity).exact
         array = as_numbers(value)
         if amount is None:

@@ -21,17 +21,21 @@ from discreet.mechanisms.protocol import TIGHT
 from discreet.queries.sensitivity import Sensitivity
 
 _SLACK = Fraction(1, 2**40)
+"""How far L·Lᵗ may be below M, as a part of M."""
 _LARGEST = 32
+"""The most coordinates: exact elimination is slow beyond."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelatedGaussian:
-    """Adds stddev·Z with Z ~ N(0, M): the answer is whitened exactly, noised on the lattice, and colored again.
+    """Adds stddev·Z with Z ~ N(0, M), noise that follows a given covariance M.
 
-    M = L·Lᵗ with L the float Cholesky factor; the whitening L⁻¹ is done in rationals, so no float is noised.
+    The answer is multiplied by L⁻¹, so that independent noise suffices, gets that noise on the lattice, and is
+    multiplied by L again. L is the float Cholesky factor, M = L·Lᵗ. The product with L⁻¹ is exact, in rationals, so
+    that noise is never added to a rounded float.
 
-    Promise: with sup ‖M^{-1/2}(Q(d)−Q(d'))‖₂ ≤ Δ, that of `Gaussian(stddev=…)` on the whitened answer, whose
-    sensitivity is Δ up to the certified rounding of L.
+    Promise: let Δ bound ‖M^{-1/2}(Q(d)−Q(d'))‖₂ over neighboring tables d and d'. Then it promises what
+    `Gaussian(stddev=…)` promises for the sensitivity Δ·√(1+2⁻⁴⁰), which covers the rounding of L.
     Error: of coordinate i, that of stddev·√M_ii. Source: [T.6.2].
     """
 
@@ -52,7 +56,9 @@ class CorrelatedGaussian:
 
     @cached_property
     def _factor(self) -> list[list[Fraction]]:
-        """L, with (1+2^-40)·L·Lᵗ ⪰ M checked in rationals."""
+        """L, with (1+2^-40)·L·Lᵗ ⪰ M checked in rationals: L⁻¹ enlarges a distance by at most √(1+2^-40) more than
+        M^{-1/2} does.
+        """
         rows = np.array(self.covariance)
         try:
             lower = np.linalg.cholesky(rows)
@@ -93,7 +99,7 @@ class CorrelatedGaussian:
         return len(self.covariance)
 
     def sizes(self, value: Any) -> dict[str, int]:
-        """Nothing that `error` needs. Raises if the answer does not have the length of the covariance."""
+        """Checks the length of the answer. `error` needs no sizes."""
         if int(np.size(value)) != self._size:
             raise InvalidArgument(
                 f"The covariance is for {self._size} coordinates. Give an answer of the same length.",
@@ -109,7 +115,10 @@ class CorrelatedGaussian:
     def for_guarantee(
         cls, guarantee: Guarantee, *, covariance: Any, sensitivity: Any, calibration: str = TIGHT
     ) -> Self:
-        """The smallest multiple of N(0, M) that satisfies `guarantee`. Taught: (Δ/ε)√(2 ln(2/δ)) [T.6.2]."""
+        """The smallest multiple of N(0, M) that satisfies `guarantee`.
+
+        `calibration="taught"` uses (Δ/ε)√(2 ln(2/δ)) [T.6.2].
+        """
         shape = cls(stddev=1, covariance=covariance)
         bound = shape._whitened(sensitivity)
         noise = Gaussian.for_guarantee(guarantee, sensitivity=bound, calibration=calibration)

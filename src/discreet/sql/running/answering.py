@@ -18,7 +18,7 @@ from discreet.sql.running.answer import Answer
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.measure import discovered, measured
 from discreet.sql.running.notes import notes_on
-from discreet.sql.running.stored import chosen_numbers, mark_of, served
+from discreet.sql.running.stored import chosen_numbers, find_reusable, mark_of
 
 
 def answered(planner: Planner, plan: Plan, *, key: str | None = None) -> Answer:
@@ -36,14 +36,14 @@ def _measured(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Rel
     identity = planner.identity(
         question.relation,
         ("answer", question.meaning, plan.bounds),
-        before=None if question.reordered else question.same,
+        old_text=None if question.reordered else question.same,
         found=list(plan.found),
         bounds=dict(plan.terms.bounds),
     )
     mark = mark_of(plan, planner.schema, identity)
     request: dict[str, Any] = {"asked": question.same, "key": key, "identity": identity}
     known = ledger.knows(price.guarantee, mechanism=price.mechanism, **request)
-    found = served(ledger, mark, price) if identity.lasting and key is None and not known else None
+    found = find_reusable(ledger, mark, price) if identity.lasting and key is None and not known else None
     if found is not None:
         entry, own, places = found
         release = again(entry, price.mechanism, ledger=ledger)

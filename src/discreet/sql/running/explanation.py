@@ -44,7 +44,7 @@ def explained(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0
     told["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
     told |= {"noise": data["noise"], "cost": data["guarantee"]}
     if first := data.get("found_first"):
-        told["found first"] = f"{', '.join(first)}, for ε = {float(plan.before):.4g} of it"
+        told["found first"] = f"{', '.join(first)}, for ε = {float(plan.spent_on_bounds):.4g} of it"
         told[""] = "(until then, errors are told for public defaults)"
     if "fits" in data:
         told["then"] = f"{data['remaining'] or 'nothing'} would remain" if data["fits"] else "does NOT fit the ledger"
@@ -75,12 +75,12 @@ def explained_data(plan: Plan, *, ledger: Ledger | None = None, confidence: floa
         "columns": [_column(plan, output, confidence) for output in question.outputs],
         "measures": _measures(plan, confidence),
     }
-    if plan.first:
-        facts["found_first"] = [finding.what.partition(" (of ")[0] for finding in plan.first]
+    if plan.automatic:
+        facts["found_first"] = [bound.what.partition(" (of ")[0] for bound in plan.automatic]
     if ledger is None:
         return facts
     try:
-        left = ledger.after(*(finding.guarantee for finding in plan.first), price.guarantee)
+        left = ledger.after(*(bound.guarantee for bound in plan.automatic), price.guarantee)
     except BudgetExhausted:
         return facts | {"fits": False, "remaining": None, "limit": str(ledger.rule.limit)}
     return facts | {"fits": True, "remaining": left and str(left), "limit": str(ledger.rule.limit)}

@@ -22,7 +22,7 @@ from discreet.sql.plan import Plan
 from discreet.sql.pricing.price import Price
 from discreet.sql.schema import Schema
 
-_LAWS: dict[str, Any] = {
+_DISTRIBUTIONS: dict[str, Any] = {
     "Laplace": lambda scale: Laplace(scale=tidy(Fraction(scale)), step=1),
     "Gaussian": lambda deviation: Gaussian(stddev=tidy(Fraction(deviation))),
 }
@@ -76,10 +76,10 @@ def _noise(part: Any) -> str:
             return f"Laplace {exactly(scale)}"
         case Gaussian(stddev=deviation):
             return f"Gaussian {exactly(deviation)}"
-    return f"choice {digest(exact_text(part))[:32]}"
+    return f"selection {digest(exact_text(part))[:32]}"
 
 
-def served(ledger: Ledger, mark: Mark, price: Price) -> tuple[Entry, Price, list[int]] | None:
+def find_reusable(ledger: Ledger, mark: Mark, price: Price) -> tuple[Entry, Price, list[int]] | None:
     """The newest charge whose stored numbers are at least as accurate as those the price would buy: with its own noise,
     and the positions of the measures among its numbers.
     """
@@ -88,23 +88,23 @@ def served(ledger: Ledger, mark: Mark, price: Price) -> tuple[Entry, Price, list
         if known is None or not set(mark.measures) <= set(known.measures) or entry.state != "answered":
             continue
         places = [known.measures.index(measure) for measure in mark.measures]
-        if (known.threshold or 0) > (mark.threshold or 0):
+        if (known.threshold or 0) > (mark.threshold or 0):  # a higher threshold would hide groups
             continue
-        parts = [_at_least(known.noise[place], part) for place, part in zip(places, price.parts, strict=True)]
+        parts = [_if_as_accurate(known.noise[place], part) for place, part in zip(places, price.parts, strict=True)]
         if all(part is not None for part in parts):
             return entry, replace(price, parts=tuple(parts)), places
     return None
 
 
-def _at_least(noise: str, part: Any) -> Any:
+def _if_as_accurate(noise: str, part: Any) -> Any:
     """The stored noise, if it is not larger than that of the part, or None. Different laws are compared at 95%."""
     law, _, size = noise.partition(" ")
-    if law not in _LAWS:
+    if law not in _DISTRIBUTIONS:
         return part if noise == _noise(part) else None
     if not isinstance(part, Laplace | Gaussian):
         return None
     own, _, wanted = _noise(part).partition(" ")
-    known = _LAWS[law](size)
+    known = _DISTRIBUTIONS[law](size)
     if own == law:
         return known if Fraction(size) <= Fraction(wanted) else None
     return known if float(known.error(0.95)) <= float(part.error(0.95)) else None
