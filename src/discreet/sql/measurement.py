@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 
 from discreet.ledger.exact import exact_text
 from discreet.sql.expressions import Expr, Field, conjuncts
-from discreet.sql.pricing.relation import Filter, Relation
+from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.question import Aggregate, Key, Measure, Question
 from discreet.sql.reading.parse import Text
 from discreet.sql.schema import Schema, Table
@@ -109,7 +109,7 @@ class _Written:
             return "table", part.name
         if isinstance(part, Key | Aggregate):
             return type(part).__name__, [getattr(part, one.name) for one in fields(part) if one.name != "name"]
-        if isinstance(part, Filter):
+        if isinstance(part, Where):
             conditions = list(conjuncts(part.condition))
             return "Filter", part.source, [conditions[place] for place in _ordered(conditions)]
         return part

@@ -330,7 +330,7 @@ class Methods:
         value: str | None = None,
         old_select: str = "COUNT(*) AS n",
     ) -> TableRows:
-        """The rows within bounds. `value` is one number per row, and `old` is what version 0.1 selected for them."""
+        """The rows within bounds. `value` is one number per row, and `old_select` is what version 0.1 selected."""
         planner = self._planner(between, choices)
         plan = planner.rows(_query("*", where), epsilon=epsilon, delta=delta, value=value)
         return TableRows(planner, plan, where, _text(_query(old_select, where)))

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_delta, check_epsilon, check_positive, exactly, significant, sqrt_up
+from discreet.exact.search import bisect
 from discreet.guarantees.conversions import largest_mu
 from discreet.guarantees.guarantee import Approx, Pure, ZeroConcentrated
 from discreet.guarantees.privacy_loss.compose import compose
@@ -192,17 +194,18 @@ def _stretched(make: Callable[[Fraction], Price], total: Fraction, goal: Approx,
     """The offer with the largest sum of ε, up to a given multiple of the goal's ε, that still satisfies the goal. It is
     judged by its ρ, which is fast to add.
     """
-    best: Price | None = None
-    low, high = 0.0, math.log2(most)
-    for _ in range(8):
-        middle = (low + high) / 2
-        offer = make(total * exactly(2**middle))
+
+    @cache
+    def kept(power: float) -> Price | None:
+        offer = make(total * exactly(2**power))
         rho = getattr(offer.guarantee, "rho", None)
-        if rho is not None and ZeroConcentrated(rho=rho()).delta_at(epsilon=goal.epsilon) <= float(goal.delta):
-            best, low = replace(offer, delta=exactly(goal.delta)), middle
-        else:
-            high = middle
-    return best
+        if rho is None or ZeroConcentrated(rho=rho()).delta_at(epsilon=goal.epsilon) > float(goal.delta):
+            return None
+        return replace(offer, delta=exactly(goal.delta))
+
+    widest = math.log2(most)
+    power = bisect(lambda power: kept(power) is not None, 0.0, widest, absolute=widest / 2**8)
+    return kept(power) if power else None
 
 
 def _expected_error(price: Price) -> float:

@@ -102,7 +102,7 @@ class _OfOne(Relation):
 
 
 @dataclass(frozen=True)
-class Filter(_OfOne):
+class Where(_OfOne):
     """The rows for which a condition holds."""
 
     condition: Expr
@@ -235,7 +235,7 @@ def most_with(relation: Relation, key: Field) -> int | None:
     match relation:
         case Few(key=bounded, most=most) if key == bounded:
             return most
-        case Few(source=source) | Filter(source=source):
+        case Few(source=source) | Where(source=source):
             return most_with(source, key)
         case Project(source=source, columns=columns):
             copied = next((e.field for field, e in columns if field == key and isinstance(e, Ref)), None)

@@ -10,7 +10,7 @@ from sqlglot import exp, parse_one
 from discreet.errors import QueryError
 from discreet.sql.expressions import Expr, Field, conjuncts
 from discreet.sql.measurement import canonical, identity_of
-from discreet.sql.pricing.relation import Filter, Relation
+from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.question import Key, Measure, Ordering, Output, Question
 from discreet.sql.reading.aggregates import Aggregates, shown
 from discreet.sql.reading.domains import domain_of, restricted, typed
@@ -190,7 +190,7 @@ class _Reader:
         if found is None:
             return None
         domain = typed(found, key.type)
-        return restricted(key, domain, conjuncts(relation.condition)) if isinstance(relation, Filter) else domain
+        return restricted(key, domain, conjuncts(relation.condition)) if isinstance(relation, Where) else domain
 
     def _grouped(self, item: exp.Expression) -> tuple[exp.Expression, str]:
         """What a GROUP BY item refers to: itself, an alias of the SELECT list, or the column at its number."""

@@ -13,12 +13,12 @@ from sqlglot import exp
 from discreet.sql.expressions import Const, Expr, Field, Range, Ref, conjuncts
 from discreet.sql.pricing.relation import (
     Both,
-    Filter,
     Join,
     Names,
     PerPerson,
     Project,
     Relation,
+    Where,
     parts_of,
     rows_of_person,
 )
@@ -61,7 +61,7 @@ class Sources:
             scope = self.joins.joined(scope, *left.pop(place), where)
         if where is None:
             return scope
-        return Scope(self.sql, Filter(scope.relation, scope.condition(where.this)), scope.names)
+        return Scope(self.sql, Where(scope.relation, scope.condition(where.this)), scope.names)
 
     def _ctes(self, query: exp.Select) -> dict[str, exp.Expression]:
         clause = query.args.get("with_")
@@ -278,7 +278,7 @@ class Sources:
 def _left(field: Field, expr: Expr, source: Relation) -> Field:
     """A column, limited to the values that the WHERE clause of its query allows."""
     domain = domain_of(expr)
-    if domain is None or not isinstance(source, Filter):
+    if domain is None or not isinstance(source, Where):
         return field
     left = restricted(expr, domain, conjuncts(source.condition))
     return replace(field, choices=left) if len(left) < len(domain) else field

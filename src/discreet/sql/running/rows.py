@@ -7,7 +7,7 @@ from __future__ import annotations
 from discreet.engines.dialect import Dialect
 from discreet.engines.engine import Engine
 from discreet.sql.expressions import Call, Const, Expr, Field, Ref, conjuncts
-from discreet.sql.pricing.relation import Both, Few, Filter, Join, Led, PerPerson, Project, Relation, Scan
+from discreet.sql.pricing.relation import Both, Few, Join, Led, PerPerson, Project, Relation, Scan, Where
 
 
 def printed(expr: Expr, dialect: Dialect) -> str:
@@ -57,7 +57,7 @@ def rows_of(relation: Relation, engine: Engine) -> str:
             return dialect.few_of_each(rows_of(source, engine), quoted(key.id), most, kept)
         case Both(left=left, right=right, fields=fields, person=person):
             return " UNION ALL ".join(_renamed(side, fields, person, engine) for side in (left, right))
-        case Filter(source=source, condition=condition):
+        case Where(source=source, condition=condition):
             return f"SELECT * FROM ({rows_of(source, engine)}) AS one WHERE {safe(condition, dialect)}"
         case Project(source=source, columns=columns, person=person):
             shown = [f"{safe(expr, dialect)} AS {quoted(field.id)}" for field, expr in columns]
