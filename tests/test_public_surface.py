@@ -10,8 +10,11 @@ import re
 import subprocess
 import sys
 import tomllib
+import typing
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -36,7 +39,7 @@ PUBLIC = {
         "least_error",
         "verify",
     ),
-    *("Ledger", "Release", "release", "stream"),
+    *("Ledger", "Release", "Session", "release", "stream"),
     *("BudgetExhausted", "DiscreetError", "InvalidArgument", "NotAllowed", "QueryError"),
     "__version__",
 }
@@ -97,6 +100,92 @@ def test_what_is_imported_later_is_what_type_checkers_see(package: ModuleType) -
     else:
         assert sorted(package.__all__) == sorted(package._LATER)
     assert names == later
+
+
+def rooms() -> list[ModuleType]:
+    """The package and its public submodules."""
+    return [discreet, *(getattr(discreet, name) for name in discreet._MODULES)]
+
+
+def public_names(room: ModuleType) -> list[str]:
+    """The names of a room; those that a plain module defines itself, where it lists none."""
+    own = [name for name, value in vars(room).items() if getattr(value, "__module__", "") == room.__name__]
+    return list(getattr(room, "__all__", [name for name in own if not name.startswith("_")]))
+
+
+def public_calls() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Every public function, the constructor of every public class, and its public methods, once each."""
+    seen: set[object] = set()
+    for room in rooms():
+        for name in public_names(room):
+            value = getattr(room, name)
+            if isinstance(value, type) and not issubclass(value, BaseException):
+                parts = [part for part in dir(value) if part in ("__init__", "__call__") or not part.startswith("_")]
+                found = [(f"{value.__qualname__}.{part}", inspect.getattr_static(value, part)) for part in parts]
+            else:
+                found = [(name, value)] if inspect.isroutine(value) else []
+            for label, part in found:
+                call = inspect.unwrap(getattr(part, "__func__", part)) if callable(part) else part
+                call = call.__func__ if isinstance(call, classmethod | staticmethod) else call
+                if inspect.isfunction(call) and call.__module__.startswith("discreet") and call not in seen:
+                    seen.add(call)
+                    yield f"{room.__name__}: {label}", call
+
+
+def vague(call: Callable[..., Any]) -> tuple[list[str], int]:
+    """The parameters of a call that are untyped or Any, and how many parameters it has. A named alias is a type."""
+    given = [one for one in inspect.signature(call).parameters.values() if one.name not in ("self", "cls")]
+    untold = {inspect.Parameter.empty, "Any", "Any | None", Any}
+    return [one.name for one in given if one.annotation in untold], len(given)
+
+
+def test_public_signatures_are_typed() -> None:
+    found = {name: vague(call) for name, call in public_calls()}
+    all_of_them = sum(count for _, count in found.values())
+    untyped = [f"{name}({one})" for name, (names, _) in found.items() for one in names]
+    assert all_of_them > 1000, "few calls were found: the check is blind"
+    assert len(untyped) < 0.05 * all_of_them, f"{len(untyped)} of {all_of_them}:\n" + "\n".join(untyped)
+
+
+def test_an_untyped_parameter_is_noticed() -> None:
+    def called(self, a, b: Any, c: Any | None, d: int, *rest: Any, e: list[Any] = ()) -> None:  # type: ignore
+        """As people write them."""
+
+    assert vague(called) == (["a", "b", "c", "rest"], 6)
+
+
+def classes_in(hint: Any) -> Iterator[type]:
+    """The classes that a return annotation names."""
+    if isinstance(hint, type) and not typing.get_args(hint):
+        yield hint
+    if isinstance(typing.get_origin(hint), type):
+        yield typing.get_origin(hint)
+    for part in typing.get_args(hint):
+        for one in part if isinstance(part, list) else [part]:
+            yield from classes_in(one)
+
+
+def hidden(hint: Any, public: set[object]) -> list[str]:
+    """The classes of ours in a return annotation that cannot be imported from a public place."""
+    ours = [cls for cls in classes_in(hint) if cls.__module__.startswith("discreet")]
+    return [f"{cls.__module__}.{cls.__qualname__}" for cls in ours if cls not in public]
+
+
+def test_what_public_calls_return_can_be_imported() -> None:
+    things = [getattr(room, name) for room in rooms() for name in public_names(room)]
+    public: set[object] = {thing for thing in things if isinstance(thing, type)}
+    found = {}
+    for name, call in public_calls():
+        if not name.endswith("__init__"):
+            found[name] = hidden(typing.get_type_hints(call).get("return"), public)
+    assert {name: missing for name, missing in found.items() if missing} == {}
+
+
+def test_a_hidden_return_type_is_noticed() -> None:
+    answer = discreet.sql.Answer
+    assert hidden(dict[str, list[answer]], {answer}) == []
+    assert hidden(dict[str, list[answer]], set()) == [f"{answer.__module__}.Answer"]
+    assert hidden(answer | None, set()) == [f"{answer.__module__}.Answer"]
 
 
 def newest_entry(changelog: str) -> str | None:

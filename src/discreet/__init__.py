@@ -8,7 +8,7 @@ Laplace(scale=1)
 from typing import TYPE_CHECKING
 
 from discreet._version import __version__
-from discreet.door import release, stream
+from discreet.door import Session, release, stream
 from discreet.errors import BudgetExhausted, DiscreetError, InvalidArgument, NotAllowed, QueryError
 from discreet.exports import lazily
 from discreet.guarantees.finite.least_error import least_error
@@ -141,6 +141,7 @@ __all__ = [
     # what is spent, and what is returned
     "Ledger",
     "Release",
+    "Session",
     "release",
     "stream",
     # what can go wrong: more in `errors`

@@ -26,9 +26,12 @@ from discreet.mechanisms.protocol import (
     check_heard,
     meets,
 )
+from discreet.queries.query import Query
+from discreet.queries.sensitivity import SensitivityLike
 from discreet.releases import Release
 from discreet.rows import none_of
 from discreet.rows.arrays import is_frame
+from discreet.rows.containers import Data
 from discreet.sealed import Sealed
 
 
@@ -106,12 +109,12 @@ def again(entry: Entry, mechanism: Mechanism, *, ledger: Ledger) -> Release:
 
 @closed
 def release(
-    value: Any,
+    value: Data,
     mechanism: Mechanism,
     *,
-    sensitivity: Any = None,
+    sensitivity: SensitivityLike = None,
     ledger: Ledger | None = None,
-    query: Any = None,
+    query: Query | None = None,
     rows_per_person: int | None = None,
     stated: Guarantee | None = None,
     asked: str | None = None,
@@ -196,7 +199,7 @@ class Session(Closed):
 def stream(
     mechanism: Any,
     *,
-    sensitivity: Any,
+    sensitivity: SensitivityLike,
     ledger: Ledger | None = None,
     stated: Guarantee | None = None,
     asked: str | None = None,

@@ -125,7 +125,17 @@ def test_what_is_being_handled_inside_is_left_behind() -> None:
 
 # --- every public call that takes data is closed ----------------------------------------------------------------
 
-PUBLIC = ("discreet", "discreet.learn", "discreet.adaptive", "discreet.local", "discreet.shuffle", "discreet.audit")
+PUBLIC = (
+    *("discreet", "discreet.adaptive", "discreet.audit", "discreet.datasets", "discreet.functions", "discreet.learn"),
+    *(
+        "discreet.local",
+        "discreet.mechanisms",
+        "discreet.queries",
+        "discreet.shuffle",
+        "discreet.sql",
+        "discreet.tables",
+    ),
+)
 FUNCTIONS = ("discreet.functions.density", "discreet.functions.regression", "discreet.functions.curves")
 NO_DATA = {
     "compose": "guarantees",
@@ -161,6 +171,8 @@ NO_DATA = {
     "features_over": "public numbers",
     "least_bandwidth": "public numbers",
     "nearest_density": "a released curve",
+    "nearest_step": "one number, and a public step",
+    "sensitivity_of": "a public number",
 }
 """Public functions that take no rows, and what they take."""
 OPEN_CLASSES = {
@@ -170,8 +182,20 @@ OPEN_CLASSES = {
     "Audit": "a result",
     "Finding": "a result",
     "Power": "a result",
-    "Plan": "public numbers",
+    "Sizes": "public numbers",
+    "StudyPlan": "public numbers",
+    "StudyAnswer": "a result",
+    "PollRelease": "a result",
     "Answer": "a result",
+    "Distribution": "a result",
+    "Explanation": "a result",
+    "Plan": "a question and public facts",
+    "Policy": "public declarations",
+    "Offer": "a protocol of types",
+    "Query": "a protocol of types",
+    "Scores": "a protocol of types",
+    "Space": "a protocol of types",
+    "FiniteSpace": "a protocol of types",
     "Release": "a result",
     "Curve": "a result",
     "Density": "a result",

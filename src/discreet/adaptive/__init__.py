@@ -3,16 +3,19 @@
 from discreet.adaptive.answers import StudyAnswer
 from discreet.adaptive.holdouts import Holdout, holdout
 from discreet.adaptive.ladder import Leaderboard, leaderboard
-from discreet.adaptive.planning import StudyPlan, plan, rows_needed
-from discreet.adaptive.scoring import scorer, splitter
+from discreet.adaptive.planning import Sizes, StudyPlan, plan, rows_needed
+from discreet.adaptive.scoring import Splitter, StudyScorer, scorer, splitter
 from discreet.adaptive.studies import Study, study
 
 __all__ = [
     "Holdout",
     "Leaderboard",
+    "Sizes",
+    "Splitter",
     "Study",
     "StudyAnswer",
     "StudyPlan",
+    "StudyScorer",
     "holdout",
     "leaderboard",
     "plan",

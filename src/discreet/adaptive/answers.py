@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from discreet.errors import InvalidArgument
 from discreet.guarantees.accuracy import Accuracy, at_most, check_confidence
@@ -42,7 +41,7 @@ class StudyAnswer:
         """How far the value may be from the population's."""
         return float(self.error(self.confidence))
 
-    def error(self, confidence: Any = None, of: str = "population") -> Accuracy:
+    def error(self, confidence: float | None = None, of: str = "population") -> Accuracy:
         """How large the error may be: on the "population", or, if the value has noise, on the "sample"."""
         sure = self.confidence if confidence is None else check_confidence(confidence)
         if of == "population":

@@ -5,7 +5,7 @@ allowed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Self
@@ -20,11 +20,13 @@ from discreet.adaptive.sample import Question, Sample, checked_range
 from discreet.closing import Closed, closed
 from discreet.door import Session, in_test_mode
 from discreet.errors import BudgetExhausted, InvalidArgument
-from discreet.exact.rational import check_count, check_positive, exactly
+from discreet.exact.rational import Number, check_count, check_positive, exactly
 from discreet.guarantees.accuracy import at_most, check_confidence
 from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger import Ledger
 from discreet.mechanisms.adaptive.means import QUANTUM, AdaptiveMeans, Kind
 from discreet.mechanisms.adaptive.thresholdout import Thresholdout
+from discreet.rows.containers import Data
 
 METHODS = {"thresholdout": True, "gaussian": True, "guess and check": False}
 """Each method, and whether it is private."""
@@ -118,7 +120,7 @@ class Holdout(Closed):
     def _width(self, confidence: float, told: int | None) -> float:
         return _width(self.mechanism, self._lost, told, confidence)
 
-    def check(self, statistic: Question, *, between: Any = (0, 1)) -> StudyAnswer:
+    def check(self, statistic: Question, *, between: Sequence[Number] = (0, 1)) -> StudyAnswer:
         """Compare the mean of `statistic` over the training set with the holdout's.
 
         If they agree, the answer is the training set's value, and costs none of the allowed overfits. Otherwise
@@ -202,17 +204,17 @@ def _narrowest(
 
 @closed
 def holdout(
-    train: Any,
-    test: Any,
+    train: Data,
+    test: Data,
     *,
-    queries: Any,
-    overfits: Any = 10,
-    accuracy: Any = None,
-    confidence: Any = 0.95,
-    tolerance: Any = None,
+    queries: int,
+    overfits: int = 10,
+    accuracy: Number | None = None,
+    confidence: float = 0.95,
+    tolerance: Number | None = None,
     method: str = "auto",
-    ledger: Any = None,
-    size: Any = None,
+    ledger: Ledger | None = None,
+    size: int | None = None,
     unprotected: bool = False,
 ) -> Holdout:
     """Keep `test` fresh: up to `queries` statistics of `train` are checked on it, and up to `overfits` are corrected.

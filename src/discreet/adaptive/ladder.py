@@ -25,11 +25,12 @@ from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
 from discreet.mechanisms.adaptive.means import QUANTUM
 from discreet.rows import column
+from discreet.rows.containers import Data
 
 Loss = Callable[[Any, Any], Any]
 
 
-def zero_one(labels: Any, predictions: Any) -> Any:
+def zero_one(labels: Data, predictions: Data) -> Any:
     """1 where a prediction is wrong."""
     return labels != predictions
 
@@ -57,7 +58,7 @@ class Ladder:
         self._union = FewTold(len(labels), submissions, cells, submissions)
         self.submissions, self.confidence = submissions, confidence
 
-    def submitted(self, predictions: Any) -> StudyAnswer:
+    def submitted(self, predictions: Data) -> StudyAnswer:
         """Compare a submission with the best so far."""
         losses = _losses(self._labels, predictions, self._loss)
         if self._asked >= self.submissions:
@@ -107,7 +108,7 @@ class Leaderboard(Closed):
         """What is promised to everyone with a label. None if scores are not private."""
         return None if self._study is None else self._study.guarantee
 
-    def submit(self, predictions: Any) -> StudyAnswer:
+    def submit(self, predictions: Data) -> StudyAnswer:
         """The score of one submission: one prediction for each label, in their order.
 
         Without privacy the score is the best one so far. `agrees` says whether it belongs to this submission.
@@ -118,12 +119,12 @@ class Leaderboard(Closed):
 
 @closed
 def leaderboard(
-    labels: Any,
+    labels: Data,
     loss: str | Loss = "zero_one",
     *,
-    submissions: Any,
-    confidence: Any = 0.95,
-    ledger: Any = None,
+    submissions: int,
+    confidence: float = 0.95,
+    ledger: Ledger | None = None,
     unprotected: bool = False,
 ) -> Leaderboard:
     """A leaderboard for hidden labels, with a loss in [0,1] for each row: "zero_one", "absolute", "squared", or a

@@ -89,7 +89,7 @@ class Source:
         return stream(mechanism, sensitivity=bound, ledger=self.ledger, stated=stated, asked=asked)
 
 
-def source_of(sample: Any, ledger: Any, unprotected: Any, size: Any = None) -> Source:
+def source_of(sample: Any, ledger: Ledger | None, unprotected: Any, size: Any = None) -> Source:
     """The rows of a table under a ledger, or of arrays, with or without a ledger. `size` is their public number."""
     declared = None if size is None else check_count(size, "size")
     if not isinstance(unprotected, bool):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from discreet.adaptive.concentration import deviation
@@ -13,7 +14,7 @@ from discreet.adaptive.holdouts import GuessAndCheck, honest_tolerance
 from discreet.adaptive.published import bassily, jung_as_coded, jung_exact
 from discreet.adaptive.studies import method_for
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_count, check_positive, exactly
+from discreet.exact.rational import Number, check_count, check_positive, exactly
 from discreet.exact.search import bisect, bracket
 from discreet.guarantees.accuracy import at_most, check_confidence
 from discreet.mechanisms.adaptive.thresholdout import Thresholdout
@@ -56,7 +57,9 @@ class StudyPlan:
     methods: tuple[str, ...]
     rows: list[dict[str, Any]]
 
-    def sizes(self, accuracies: Any = _ACCURACIES, methods: Iterable[str] = ("gaussian",)) -> Sizes:
+    def sizes(
+        self, accuracies: Number | Sequence[Number] = _ACCURACIES, methods: Iterable[str] = ("gaussian",)
+    ) -> Sizes:
         """How many rows a sample needs for each accuracy, with the plan's numbers of questions and confidence."""
         wished, found = _listed(accuracies, "accuracies"), []
         for method in methods:
@@ -66,7 +69,7 @@ class StudyPlan:
                     found.append({"questions": k, "accuracy": float(accuracy), "method": method, "rows": needed})
         return Sizes(confidence=self.confidence, rows=found)
 
-    def plot(self, path: Any = None) -> Any:
+    def plot(self, path: str | Path | None = None) -> Any:
         """Widths by the number of questions, with a panel for each number of rows. Saved at `path` if one is given.
 
         A plan for one number of questions is drawn from a hundredth to a hundred times that number.
@@ -127,7 +130,12 @@ class Sizes:
 
 
 def plan(
-    n: Any, k: Any, confidence: Any = 0.95, *, overfits: Any = 10, methods: Iterable[str] | None = None
+    n: int | Sequence[int],
+    k: int | Sequence[int],
+    confidence: float = 0.95,
+    *,
+    overfits: int = 10,
+    methods: Iterable[str] | None = None,
 ) -> StudyPlan:
     """Compare all methods for samples of `n` rows and `k` questions, each a number or a list. No row is needed.
 
@@ -146,7 +154,9 @@ def plan(
     return StudyPlan(n=sizes, k=questions, confidence=sure, overfits=corrected, methods=names, rows=rows)
 
 
-def rows_needed(accuracy: Any, k: Any, confidence: Any = 0.95, method: str = "gaussian", *, overfits: Any = 10) -> int:
+def rows_needed(
+    accuracy: Number, k: int, confidence: float = 0.95, method: str = "gaussian", *, overfits: int = 10
+) -> int:
     """The least number of rows, within 1%, with which `method` answers `k` questions within `accuracy`.
 
     For private noise it is the lecture's n ≳ √k/α², with its constant. [L6.T9]

@@ -13,6 +13,8 @@ from discreet.adaptive.holdouts import Holdout
 from discreet.adaptive.studies import Study
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number
+from discreet.rows.containers import Data
 
 Loss = Callable[[Any, Any], Any]
 
@@ -29,7 +31,7 @@ class StudyScorer(Closed):
         self._loss, self._between = loss, between
         self.answers: list[StudyAnswer] = []
 
-    def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
+    def __call__(self, estimator: Any, X: Data = None, y: Data = None) -> float:
         """Accuracy, or with a loss minus its mean, because larger scores must be better."""
 
         worst = False if self._loss is None else float(self._between[1])
@@ -76,7 +78,7 @@ def scorer(
     features: str | Sequence[str],
     target: str,
     loss: Loss | None = None,
-    between: Any = (0, 1),
+    between: Sequence[Number] = (0, 1),
 ) -> StudyScorer:
     """Score models through a study or a holdout: `GridSearchCV(…, scoring=scorer(…), cv=splitter())`.
 
@@ -93,12 +95,12 @@ def scorer(
 class Splitter:
     """One split for scikit-learn: all given rows are for training, and the scorer tests on rows of its own."""
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    def split(self, X: Data, y: Data = None, groups: Any = None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """All rows, and one of them as the test set that scikit-learn requires. The scorer does not read it."""
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         yield np.arange(rows), np.arange(1)
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: Data = None, y: Data = None, groups: Any = None) -> int:
         """One."""
         return 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,10 +17,12 @@ from discreet.adaptive.sample import Question, checked_range, exact_total
 from discreet.closing import Closed, closed
 from discreet.door import Session, in_test_mode
 from discreet.errors import BudgetExhausted, InvalidArgument
-from discreet.exact.rational import check_count, check_positive
+from discreet.exact.rational import Number, check_count, check_positive
 from discreet.guarantees.accuracy import at_most, check_confidence
 from discreet.guarantees.guarantee import Guarantee
+from discreet.ledger import Ledger
 from discreet.mechanisms.adaptive.means import QUANTUM, AdaptiveMeans
+from discreet.rows.containers import Data
 
 METHODS = {"gaussian": True, "laplace": True, "taught": True, "compression": False, "splitting": False}
 """Each method, and whether it is private. The first that is narrowest is taken."""
@@ -104,7 +106,7 @@ class Study(Closed):
 
     # --- questions ------------------------------------------------------------------------------------------
 
-    def mean(self, question: Question, *, between: Any = (0, 1)) -> StudyAnswer:
+    def mean(self, question: Question, *, between: Sequence[Number] = (0, 1)) -> StudyAnswer:
         """The mean of `question` over the rows: true or false, or numbers clamped to two public bounds.
 
         `question` is a function of rows, such as `lambda rows: rows["age"] > 40`, that treats each row separately.
@@ -113,13 +115,17 @@ class Study(Closed):
         value = self._asked(question, (low, high))
         return self._answer(low + value * (high - low), partial(_around, value, low=low, high=high), high - low)
 
-    def covariance(self, x: Question, y: Question, *, x_between: Any = (0, 1), y_between: Any = (0, 1)) -> StudyAnswer:
+    def covariance(
+        self, x: Question, y: Question, *, x_between: Sequence[Number] = (0, 1), y_between: Sequence[Number] = (0, 1)
+    ) -> StudyAnswer:
         """The covariance of two numbers of a row: three questions."""
         means, across = self._moments(x, y, x_between, y_between, 3)
         value = across * (means[2] - means[0] * means[1])
         return self._answer(value, partial(_scaled_covariance, means, across))
 
-    def correlation(self, x: Question, y: Question, *, x_between: Any = (0, 1), y_between: Any = (0, 1)) -> StudyAnswer:
+    def correlation(
+        self, x: Question, y: Question, *, x_between: Sequence[Number] = (0, 1), y_between: Sequence[Number] = (0, 1)
+    ) -> StudyAnswer:
         """Pearson's correlation of two numbers of a row: five questions."""
         means, _ = self._moments(x, y, x_between, y_between, 5)
         spread = math.sqrt(max(0.0, means[3] - means[0] ** 2) * max(0.0, means[4] - means[1] ** 2))
@@ -244,14 +250,14 @@ def _correlation(means: list[float], width: float, value: float) -> Interval:
 
 @closed
 def study(
-    sample: Any,
+    sample: Data,
     *,
-    queries: Any,
-    accuracy: Any = None,
-    confidence: Any = 0.95,
+    queries: int,
+    accuracy: Number | None = None,
+    confidence: float = 0.95,
     method: str = "auto",
-    ledger: Any = None,
-    size: Any = None,
+    ledger: Ledger | None = None,
+    size: int | None = None,
     unprotected: bool = False,
 ) -> Study:
     """Start a study of a sample: a table, a data frame, or a dict of arrays whose first axis is the rows.

@@ -15,9 +15,11 @@ from discreet.audit.features import listed
 from discreet.audit.power import Power, power_of
 from discreet.closing import closed
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_count, check_delta, check_epsilon, exactly
+from discreet.exact.rational import Number, check_count, check_delta, check_epsilon, exactly
 from discreet.guarantees.accuracy import check_confidence
 from discreet.mechanisms.protocol import Mechanism
+from discreet.queries.sensitivity import SensitivityLike
+from discreet.rows.containers import Data
 
 Draw = Callable[[Any, int], Iterable[Any]]
 """From data and a size to that many independent outputs."""
@@ -67,14 +69,14 @@ class Audit:
 @closed
 def audit(
     mechanism: Any,
-    first: Any,
-    second: Any,
+    first: Data,
+    second: Data,
     *,
-    samples: Any = 200_000,
-    epsilon: Any = None,
-    delta: Any = 0.0,
-    confidence: Any = 0.99999,
-    sensitivity: Any = None,
+    samples: int = 200_000,
+    epsilon: Number | None = None,
+    delta: Number = 0.0,
+    confidence: float = 0.99999,
+    sensitivity: SensitivityLike = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Attack a mechanism, or any function `f(data, size)` or `f(data)`, on two neighboring inputs.
@@ -116,7 +118,7 @@ def audit(
     )
 
 
-def drawing(mechanism: Any, sensitivity: Any = None) -> Draw:
+def drawing(mechanism: Any, sensitivity: SensitivityLike = None) -> Draw:
     """The mechanism or function as one `draw(data, size)`."""
     if isinstance(mechanism, Mechanism):
         from discreet.audit.mechanisms import released
@@ -138,7 +140,7 @@ def _takes_size(function: Callable[..., Any]) -> bool:
     return len(needed) == 2 or "size" in parameters
 
 
-def draw_all(draw: Draw, data: Any, count: int, progress: Progress | None = None) -> Any:
+def draw_all(draw: Draw, data: Data, count: int, progress: Progress | None = None) -> Any:
     """`count` outputs as one array (a list if they are not arrays). `progress` is called after each chunk."""
     chunk = CHUNK if progress is None else max(1, min(CHUNK, count // 20))
     parts: list[Any] = []

@@ -26,7 +26,7 @@ from discreet.audit.features import (
     features_for,
 )
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_delta, exactly
+from discreet.exact.rational import Number, check_delta, exactly
 from discreet.guarantees.accuracy import check_confidence
 
 Counts = npt.NDArray[np.int64]
@@ -71,7 +71,7 @@ class Finding:
 
 
 def lower_bound(
-    sample_a: Iterable[Any], sample_b: Iterable[Any], *, delta: Any = 0.0, confidence: Any = 0.99999
+    sample_a: Iterable[Any], sample_b: Iterable[Any], *, delta: Number = 0.0, confidence: Number = 0.99999
 ) -> Finding:
     """A lower confidence bound on ε at `delta`, from independent outputs on two neighbors.
 
@@ -84,7 +84,7 @@ def lower_bound(
 
 
 def delta_lower_bound(
-    sample_a: Iterable[Any], sample_b: Iterable[Any], *, epsilon: Any, confidence: Any = 0.99999
+    sample_a: Iterable[Any], sample_b: Iterable[Any], *, epsilon: Number, confidence: Number = 0.99999
 ) -> Finding:
     """A lower confidence bound on δ at `epsilon`, from independent outputs on two neighbors."""
     exact = exactly(epsilon, "epsilon")
@@ -120,7 +120,7 @@ def wilson(hits: Any, trials: int, miss: float) -> tuple[Floats, Floats]:
     return np.maximum(center - width, 0.0) / (trials + z2), (center + width) / (trials + z2)
 
 
-def epsilon_proved(hits: Any, other_hits: Any, trials: tuple[int, int], delta: float, confidence: Any) -> Any:
+def epsilon_proved(hits: Any, other_hits: Any, trials: tuple[int, int], delta: float, confidence: float) -> Any:
     """The ε refuted by an event fixed in advance, seen this often on each neighbor; never below 0."""
     miss = _miss(confidence) / 2
     low = clopper_pearson(hits, trials[0], miss)[0]

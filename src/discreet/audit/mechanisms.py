@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.door import release
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import exactly
+from discreet.exact.rational import Number, exactly
 from discreet.guarantees.guarantee import Approx, Pure
 from discreet.mechanisms.combine import Subsampled
 from discreet.mechanisms.noise.gaussian import Gaussian
@@ -22,7 +22,9 @@ from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 from discreet.mechanisms.selection.exponential import Exponential, PermuteAndFlip
 from discreet.mechanisms.selection.noisy_argmax import NoisyArgmax
 from discreet.mechanisms.selection.threshold import AboveThreshold, KeySelection
+from discreet.queries.sensitivity import SensitivityLike
 from discreet.queries.space import Integers
+from discreet.rows.containers import Data
 
 TOGETHER, ONE_BY_ONE = 1_000_000, 50_000
 """How many outputs to draw by default: millions a second in one array, or one release for each."""
@@ -45,22 +47,22 @@ class Subject:
     first: Any
     second: Any
     claim: Approx
-    sensitivity: Any = None
+    sensitivity: SensitivityLike = None
 
     @property
     def samples(self) -> int:
         """The default number of outputs to draw."""
         return TOGETHER if _drawn_together(self.mechanism, self.first) else ONE_BY_ONE
 
-    def draw(self, data: Any, size: int) -> Iterable[Any]:
+    def draw(self, data: Data, size: int) -> Iterable[Any]:
         """That many independent releases of `data`."""
         return released(self.mechanism, self.sensitivity)(data, size)
 
 
-def released(mechanism: Any, sensitivity: Any) -> Callable[[Any, int], Iterable[Any]]:
+def released(mechanism: Any, sensitivity: SensitivityLike) -> Callable[[Any, int], Iterable[Any]]:
     """A mechanism as `draw(data, size)`, through the door. Entries of an array get independent noise."""
 
-    def draw(data: Any, size: int) -> Any:
+    def draw(data: Data, size: int) -> Any:
         if _drawn_together(mechanism, data):
             return release(np.full(size, data), mechanism, sensitivity=sensitivity).value
         return [release(data, mechanism, sensitivity=sensitivity).value for _ in range(size)]
@@ -84,7 +86,7 @@ def halved(mechanism: Any) -> Any:
     return replace(mechanism, **changed)
 
 
-def subject(name: str, *, epsilon: Any, delta: Any = 0, broken: bool = False) -> Subject:
+def subject(name: str, *, epsilon: Number, delta: Number = 0, broken: bool = False) -> Subject:
     """A mechanism by name, calibrated for (ε,δ); `broken` draws with half of the noise that takes."""
     if name not in SUBJECTS:
         raise InvalidArgument(f"Unknown mechanism {name!r}. Choose one of {', '.join(SUBJECTS)}.", code="not-an-option")

@@ -9,12 +9,13 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count
 from discreet.exact.search import bisect
 from discreet.rows.arrays import on_host
+from discreet.rows.containers import Data
 from discreet.rows.rounding import BLOCK, Block, RoundedRows
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ class Cosines:
     points: tuple[float, ...]
     size: int
 
-    def __call__(self, where: Any) -> Floats:
+    def __call__(self, where: ArrayLike) -> Floats:
         """The functions at these places, a row for each."""
         places = np.asarray(where, dtype=np.float64)
         ends = self.points[0], self.points[-1]
@@ -56,7 +57,7 @@ class Cosines:
         many = len(self.points)
         return self._at((np.arange(many) + 0.5) / many)
 
-    def coefficients(self, curves: Any) -> Floats:
+    def coefficients(self, curves: Data) -> Floats:
         """The mean over the points of each curve times each function. NaN for a curve with an invalid value.
 
         Promise: a curve's numbers depend on that curve alone, to the last bit: values and functions are rounded so that
@@ -117,7 +118,7 @@ def turns(many: int, size: int) -> float:
     return float(np.trapezoid(np.concatenate(speeds), u)) * UP
 
 
-def cosines_for(points: Any, basis: Any, columns: int | None) -> Cosines:
+def cosines_for(points: ArrayLike, basis: Any, columns: int | None) -> Cosines:
     """The functions for declared points (evenly from 0 to 1 if there are none). Raises if the points are invalid."""
     if points is None:
         if columns is None:
@@ -150,7 +151,7 @@ class CurveRows(RoundedRows):
     """
 
     def __init__(
-        self, curves: Any, targets: Any = None, *, basis: Cosines, curve_norm: Number, target_bound: Number | None
+        self, curves: Data, targets: Any = None, *, basis: Cosines, curve_norm: Number, target_bound: Number | None
     ) -> None:
         super().__init__(curves, targets, feature_norm=curve_norm, target_bound=target_bound)
         self.basis, self.columns = basis, basis.size

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_bound, check_count
@@ -56,7 +56,7 @@ class CurveModel(Private):
         table = fitted_table(self, curves)
         return self.basis_.coefficients(table)
 
-    def at(self, where: Any) -> Floats:
+    def at(self, where: ArrayLike) -> Floats:
         """What was learned, at any places from the first point to the last: a curve, or one curve per row."""
         check_is_fitted(self)
         return self._values(self._curves, where)

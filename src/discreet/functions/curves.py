@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count
@@ -22,6 +23,8 @@ from discreet.functions.noisy_copies import SanitizedCurves, sanitized_curves
 from discreet.learn.base import column_of, fitted_table, shortened
 from discreet.learn.decomposition import PCA
 from discreet.learn.linear import LeastSquares
+from discreet.ledger import Ledger
+from discreet.rows.containers import Data
 
 __all__ = ["CurvePCA", "CurveRegression", "MeanCurve", "SanitizedCurves", "sanitized_curves"]
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.functions.curves").RegressorMixin
@@ -43,7 +46,7 @@ class CurvePCA(CurveModel, PCA):
         self,
         n_components: int | None = None,
         *,
-        points: Any = None,
+        points: ArrayLike | None = None,
         curve_norm: Number = 1.0,
         basis: int | str = ALL,
         epsilon: Number = 1.0,
@@ -51,13 +54,13 @@ class CurvePCA(CurveModel, PCA):
         center: str | None = "private",
         n_samples: int | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.n_components, self.points, self.curve_norm, self.basis = n_components, points, curve_norm, basis
         self.epsilon, self.delta, self.center, self.n_samples = epsilon, delta, center, n_samples
         self.rows_per_person, self.ledger = rows_per_person, ledger
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Data, y: Data = None) -> Self:
         """Learn the components: one release, charged before the curves are read."""
         table = self._curves_of(X)
         size = self._basis(int(table.shape[1])).size
@@ -73,11 +76,11 @@ class CurvePCA(CurveModel, PCA):
         self.components_, self.mean_ = self._curves @ self.basis_.values.T, self.basis_.values @ self._center
         return self
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Data) -> Floats:
         """Curves in the coordinates of the components: means over the points of (curve − mean)·component."""
         return np.asarray((self._seen(X) - self._center) @ self._curves.T)
 
-    def inverse_transform(self, X: Any) -> Floats:
+    def inverse_transform(self, X: Data) -> Floats:
         """Curves at the points, as far as the components go."""
         check_is_fitted(self)
         return np.asarray(fitted_table(self, X, self.n_components_) @ self.components_ + self.mean_)
@@ -98,7 +101,7 @@ class CurveRegression(RegressorMixin, CurveModel, LeastSquares):  # type: ignore
     def __init__(
         self,
         *,
-        points: Any = None,
+        points: ArrayLike | None = None,
         curve_norm: Number = 1.0,
         target_bound: Number = 1.0,
         basis: int | str = ALL,
@@ -107,18 +110,18 @@ class CurveRegression(RegressorMixin, CurveModel, LeastSquares):  # type: ignore
         fit_intercept: bool = True,
         n_samples: int | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.points, self.curve_norm, self.target_bound, self.basis = points, curve_norm, target_bound, basis
         self.epsilon, self.delta, self.fit_intercept, self.n_samples = epsilon, delta, fit_intercept, n_samples
         self.rows_per_person, self.ledger = rows_per_person, ledger
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Data, y: Data) -> Self:
         """Learn from curves and their targets: one release, charged before they are read."""
         self._take(self._learn(X, column_of(y, type(self).__name__)), None)
         self._curves, self.coefficient_curve_ = self.coef_, self.basis_.values @ self.coef_
         return self
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Data) -> Floats:
         """The prediction for each curve."""
         return np.asarray(shortened(self._seen(X), self.curve_norm) @ self.coef_ + self.intercept_)

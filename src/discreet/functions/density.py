@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.closing import closed
 from discreet.errors import InvalidArgument
@@ -19,10 +19,11 @@ from discreet.exact.rational import Number, check_count, check_positive, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
-from discreet.ledger import cost_of
+from discreet.ledger import Ledger, cost_of
 from discreet.mechanisms.noise.gaussian_process import GaussianProcess
 from discreet.releases import Release, Released
 from discreet.rows import table as table_of
+from discreet.rows.containers import Data
 from discreet.rows.convex import onto_simplex
 from discreet.rows.features import FourierFeatures
 
@@ -70,7 +71,7 @@ class Density(Released):
         known: Any = self.process.features
         return known  # type: ignore[no-any-return]
 
-    def __call__(self, *points: Any) -> Any:
+    def __call__(self, *points: ArrayLike) -> Any:
         """The density at a point, or at each of an array of points: one array for each column, or rows of them."""
         table, shape = self._points(points)
         weights = self._weights
@@ -142,7 +143,7 @@ class Density(Released):
             total = np.tensordot(total, axis.features(place), axes=([0], [1]))
         return np.asarray(total)
 
-    def score_samples(self, points: Any) -> Floats:
+    def score_samples(self, points: ArrayLike) -> Floats:
         """The logarithm of the density at each row, as in `KernelDensity`. Very low where the density is not
         above 0.
         """
@@ -163,7 +164,7 @@ class Density(Released):
         """The deviation of the sum's noise at every point. A noisy count adds to it, which `error` includes."""
         return self.process.deviation * self.features.height / self.size * self.process.spread(self.damping)
 
-    def error(self, confidence: Any = 0.95, *, uniform: bool = True) -> Accuracy:
+    def error(self, confidence: float = 0.95, *, uniform: bool = True) -> Accuracy:
         """How far it may be from the estimate without noise: everywhere at once, or at any single point."""
         sure = check_confidence(confidence)
         miss = (1 - sure) if self.process.size is not None else (1 - sure) / 2
@@ -242,13 +243,13 @@ class Density(Released):
         ]
         return float(parts.sum() + roots[0] * weights[0] * (high - low))
 
-    def cdf(self, points: Any) -> Any:
+    def cdf(self, points: ArrayLike) -> Any:
         """The share of the projected density up to each point: from 0 to 1, never decreasing."""
         edges, shares = self._cumulated
         found = np.interp(np.asarray(points, dtype=np.float64), edges, shares)
         return float(found) if np.ndim(points) == 0 else found
 
-    def quantile(self, shares: Any) -> Any:
+    def quantile(self, shares: ArrayLike) -> Any:
         """The point below which the projected density has that share."""
         wanted = np.asarray(shares, dtype=np.float64)
         if ((wanted < 0) | (wanted > 1)).any():
@@ -309,14 +310,14 @@ def nearest_density(heights: Floats, volume: float) -> Floats:
 
 @closed
 def density_of(
-    rows: Any,
+    rows: Data,
     *,
-    between: Any,
-    bandwidth: Any,
+    between: Sequence[Number] | Sequence[Sequence[Number]],
+    bandwidth: Number | Sequence[Number] | None,
     guarantee: Guarantee,
     size: Number | None = None,
     unit: Unit | None = None,
-    ledger: Any = None,
+    ledger: Ledger | None = None,
     rows_per_person: int = 1,
     calibration: str = "tight",
     widest: Number | None = None,
@@ -350,8 +351,8 @@ def density_of(
 def process_for(
     guarantee: Guarantee,
     *,
-    between: Any,
-    bandwidth: Any,
+    between: Sequence[Number] | Sequence[Sequence[Number]],
+    bandwidth: Number | Sequence[Number] | None,
     size: Number | None = None,
     widest: Number | None = None,
     **others: Any,

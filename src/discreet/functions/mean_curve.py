@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discreet.exact.rational import Number, check_count, exactly
 from discreet.extras import blank_figure, saved
 from discreet.functions.cosines import ALL, UP
 from discreet.functions.curve_models import CurveModel, Floats, check_is_fitted, check_kind, longest
 from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.ledger import Ledger
 from discreet.mechanisms.learning.moments import Moments
 from discreet.releases import below_title
+from discreet.rows.containers import Data
 
 _DECAYS = np.arange(0.0, 3.25, 0.5)
 _SIZES = np.linspace(-18.0, 4.0, 45)
@@ -43,7 +47,7 @@ class MeanCurve(CurveModel):
     def __init__(
         self,
         *,
-        points: Any = None,
+        points: ArrayLike | None = None,
         curve_norm: Number = 1.0,
         basis: int | str = ALL,
         epsilon: Number = 1.0,
@@ -51,7 +55,7 @@ class MeanCurve(CurveModel):
         damp: bool = True,
         n_samples: int | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.points, self.curve_norm, self.basis, self.epsilon, self.delta = points, curve_norm, basis, epsilon, delta
         self.damp, self.n_samples, self.rows_per_person, self.ledger = damp, n_samples, rows_per_person, ledger
@@ -78,7 +82,7 @@ class MeanCurve(CurveModel):
             rows_per_person=self._rows(),
         )
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Data, y: Data = None) -> Self:
         """Release the mean of the curves: one release, charged before they are read."""
         plan, given = self._learn(X), self.release_.value
         self.n_samples_ = max(float(given["count"] if self.n_samples is None else self.n_samples), 1.0)
@@ -94,11 +98,13 @@ class MeanCurve(CurveModel):
         self.deviation_ = np.sqrt(self.basis_.values**2 @ variances)
         return self
 
-    def __call__(self, where: Any) -> Floats:
+    def __call__(self, where: ArrayLike) -> Floats:
         """The mean curve at any places from the first point to the last."""
         return self.at(where)
 
-    def band(self, confidence: float = 0.95, at: Any = None, *, everywhere: bool = True) -> tuple[Floats, Floats]:
+    def band(
+        self, confidence: float = 0.95, at: ArrayLike | None = None, *, everywhere: bool = True
+    ) -> tuple[Floats, Floats]:
         """The lowest and highest possible mean of the clipped curves at these places, by default the points.
 
         It holds `everywhere` at once, also between the points, or for one place that is chosen in advance. It is
@@ -155,7 +161,7 @@ class MeanCurve(CurveModel):
         moved = float(np.linalg.norm(self._curves - self._noisy))
         return (wide + off * float(exactly(self.curve_norm))) / self.n_samples_ + moved
 
-    def plot(self, path: Any = None, title: str | None = None) -> Any:
+    def plot(self, path: str | Path | None = None, title: str | None = None) -> Any:
         """The curve with its 95% bands as a matplotlib figure, saved at `path` if one is given."""
         check_is_fitted(self)
         figure = blank_figure("MeanCurve.plot", size=(7, 4))

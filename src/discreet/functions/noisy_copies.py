@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discreet.closing import closed
 from discreet.exact.rational import Number, check_bound, exactly, sqrt_up
@@ -14,8 +15,10 @@ from discreet.functions.curve_models import CurveModel, Floats, check_is_fitted,
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
+from discreet.ledger import Ledger
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.queries.sensitivity import Sensitivity
+from discreet.rows.containers import Data
 
 
 class SanitizedCurves(CurveModel):
@@ -33,13 +36,13 @@ class SanitizedCurves(CurveModel):
     def __init__(
         self,
         *,
-        points: Any = None,
+        points: ArrayLike | None = None,
         curve_norm: Number = 1.0,
         basis: int | str = ALL,
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.points, self.curve_norm, self.basis = points, curve_norm, basis
         self.epsilon, self.delta, self.rows_per_person, self.ledger = epsilon, delta, rows_per_person, ledger
@@ -60,7 +63,7 @@ class SanitizedCurves(CurveModel):
         bound = self._bound(self._basis(n_features).size)
         return self._stated(Gaussian.for_guarantee(self._goal(), sensitivity=bound).guarantee(bound))
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Data, y: Data = None) -> Self:
         """Make the copies: one release, charged before the curves are read."""
         table = self._curves_of(X)
         basis = self._basis(int(table.shape[1]))
@@ -90,6 +93,6 @@ class SanitizedCurves(CurveModel):
 
 
 @closed
-def sanitized_curves(curves: Any, **settings: Any) -> SanitizedCurves:
+def sanitized_curves(curves: Data, **settings: Any) -> SanitizedCurves:
     """A noisy copy of every curve, each made from that curve only. The settings are those of `SanitizedCurves`."""
     return SanitizedCurves(**settings).fit(curves)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.closing import closed
 from discreet.door import through
@@ -16,12 +17,13 @@ from discreet.exact.rational import Number, check_positive, exactly
 from discreet.functions.density import features_over
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
-from discreet.ledger import cost_of
+from discreet.ledger import Ledger, cost_of
 from discreet.mechanisms.learning.private_minimizer import PrivateMinimizer
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.gaussian_process import GaussianProcess
 from discreet.releases import Release, Released
 from discreet.rows import table as table_of
+from discreet.rows.containers import Data
 from discreet.rows.examples import PlainRows
 from discreet.rows.features import FourierFeatures
 from discreet.rows.losses import Huber, HuberHinge
@@ -39,7 +41,7 @@ class Curve(Released):
     scale: float
     release: Release
 
-    def __call__(self, *points: Any) -> Any:
+    def __call__(self, *points: ArrayLike) -> Any:
         """The value at a point, or at each of arrays of points, one for each column."""
         if len(points) != len(self.features.axes):
             raise InvalidArgument(
@@ -52,7 +54,7 @@ class Curve(Released):
         )
         return float(found[0]) * self.scale if arrays[0].shape == () else found.reshape(arrays[0].shape) * self.scale
 
-    def error(self, confidence: Any = 0.95, *, uniform: bool = True) -> Accuracy:
+    def error(self, confidence: float = 0.95, *, uniform: bool = True) -> Accuracy:
         """How far it may be from the curve without noise: everywhere at once, or at any single point."""
         sure = check_confidence(confidence)
         process = GaussianProcess(features=self.features, noise=self.noise)
@@ -65,18 +67,18 @@ class Curve(Released):
 
 @closed
 def regression_curve(
-    rows: Any,
-    targets: Any,
+    rows: Data,
+    targets: Data,
     *,
-    between: Any,
-    bandwidth: Any,
+    between: Sequence[Number] | Sequence[Sequence[Number]],
+    bandwidth: Number | Sequence[Number],
     guarantee: Guarantee,
     target_bound: Number = 1,
     size: Number,
     norm: Number = 3,
     ridge: Number | None = None,
     kind: Literal["numbers", "classes"] = "numbers",
-    ledger: Any = None,
+    ledger: Ledger | None = None,
     rows_per_person: int = 1,
 ) -> Curve:
     """Kernel ridge regression with an absolute error beyond half the bound, or a smooth support vector machine.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
-from typing import Any
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import exactly
+from discreet.exact.rational import Number, exactly
 
 MEANINGS = {
     "value": "the answer is within this of the true answer",
@@ -64,7 +63,7 @@ class Accuracy:
         return round(float(self), digits)
 
 
-def check_confidence(confidence: Any) -> float:
+def check_confidence(confidence: Number) -> float:
     """A confidence strictly between 0 and 1, or a typed error."""
     exact = exactly(confidence, "confidence")
     if not 0 < exact < 1:

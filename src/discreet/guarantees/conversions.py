@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 from discreet.errors import InvalidArgument
+from discreet.exact.rational import Number
 from discreet.exact.search import bisect, bracket, geometric, least_place
 
 SLACK = 1 + 1e-12
@@ -68,7 +68,7 @@ def delta_at_order(order: float, divergence: float, epsilon: float) -> float:
     return min(1.0, max(math.exp(min(sum(terms) + rounding, 0.0)) * SLACK, 5e-324))
 
 
-def epsilon_at_order(order: float, divergence: float, delta: Any) -> float:
+def epsilon_at_order(order: float, divergence: float, delta: Number) -> float:
     """ε at δ from the Rényi divergence of one order, rounded up."""
     if delta == 0 or math.isinf(divergence):
         return math.inf
@@ -93,7 +93,7 @@ def delta_from_renyi(divergence: Callable[[float], float], epsilon: float) -> fl
     return delta_at_order(order, divergence(order), epsilon)
 
 
-def epsilon_from_renyi(divergence: Callable[[float], float], delta: Any) -> float:
+def epsilon_from_renyi(divergence: Callable[[float], float], delta: Number) -> float:
     """ε at δ from a whole Rényi curve, at the best order."""
     if delta == 0:
         return math.inf

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ _CELLS = 2**16
 _ROUNDING = 1e-9
 
 
-def miss_of(confidence: Any) -> float:
+def miss_of(confidence: float) -> float:
     """The probability with which a statement may fail; at most ½, up to which the theorem holds."""
     miss = 1 - check_confidence(confidence)
     if miss <= 0:

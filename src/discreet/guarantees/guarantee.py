@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
 from discreet.exact.rational import (
+    Number,
     check_delta,
     check_epsilon,
     check_positive,
@@ -71,11 +72,11 @@ class Guarantee:
         """An exact bound on every loss outside the mass `infinite`, or None: the ε coordinate of basic sums."""
         return None
 
-    def epsilon_at(self, *, delta: Any) -> float:
+    def epsilon_at(self, *, delta: Number) -> float:
         """The smallest known ε for which (ε, delta) holds, rounded up; infinity when none is known."""
         raise NotImplementedError
 
-    def delta_at(self, *, epsilon: Any) -> float:
+    def delta_at(self, *, epsilon: Number) -> float:
         """The smallest known δ for which (epsilon, δ) holds, rounded up."""
         raise NotImplementedError
 
@@ -129,8 +130,8 @@ class Approx(Guarantee):
     """
 
     _: KW_ONLY
-    epsilon: Any
-    delta: Any = 0
+    epsilon: Number
+    delta: Number = 0
 
     theorem: ClassVar[str] = "definition; tight curve by Kairouz-Oh-Viswanath"
 
@@ -150,7 +151,7 @@ class Approx(Guarantee):
     def largest_loss(self) -> Fraction:
         return exactly(self.epsilon)
 
-    def delta_at(self, *, epsilon: Any) -> float:
+    def delta_at(self, *, epsilon: Number) -> float:
         # the worst (ε,δ) mechanism is a total leak with probability δ, and else randomized response
         own_epsilon, own_delta = exactly(self.epsilon), exactly(self.delta)
         at = exactly(epsilon, "epsilon")
@@ -159,7 +160,7 @@ class Approx(Guarantee):
         above = exp_bounds(own_epsilon)[1]
         return float_up(own_delta + (1 - own_delta) * (above - exp_bounds(at)[0]) / (1 + above))
 
-    def epsilon_at(self, *, delta: Any) -> float:
+    def epsilon_at(self, *, delta: Number) -> float:
         own_epsilon, own_delta = exactly(self.epsilon), exactly(self.delta)
         at = check_delta(delta)
         if at < own_delta:
@@ -190,7 +191,7 @@ class Pure(Approx):
     """
 
     _: KW_ONLY
-    epsilon: Any
+    epsilon: Number
     delta: ClassVar[int] = 0  # type: ignore[misc]
 
     theorem: ClassVar[str] = "definition"
@@ -198,7 +199,7 @@ class Pure(Approx):
     def __init__(
         self,
         *,
-        epsilon: Any,
+        epsilon: Number,
         protects: Unit | None = None,
         trust: Trust = "central",
         neighbors: Relation | None = None,
@@ -217,7 +218,7 @@ class ZeroConcentrated(Guarantee):
     """
 
     _: KW_ONLY
-    rho: Any
+    rho: Number
     theorem: ClassVar[str] = "Bun-Steinke 2016; conversion of Canonne-Kamath-Steinke 2020"
 
     def __post_init__(self) -> None:
@@ -226,10 +227,10 @@ class ZeroConcentrated(Guarantee):
     def __str__(self) -> str:
         return f"ρ = {_fmt(self.rho)}"
 
-    def delta_at(self, *, epsilon: Any) -> float:
+    def delta_at(self, *, epsilon: Number) -> float:
         return delta_from_renyi(self.renyi, _epsilon_or_zero(epsilon))
 
-    def epsilon_at(self, *, delta: Any) -> float:
+    def epsilon_at(self, *, delta: Number) -> float:
         return epsilon_from_renyi(self.renyi, check_delta(delta))
 
     def renyi(self, order: float) -> float:
@@ -244,8 +245,8 @@ class Renyi(Guarantee):
     """The Rényi divergence of one fixed order is at most `epsilon` (lower orders follow, higher ones do not)."""
 
     _: KW_ONLY
-    order: Any
-    epsilon: Any
+    order: Number
+    epsilon: Number
     theorem: ClassVar[str] = "Mironov 2017; conversion of Canonne-Kamath-Steinke 2020"
 
     def __post_init__(self) -> None:
@@ -256,10 +257,10 @@ class Renyi(Guarantee):
     def __str__(self) -> str:
         return f"Rényi divergence of order {_fmt(self.order)} at most {_fmt(self.epsilon)}"
 
-    def delta_at(self, *, epsilon: Any) -> float:
+    def delta_at(self, *, epsilon: Number) -> float:
         return delta_at_order(float(self.order), self.renyi(float(self.order)), _epsilon_or_zero(epsilon))
 
-    def epsilon_at(self, *, delta: Any) -> float:
+    def epsilon_at(self, *, delta: Number) -> float:
         return epsilon_at_order(float(self.order), self.renyi(float(self.order)), check_delta(delta))
 
     def renyi(self, order: float) -> float:
@@ -283,7 +284,7 @@ class GaussianTradeoff(Guarantee):
     """
 
     _: KW_ONLY
-    mu: Any
+    mu: Number
     theorem: ClassVar[str] = "Dong-Roth-Su 2022; curve of Balle-Wang 2018"
 
     def __post_init__(self) -> None:
@@ -292,10 +293,10 @@ class GaussianTradeoff(Guarantee):
     def __str__(self) -> str:
         return f"μ = {_fmt(self.mu)}"
 
-    def delta_at(self, *, epsilon: Any) -> float:
+    def delta_at(self, *, epsilon: Number) -> float:
         return gaussian_delta(float_up(exactly(self.mu)), _epsilon_or_zero(epsilon))
 
-    def epsilon_at(self, *, delta: Any) -> float:
+    def epsilon_at(self, *, delta: Number) -> float:
         mu, at = float_up(exactly(self.mu)), float(check_delta(delta))
         if at == 0:
             return math.inf

@@ -22,6 +22,7 @@ from discreet.releases import Release
 from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_device, place_of, table
 from discreet.rows.arrays import doubles as doubles_beside
 from discreet.rows.arrays import here, is_frame, namespace, on_host
+from discreet.rows.containers import Data
 from discreet.rows.rounding import check_ranges
 
 _sklearn = need("sklearn.base", "learn", "discreet.learn")
@@ -143,7 +144,7 @@ def keep_columns(model: Any, features: int, names: list[str] | None) -> None:
         del model.feature_names_in_
 
 
-def known_table(model: Any, X: Any, width: int | None = None) -> Any:
+def known_table(model: Any, X: Data, width: int | None = None) -> Any:
     """The rows, on the device where they are, checked to have as many columns as the fitted model or this width."""
     check_is_fitted(model)
     many = model.n_features_in_ if width is None else width
@@ -154,7 +155,7 @@ def known_table(model: Any, X: Any, width: int | None = None) -> Any:
     return array
 
 
-def fitted_table(model: Any, X: Any, width: int | None = None) -> Floats:
+def fitted_table(model: Any, X: Data, width: int | None = None) -> Floats:
     """The rows as doubles, checked to have as many columns as the fitted model or this width."""
     return np.asarray(on_host(known_table(model, X, width)), dtype=np.float64)
 
@@ -201,13 +202,13 @@ def column_of(targets: Any, who: str) -> Any:
     return targets if on_device(targets) else labels(targets)
 
 
-def numbers_of(y: Any) -> Floats:
+def numbers_of(y: Data) -> Floats:
     """Targets as doubles. A cell that is not a number counts as missing, and so does a column of another type."""
     column = on_host(y)
     return doubles(column) if column.dtype.kind in "biufO" else np.full(len(column), np.nan)
 
 
-def places_of(y: Any, classes: list[Any]) -> Any:
+def places_of(y: Data, classes: list[Any]) -> Any:
     """The index of each label among the declared classes, on the label's device. NaN for any other label.
 
     The declared classes decide what a label can be: numbers are compared with numbers and text with text.

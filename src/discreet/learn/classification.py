@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, exactly
 from discreet.extras import need
 from discreet.learn.base import check_is_fitted, places_of
 from discreet.learn.glm import Floats, Linear
+from discreet.ledger import Ledger
 from discreet.rows.arrays import on_host
+from discreet.rows.containers import Data
 from discreet.rows.losses import HuberHinge, Logistic, Loss, Softmax
 
 ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
@@ -41,12 +44,12 @@ class _Classifier(ClassifierMixin, Linear):  # type: ignore[misc]
         self.classes_ = np.array(self._declared())
         self.coef_, self.intercept_ = coefficients, constant
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Data) -> Any:
         """The score of each row, or of each row and class. A larger score means more confidence."""
         scores = on_host(self._scores(X))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Data) -> Any:
         """The most likely class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
@@ -70,21 +73,21 @@ class LogisticRegression(_Classifier):
         *,
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
-        classes: Any = None,
+        classes: Sequence[Hashable] | None = None,
         feature_norm: Number = 1.0,
-        feature_ranges: Any = None,
+        feature_ranges: ArrayLike | None = None,
         fit_intercept: bool = True,
         n_samples: int | None = None,
         steps: int | None = None,
         clip: Number | None = None,
         learning_rate: Number | None = None,
-        radius: Any = None,
+        radius: Number | None = None,
         average: str = "last half",
         momentum: Number | None = None,
         solver: str = "descent",
         sampling: Number | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon, self.delta, self.classes = epsilon, delta, classes
@@ -100,7 +103,7 @@ class LogisticRegression(_Classifier):
     def _targets(self, y: Any) -> Any:
         return self._numbered(y)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Data) -> Any:
         """The probability of each class for each row."""
         check_is_fitted(self)
         with np.errstate(all="ignore"):  # a warning would reveal something about a cell
@@ -122,7 +125,7 @@ class LogisticRegression(_Classifier):
         clip = clip if clip == math.inf else float(exactly(clip))
         return np.asarray(clip / np.maximum(np.sqrt(squared), 1e-12))
 
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: Data) -> Any:
         """The logarithms of `predict_proba`."""
         return np.log(np.maximum(self.predict_proba(X), 1e-300))
 
@@ -135,22 +138,22 @@ class LinearSVC(_Classifier):
         *,
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
-        classes: Any = None,
+        classes: Sequence[Hashable] | None = None,
         smoothing: Number = 1.0,
         feature_norm: Number = 1.0,
-        feature_ranges: Any = None,
+        feature_ranges: ArrayLike | None = None,
         fit_intercept: bool = True,
         n_samples: int | None = None,
         steps: int | None = None,
         clip: Number | None = None,
         learning_rate: Number | None = None,
-        radius: Any = None,
+        radius: Number | None = None,
         average: str = "last half",
         momentum: Number | None = None,
         solver: str = "descent",
         sampling: Number | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon, self.delta, self.classes, self.smoothing = epsilon, delta, classes, smoothing

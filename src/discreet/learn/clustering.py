@@ -6,13 +6,15 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.exact.rational import Number, check_count
 from discreet.extras import need
 from discreet.learn.base import fitted_table, keep_columns
 from discreet.learn.unlabelled import Unlabelled
+from discreet.ledger import Ledger
 from discreet.mechanisms.learning.lloyd import Lloyd
+from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedRows, check_ranges
 
 _base = need("sklearn.base", "learn", "discreet.learn")
@@ -41,11 +43,11 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         *,
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
-        feature_ranges: Any = None,
+        feature_ranges: ArrayLike | None = None,
         feature_norm: Number = 1.0,
         rounds: int | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.n_clusters, self.epsilon, self.delta = n_clusters, epsilon, delta
         self.feature_ranges, self.feature_norm, self.rounds = feature_ranges, feature_norm, rounds
@@ -76,21 +78,21 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         keep_columns(self, features, names)
         return self
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Data) -> Floats:
         """The distance of each row to each center, with columns measured in halves of their declared ranges."""
         table = fitted_table(self, X) / self._half
         apart = [np.linalg.norm(table - center, axis=1) for center in self.cluster_centers_ / self._half]
         return np.stack(apart, axis=1)
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Data) -> NDArray[np.int64]:
         """The nearest center of each row."""
         return np.asarray(self.transform(X).argmin(axis=1))
 
-    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+    def fit_predict(self, X: Data, y: Data = None) -> NDArray[np.int64]:
         """Learn the centers, then return the nearest one for each of the same rows. These labels are not private."""
         return np.asarray(self.fit(X).predict(X))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Data, y: Data = None) -> float:
         """Minus the sum of squared distances of these rows to their centers. Computed on X as it is, so it is not
         private.
         """

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_bound, check_count, exactly
@@ -14,7 +14,9 @@ from discreet.extras import need
 from discreet.learn.base import check_is_fitted, fitted_table, keep_columns
 from discreet.learn.noisy_equations import shrunk
 from discreet.learn.unlabelled import Unlabelled
+from discreet.ledger import Ledger
 from discreet.mechanisms.learning.moments import Moments
+from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedRows, check_ranges, cube_norm
 
 TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
@@ -45,11 +47,11 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
         feature_norm: Number = 1.0,
-        feature_ranges: Any = None,
+        feature_ranges: ArrayLike | None = None,
         center: str | None = "declared",
         n_samples: int | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.n_components, self.epsilon, self.delta = n_components, epsilon, delta
         self.feature_norm, self.feature_ranges, self.center = feature_norm, feature_ranges, center
@@ -116,18 +118,18 @@ class PCA(TransformerMixin, Unlabelled):  # type: ignore[misc]
         self.explained_variance_ratio_ = values[:many] / max(float(values.sum()), 1e-300)
         self.mean_, self.n_samples_ = middle + center * half, size
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Data) -> Floats:
         """Rows in the coordinates of the components."""
         with np.errstate(all="ignore"):  # a warning would reveal something about a cell
             return np.asarray((fitted_table(self, X) - self.mean_) @ self.components_.T)
 
-    def inverse_transform(self, X: Any) -> Floats:
+    def inverse_transform(self, X: Data) -> Floats:
         """Rows in their original coordinates, as far as the components describe them."""
         check_is_fitted(self)
         with np.errstate(all="ignore"):
             return np.asarray(fitted_table(self, X, self.n_components_) @ self.components_ + self.mean_)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
         """pca0, pca1, …"""
         check_is_fitted(self)
         return np.array([f"pca{i}" for i in range(self.n_components_)], dtype=object)

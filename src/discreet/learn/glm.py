@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import check_count, exactly, float_up
+from discreet.exact.rational import Number, check_count, exactly, float_up
 from discreet.extras import need
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Approx, Guarantee
@@ -32,6 +32,7 @@ from discreet.learn.streams import opened, told
 from discreet.mechanisms.learning.descent import Descent
 from discreet.mechanisms.learning.objective_perturbation import ObjectivePerturbation
 from discreet.rows.arrays import beside, doubles, on_host
+from discreet.rows.containers import Data
 from discreet.rows.examples import row_norm
 from discreet.rows.gpu import examples_of
 from discreet.rows.losses import HuberHinge, Loss, Softmax
@@ -51,7 +52,7 @@ class Minimized:
     perturbation: ObjectivePerturbation
     size: int | None
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         return self.perturbation.error(confidence, size=self.size)
 
 
@@ -62,7 +63,7 @@ class Fitted:
     descent: Descent
     gap: float
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         return self.descent.gap_error(confidence, self.gap)
 
 
@@ -166,14 +167,21 @@ class Linear(Private):
 
     # --- fitting --------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Data, y: Data) -> Self:
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         (table, names), column = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
         if len(column) != table.shape[0]:
             raise InvalidArgument("X and y must have the same number of rows.", code="unequal-lengths")
         return self._fitted(int(table.shape[1]), names, lambda: self._examples(table, column))
 
-    def fit_batches(self, batches: Any, *, features: Any = None, target: Any = None, held_rows: Any = None) -> Self:
+    def fit_batches(
+        self,
+        batches: Data,
+        *,
+        features: int | Sequence[str] | None = None,
+        target: str | None = None,
+        held_rows: Number | None = None,
+    ) -> Self:
         """Learn from rows that do not fit in memory: one release, charged before the first batch is read.
 
         `batches` is the path of Parquet files (a file, a folder, a pattern, or a list of them), an Arrow dataset, or a
@@ -310,7 +318,7 @@ class LinearRegressor(Linear):
         """The largest useful error of a prediction, in the unit of `_targets`."""
         return 2.0
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Data) -> Any:
         """The prediction for each row."""
         return on_host(self._scores(X))[:, 0]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_bound, check_count, exactly
@@ -26,8 +26,10 @@ from discreet.learn.base import (
 )
 from discreet.learn.noisy_equations import largest_eigenvalue, longest_noise, solved
 from discreet.learn.streams import opened
+from discreet.ledger import Ledger
 from discreet.mechanisms.learning.moments import PARTS, Moments
 from discreet.rows.arrays import beside, doubles, on_host
+from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedRows, check_ranges, cube_norm
 
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.learn").RegressorMixin
@@ -81,12 +83,14 @@ class LeastSquares(Planned):
 
     # --- fitting --------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Data, y: Data) -> Self:
         """Learn from rows of features and their targets: one release, charged before the rows are read."""
         (table, names), column = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
         return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, column, **bounds))
 
-    def fit_batches(self, batches: Any, *, features: Any = None, target: Any = None) -> Self:
+    def fit_batches(
+        self, batches: Data, *, features: int | Sequence[str] | None = None, target: str | None = None
+    ) -> Self:
         """Learn from rows that do not fit in memory, in one pass: one release, charged before the first batch is read.
 
         The arguments are those of `LogisticRegression.fit_batches`, including a Spark DataFrame.
@@ -143,7 +147,7 @@ class LeastSquares(Planned):
 
     # --- after fitting --------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Data) -> Any:
         """The prediction for each row."""
         table = known_table(self, X)
         rows = doubles(table) if self.feature_ranges is not None else shortened(doubles(table), self.feature_norm)
@@ -213,10 +217,10 @@ class LinearRegression(RegressorMixin, LeastSquares):  # type: ignore[misc]
         feature_norm: Number = 1.0,
         target_bound: Number = 1.0,
         fit_intercept: bool = True,
-        feature_ranges: Any = None,
+        feature_ranges: ArrayLike | None = None,
         n_samples: int | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.epsilon, self.delta, self.feature_norm, self.target_bound = epsilon, delta, feature_norm, target_bound
         self.fit_intercept, self.feature_ranges, self.n_samples = fit_intercept, feature_ranges, n_samples
@@ -238,10 +242,10 @@ class Ridge(RegressorMixin, LeastSquares):  # type: ignore[misc]
         feature_norm: Number = 1.0,
         target_bound: Number = 1.0,
         fit_intercept: bool = True,
-        feature_ranges: Any = None,
+        feature_ranges: ArrayLike | None = None,
         n_samples: int | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.alpha = alpha
         self.epsilon, self.delta, self.feature_norm, self.target_bound = epsilon, delta, feature_norm, target_bound

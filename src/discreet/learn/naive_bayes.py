@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number
@@ -24,7 +24,9 @@ from discreet.learn.base import (
 )
 from discreet.learn.preprocessing import SHARES, spreads
 from discreet.learn.streams import opened
+from discreet.ledger import Ledger
 from discreet.mechanisms.learning.group_moments import GroupMoments
+from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedRows
 
 ClassifierMixin: Any = need("sklearn.base", "learn", "discreet.learn").ClassifierMixin
@@ -48,13 +50,13 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        classes: Any = (0, 1),
-        feature_ranges: Any = None,
+        classes: Sequence[Hashable] = (0, 1),
+        feature_ranges: ArrayLike | None = None,
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
-        priors: Any = None,
+        priors: Sequence[Number] | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.classes, self.feature_ranges, self.epsilon, self.delta = classes, feature_ranges, epsilon, delta
         self.priors, self.rows_per_person, self.ledger = priors, rows_per_person, ledger
@@ -85,7 +87,7 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
             raise InvalidArgument(f"priors must be {many} numbers above 0 with a sum of 1.", code="learn-priors")
         return shares
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Data, y: Data) -> Self:
         """Learn from rows and their classes: one release, charged before the rows are read."""
         (table, names), labels = table_of(X, width_of(self.feature_ranges)), column_of(y, type(self).__name__)
         if labels.shape[0] != table.shape[0]:
@@ -96,7 +98,9 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
 
         return self._fitted(int(table.shape[1]), names, rounded)
 
-    def fit_batches(self, batches: Any, *, features: Any = None, target: Any = None) -> Self:
+    def fit_batches(
+        self, batches: Data, *, features: int | Sequence[str] | None = None, target: str | None = None
+    ) -> Self:
         """Learn from rows that do not fit in memory, in one pass: one release, charged before the first batch is read.
 
         The arguments are those of `LogisticRegression.fit_batches`, including a Spark DataFrame.
@@ -122,7 +126,7 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
         keep_columns(self, len(ranges), names)
         return self
 
-    def predict_joint_log_proba(self, X: Any) -> Floats:
+    def predict_joint_log_proba(self, X: Data) -> Floats:
         """The logarithm of each class's share times the density of the row in it."""
         table = np.clip(fitted_table(self, X), self._ranges[:, 0], self._ranges[:, 1])
         found = [
@@ -131,17 +135,17 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
         ]
         return np.stack(found, axis=1)
 
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: Data) -> Floats:
         """The logarithm of the probability of each class."""
         joint = self.predict_joint_log_proba(X)
         top = joint.max(axis=1, keepdims=True)
         return np.asarray(joint - top - np.log(np.exp(joint - top).sum(axis=1, keepdims=True)))
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Data) -> Floats:
         """The probability of each class."""
         return np.exp(self.predict_log_proba(X))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Data) -> NDArray[Any]:
         """The likeliest class of each row."""
         places = self.predict_joint_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[places])

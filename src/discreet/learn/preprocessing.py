@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
@@ -23,8 +23,10 @@ from discreet.learn.base import (
     width_of,
 )
 from discreet.learn.unlabelled import Unlabelled
+from discreet.ledger import Ledger
 from discreet.mechanisms.learning.group_moments import GroupMoments
 from discreet.rows import cell_columns, names_of, place_of
+from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedRows
 
 TransformerMixin: Any = need("sklearn.base", "learn", "discreet.learn").TransformerMixin
@@ -67,14 +69,14 @@ class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        feature_ranges: Any = None,
+        feature_ranges: ArrayLike | None = None,
         epsilon: Number = 1.0,
         delta: Number = 1e-6,
         with_mean: bool = True,
         with_std: bool = True,
         n_samples: int | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.feature_ranges, self.epsilon, self.delta = feature_ranges, epsilon, delta
         self.with_mean, self.with_std, self.n_samples = with_mean, with_std, n_samples
@@ -103,17 +105,17 @@ class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
         keep_columns(self, len(ranges), names)
         return self
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Data) -> Floats:
         """Columns minus their means, divided by their deviations. Cells are not clamped."""
         table = fitted_table(self, X)
         return np.asarray((table - (self.mean_ if self.with_mean else 0.0)) / (self.scale_ if self.with_std else 1.0))
 
-    def inverse_transform(self, X: Any) -> Floats:
+    def inverse_transform(self, X: Data) -> Floats:
         """The columns in their original units."""
         table = fitted_table(self, X)
         return np.asarray(table * (self.scale_ if self.with_std else 1.0) + (self.mean_ if self.with_mean else 0.0))
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
         """The names of the columns, as given."""
         return feature_names_of(self, input_features)
 
@@ -124,10 +126,10 @@ class RangeScaler(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc
     NaN stays NaN, so that the next estimator leaves the row out.
     """
 
-    def __init__(self, *, feature_ranges: Any = None) -> None:
+    def __init__(self, *, feature_ranges: ArrayLike | None = None) -> None:
         self.feature_ranges = feature_ranges
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Data, y: Data = None) -> Self:
         """Store the declared ranges."""
         table, names = table_of(X, width_of(self.feature_ranges))
         ranges = declared_ranges(self.feature_ranges, int(table.shape[1]))
@@ -136,17 +138,17 @@ class RangeScaler(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc
         keep_columns(self, len(ranges), names)
         return self
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Data) -> Floats:
         """Columns within [−1, 1]."""
         table = fitted_table(self, X)
         low, high = self.center_ - self.half_, self.center_ + self.half_
         return np.clip((np.clip(table, low, high) - self.center_) / self.half_, -1.0, 1.0)
 
-    def inverse_transform(self, X: Any) -> Floats:
+    def inverse_transform(self, X: Data) -> Floats:
         """The columns in their own units."""
         return np.asarray(fitted_table(self, X) * self.half_ + self.center_)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
         """The names of the columns, as given."""
         return feature_names_of(self, input_features)
 
@@ -160,7 +162,7 @@ class OneHot(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc]
     def __init__(self, *, categories: Any = None) -> None:
         self.categories = categories
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Data, y: Data = None) -> Self:
         """Store the declared categories."""
         listed = self.categories
         if not isinstance(listed, list | tuple) or not listed or any(isinstance(one, str) for one in listed):
@@ -176,7 +178,7 @@ class OneHot(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc]
         keep_columns(self, len(self.categories_), names_of(X))
         return self
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Data) -> Floats:
         """Zeros and ones, the columns of one feature after another."""
         check_is_fitted(self)
         parts = []
@@ -186,7 +188,7 @@ class OneHot(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc]
             parts.append((found[:, None] == np.arange(len(choices))).astype(np.float64))
         return np.concatenate(parts, axis=1)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
         """column_category for each column of zeros and ones."""
         names = feature_names_of(self, input_features)
         return np.array([f"{n}_{c}" for n, part in zip(names, self.categories_, strict=True) for c in part], object)

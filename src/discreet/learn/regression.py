@@ -6,13 +6,16 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_positive, exactly
 from discreet.extras import need
 from discreet.learn.base import numbers_of
 from discreet.learn.glm import LinearRegressor
+from discreet.ledger import Ledger
 from discreet.rows.arrays import namespace
+from discreet.rows.containers import Data
 from discreet.rows.losses import Huber, Loss, Pinball, Poisson
 
 RegressorMixin: Any = need("sklearn.base", "learn", "discreet.learn").RegressorMixin
@@ -31,18 +34,18 @@ class HuberRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
         target_bound: Number = 1.0,
         threshold: Number = 0.5,
         feature_norm: Number = 1.0,
-        feature_ranges: Any = None,
+        feature_ranges: ArrayLike | None = None,
         fit_intercept: bool = True,
         n_samples: int | None = None,
         steps: int | None = None,
         clip: Number | None = None,
         learning_rate: Number | None = None,
-        radius: Any = None,
+        radius: Number | None = None,
         average: str = "last half",
         momentum: Number | None = None,
         sampling: Number | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon, self.delta, self.target_bound, self.threshold = epsilon, delta, target_bound, threshold
@@ -67,18 +70,18 @@ class QuantileRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
         target_bound: Number = 1.0,
         smoothing: Number = 0.05,
         feature_norm: Number = 1.0,
-        feature_ranges: Any = None,
+        feature_ranges: ArrayLike | None = None,
         fit_intercept: bool = True,
         n_samples: int | None = None,
         steps: int | None = None,
         clip: Number | None = None,
         learning_rate: Number | None = None,
-        radius: Any = None,
+        radius: Number | None = None,
         average: str = "last half",
         momentum: Number | None = None,
         sampling: Number | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon, self.delta, self.target_bound = epsilon, delta, target_bound
@@ -105,18 +108,18 @@ class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
         delta: Number = 1e-6,
         target_bound: Number | None = None,
         feature_norm: Number = 1.0,
-        feature_ranges: Any = None,
+        feature_ranges: ArrayLike | None = None,
         fit_intercept: bool = True,
         n_samples: int | None = None,
         steps: int | None = None,
         clip: Number | None = None,
         learning_rate: Number | None = None,
-        radius: Any = None,
+        radius: Number | None = None,
         average: str = "last half",
         momentum: Number | None = None,
         sampling: Number | None = None,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon, self.delta, self.target_bound = epsilon, delta, target_bound
@@ -149,6 +152,6 @@ class PoissonRegressor(RegressorMixin, LinearRegressor):  # type: ignore[misc]
     def _widest(self) -> float:
         return float(exactly(self.target_bound))
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Data) -> Any:
         """The mean count for each row, at most the bound."""
         return self._answers(super().predict(X))

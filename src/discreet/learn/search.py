@@ -12,9 +12,11 @@ from discreet.extras import need
 from discreet.guarantees.guarantee import Guarantee
 from discreet.learn.base import Private, check_is_fitted, column_of, table_of, width_of
 from discreet.learn.glm import Linear
+from discreet.ledger import Ledger
 from discreet.mechanisms.learning.tuned import Judged, TunedDescent
 from discreet.mechanisms.selection.private_selection import NegativeBinomialTries
 from discreet.rows.arrays import doubles_of, namespace
+from discreet.rows.containers import Data
 from discreet.rows.losses import HuberHinge, Logistic, Softmax
 
 clone: Any = need("sklearn.base", "learn", "discreet.learn").clone
@@ -38,7 +40,7 @@ class PrivateSearch(Private):
         delta: Number = 1e-6,
         tries: Number = 10,
         rows_per_person: int | None = None,
-        ledger: Any = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.estimator, self.candidates, self.epsilon, self.delta = estimator, candidates, epsilon, delta
         self.tries, self.rows_per_person, self.ledger = tries, rows_per_person, ledger
@@ -86,7 +88,7 @@ class PrivateSearch(Private):
         """What one call of `fit` will promise, for all tries together."""
         return self._tuned(n_features, self._models()).guarantee()
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Data, y: Data) -> Self:
         """Try, score and choose: one release, charged before the rows are read."""
         (table, names), column = (
             table_of(X, width_of(getattr(self.estimator, "feature_ranges", None))),

@@ -25,6 +25,7 @@ from discreet.exact.rational import check_count
 from discreet.learn.base import column_of, table_of
 from discreet.rows.arrays import is_frame, on_host
 from discreet.rows.arrow import Batch, Targets, from_arrow, is_number
+from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedBatches
 from discreet.rows.stream import Stream
 
@@ -58,7 +59,7 @@ class Batches:
 
 
 def opened(
-    batches: Any, features: Any, target: str | None, ranges: Any = None, *, labelled: bool = True
+    batches: Data, features: Any, target: str | None, ranges: Any = None, *, labelled: bool = True
 ) -> Batches | Partitions:
     """Batches, checked by their public facts. Nothing is read yet."""
     if target is not None and not isinstance(target, str):
@@ -290,7 +291,7 @@ def _called_without_arguments(function: Any) -> bool:
 class _Passes:
     """Passes over batches from the caller. Each pass starts from the beginning."""
 
-    def __init__(self, batches: Any, width: int, names: list[str] | None, target: str | None, labelled: bool) -> None:
+    def __init__(self, batches: Data, width: int, names: list[str] | None, target: str | None, labelled: bool) -> None:
         self._batches, self._width, self._names = batches, width, names
         self._target, self._labelled = target, labelled
         self._last: Any = None

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Self
 
 from discreet.learn.base import Planned, table_of, width_of
 from discreet.learn.streams import opened
 from discreet.rows.arrow import unlabelled
+from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedRows
 
 
 class Unlabelled(Planned):
     """The base of estimators that fit rows without labels."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Data, y: Data = None) -> Self:
         """Learn from a table or an array: one release, charged before the rows are read."""
         table, names = table_of(X, width_of(self.feature_ranges))
         return self._fitted(int(table.shape[1]), names, lambda **bounds: RoundedRows(table, **bounds))
 
-    def fit_batches(self, batches: Any, *, features: Any = None) -> Self:
+    def fit_batches(self, batches: Data, *, features: int | Sequence[str] | None = None) -> Self:
         """Learn from rows that do not fit in memory: one release, charged before the first batch is read.
 
         `batches` is as for `LogisticRegression.fit_batches`, including a Spark DataFrame. A function yields rows X.

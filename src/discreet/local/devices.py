@@ -13,12 +13,13 @@ import numpy as np
 from discreet.closing import Closed
 from discreet.door import through
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import exactly
+from discreet.exact.rational import Number, exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger
 from discreet.mechanisms.reports.local_records import FOREIGN, Places, one_column
 from discreet.rows import text_of
+from discreet.rows.containers import Data
 
 LOCAL = row(neighbors="replace")
 
@@ -40,7 +41,7 @@ class Device(Closed):
         """
         return self.stated if exactly(self.stated.delta) else self.mechanism.guarantee(None)
 
-    def encode(self, value: Any, *, key: str | None = None) -> Any:
+    def encode(self, value: Data, *, key: str | None = None) -> Any:
         """One report, made on the device of the person who sends it. An unsupported value is refused.
 
         With a ledger, every call is a new report and is charged anew; a retry with the same `key` is not.
@@ -48,7 +49,7 @@ class Device(Closed):
         places = self.place_of(value)
         return self._told(lambda: places, key)[0].tolist()
 
-    def encode_many(self, values: Any) -> Any:
+    def encode_many(self, values: Data) -> Any:
         """The reports of many people, one value each, as an array with one row per report.
 
         Each value is read by itself. An unsupported value is replaced by a uniform one (a number by the middle of its
@@ -68,7 +69,7 @@ class Device(Closed):
             key=key,
         )
 
-    def place_of(self, value: Any) -> Places:
+    def place_of(self, value: Data) -> Places:
         """The value as the mechanism expects it. Raises an error that does not show the value."""
         places = self.places([value])
         if places[0] < 0:
@@ -82,7 +83,7 @@ class Device(Closed):
         """The accepted values, in words."""
         raise NotImplementedError
 
-    def places(self, values: Any) -> Places:
+    def places(self, values: Data) -> Places:
         """The values as the mechanism expects them, each read by itself. −1 for an unsupported value."""
         raise NotImplementedError
 
@@ -92,7 +93,7 @@ class Device(Closed):
         raise NotImplementedError
 
 
-def promise(epsilon: Any, delta: Any = 0) -> Approx:
+def promise(epsilon: Number, delta: Number = 0) -> Approx:
     """The requested (ε,δ), checked."""
     if exactly(delta, "delta") == 0:
         return Pure(epsilon=epsilon, protects=LOCAL, trust="local")
@@ -110,13 +111,13 @@ def tell(
     return through(read, mechanism, guarantee, ledger=ledger, asked=asked, key=key).value
 
 
-def check_ledger(ledger: Any) -> None:
+def check_ledger(ledger: Ledger | None) -> None:
     """Raise unless it is an open ledger, or None."""
     if ledger is not None and not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
 
 
-def fingerprints(values: Any) -> Places:
+def fingerprints(values: Data) -> Places:
     """60 bits of a public hash of each text. −1 for a value that is not text."""
     listed = one_column(values)
     return np.fromiter((_fingerprint(value) for value in listed), np.int64, len(listed))

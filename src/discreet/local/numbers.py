@@ -21,6 +21,7 @@ from discreet.mechanisms.reports.local_mean import HybridResponse, LaplaceRespon
 from discreet.mechanisms.reports.local_records import Places, one_column, steps_between
 from discreet.mechanisms.reports.local_reports import fitted
 from discreet.queries.space import Interval
+from discreet.rows.containers import Data
 
 METHODS = ("hybrid", "piecewise", "duchi", "laplace", "taught")
 
@@ -105,7 +106,7 @@ class MeanSurvey(Device):
         """The accepted values, in words."""
         return f"a number between {self.space.low} and {self.space.high}"
 
-    def places(self, values: Any) -> Places:
+    def places(self, values: Data) -> Places:
         """The numbers as integer positions in the range, from 0 to the mechanism's grid. −1 for a value that is not a
         number.
         """
@@ -113,7 +114,7 @@ class MeanSurvey(Device):
 
     # --- at the collector ------------------------------------------------------------------------------------
 
-    def analyze(self, reports: Any) -> Measured:
+    def analyze(self, reports: Data) -> Measured:
         """The mean of all reports, with an error bar. A value that is not a report of this survey is left out."""
         given = check_reports(reports)
         if isinstance(self.mechanism, LaplaceResponse):

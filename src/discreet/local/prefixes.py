@@ -25,6 +25,7 @@ from discreet.mechanisms.reports.local_records import FOREIGN, one_column, place
 from discreet.mechanisms.reports.local_reports import Places, mean_interval
 from discreet.mechanisms.reports.prefix_response import PrefixResponse
 from discreet.rows import text_of
+from discreet.rows.containers import Data
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LOOKED_AT, _MOST_LOOKED_AT = 2**12, 2**20
@@ -104,7 +105,7 @@ class HeavyHitters(Device):
         """Prefixes, and the number of values."""
         return f"prefixes, for the {self.top} most frequent values"
 
-    def places(self, values: Any) -> Places:
+    def places(self, values: Data) -> Places:
         """Numbers as they are, and text cut before the first letter outside the alphabet. −1 for anything else."""
         base, length = self.mechanism.base, self.mechanism.length
         if self.alphabet is None:
@@ -141,7 +142,7 @@ class HeavyHitters(Device):
 
     # --- at the collector ------------------------------------------------------------------------------------
 
-    def analyze(self, reports: Any) -> Counted:
+    def analyze(self, reports: Data) -> Counted:
         """The most frequent values with their counts among all who reported.
 
         The intervals hold for all of them at once, including the random assignment to the last group.

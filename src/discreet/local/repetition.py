@@ -7,7 +7,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Hashable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,6 +27,7 @@ from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.reports.frequency_oracle import DirectResponse
 from discreet.mechanisms.reports.local_reports import ratio_of
 from discreet.rows import key_of
+from discreet.rows.containers import Data
 
 
 def repeated(survey: Survey, *, memory: Any = None, each_round: Any = None) -> Repeated:
@@ -104,7 +105,7 @@ class Repeated(Closed):
 
     # --- on the device ---------------------------------------------------------------------------------------
 
-    def encode(self, value: Any) -> Any:
+    def encode(self, value: Data) -> Any:
         """The report of one round."""
         if self.memory is None:
             return self.survey.encode(value)
@@ -153,7 +154,7 @@ class Repeated(Closed):
 
     # --- at the collector ------------------------------------------------------------------------------------
 
-    def analyze(self, reports: Any, *, simplex: bool = True, candidates: Any = None) -> Counted:
+    def analyze(self, reports: Data, *, simplex: bool = True, candidates: Sequence[Hashable] | None = None) -> Counted:
         """The counts of one round. Rounds are not independent: averaging them does not remove permanent noise."""
         if self.one_round is None:
             return self.survey.analyze(reports, simplex=simplex, candidates=candidates)

@@ -18,6 +18,7 @@ from discreet.local.numbers import MeanSurvey, mean
 from discreet.local.surveys import Survey, survey
 from discreet.mechanisms.combine import Composed
 from discreet.mechanisms.reports.local_records import is_column, one_column
+from discreet.rows.containers import Data
 
 
 def rows(
@@ -94,7 +95,7 @@ class Rows(Closed):
         drawn = self._through({name: [_cell(row, name)] for name in self.columns}, key)
         return {name: reports[0].tolist() for name, reports in drawn.items()}
 
-    def encode_many(self, table: Any) -> dict[str, Any]:
+    def encode_many(self, table: Data) -> dict[str, Any]:
         """The reports of many rows, column by column. `table` has a list for each column, or is a list of rows.
 
         Each cell is read by itself. A missing or unsupported cell is replaced by a uniform choice, or by the middle of
@@ -129,7 +130,7 @@ class Rows(Closed):
 
     # --- at the collector ------------------------------------------------------------------------------------
 
-    def analyze(self, reports: Any) -> dict[str, Counted | Measured]:
+    def analyze(self, reports: Data) -> dict[str, Counted | Measured]:
         """The counts or the mean of each column, with error bars. Each guarantee is the column's own share."""
         if not isinstance(reports, Mapping):
             check_reports(reports)

@@ -20,6 +20,7 @@ from discreet.local.estimates import Counted, check_candidates, check_reports, c
 from discreet.mechanisms.reports.local_reports import Places, mean_interval
 from discreet.mechanisms.reports.oracle_choice import best_oracle
 from discreet.mechanisms.reports.prefix_response import SketchResponse
+from discreet.rows.containers import Data
 
 
 def sketch(
@@ -59,7 +60,7 @@ class Sketch(Device):
 
     # --- on the device ---------------------------------------------------------------------------------------
 
-    def places(self, values: Any) -> Places:
+    def places(self, values: Data) -> Places:
         """Fingerprints. −1 for a value that is not text."""
         return fingerprints(values)
 
@@ -75,7 +76,7 @@ class Sketch(Device):
 
     # --- at the collector ------------------------------------------------------------------------------------
 
-    def analyze(self, reports: Any, candidates: Sequence[str], *, simplex: bool = True) -> Counted:
+    def analyze(self, reports: Data, candidates: Sequence[str], *, simplex: bool = True) -> Counted:
         """The counts of the candidates. The error bars hold over the noise and over the choice of the public seed."""
         given = check_reports(reports)
         names = check_candidates(candidates)

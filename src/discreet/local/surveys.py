@@ -23,6 +23,7 @@ from discreet.mechanisms.reports.local_hashing import OPEN, LocalHashing
 from discreet.mechanisms.reports.local_records import Places, places_among, places_below
 from discreet.mechanisms.reports.oracle_choice import best_oracle
 from discreet.queries.space import Categories
+from discreet.rows.containers import Data
 
 _WORDS = {
     "direct": "randomized response",
@@ -125,7 +126,7 @@ class Survey(Device):
         """The number of choices, and the method."""
         return f"one of {'any text' if self.domain else self.size}, {self.method}"
 
-    def places(self, values: Any) -> Places:
+    def places(self, values: Data) -> Places:
         """The indices of values in the public order. −1 for a value that is not a choice."""
         if self.domain is not None:
             return fingerprints(values)
@@ -146,7 +147,7 @@ class Survey(Device):
 
     # --- at the collector ------------------------------------------------------------------------------------
 
-    def analyze(self, reports: Any, *, simplex: bool = True, candidates: Sequence[Any] | None = None) -> Counted:
+    def analyze(self, reports: Data, *, simplex: bool = True, candidates: Sequence[Any] | None = None) -> Counted:
         """The counts of all choices, or of the given `candidates`, with error bars.
 
         A value that is not a report of this survey is left out, whatever the others are. `rejected` says how many there

@@ -9,6 +9,7 @@ _LATER = {
     "Composed": "combine",
     "CorrelatedGaussian": "noise.covariance",
     "CountTree": "counts.count_tree",
+    "Cumulative": "quantiles.cumulative",
     "CumulativeCounts": "quantiles.cumulative",
     "Each": "combine",
     "Exponential": "selection.exponential",
@@ -46,7 +47,12 @@ if TYPE_CHECKING:
     from discreet.mechanisms.noise.gaussian_process import GaussianProcess
     from discreet.mechanisms.noise.laplace import Laplace
     from discreet.mechanisms.protocol import Mechanism
-    from discreet.mechanisms.quantiles.cumulative import CumulativeCounts, QuantilesFromCounts, best_quantiles
+    from discreet.mechanisms.quantiles.cumulative import (
+        Cumulative,
+        CumulativeCounts,
+        QuantilesFromCounts,
+        best_quantiles,
+    )
     from discreet.mechanisms.quantiles.quantile import Quantile
     from discreet.mechanisms.quantiles.quantiles import Quantiles
     from discreet.mechanisms.reports.randomized_response import RandomizedResponse
@@ -63,6 +69,7 @@ __all__ = [
     "Composed",
     "CorrelatedGaussian",
     "CountTree",
+    "Cumulative",
     "CumulativeCounts",
     "Each",
     "Exponential",

@@ -21,9 +21,10 @@ from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import HasNorm, NeedsRecords, ReadsSensitivity, least_noise, meets
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.space import Categories, Grid, Integers, Interval, Space
 from discreet.rows import cells, column, columns_of, has, names_of, none_of, parts_of, some
+from discreet.rows.containers import Data
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Each:
         object.__setattr__(self, "mechanisms", tuple(mechanisms))
         object.__setattr__(self, "spaces", listed)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """The columns of one record composed; any two points of the spaces are neighbors."""
         unit = row(neighbors="replace")
         parts = []
@@ -89,7 +90,9 @@ class Each:
         return cls(mechanisms=tuple(chosen), spaces=listed)
 
     @classmethod
-    def for_error(cls, amounts: Any, *, spaces: Space | Sequence[Space], confidence: Any = 0.95) -> Self:
+    def for_error(
+        cls, amounts: Number | Sequence[Number], *, spaces: Space | Sequence[Space], confidence: float = 0.95
+    ) -> Self:
         """Noise within an amount for each column: a distance for numbers, the fraction of wrong records for
         categories.
         """
@@ -103,12 +106,12 @@ class Each:
         ]
         return cls(mechanisms=tuple(chosen), spaces=listed)
 
-    def error(self, confidence: Any) -> Accuracy | tuple[Accuracy, ...]:
+    def error(self, confidence: float) -> Accuracy | tuple[Accuracy, ...]:
         """The error of one record: one accuracy, or one for each column."""
         errors = tuple(mechanism.error(confidence) for mechanism in self.mechanisms)
         return errors[0] if len(errors) == 1 else errors
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
         self._draw(none_of(value))
 
@@ -182,7 +185,7 @@ class Composed:
             raise InvalidArgument("Give one sensitivity for all parts, or one for each.", code="wrong-shape")
         return parts
 
-    def sensitivity_for(self, sensitivity: Any, value: Any) -> tuple[Any, ...]:
+    def sensitivity_for(self, sensitivity: SensitivityLike | Sequence[SensitivityLike], value: Data) -> tuple[Any, ...]:
         """Each part's own reading of its sensitivity, for the shape and type of its answer."""
         parts = self._parts(sensitivity)
         self.guarantee(sensitivity)  # refuses a bad sensitivity before the answers are looked at
@@ -193,11 +196,13 @@ class Composed:
             for m, s, v in zip(self.mechanisms, parts, value, strict=True)
         )
 
-    def guarantee(self, sensitivity: Any) -> LossDistribution:
+    def guarantee(self, sensitivity: SensitivityLike | Sequence[SensitivityLike]) -> LossDistribution:
         return compose(m.guarantee(s) for m, s in zip(self.mechanisms, self._parts(sensitivity), strict=True))
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, of: Callable[[Fraction], Sequence[Any]], sensitivity: Any) -> Self:
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, of: Callable[[Fraction], Sequence[Any]], sensitivity: SensitivityLike
+    ) -> Self:
         """The least noise of a family `of(scale)` whose composition keeps `guarantee`."""
         return least_noise(
             lambda scale: cls(mechanisms=tuple(of(scale))),
@@ -207,13 +212,13 @@ class Composed:
 
     @classmethod
     def for_error(
-        cls, amounts: Sequence[Any], *, of: Callable[..., Any] = Laplace.for_error, confidence: Any = 0.95
+        cls, amounts: Sequence[Any], *, of: Callable[..., Any] = Laplace.for_error, confidence: float = 0.95
     ) -> Self:
         """One part for each amount, all within their amounts at once with this confidence."""
         each = 1 - (1 - check_confidence(confidence)) / len(amounts)
         return cls(mechanisms=tuple(of(amount, confidence=each) for amount in amounts))
 
-    def error(self, confidence: Any) -> tuple[Accuracy, ...]:
+    def error(self, confidence: float) -> tuple[Accuracy, ...]:
         """The error of each part, all at once with this confidence (a union bound)."""
         each = 1 - (1 - check_confidence(confidence)) / len(self.mechanisms)
         return tuple(m.error(each) for m in self.mechanisms)
@@ -249,12 +254,12 @@ class PerGroup:
         check_count(self.groups, "groups")
         _refuse_minimum(self.mechanism)
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         return compose([self.mechanism.guarantee(sensitivity)] * self.groups)
 
     @classmethod
     def for_guarantee(
-        cls, guarantee: Guarantee, *, of: Callable[[Fraction], Any], sensitivity: Any, groups: int = 1
+        cls, guarantee: Guarantee, *, of: Callable[[Fraction], Any], sensitivity: SensitivityLike, groups: int = 1
     ) -> Self:
         """The least noise of a family `of(scale)` that satisfies `guarantee` for a unit in this many groups."""
         return least_noise(
@@ -263,7 +268,7 @@ class PerGroup:
             Fraction(1),
         )
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         return self.mechanism.error(confidence)  # type: ignore[no-any-return]
 
     def _draw(self, value: Sequence[Any]) -> list[Any]:
@@ -290,7 +295,7 @@ class Subsampled:
         check_probability(self.rate, "rate")
         _refuse_minimum(self.mechanism)
 
-    def sensitivity_for(self, sensitivity: Any, value: Any) -> Any:
+    def sensitivity_for(self, sensitivity: SensitivityLike, value: Data) -> Any:
         """A plain number read for the shape of the answer about no rows at all, which says nothing about the data."""
         if isinstance(sensitivity, Sensitivity) or not isinstance(self.mechanism, HasNorm):
             return sensitivity
@@ -300,7 +305,7 @@ class Subsampled:
         shape = np.shape(self.query(none_of(value)))
         return Sensitivity(amount, self.mechanism.norm, dimension=max(math.prod(shape), 1))
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         base = self.mechanism.guarantee(sensitivity)
         factors = pair_of(base)
         if base.relation != "add_or_remove" or (base.protects is not None and base.protects.column is not None):
@@ -320,7 +325,7 @@ class Subsampled:
         *,
         of: Callable[[Fraction], Any],
         rate: Number,
-        sensitivity: Any,
+        sensitivity: SensitivityLike,
         times: int = 1,
         query: Callable[[Any], Any] | None = None,
     ) -> Self:
@@ -333,16 +338,16 @@ class Subsampled:
 
     @classmethod
     def for_error(
-        cls, amount: Any, *, rate: Number, confidence: Any = 0.95, query: Callable[[Any], Any] | None = None
+        cls, amount: Number, *, rate: Number, confidence: float = 0.95, query: Callable[[Any], Any] | None = None
     ) -> Self:
         """Laplace noise within `amount` of the answer about the sample."""
         return cls(mechanism=Laplace.for_error(amount, confidence=confidence), rate=rate, query=query)
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         sure, why = check_confidence(confidence), "what a sample leaves out depends on the data"
         return Accuracy(amount=None, confidence=sure, reason=f"{why}; of the sample's own answer: mechanism.error")
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
         if self.query is not None:
             self.query(none_of(value))

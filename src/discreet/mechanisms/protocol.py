@@ -16,7 +16,8 @@ from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, R
 from discreet.guarantees.rules.coordinates import stated_rho
 from discreet.guarantees.unit import Unit, row
 from discreet.queries.query import largest_change
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
+from discreet.rows.containers import Data
 
 M = TypeVar("M")
 TIGHT, TAUGHT = "tight", "taught"
@@ -26,10 +27,10 @@ TIGHT, TAUGHT = "tight", "taught"
 class Mechanism(Protocol):
     """A frozen value whose fields are the noise really drawn, never ε."""
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         """What releasing an answer of this sensitivity promises."""
 
-    def error(self, confidence: Any) -> Accuracy | tuple[Accuracy, ...]:
+    def error(self, confidence: float) -> Accuracy | tuple[Accuracy, ...]:
         """How wrong an answer may be; one accuracy for each part of an answer in several parts."""
 
     def _draw(self, value: Any) -> Any: ...
@@ -42,7 +43,7 @@ class Mechanism(Protocol):
 class ReadsSensitivity(Protocol):
     """Reads a sensitivity that is a plain number for the shape and type of the answer, both public."""
 
-    def sensitivity_for(self, sensitivity: Any, value: Any) -> Any:
+    def sensitivity_for(self, sensitivity: SensitivityLike, value: Data) -> Any:
         """The sensitivity that `guarantee` takes."""
 
 
@@ -50,7 +51,7 @@ class ReadsSensitivity(Protocol):
 class ChecksShape(Protocol):
     """Looks at a value before anything is charged."""
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
 
 
@@ -58,7 +59,7 @@ class ChecksShape(Protocol):
 class StatesSizes(Protocol):
     """Has an error that depends on a public size of the value."""
 
-    def sizes(self, value: Any) -> dict[str, int]:
+    def sizes(self, value: Data) -> dict[str, int]:
         """The arguments that `error` takes besides the confidence."""
 
 
@@ -75,7 +76,7 @@ class NeedsRecords(Protocol):
 class CountsRecords(Protocol):
     """Counts the records in hand that can be read."""
 
-    def heard(self, value: Any) -> int:
+    def heard(self, value: Data) -> int:
         """How many there are."""
 
 
@@ -107,10 +108,10 @@ class HasNorm(Protocol):
 class GoesOn(Protocol):
     """Answers again and again, at one cost for all: what `dp.stream` takes."""
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         """What all that it will ever say promises."""
 
-    def error(self, confidence: Any) -> Any:
+    def error(self, confidence: float) -> Any:
         """How large the error of any output may be, for all outputs at once."""
 
     def _start(self) -> Any: ...
@@ -149,7 +150,7 @@ def check_calibration(calibration: Any) -> None:
         )
 
 
-def plain_sensitivity(sensitivity: Any, norm: str = "L1", dimension: int = 1) -> Sensitivity:
+def plain_sensitivity(sensitivity: SensitivityLike, norm: str = "L1", dimension: int = 1) -> Sensitivity:
     """A sensitivity as given, or a plain number read as a bound in `norm` for the ledger's own unit."""
     if isinstance(sensitivity, Sensitivity):
         return sensitivity
@@ -166,7 +167,7 @@ def rows_moved(unit: Unit, rows_per_person: int = 1) -> Sensitivity:
     return Sensitivity(largest_change(unit, rows_per_person, added=1, replaced=1), "L1", unit, grain=1)
 
 
-def rows_in(sensitivity: Any) -> Sensitivity:
+def rows_in(sensitivity: SensitivityLike) -> Sensitivity:
     """The rows of one unit: one added or removed row by default, or this many for a plain number."""
     return rows_moved(row()) if sensitivity is None else plain_sensitivity(sensitivity)
 

@@ -6,7 +6,6 @@ import decimal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,10 @@ from numpy.typing import NDArray
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_positive, exactly, sqrt_up
-from discreet.queries.intervals import float_inside
+from discreet.queries.intervals import Point, float_inside
 from discreet.queries.sensitivity import Norm, check_norm
 from discreet.rows import is_row, table
+from discreet.rows.containers import Data
 
 _EXACT = decimal.Context(prec=5000, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[decimal.Inexact])
 
@@ -58,7 +58,7 @@ class Ball(Closed):
             return sqrt_up(sum((x * x for x in sizes), Fraction(0)))
         return max(sizes) if self.norm == "Linf" else sum(sizes, Fraction(0))
 
-    def distance(self, a: Any, b: Any) -> Fraction:
+    def distance(self, a: Point, b: Point) -> Fraction:
         return self._length(exactly(x) - exactly(y) for x, y in zip(a, b, strict=True))
 
     def __contains__(self, value: object) -> bool:
@@ -75,7 +75,7 @@ class Ball(Closed):
             power = 2 if self.norm == "L2" else 1
             return bool(size * radius.denominator**power <= radius.numerator**power)
 
-    def clamp(self, value: Any) -> NDArray[np.float64]:
+    def clamp(self, value: Data) -> NDArray[np.float64]:
         """The vector, or each row of a matrix, clamped to the ball."""
         if is_row(value):
             if len(value) != self.dimension:
@@ -93,7 +93,7 @@ class Ball(Closed):
         rows[outside] = self.shortened(rows[outside])
         return rows
 
-    def rows(self, value: Any) -> NDArray[np.float64]:
+    def rows(self, value: Data) -> NDArray[np.float64]:
         """A fresh matrix of finite rows, each of them read by itself: one with a NaN, or of another length, is 0, and
         an infinite one a vector the way it points.
         """

@@ -18,6 +18,7 @@ from discreet.queries.query import largest_change, need_public_size
 from discreet.queries.sensitivity import Norm, Sensitivity, check_norm
 from discreet.queries.space import Categories
 from discreet.rows import cells, column, doubles, has, number_of, some
+from discreet.rows.containers import Data
 
 Predicate = Callable[[Any], Any]
 """From data (rows first, or a mapping of columns) to one truth value a row, each from that row alone."""
@@ -41,7 +42,7 @@ class Count(Closed):
         """None: any row counts."""
         return None
 
-    def __call__(self, data: Any) -> int:
+    def __call__(self, data: Data) -> int:
         if isinstance(data, Mapping):
             data = {name: column(part) if isinstance(part, list | tuple) else part for name, part in data.items()}
         elif isinstance(data, list | tuple | Iterator) or not has(data, "__len__"):
@@ -76,7 +77,7 @@ class CountingQuery(Closed):
         """None: any row counts."""
         return None
 
-    def __call__(self, data: Any) -> Fraction:
+    def __call__(self, data: Data) -> Fraction:
         return Fraction(Count(self.predicate)(data), self.size)
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
@@ -109,7 +110,7 @@ class Histogram(Closed):
         """The declared choices."""
         return cast(Categories, self.choices)
 
-    def __call__(self, data: Any) -> NDArray[np.int64]:
+    def __call__(self, data: Data) -> NDArray[np.int64]:
         places = self.space.positions(data)
         return np.bincount(places[places >= 0], minlength=len(self.space)).astype(np.int64)
 

@@ -15,6 +15,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count
 from discreet.queries.space import Categories
 from discreet.rows import cells, column, columns_of, doubles, names_of, parts_of
+from discreet.rows.containers import Data
 
 MOST_CELLS = 10**8
 """No table of counts with more cells is built: it would not fit into memory."""
@@ -95,7 +96,7 @@ class Domain(Closed):
         """The domain of only these columns, in this order."""
         return Domain({name: self._columns[axis][1] for name, axis in zip(names, self.axes(names), strict=True)})
 
-    def codes(self, data: Any) -> NDArray[np.int64]:
+    def codes(self, data: Data) -> NDArray[np.int64]:
         """One line of indices for each row, one index for each column. Rows outside the domain are left out.
 
         `data` is a mapping, frame or Arrow table of columns, a matrix or list of rows, or the values themselves
@@ -147,7 +148,7 @@ class Domain(Closed):
             places = places * size + codes[:, axis]
         return np.bincount(places, minlength=cells).astype(np.int64).reshape(shape)
 
-    def histogram(self, data: Any) -> NDArray[np.int64]:
+    def histogram(self, data: Data) -> NDArray[np.int64]:
         """How many rows lie in each cell of the whole domain."""
         return self.counts(self.codes(data), self.names)
 

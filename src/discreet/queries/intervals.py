@@ -21,6 +21,10 @@ from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_positive, exactly
 from discreet.rows import column, doubles, wholes
+from discreet.rows.containers import Data
+
+Point = Any
+"""A point of a space: a number, a vector, a choice, a function as an array, or a tuple of these, as the space says."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class _Numbers(Closed):
     def diameter(self) -> Fraction:
         return self.ends[1] - self.ends[0]
 
-    def distance(self, a: Any, b: Any) -> Fraction:
+    def distance(self, a: Point, b: Point) -> Fraction:
         return abs(exactly(a) - exactly(b))
 
     def __contains__(self, value: object) -> bool:
@@ -76,7 +80,7 @@ class _Numbers(Closed):
     def _has(self, exact: Fraction) -> bool:
         return self.ends[0] <= exact <= self.ends[1]
 
-    def clamp(self, value: Any) -> Any:
+    def clamp(self, value: Data) -> Any:
         """One number, or a column of them."""
         if isinstance(value, list | tuple) or np.ndim(value) > 0:
             return self._clamp(column(value))
@@ -144,7 +148,7 @@ class Integers(_Numbers):
         """All points, in increasing order."""
         return range(int(self.ends[0]), int(self.ends[1]) + 1)
 
-    def positions(self, values: Any) -> NDArray[np.int64]:
+    def positions(self, values: Data) -> NDArray[np.int64]:
         """The index of each clamped value in `points()`."""
         if self.diameter >= 2**63:
             raise InvalidArgument("This range has too many points. Declare a narrower one.", code="too-large")
@@ -193,7 +197,7 @@ class Grid(_Numbers):
         """All points in increasing order: integers if `low` and `step` are integers, otherwise doubles."""
         return self._at(np.arange(len(self), dtype=np.int64))
 
-    def positions(self, values: Any) -> NDArray[np.int64]:
+    def positions(self, values: Data) -> NDArray[np.int64]:
         """The index of each clamped value in `points()`."""
         low, step = self.ends[0], exactly(self.step)
         missing = (len(self) - 1) // 2 if self.missing is None else int((exactly(self.missing) - low) / step)

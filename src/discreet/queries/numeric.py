@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from discreet.queries.query import largest_change, need_public_size
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Ball, Interval
 from discreet.rows import column, present
+from discreet.rows.containers import Data
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Sum(Closed):
         low, high = self._range
         return -(-low // self.grain), high // self.grain
 
-    def __call__(self, data: Any) -> Fraction:
+    def __call__(self, data: Data) -> Fraction:
         rows = self.space.clamp(column(data))
         with np.errstate(over="ignore"):
             rounded = np.rint((rows - float(exactly(self.about))) / float(self.grain))
@@ -132,7 +132,7 @@ class Mean(Closed):
             raise InvalidArgument("between must be a pair (low, high).", code="wrong-type")
         return Sum(self.between, self.step, about=Interval(*self.between).center), Count(present)
 
-    def __call__(self, data: Any) -> Fraction:
+    def __call__(self, data: Data) -> Fraction:
         centered = self.parts()[0]
         return self.space.center + centered(data) / self._public_size()
 
@@ -187,7 +187,7 @@ class VectorSum(Closed):
             return check_positive(self.step, "step")
         return power_of_two_below(exactly(self.space.radius) / 2**25)
 
-    def __call__(self, data: Any) -> NDArray[np.object_]:
+    def __call__(self, data: Data) -> NDArray[np.object_]:
         rows = self.space.rows(data)
         step = float(self.grain)
         with np.errstate(over="ignore"):

@@ -10,6 +10,7 @@ from discreet.exact.rational import Number, check_count, exactly
 from discreet.guarantees.unit import Unit
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Space
+from discreet.rows.containers import Data
 
 
 @runtime_checkable
@@ -20,7 +21,7 @@ class Query(Protocol):
     def space(self) -> Space | None:
         """The declared space to which each row is clamped first. None if only the presence of a row counts."""
 
-    def __call__(self, data: Any) -> Any:
+    def __call__(self, data: Data) -> Any:
         """The true answer, exact."""
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:

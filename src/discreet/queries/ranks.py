@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.queries.intervals import Grid, Integers
 from discreet.rows import column, present
+from discreet.rows.containers import Data
 
 Ints = NDArray[np.int64]
 _BUCKET_BITS = 20
@@ -18,7 +18,7 @@ _SORT_FROM = 16
 """So many windows are worth one sort of all rows."""
 
 
-def places_of(points: Grid | Integers, value: Any) -> Ints:
+def places_of(points: Grid | Integers, value: Data) -> Ints:
     """The index of each row among the points. Missing rows are dropped, unless the space says where they go."""
     rows = column(value)
     if points.missing is None and not (here := present(rows)).all():

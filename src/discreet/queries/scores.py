@@ -24,6 +24,7 @@ from discreet.queries.ranks import places_of
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Categories, Grid, Integers
 from discreet.rows import cells, number_of, parts_of, table
+from discreet.rows.containers import Data
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ class Popularity(Closed):
         """The declared items."""
         return cast(Categories, self.choices)
 
-    def __call__(self, data: Any) -> Scores:
+    def __call__(self, data: Data) -> Scores:
         if getattr(data, "ndim", 1) == 2:
             likes = table(data, len(self.space)) > 0
             return Scores(np.asarray(np.count_nonzero(likes, axis=0), dtype=np.int64), Fraction(1))
@@ -106,7 +107,7 @@ class Ratings(Closed):
         """The declared items."""
         return cast(Categories, self.choices)
 
-    def __call__(self, data: Any) -> Scores:
+    def __call__(self, data: Data) -> Scores:
         total = self._total
         if getattr(data, "ndim", 1) == 2:
             lines = table(data, len(self.space))
@@ -149,7 +150,7 @@ class MedianScore(Closed):
 
     space: Grid | Integers
 
-    def __call__(self, data: Any) -> Scores:
+    def __call__(self, data: Data) -> Scores:
         below, above, _ = _ranks(self.space, data)
         return Scores(-np.abs(above - below), Fraction(1))
 
@@ -192,7 +193,7 @@ class QuantileScore(Closed):
         """The public step of the scores."""
         return Fraction(1, self._exact.denominator)
 
-    def __call__(self, data: Any) -> Scores:
+    def __call__(self, data: Data) -> Scores:
         return Scores(-self.missed(*_ranks(self.space, data)), self.unit)
 
     def missed(self, below: NDArray[np.int64], above: NDArray[np.int64], rows: int) -> NDArray[np.int64]:

@@ -113,6 +113,10 @@ class Sensitivity:
         return self.exact / step, None
 
 
+SensitivityLike = Number | Sensitivity | None
+"""A sensitivity, or a plain number for the ledger's own unit. None is for mechanisms that know their own."""
+
+
 def sensitivity_of(value: Number | Sensitivity, *, dimension: int = 1) -> Sensitivity:
     """A Sensitivity as it is, or a plain number read as an L1 bound for the ledger's own unit.
 

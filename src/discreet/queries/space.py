@@ -21,8 +21,9 @@ from discreet.closing import Closed
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_positive, exactly
 from discreet.queries.ball import Ball
-from discreet.queries.intervals import Grid, Integers, Interval
+from discreet.queries.intervals import Grid, Integers, Interval, Point
 from discreet.rows import cells, is_row, place_of, table
+from discreet.rows.containers import Data
 
 __all__ = [
     "Ball",
@@ -49,13 +50,13 @@ class Space(Protocol):
     def minimal_distance(self) -> Fraction | None:
         """The smallest distance between two different points of a finite space. None if there is none."""
 
-    def distance(self, a: Any, b: Any) -> Fraction:
+    def distance(self, a: Point, b: Point) -> Fraction:
         """The distance between two points. A square root is rounded up."""
 
     def __contains__(self, value: object) -> bool:
         """Whether `value` is a point of the space."""
 
-    def clamp(self, value: Any) -> Any:
+    def clamp(self, value: Data) -> Any:
         """The point that stands for `value`. A member stands for itself. Arrays are clamped element by element."""
 
 
@@ -113,7 +114,7 @@ class Categories(Closed):
     def diameter(self) -> Fraction:
         return exactly(self.apart) if len(self.choices) > 1 else Fraction(0)
 
-    def distance(self, a: Any, b: Any) -> Fraction:
+    def distance(self, a: Point, b: Point) -> Fraction:
         return Fraction(0) if a == b else exactly(self.apart)
 
     def __len__(self) -> int:
@@ -123,7 +124,7 @@ class Categories(Closed):
         """The choices, in the order declared."""
         return tuple(self.choices)
 
-    def positions(self, values: Any) -> NDArray[np.int64]:
+    def positions(self, values: Data) -> NDArray[np.int64]:
         """The index of each value in `points()`. For an undeclared value it is that of `other`, or -1."""
         listed, elsewhere = cells(values), -1 if self.other is None else self._places[self.other]
         try:
@@ -135,7 +136,7 @@ class Categories(Closed):
     def __contains__(self, value: object) -> bool:
         return place_of(value, self._places) >= 0
 
-    def clamp(self, value: Any) -> Any:
+    def clamp(self, value: Data) -> Any:
         listed = isinstance(value, list) or getattr(value, "ndim", 0) > 0
         places = self.positions(value if listed else [value])
         if (places < 0).any():
@@ -175,7 +176,7 @@ class Functions(Closed):
     def diameter(self) -> Fraction:
         return self.values.diameter
 
-    def distance(self, a: Any, b: Any) -> Fraction:
+    def distance(self, a: Point, b: Point) -> Fraction:
         return max(self.values.distance(x, y) for x, y in zip(a, b, strict=True))
 
     def __contains__(self, value: object) -> bool:
@@ -183,7 +184,7 @@ class Functions(Closed):
             return False
         return len(value) == len(self.at) and all(part in self.values for part in value)
 
-    def clamp(self, value: Any) -> Any:
+    def clamp(self, value: Data) -> Any:
         """One curve, or each row of a matrix of curves, with every value clamped."""
         if is_row(value):
             if len(value) != len(self.at):
@@ -245,7 +246,7 @@ class Product(Closed):
             )
         return cast(tuple[FiniteSpace, ...], self.spaces)
 
-    def distance(self, a: Any, b: Any) -> Fraction:
+    def distance(self, a: Point, b: Point) -> Fraction:
         return self._join(space.distance(x, y) for space, x, y in zip(self.spaces, a, b, strict=True))
 
     def __contains__(self, value: object) -> bool:
@@ -255,7 +256,7 @@ class Product(Closed):
             and all(part in space for space, part in zip(self.spaces, value, strict=True))
         )
 
-    def clamp(self, value: Any) -> tuple[Any, ...]:
+    def clamp(self, value: Data) -> tuple[Any, ...]:
         """One row, or one column for each space, clamped component by component."""
         if len(value) != len(self.spaces):
             raise InvalidArgument(f"A row of this product has {len(self.spaces)} components.", code="wrong-shape")

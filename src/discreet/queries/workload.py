@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.closing import Closed
 from discreet.errors import InvalidArgument
@@ -20,6 +20,7 @@ from discreet.guarantees.unit import Unit
 from discreet.queries.domain import MOST_CELLS, Domain
 from discreet.queries.query import largest_change
 from discreet.queries.sensitivity import Norm, Sensitivity, check_norm
+from discreet.rows.containers import Data
 
 __all__ = ["Domain", "Workload"]
 
@@ -125,10 +126,10 @@ class Workload(Closed):
         """None: a row outside the domain is not counted."""
         return None
 
-    def __call__(self, data: Any) -> NDArray[np.int64]:
+    def __call__(self, data: Data) -> NDArray[np.int64]:
         return self.answers(data)
 
-    def answers(self, data: Any = None, *, histogram: Any = None) -> NDArray[Any]:
+    def answers(self, data: Data = None, *, histogram: ArrayLike | None = None) -> NDArray[Any]:
         """All true answers in order: exact counts of the rows, or sums of a `histogram` over the whole domain."""
         if len(self) > MOST_CELLS:
             raise InvalidArgument(
@@ -140,7 +141,7 @@ class Workload(Closed):
             return np.array([table.reshape(-1)[cell] for table, cell in zip(tables, self.chosen, strict=True)])
         return np.concatenate([table.reshape(-1) for table in tables])
 
-    def tables(self, data: Any = None, *, histogram: Any = None) -> list[NDArray[Any]]:
+    def tables(self, data: Data = None, *, histogram: ArrayLike | None = None) -> list[NDArray[Any]]:
         """One table of counts, or of prefix sums, for each set, with one axis for each column."""
         if (data is None) == (histogram is None):
             raise InvalidArgument(

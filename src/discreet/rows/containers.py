@@ -8,6 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Data = Any
+"""Data as people have it: an array, a data frame, an Arrow table, a dict of columns, a list of rows, or one value.
+`rows/` reads each of them, and says what it does not read. There is no narrower type that all of them share.
+"""
+
 
 def names_of(data: Any) -> list[str] | None:
     """The names of the columns of a data frame or an Arrow table; None for anything else."""

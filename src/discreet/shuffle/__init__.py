@@ -4,7 +4,7 @@ from discreet.shuffle.bit_sums import BitSum, TwoMessageBitSum, bit_sum
 from discreet.shuffle.fakes import Fakes
 from discreet.shuffle.hashed import HashedHistogram
 from discreet.shuffle.histograms import ParallelSums, ResponseHistogram, histogram
-from discreet.shuffle.protocol import Protocol, from_description
+from discreet.shuffle.protocol import PollRelease, Protocol, from_description
 from discreet.shuffle.reals import BitPlanes, mean, real_sum
 from discreet.shuffle.split_and_mix import SplitAndMix
 
@@ -16,6 +16,7 @@ __all__ = [
     "Fakes",
     "HashedHistogram",
     "ParallelSums",
+    "PollRelease",
     "Protocol",
     "ResponseHistogram",
     "SplitAndMix",

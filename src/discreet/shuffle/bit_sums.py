@@ -61,7 +61,9 @@ class BitSum(_Bits):
             raise InvalidArgument("lie must be above 0 and below one half.", code="out-of-range")
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, clients: int, minimum: int | None = None, honest: Any = 1) -> Self:
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, clients: int, minimum: int | None = None, honest: Number = 1
+    ) -> Self:
         """The fewest lies that keep (ε,δ)."""
         least = clients if minimum is None else minimum
         count = honest_clients(least, honest)
@@ -84,7 +86,7 @@ class BitSum(_Bits):
         lie = float(self.lie)
         return math.sqrt(self.clients * lie * (1 - lie)) / (1 - 2 * lie)
 
-    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, reports: int | None = None) -> Accuracy:
         sure, count = check_confidence(confidence), self.clients if reports is None else reports
         away = _noise_of_bits(count, exactly(self.lie), 1 - sure)
         return Accuracy(amount=away / (1 - 2 * float(self.lie)), confidence=sure)
@@ -160,7 +162,7 @@ class TwoMessageBitSum(_Bits):
         *,
         clients: int,
         minimum: int | None = None,
-        honest: Any = 1,
+        honest: Number = 1,
         calibration: str = TIGHT,
     ) -> Self:
         """The least noise that keeps (ε,δ); `calibration="taught"` uses p = 48 ln(2/δ)/(ε²n), for ε ≤ 1."""
@@ -185,7 +187,7 @@ class TwoMessageBitSum(_Bits):
         chance = float(self.chance)
         return math.sqrt(self.clients * chance * (1 - chance))
 
-    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, reports: int | None = None) -> Accuracy:
         sure, count = check_confidence(confidence), self.clients if reports is None else reports
         law = binomial(count, exactly(self.chance))
         return Accuracy(amount=far_off(law, count * float(self.chance), 1 - sure), confidence=sure)
@@ -222,9 +224,9 @@ def _least_chance(goal: Approx, clients: int) -> Fraction:
 def bit_sum(
     *,
     clients: int,
-    epsilon: Any,
-    delta: Any,
-    honest: Any = 1,
+    epsilon: Number,
+    delta: Number,
+    honest: Number = 1,
     minimum: int | None = None,
     method: str = "response",
     calibration: str = TIGHT,

@@ -96,7 +96,7 @@ class Fakes(CountedChoices):
         choices: Sequence[Hashable],
         clients: int,
         minimum: int | None = None,
-        honest: Any = 1,
+        honest: Number = 1,
     ) -> Self:
         """The fewest fakes that keep (ε,δ)."""
         least = clients if minimum is None else minimum
@@ -136,7 +136,7 @@ class Fakes(CountedChoices):
         size = len(self.choices)
         return math.sqrt(self.clients * float(self.fakes) / size * (1 - 1 / size))
 
-    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, reports: int | None = None) -> Accuracy:
         sure, count, size = (
             check_confidence(confidence),
             self.clients if reports is None else reports,

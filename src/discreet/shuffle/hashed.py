@@ -22,6 +22,7 @@ from discreet.guarantees.privacy_loss.compose import Factors
 from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.reports.local_records import FOREIGN, one_column
 from discreet.mechanisms.reports.shuffle_clients import PRIME, HashedAmongFakes, hash_functions, hashed_keys
+from discreet.rows.containers import Data
 from discreet.shuffle.fakes import fakes_pair, least_fakes, readable_with_fakes
 from discreet.shuffle.protocol import Ints, PollRelease, Protocol, checked_goal, each_of, honest_clients
 
@@ -68,7 +69,7 @@ class HashedHistogram(Protocol):
         choices: Sequence[Hashable] = (),
         clients: int,
         minimum: int | None = None,
-        honest: Any = 1,
+        honest: Number = 1,
         fakes: int = 1,
         rows: int = _ROWS,
         seed: str = "discreet",
@@ -151,7 +152,7 @@ class HashedHistogram(Protocol):
     def _estimate(self, counts: NDArray[Any], reports: int) -> NDArray[Any]:
         return counts[: self.rows * self.buckets].reshape(self.rows, self.buckets)
 
-    def analyze(self, messages: Any, *, candidates: Iterable[Any] | None = None, **given: Any) -> PollRelease:
+    def analyze(self, messages: Data, *, candidates: Iterable[Any] | None = None, **given: Any) -> PollRelease:
         """Counts of the candidates (by default the choices), as {value: count}."""
         listed = list(self.choices if candidates is None else candidates)
         if not listed or (self._places(listed) < 0).any():
@@ -190,7 +191,7 @@ class HashedHistogram(Protocol):
     def deviation(self) -> float:
         return math.sqrt(self.clients * (float(self.fakes) + 1) / self.buckets)
 
-    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, reports: int | None = None) -> Accuracy:
         """The error of each of the choices, or of one candidate: Bernstein, without what unpeeled frequent
         values add.
         """

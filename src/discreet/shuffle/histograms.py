@@ -56,7 +56,7 @@ class ResponseHistogram(CountedChoices):
         choices: Sequence[Hashable],
         clients: int,
         minimum: int | None = None,
-        honest: Any = 1,
+        honest: Number = 1,
     ) -> Self:
         """The fewest lies that keep (ε,δ)."""
         least, size = clients if minimum is None else minimum, len(tuple(choices))
@@ -91,7 +91,7 @@ class ResponseHistogram(CountedChoices):
         lie, truth = float(self.lie), float(self._response.truth)
         return math.sqrt(self.clients * lie * (1 - lie)) / (truth - lie)
 
-    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, reports: int | None = None) -> Accuracy:
         sure, count = check_confidence(confidence), self.clients if reports is None else reports
         lie, truth, miss = float(self.lie), float(self._response.truth), each_of(1 - sure, len(self.choices))
         # a sum of independent coins: Bernstein, with the largest variance that counts can have
@@ -133,7 +133,7 @@ class ParallelSums(CountedChoices):
         choices: Sequence[Hashable],
         clients: int,
         minimum: int | None = None,
-        honest: Any = 1,
+        honest: Number = 1,
         inverted: bool = False,
         calibration: str = TIGHT,
     ) -> Self:
@@ -181,7 +181,7 @@ class ParallelSums(CountedChoices):
         chance = float(self.chance)
         return math.sqrt(self.clients * chance * (1 - chance))
 
-    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, reports: int | None = None) -> Accuracy:
         sure, count = check_confidence(confidence), self.clients if reports is None else reports
         chance = float(self.chance)
         away = far_off(binomial(count, exactly(self.chance)), count * chance, each_of(1 - sure, len(self.choices)))
@@ -203,9 +203,9 @@ def histogram(
     *,
     choices: Sequence[Hashable],
     clients: int,
-    epsilon: Any,
-    delta: Any,
-    honest: Any = 1,
+    epsilon: Number,
+    delta: Number,
+    honest: Number = 1,
     minimum: int | None = None,
     method: str = "fakes",
     calibration: str = TIGHT,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.reports.local_records import is_column
 from discreet.rows import whole_of
+from discreet.rows.containers import Data
 
 Ints = NDArray[np.int64]
 
@@ -27,7 +28,7 @@ class Once:
         return self._brought[0]
 
 
-def whole_messages(messages: Any) -> Ints:
+def whole_messages(messages: Data) -> Ints:
     """Messages as integers, each by itself. −1 for a value that is not an integer."""
     if isinstance(messages, np.ndarray) and messages.dtype.kind in "iu":
         flat = messages.reshape(-1)

@@ -25,7 +25,9 @@ from discreet.guarantees.unit import row
 from discreet.ledger import Ledger, cost_of
 from discreet.mechanisms.protocol import Mechanism, check_heard, meets
 from discreet.mechanisms.reports.shuffle_clients import InRandomOrder, RandomOrder
+from discreet.queries.sensitivity import SensitivityLike
 from discreet.releases import Release
+from discreet.rows.containers import Data
 from discreet.shuffle.messages import Ints as Ints
 from discreet.shuffle.messages import Once, whole_messages
 
@@ -129,7 +131,7 @@ class Protocol(Closed):
         """The answer, from how often each message came."""
         raise NotImplementedError
 
-    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, reports: int | None = None) -> Accuracy:
         """How large the error may be, for all numbers at once. Before the poll, it is for `clients` reports."""
         raise NotImplementedError
 
@@ -145,7 +147,7 @@ class Protocol(Closed):
 
     # --- what all of them do --------------------------------------------------------------------------------
 
-    def guarantee(self, sensitivity: Any = None) -> LossDistribution:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
         """For one replaced client. `sensitivity` is not used: any two values are neighbors."""
         honest = honest_clients(self.minimum, self.honest)
         return LossDistribution(factors=self._factors(honest), protects=row(neighbors="replace"), trust="shuffled")
@@ -166,7 +168,7 @@ class Protocol(Closed):
             raise InvalidArgument(f"The poll does not take this answer. It takes {self.takes}.", code="unknown-answer")
         return [int(one) for one in self._sent(places, InRandomOrder(messages=self.client))[0]]
 
-    def encode_many(self, values: Any) -> Ints:
+    def encode_many(self, values: Data) -> Ints:
         """The messages of many clients, one client after another: for simulations and tests.
 
         Each value is read by itself. An unsupported value is replaced by a uniform one, so that no error can reveal it.
@@ -201,7 +203,7 @@ class Protocol(Closed):
 
     def analyze(
         self,
-        messages: Any,
+        messages: Data,
         *,
         reports: int | None = None,
         ledger: Ledger | None = None,
@@ -317,7 +319,7 @@ def _read(value: Any) -> Any:
     return tuple(_read(one) for one in value) if isinstance(value, list) else value
 
 
-def check_honest(honest: Any) -> Fraction:
+def check_honest(honest: Number) -> Fraction:
     """A fraction above 0 and up to 1. Raises for anything else."""
     exact = exactly(honest, "honest")
     if not 0 < exact <= 1:
@@ -325,7 +327,7 @@ def check_honest(honest: Any) -> Fraction:
     return exact
 
 
-def honest_clients(minimum: int, honest: Any) -> int:
+def honest_clients(minimum: int, honest: Number) -> int:
     """The minimum number of clients of the smallest batch that follow the protocol."""
     return math.floor(check_honest(honest) * check_count(minimum, "minimum"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -59,10 +60,10 @@ class BitPlanes(Protocol):
         cls,
         guarantee: Guarantee,
         *,
-        between: Any,
+        between: Sequence[Number],
         clients: int,
         minimum: int | None = None,
-        honest: Any = 1,
+        honest: Number = 1,
         planes: int = PLANES,
         of: str = "sum",
     ) -> Self:
@@ -140,7 +141,7 @@ class BitPlanes(Protocol):
         noise = self._weights() ** 2 * lies * (1 - lies) / (1 - 2 * lies) ** 2
         return reports * (float(noise.sum()) + 0.25 / self._steps**2)
 
-    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, reports: int | None = None) -> Accuracy:
         """By Bernstein's bound on noise and rounding."""
         sure, count = check_confidence(confidence), self.clients if reports is None else reports
         log, largest = math.log(2 / (1 - sure)), float((self._weights() / (1 - 2 * float(max(self.lies)))).max())
@@ -201,11 +202,11 @@ def _least_lies(goal: Approx, honest: int, planes: int) -> tuple[Fraction, ...]:
 
 def real_sum(
     *,
-    between: Any,
+    between: Sequence[Number],
     clients: int,
-    epsilon: Any,
-    delta: Any,
-    honest: Any = 1,
+    epsilon: Number,
+    delta: Number,
+    honest: Number = 1,
     minimum: int | None = None,
     method: str = "digits",
     of: str = "sum",

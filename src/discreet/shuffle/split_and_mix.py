@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -75,10 +76,10 @@ class SplitAndMix(Protocol):
         cls,
         guarantee: Guarantee,
         *,
-        between: Any,
+        between: Sequence[Number],
         clients: int,
         minimum: int | None = None,
-        honest: Any = 1,
+        honest: Number = 1,
         steps: int = 255,
         of: str = "sum",
     ) -> Self:
@@ -149,7 +150,7 @@ class SplitAndMix(Protocol):
         parts = self.clients / honest_clients(self.minimum, self.honest)  # the ratio to the noise that is needed
         return math.sqrt(2 * float(exactly(self.scale)) ** 2 * parts + self.clients / 4) * self._unit(self.clients)
 
-    def error(self, confidence: Any, *, reports: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, reports: int | None = None) -> Accuracy:
         """Of the noise, at most as many times more as there are honest clients' parts; and Hoeffding for rounding."""
         sure, count = check_confidence(confidence), self.clients if reports is None else reports
         each = 1 - (1 - sure) / 2

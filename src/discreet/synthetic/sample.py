@@ -41,7 +41,7 @@ class SyntheticSample:
         """The table, column by column, with declared values only. Numbers lie anywhere in their bins."""
         return self.declared.values(self.codes)
 
-    def error(self, confidence: Any = 0.95, *, of: Sequence[str]) -> Accuracy:
+    def error(self, confidence: float = 0.95, *, of: Sequence[str]) -> Accuracy:
         """How far any count of the columns `of`, one or those of a measured set, may be from the true one.
 
         A bound for all counts at once: the distance between the synthetic and the noisy counts, which anyone can see,

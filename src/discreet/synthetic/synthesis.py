@@ -19,6 +19,7 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.counts.residuals import rows_of
 from discreet.mechanisms.protocol import least_noise, meets, tidy
 from discreet.mechanisms.selection.allowance import Allowance, concentrated
+from discreet.queries.sensitivity import SensitivityLike
 from discreet.queries.workload import Domain, Workload
 from discreet.synthetic.bins import Bins, merge_rare
 from discreet.synthetic.junction_tree import Columns, largest_clique
@@ -83,14 +84,16 @@ class Synthesis:
         if self.workload is not None and (self.workload.domain != self.domain or self.workload.kind != "cells"):
             raise InvalidArgument("workload must be marginals of the same domain.", code="part-does-not-fit")
 
-    def guarantee(self, sensitivity: Any = 1) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = 1) -> Guarantee:
         """`sensitivity` is how many rows one unit has: an integer (of rows added or removed), or a count's
         sensitivity.
         """
         return concentrated(self.measuring, self.choosing, *rows_of(sensitivity))
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, domain: Domain, sensitivity: Any = 1, **options: Any) -> Self:
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, domain: Domain, sensitivity: SensitivityLike = 1, **options: Any
+    ) -> Self:
         """The largest caps that satisfy `guarantee` for a unit with `sensitivity` rows."""
 
         def make(scale: Fraction) -> Any:
@@ -102,7 +105,7 @@ class Synthesis:
         kept: Self = least_noise(make, lambda m: meets(m.guarantee(sensitivity), guarantee), Fraction(1))
         return kept
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         why = "what the model leaves out depends on the data; SyntheticSample.error bounds what was measured"
         return Accuracy(amount=None, confidence=check_confidence(confidence), reason=why)
 

@@ -4,6 +4,8 @@ it.
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.exact.rational import Number
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.mechanisms.quantiles.cumulative import Cumulative, CumulativeCounts
 from discreet.releases import Release
@@ -42,11 +45,13 @@ class Distribution(Release):
     def _place(self, point: Any) -> int:
         return int(np.clip(np.searchsorted(self.grid, point, "right") - 1, 0, len(self.grid) - 1))
 
-    def up_to(self, point: Any) -> float:
+    def up_to(self, point: Number | datetime.date) -> float:
         """The share of rows up to a point."""
         return float(self.value[self._place(point)]) if point >= self.grid[0] else 0.0
 
-    def between(self, low: Any, high: Any, *, confidence: float = 0.95) -> tuple[float, float]:
+    def between(
+        self, low: Number | datetime.date, high: Number | datetime.date, *, confidence: float = 0.95
+    ) -> tuple[float, float]:
         """How many rows lie above one point of the grid and up to another, and how large the error may be."""
         assert self._numbers is not None
         first, last = self._place(low) + 1 if low >= self.grid[0] else 0, self._place(high)
@@ -55,7 +60,7 @@ class Distribution(Release):
         count, _ = self._read.between(first, last)
         return count, self._numbers.sums.within(last + 1, first, confidence)
 
-    def quantiles(self, at: Any) -> Any:
+    def quantiles(self, at: Number | Sequence[Number]) -> Any:
         """For each share, the first point of the grid at or below which that share of the rows lies."""
         places = np.searchsorted(self.value, np.asarray(at, dtype=np.float64), "left")
         return np.asarray(self.grid)[np.minimum(places, len(self.grid) - 1)]

@@ -12,6 +12,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.ledger import Ledger
 from discreet.releases import Release
+from discreet.rows.containers import Data
 from discreet.rows.tables import refuse_untyped
 from discreet.sql.running.explanation import Explanation
 from discreet.sql.schema import Column, Schema, Table, check_type
@@ -120,7 +121,7 @@ class ExplainedTable(Closed):
 
 @closed
 def table(
-    source: Any,
+    source: Data,
     *,
     ledger: Ledger,
     rows_per_person: int | None = None,

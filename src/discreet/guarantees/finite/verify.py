@@ -15,7 +15,7 @@ from functools import cmp_to_key
 from typing import Any, ClassVar, NamedTuple, Self
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
-from discreet.exact.rational import check_delta, exactly, exp_bounds, float_up, log_bounds
+from discreet.exact.rational import Number, check_delta, exactly, exp_bounds, float_up, log_bounds
 from discreet.guarantees.finite.laws import FiniteLaws, adaptive, finite, product, repeat
 from discreet.guarantees.guarantee import Guarantee
 
@@ -94,20 +94,20 @@ class Verified(Guarantee):
         epsilon = math.inf if infinite >= 1 else self.epsilon_at(delta=Fraction(infinite))
         return f"ε = {epsilon:.6g}" + (f", δ = {infinite:.6g}" if infinite else "")
 
-    def exact_delta_at(self, epsilon: Any) -> Fraction:
+    def exact_delta_at(self, epsilon: Number) -> Fraction:
         """δ(ε) as a rational, rounded up by less than 1e-50."""
         at = _at(epsilon)
         return max(pair.delta(at) for pair in self.pairs)
 
-    def exact_ratio_at(self, delta: Any) -> Fraction | None:
+    def exact_ratio_at(self, delta: Number) -> Fraction | None:
         """e^ε(δ), which is rational, exactly; None when no ε will do."""
         ratios = [pair.ratio(check_delta(delta)) for pair in self.pairs]
         return None if None in ratios else max(ratio for ratio in ratios if ratio is not None)
 
-    def delta_at(self, *, epsilon: Any) -> float:
+    def delta_at(self, *, epsilon: Number) -> float:
         return float_up(self.exact_delta_at(epsilon))
 
-    def epsilon_at(self, *, delta: Any) -> float:
+    def epsilon_at(self, *, delta: Number) -> float:
         ratio = self.exact_ratio_at(delta)
         return math.inf if ratio is None else float_up(log_bounds(ratio)[1])
 
@@ -124,17 +124,17 @@ class Verified(Guarantee):
     def renyi(self, order: float) -> float:
         return max(_renyi(pair, order) for pair in self.pairs)
 
-    def worst(self, epsilon: Any) -> Neighbors:
+    def worst(self, epsilon: Number) -> Neighbors:
         """The pair of neighbors that attains δ(ε)."""
         at = _at(epsilon)
         return max(self.pairs, key=lambda pair: pair.delta(at))
 
-    def worst_pair(self, epsilon: Any = 0) -> tuple[Hashable, Hashable]:
+    def worst_pair(self, epsilon: Number = 0) -> tuple[Hashable, Hashable]:
         """The two inputs that attain δ(ε)."""
         laws, first, second = self.worst(epsilon)
         return laws.inputs[first], laws.inputs[second]
 
-    def worst_event(self, epsilon: Any) -> frozenset[Hashable]:
+    def worst_event(self, epsilon: Number) -> frozenset[Hashable]:
         """The outputs that distinguish the worst pair: those with p > e^ε p'."""
         pair, ratio = self.worst(epsilon), exp_bounds(_at(epsilon))[1]
         found = zip(pair.laws.outputs, pair.weights(), strict=True)

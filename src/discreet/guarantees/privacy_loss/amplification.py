@@ -16,6 +16,7 @@ from typing import Any
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import (
     SMALLEST_EPSILON,
+    Number,
     check_count,
     check_delta,
     check_epsilon,
@@ -32,7 +33,7 @@ LARGEST_EXPANDED = 10_000
 """Above this order the binomial sum gives way to a simpler, larger bound."""
 
 
-def subsampled_approx(epsilon: Any, delta: Any, rate: Any) -> Approx:
+def subsampled_approx(epsilon: Number, delta: Number, rate: Any) -> Approx:
     """An (ε,δ)-DP mechanism on a Poisson sample.
 
     Promise: it is `(ln(1 + rate·(e^ε − 1)), rate·δ)`-DP for add/remove neighbors, rounded up.

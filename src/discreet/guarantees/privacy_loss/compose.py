@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument
-from discreet.exact.rational import SMALLEST_EPSILON, check_delta, exactly, float_down, float_up
+from discreet.exact.rational import SMALLEST_EPSILON, Number, check_delta, exactly, float_down, float_up
 from discreet.guarantees.conversions import SLACK, delta_from_renyi, epsilon_from_renyi, smallest_epsilon
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.privacy_loss.convolution import compose_pairs
@@ -76,7 +76,7 @@ class LossDistribution(Guarantee):
     def largest_loss(self) -> Fraction | None:
         return _largest_loss(self.factors)
 
-    def delta_at(self, *, epsilon: Any) -> float:
+    def delta_at(self, *, epsilon: Number) -> float:
         at = exactly(epsilon, "epsilon")
         if at < 0:
             raise InvalidArgument("epsilon must not be negative.", code="out-of-range")
@@ -84,7 +84,7 @@ class LossDistribution(Guarantee):
             return self.infinite
         return _delta_at(self.factors, float_down(at))
 
-    def epsilon_at(self, *, delta: Any) -> float:
+    def epsilon_at(self, *, delta: Number) -> float:
         at = check_delta(delta)
         if (bound := self.largest_loss) is not None and at == _one_leak(self.factors):
             return float_up(bound)  # exactly the δ that was stated

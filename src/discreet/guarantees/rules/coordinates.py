@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
-from discreet.exact.rational import exactly, exp_bounds, log_bounds
+from discreet.exact.rational import Number, exactly, exp_bounds, log_bounds
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, ZeroConcentrated
 
 
@@ -48,7 +47,7 @@ def conversion_cost(order: Fraction, delta: Fraction) -> Fraction:
     return log_bounds(1 - 1 / order)[1] - log_bounds(delta * order)[0] / (order - 1)
 
 
-def best_order(epsilon: Any, delta: Fraction) -> Fraction:
+def best_order(epsilon: Number, delta: Fraction) -> Fraction:
     """The order at which a limit (ε,δ) leaves Gaussian noise nearly the most room. Any order is valid."""
     limit, log = float(epsilon), max(1e-3, -float(log_bounds(delta)[1]))
     center = math.sqrt(log) * (math.sqrt(log + limit) + math.sqrt(log)) / limit

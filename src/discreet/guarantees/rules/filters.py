@@ -15,7 +15,16 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from discreet.errors import BudgetExhausted, IncompatibleGuarantee, InvalidArgument
-from discreet.exact.rational import LEDGER_UNIT, SMALLEST_EPSILON, check_count, exactly, round_down, round_up, sqrt_up
+from discreet.exact.rational import (
+    LEDGER_UNIT,
+    SMALLEST_EPSILON,
+    Number,
+    check_count,
+    exactly,
+    round_down,
+    round_up,
+    sqrt_up,
+)
 from discreet.exact.search import bisect
 from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Pure, Renyi, ZeroConcentrated
 from discreet.guarantees.rules.coordinates import (
@@ -260,7 +269,7 @@ class RenyiRule(Filter):
     """
 
     name, native = "renyi", Renyi
-    order: Any = None
+    order: Number | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from discreet.errors import BudgetExhausted, InvalidArgument
 from discreet.exact import samplers
-from discreet.exact.rational import check_count, check_positive, significant
+from discreet.exact.rational import Number, check_count, check_positive, significant
 from discreet.exact.search import bisect, geometric
 from discreet.guarantees.accuracy import Accuracy, at_most, check_confidence
 from discreet.guarantees.generalization import (
@@ -27,7 +27,7 @@ from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, least_noise, meets, plain_sensitivity, tidy
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 
 QUANTUM = Fraction(1, 2**20)
 """Every row's value is rounded to a multiple of this, so that sums are whole numbers."""
@@ -81,7 +81,7 @@ class AdaptiveMeans:
         """One row, in sums."""
         return one_row(unit, rows_per_person)
 
-    def guarantee(self, sensitivity: Any = None) -> LossDistribution:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
         """That of all questions together; by default for one added or removed row."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity)
         one = self.noise.guarantee(bound)
@@ -95,7 +95,7 @@ class AdaptiveMeans:
         return cls(size=size, queries=queries, noise=of_size(scale, size, noise))
 
     @classmethod
-    def narrowest(cls, *, size: int, queries: int, confidence: Any = 0.95, noise: Kind = "gaussian") -> Self:
+    def narrowest(cls, *, size: int, queries: int, confidence: float = 0.95, noise: Kind = "gaussian") -> Self:
         """The noise with the least error on the population: less hides the sample too little, more blurs it."""
         from scipy.optimize import minimize_scalar
 
@@ -109,7 +109,7 @@ class AdaptiveMeans:
 
     @classmethod
     def for_error(
-        cls, amount: Any, *, size: int, queries: int, confidence: Any = 0.95, noise: Kind = "gaussian"
+        cls, amount: Number, *, size: int, queries: int, confidence: float = 0.95, noise: Kind = "gaussian"
     ) -> Self:
         """The most noise, and so the least cost, with which all answers stay within `amount` on the population."""
         most = float(check_positive(amount, "amount"))
@@ -150,7 +150,7 @@ class AdaptiveMeans:
         return least
 
     @classmethod
-    def taught(cls, *, size: int, queries: int, confidence: Any = 0.95) -> Self:
+    def taught(cls, *, size: int, queries: int, confidence: float = 0.95) -> Self:
         """The lecture's: Laplace noise, and all within α + 10ε [L6.C5, L6.T9]."""
         scale = taught_width(size, queries, miss_of(confidence))[1]
         made = cls.of_noise(scale, size=size, queries=queries, noise="laplace")
@@ -161,7 +161,7 @@ class AdaptiveMeans:
         """The noise's size on a mean."""
         return float(self.noise._size) / self.size
 
-    def width(self, confidence: Any) -> float:
+    def width(self, confidence: float) -> float:
         """How far all answers may be from the population's means; 1 where nothing is known."""
         miss = miss_of(confidence)
         tail: Callable[..., Any] = gaussian_tail if isinstance(self.noise, Gaussian) else laplace_tail
@@ -171,7 +171,7 @@ class AdaptiveMeans:
             return max(exact, taught_width(self.size, self.queries, miss)[0])
         return exact
 
-    def error(self, confidence: Any, *, of: str = "population") -> Accuracy:
+    def error(self, confidence: float, *, of: str = "population") -> Accuracy:
         """Of all answers at once: on the "population", or on the sample that is asked ("every value")."""
         sure = check_confidence(confidence)
         if of == "population":

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from discreet.errors import BudgetExhausted, InvalidArgument
-from discreet.exact.rational import check_count, check_positive, exactly, significant
+from discreet.exact.rational import Number, check_count, check_positive, exactly, significant
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.generalization import (
     Floats,
@@ -28,7 +28,7 @@ from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
 from discreet.mechanisms.selection.threshold import AboveThreshold
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Thresholdout:
         """One row, in sums."""
         return one_row(unit, rows_per_person)
 
-    def guarantee(self, sensitivity: Any = None) -> LossDistribution:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
         """That of all guesses together; by default for one added or removed row."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity)
         tests = [self.test.guarantee(bound)] * (self.overfits + 1)
@@ -77,7 +77,7 @@ class Thresholdout:
         size: int,
         queries: int,
         overfits: int,
-        tolerance: Any,
+        tolerance: Number,
         test: Any,
         noise: Any,
         kind: Kind = "gaussian",
@@ -104,8 +104,8 @@ class Thresholdout:
         size: int,
         queries: int,
         overfits: int,
-        tolerance: Any,
-        confidence: Any = 0.95,
+        tolerance: Number,
+        confidence: float = 0.95,
         kind: Kind = "gaussian",
     ) -> Self:
         """The noise with the least error on the population; a correction is about as accurate as a confirmation."""
@@ -136,7 +136,7 @@ class Thresholdout:
         tests = worst_mean(one_sided_laplace, self.queries, miss) * float(exactly(self.test.answer_scale))
         return (float(exactly(self.test.threshold)) + bars + tests) / self.size + 4 * float(QUANTUM)
 
-    def width(self, confidence: Any) -> float:
+    def width(self, confidence: float) -> float:
         """How far all answers may be from the population's means. 1 if nothing is known."""
         miss = miss_of(confidence)
         tail: Callable[..., Any] = gaussian_tail if isinstance(self.noise, Gaussian) else laplace_tail
@@ -144,7 +144,7 @@ class Thresholdout:
         corrected = scale * _worst_beyond(tail, self.overfits, miss, bar / scale) + 2 * float(QUANTUM)
         return width_on_population(self.guarantee(), self._confirmed(miss) + corrected, miss)
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         sure = check_confidence(confidence)
         return Accuracy(amount=self.width(sure), confidence=sure, of="population")
 

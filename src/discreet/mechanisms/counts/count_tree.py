@@ -19,7 +19,8 @@ from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.counts.factorization import MOST_POINTS, check_counts, counts_of_points
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import for_rows, rows_in, rows_moved
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
+from discreet.rows.containers import Data
 
 Floats = NDArray[np.float64]
 MOST_BRANCHES = 64
@@ -109,14 +110,14 @@ class CountTree:
         """How many rows one unit can add, remove or replace."""
         return rows_moved(unit, rows_per_person)
 
-    def measured(self, sensitivity: Any = None) -> Sensitivity:
+    def measured(self, sensitivity: SensitivityLike = None) -> Sensitivity:
         """How far a unit with this many rows moves the counts of all ranges, in L1."""
         bound = rows_in(sensitivity)
         counts = 2 if bound.replaced else 1
         dimension = sum(self.branches**level for level in range(1, self.levels + 1))
         return Sensitivity(bound.exact * counts * self.levels, "L1", bound.unit, dimension, 1)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         return for_rows(Laplace(scale=self.scale, step=1).guarantee(self.measured(sensitivity)))
 
@@ -137,7 +138,7 @@ class CountTree:
         return cls(points=points, scale=noise.scale, branches=wide)
 
     @classmethod
-    def for_error(cls, amount: Any, *, points: int, confidence: Any = 0.95) -> Self:
+    def for_error(cls, amount: Number, *, points: int, confidence: float = 0.95) -> Self:
         """The most noise with which all prefix sums stay within `amount` with this confidence."""
         most, wide = check_positive(amount, "amount"), best_branches(check_count(points, "points"))
         once = cls(points=points, scale=1000, branches=wide).error(confidence)
@@ -149,13 +150,13 @@ class CountTree:
         half = 1 / (2 * float(exactly(self.scale)))
         return 0.0 if half > 300 else 1 / (2 * math.sinh(half) ** 2)
 
-    def deviation(self, last: Any, first: int = 0) -> Any:
+    def deviation(self, last: int | NDArray[np.int64], first: int = 0) -> Any:
         """The standard deviation of the noise in counts number `first` (from 0) to `last` (exclusive), exactly."""
         if not first:
             variances = np.concatenate([[0.0], prefix_variances(self.points, self.branches)])
             return np.sqrt(self._variance * variances[last])
         below = _from_below(self.levels, self.branches)
-        share, own = self._within(self.levels, 0, first, last, below)
+        share, own = self._within(self.levels, 0, first, int(last), below)
         return math.sqrt(self._variance * (share**2 * below[-1] + own))
 
     def _within(self, level: int, start: int, first: int, last: int, below: tuple[float, ...]) -> tuple[float, float]:
@@ -171,7 +172,7 @@ class CountTree:
         spread = sum(share**2 for share in shares) - sum(shares) ** 2 / self.branches
         return sum(shares) / self.branches, sum(own for _, own in parts) + below[level - 1] * spread
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         """By Chernoff: no measurement moves a sum by more than itself, so that ln E exp(λ·noise) is at most
         (V/2)·λ²/(1 − scale²·λ²) for a sum of variance V, discrete noise included.
         """
@@ -180,7 +181,7 @@ class CountTree:
         amount = self._tail(variance, 1, math.log(2 * self.points / (1 - sure)))
         return Accuracy(amount=amount, confidence=sure, of="every value")
 
-    def within(self, last: int, first: int, confidence: Any) -> float:
+    def within(self, last: int, first: int, confidence: float) -> float:
         """How far the counts number `first` to `last` (exclusive) may be off: by Chernoff as above. A difference of two
         sums moves by no more than twice a measurement.
         """
@@ -198,7 +199,7 @@ class CountTree:
         bounds = (variance * scale**2 * rates**2 / (1 - (weight * scale * rates) ** 2) + miss) / rates
         return float(bounds.min())
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
         check_counts(value, self.points)
 

@@ -25,8 +25,9 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.protocol import for_rows, rows_in, rows_moved
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows import column, has, none_of, wholes
+from discreet.rows.containers import Data
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -136,14 +137,14 @@ class PrefixSums:
         """How many rows one unit can add, remove or replace."""
         return rows_moved(unit, rows_per_person)
 
-    def measured(self, sensitivity: Any = None) -> Sensitivity:
+    def measured(self, sensitivity: SensitivityLike = None) -> Sensitivity:
         """How far a unit with this many rows moves the measurement, in L2."""
         bound = rows_in(sensitivity)
         added, replaced = column_norms(self.points)
         norm = sqrt_up(replaced if bound.replaced else added)
         return Sensitivity(bound.exact * norm, "L2", bound.unit, self.points, _STEP)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         return for_rows(self._noise.guarantee(self.measured(sensitivity)))
 
@@ -156,12 +157,12 @@ class PrefixSums:
         return cls(points=points, stddev=Gaussian.for_guarantee(guarantee, sensitivity=bound, step=_STEP).stddev)
 
     @classmethod
-    def for_error(cls, amount: Any, *, points: int, confidence: Any = 0.95) -> Self:
+    def for_error(cls, amount: Number, *, points: int, confidence: float = 0.95) -> Self:
         """The most noise with which all prefix sums stay within `amount` with this confidence."""
         most = check_positive(amount, "amount")
         return cls(points=points, stddev=float(most) / float(cls(points=points, stddev=1).error(confidence)))
 
-    def deviation(self, last: Any, first: Any = 0) -> Any:
+    def deviation(self, last: int | Ints, first: int = 0) -> Any:
         """The standard deviation of the noise in counts number `first` (from 0) to `last` (exclusive), exactly.
 
         `last` may be an array when `first` is 0: one deviation for each prefix.
@@ -174,21 +175,21 @@ class PrefixSums:
         row_of_last[last - first :] -= other[:first]
         return size * float(np.sqrt(row_of_last @ row_of_last))
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         from scipy.special import ndtri
 
         sure = check_confidence(confidence)
         away = -float(ndtri((1 - sure) / (2 * self.points))) * (1 + 1e-9)
         return Accuracy(amount=away * float(self.deviation(self.points)), confidence=sure, of="every value")
 
-    def within(self, last: int, first: int, confidence: Any) -> float:
+    def within(self, last: int, first: int, confidence: float) -> float:
         """How far the counts number `first` (from 0) to `last` (exclusive) may be off together."""
         from scipy.special import ndtri
 
         away = -float(ndtri((1 - check_confidence(confidence)) / 2)) * (1 + 1e-9)
         return away * float(self.deviation(last, first))
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
         check_counts(value, self.points)
 
@@ -208,13 +209,13 @@ class PrefixSums:
         return RunningSum(self)
 
 
-def counts_of_points(value: Any, points: int) -> Ints:
+def counts_of_points(value: Data, points: int) -> Ints:
     """The counts as machine integers, one for each point; a point without a number has none."""
     check_counts(value, points)
     return _whole(value)
 
 
-def check_counts(value: Any, points: int) -> None:
+def check_counts(value: Data, points: int) -> None:
     """Refuse by shape and type an array that does not have this many counts."""
     _whole(none_of(value))
     if not has(value, "__len__") or len(value) != points:

@@ -26,9 +26,10 @@ from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import least_noise, meets, plain_sensitivity, tidy
 from discreet.mechanisms.selection.exponential import Exponential, PermuteAndFlip
 from discreet.queries.scores import Scores
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.workload import Workload, check_size
 from discreet.rows import none_of
+from discreet.rows.containers import Data
 
 MOST_CELLS = 10**7
 """The histogram of a larger domain is not kept."""
@@ -114,7 +115,7 @@ class MultiplicativeWeights:
         """How far one unit can move any one answer, in rows."""
         return self.workload.sensitivity(unit, rows_per_person, "Linf")
 
-    def guarantee(self, sensitivity: Any = None) -> LossDistribution:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
         chosen = self.select.guarantee(two_sided(bound))
@@ -166,7 +167,7 @@ class MultiplicativeWeights:
             )
         return made
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         """What is known in advance, in rows: the theorem's bound for the mean of all rounds, and none otherwise."""
         sure = check_confidence(confidence)
         if not self.cautious or sure > float(self.confidence):
@@ -190,7 +191,7 @@ class MultiplicativeWeights:
         """By how much the chosen query's error may fall short of the largest; rounding to sixteenths included."""
         return float(self.select.error(sure, candidates=len(self.workload))) + 1 / FINE
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
         self.workload.domain.codes(none_of(value))
 

@@ -28,8 +28,9 @@ from discreet.mechanisms.counts.multiplicative_weights import (
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
 from discreet.mechanisms.selection.threshold import AboveThreshold
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.workload import Workload, check_size
+from discreet.rows.containers import Data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ class OnlineMultiplicativeWeights:
         """How far one unit can move any one answer, in rows."""
         return self.workload.sensitivity(unit, rows_per_person, "Linf")
 
-    def guarantee(self, sensitivity: Any = None) -> LossDistribution:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
         tested = self.test.guarantee(two_sided(bound))
@@ -88,7 +89,7 @@ class OnlineMultiplicativeWeights:
         threshold: Number | None = None,
         unit: Unit | None = None,
         rows_per_person: int = 1,
-        confidence: Any = 0.95,
+        confidence: float = 0.95,
     ) -> Self:
         """Half of ε for the tests and half for the counts; unless given, the updates with the least error, and
         the threshold at which they suffice for the questions. (A lower one is more accurate, and may stop early.)
@@ -134,7 +135,7 @@ class OnlineMultiplicativeWeights:
         )
         return float(first) + float(second) + 1 / FINE, float(self.noise.error(each, values=self.updates))
 
-    def error(self, confidence: Any, *, questions: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, questions: int | None = None) -> Accuracy:
         """The error of all answers to this many questions, in rows."""
         sure = check_confidence(confidence)
         if questions is None:
@@ -145,7 +146,7 @@ class OnlineMultiplicativeWeights:
         amount = min(float(self.test.threshold) + lost, float(self.size))
         return Accuracy(amount=max(amount, off), confidence=sure, of="every value")
 
-    def sizes(self, value: Any) -> dict[str, int]:
+    def sizes(self, value: Data) -> dict[str, int]:
         """How many questions there are, for `error`, when they are listed."""
         if not isinstance(value, tuple) or len(value) != 2:
             raise InvalidArgument("Release a pair: the data, and the questions.", code="wrong-type")
@@ -170,7 +171,7 @@ class OnlineMultiplicativeWeights:
 class _Session:
     """One run of questions: what was answered so far, and the question that is being tested."""
 
-    def __init__(self, mechanism: OnlineMultiplicativeWeights, data: Any, questions: Iterable[Any]) -> None:
+    def __init__(self, mechanism: OnlineMultiplicativeWeights, data: Data, questions: Iterable[Any]) -> None:
         self.workload, self.weights = mechanism.workload, Weights(mechanism.workload, mechanism.size)
         self._truth = self.workload.domain.histogram(data)
         self._questions, self._started = iter(questions), False

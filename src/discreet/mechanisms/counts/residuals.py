@@ -26,9 +26,10 @@ from discreet.guarantees.guarantee import Guarantee, ZeroConcentrated
 from discreet.guarantees.privacy_loss.compose import LossDistribution
 from discreet.guarantees.privacy_loss.derived_pairs import near_gaussian
 from discreet.mechanisms.protocol import least_noise, meets, tidy
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.workload import Workload
 from discreet.rows import none_of
+from discreet.rows.containers import Data
 from discreet.rows.convex import onto_simplex
 
 Names = tuple[str, ...]
@@ -38,7 +39,7 @@ _FINE = 2**56
 _ALL_SETS = 16
 
 
-def rows_of(sensitivity: Any) -> tuple[int, Sensitivity | None]:
+def rows_of(sensitivity: SensitivityLike) -> tuple[int, Sensitivity | None]:
     """How many rows one unit has, and the bound that names the unit: an integer, or a count's sensitivity."""
     if not isinstance(sensitivity, Sensitivity):
         return check_count(1 if sensitivity is None else sensitivity, "sensitivity"), None
@@ -158,7 +159,7 @@ class ResidualMarginals:
             )
         return max(worst, self._added)
 
-    def guarantee(self, sensitivity: Any = 1) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = 1) -> Guarantee:
         """`sensitivity` is how many rows one unit has: a whole number (of rows added or removed), or a count's."""
         rows, bound = rows_of(sensitivity)
         replaced = bound is not None and bound.replaced
@@ -171,7 +172,7 @@ class ResidualMarginals:
         )
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, workload: Workload, sensitivity: Any = 1) -> Self:
+    def for_guarantee(cls, guarantee: Guarantee, *, workload: Workload, sensitivity: SensitivityLike = 1) -> Self:
         """The least noise that keeps `guarantee`; `sensitivity` is how many rows one unit has."""
         plan = cls(workload=workload)
         costs = {"_variances": plan._variances, "_added": plan._added, "_replaced": plan._replaced}
@@ -221,7 +222,7 @@ class ResidualMarginals:
         total = math.fsum(n * self.variance_of(part) for n, part in zip(cells, sets, strict=True))
         return math.sqrt(total / sum(cells))
 
-    def error(self, confidence: Any, *, of: Sequence[str] | None = None) -> Accuracy:
+    def error(self, confidence: float, *, of: Sequence[str] | None = None) -> Accuracy:
         """All cells of the workload at once, by a union bound; or one cell of the marginal over the columns `of`."""
         sure = check_confidence(confidence)
         sets = self.workload.sets if of is None else (tuple(of),)
@@ -237,7 +238,7 @@ class ResidualMarginals:
 
     # --- the draw, and what is made of it -----------------------------------------------------------------
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
         self.workload.domain.codes(none_of(value))
 

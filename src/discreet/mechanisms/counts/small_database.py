@@ -22,9 +22,10 @@ from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.counts.monotone_paths import Paths, blocks
 from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, plain_sensitivity, tidy
 from discreet.mechanisms.selection.exponential import Exponential
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.workload import Workload, check_size
 from discreet.rows import none_of
+from discreet.rows.containers import Data
 
 MOST_LISTED = 10**7
 """So many small databases are scored one by one; more only where they are paths."""
@@ -72,7 +73,7 @@ class SmallDatabase:
         """How far one unit can move any score, in rows."""
         return self.workload.sensitivity(unit, rows_per_person, "Linf")
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
         # a row moves scores both ways: nothing is monotone here
@@ -88,7 +89,7 @@ class SmallDatabase:
         rows: int | None = None,
         unit: Unit | None = None,
         rows_per_person: int = 1,
-        confidence: Any = 0.95,
+        confidence: float = 0.95,
         calibration: str = TIGHT,
     ) -> Self:
         """The strongest preference that keeps `guarantee`, and, unless given, the number of rows with the least error.
@@ -107,7 +108,7 @@ class SmallDatabase:
 
     @classmethod
     def for_error(
-        cls, amount: Any, *, workload: Workload, size: int, rows: int | None = None, confidence: Any = 0.95
+        cls, amount: Number, *, workload: Workload, size: int, rows: int | None = None, confidence: float = 0.95
     ) -> Self:
         """The weakest preference for which all answers stay within `amount` rows with this confidence."""
         most, sure = check_positive(amount, "amount"), check_confidence(confidence)
@@ -121,7 +122,7 @@ class SmallDatabase:
         rate = significant(exactly(float(rates[best])) * Fraction(1 + 2**-40), up=True)
         return cls(workload=workload, size=size, rows=best, rate=tidy(rate))
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         """Of all answers at once, in rows."""
         sure = check_confidence(confidence)
         chosen = _spread(self.workload, self.rows, sure) / float(self.rate)
@@ -132,7 +133,7 @@ class SmallDatabase:
         """All answers of the workload on a database that was drawn, scaled to `size` rows."""
         return np.asarray(self.workload.answers(histogram=drawn) * (self.size / self.rows), dtype=np.float64)
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
         self.workload.domain.codes(none_of(value))
 
@@ -257,7 +258,7 @@ def taught_rows(workload: Workload, accuracy: Any) -> int:
     return math.ceil(2 * math.log(2 * len(workload)) / alpha**2)
 
 
-def taught_accuracy(workload: Workload, size: int, epsilon: Any, confidence: Any = 0.95) -> float:
+def taught_accuracy(workload: Workload, size: int, epsilon: Number, confidence: float = 0.95) -> float:
     """The smallest α, a fraction of the rows, with size ≥ (4/(αε))·ln(|D|^m/(1−confidence)), m taught [L3.CQ]."""
     logs = math.log(workload.domain.size), math.log1p(-check_confidence(confidence))
     budget = check_count(size, "size") * float(check_positive(epsilon, "epsilon")) / 4

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import float_down, power_of_two_below, sqrt_up
 from discreet.rows.arrays import one_thread
+from discreet.rows.containers import Data
 
 Floats = NDArray[np.float64]
 BLOCK = 2**12
@@ -43,10 +44,10 @@ class SmoothLoss(Protocol):
     def smoothness(self) -> float:
         """The most that the curvature can be."""
 
-    def derivative(self, z: Any, y: Any) -> Any:
+    def derivative(self, z: Any, y: Data) -> Any:
         """The slope in the score."""
 
-    def second(self, z: Any, y: Any) -> Any:
+    def second(self, z: Any, y: Data) -> Any:
         """The curvature in the score."""
 
 
@@ -119,7 +120,7 @@ class Problem:
             )
         return off * Fraction(8, 7) + self.reach / 2**45
 
-    def checked(self, data: Any) -> tuple[Floats, Floats]:
+    def checked(self, data: Data) -> tuple[Floats, Floats]:
         """X and y as doubles, or a typed error that quotes none of them."""
         features = targets = None
         with suppress(AttributeError, TypeError, ValueError):  # whose text may hold a value
@@ -136,7 +137,7 @@ class Problem:
             )
         return features, targets
 
-    def rows(self, data: Any) -> IntegerRows:
+    def rows(self, data: Data) -> IntegerRows:
         """The private part, clipped and rounded row by row."""
         return IntegerRows(self, data)
 
@@ -144,7 +145,7 @@ class Problem:
 class IntegerRows:
     """Rows as whole numbers of a public step, each a function of itself alone; those that are not finite are zeros."""
 
-    def __init__(self, problem: Problem, data: Any) -> None:
+    def __init__(self, problem: Problem, data: Data) -> None:
         features, targets = problem.checked(data)
         self._problem = problem
         step = power_of_two_below(problem.row_norm) / 2 ** (_FEATURE_BITS - 1)
@@ -239,7 +240,7 @@ class _Point:
             self.hessian += float(problem.wall * problem.radius / length) * np.outer(along, along)
 
 
-def minimum(problem: Problem, data: Any, linear: list[Fraction]) -> Floats:
+def minimum(problem: Problem, data: Data, linear: list[Fraction]) -> Floats:
     """The minimizer of J with the linear term b, brought within reach: within `problem.distance(…)` of the true one.
 
     Newton's method. A step that halves the smallest gradient so far is taken whole; otherwise one that goes down along

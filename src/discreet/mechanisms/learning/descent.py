@@ -33,7 +33,7 @@ from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.noise.lattice import from_lattice
 from discreet.mechanisms.protocol import TIGHT, is_pure, plain_sensitivity
 from discreet.queries.gradients import gradient_sensitivity
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows.convex import Region, region_of
 from discreet.rows.examples import one_product_at_a_time, row_norm, unit_of
 from discreet.rows.losses import Loss, Softmax
@@ -115,7 +115,7 @@ class Descent:
         """How far one unit can move the sum of one step."""
         return gradient_sensitivity(self.clip, self.dimension, unit, rows_per_person)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
         rate = None if self.sampling is None else exactly(self.sampling)
@@ -184,7 +184,7 @@ class Descent:
 
     # --- how good it is -------------------------------------------------------------------------------------
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         sure = check_confidence(confidence)
         if why := self._uncertified():
             return Accuracy(amount=None, confidence=sure, of="excess risk", reason=why)
@@ -196,7 +196,7 @@ class Descent:
         amount = self._descended(1 + off / size).bound(0.9 * (1 - sure)) * size / (size - off)
         return Accuracy(amount=amount, confidence=sure, of="excess risk")
 
-    def gap_error(self, confidence: Any, gap: float) -> Accuracy:
+    def gap_error(self, confidence: float, gap: float) -> Accuracy:
         """The better of `error` and of the bound from the noisy gradients, after they are drawn. `gap` is among the
         drawn.
 

@@ -19,7 +19,7 @@ from discreet.mechanisms.learning.moments import calibrated, noisy_units, within
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.lattice import step_for
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows.rounding import Block, Floats, RoundedRows, cube_norm, unit_of
 
 PARTS = ("count", "sum", "square")
@@ -87,7 +87,7 @@ class GroupMoments:
     def _every(self) -> int:
         return sum(map(self._coordinates, self._released))
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
         coarsest = min((self._deviation(part) / self._step(part)) ** 2 for part in self._released)
@@ -118,7 +118,7 @@ class GroupMoments:
         found: Self = calibrated(make, guarantee, unit, rows_per_person)
         return found
 
-    def error(self, confidence: Any) -> tuple[Accuracy, ...]:
+    def error(self, confidence: float) -> tuple[Accuracy, ...]:
         """The error of every number of each part released, in the order of `PARTS`; all at once."""
         sure = check_confidence(confidence)
         found = []

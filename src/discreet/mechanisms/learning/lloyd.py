@@ -17,7 +17,7 @@ from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.learning.moments import calibrated, noisy_units, within_deviations
 from discreet.mechanisms.noise.lattice import step_for
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows.rounding import Block, Floats, RoundedRows, cube_norm, unit_of
 
 _PUBLIC_POINTS = 2**12
@@ -82,7 +82,7 @@ class Lloyd:
     def _every(self) -> int:
         return self.rounds * self.clusters * (self.features + 1)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
         lattices = (self._lattice("count"), self._lattice("sum"))
@@ -123,7 +123,7 @@ class Lloyd:
         found: Self = calibrated(make, guarantee, unit, rows_per_person)
         return found
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         why = "how good clusters are depends on the data"
         return Accuracy(amount=None, confidence=check_confidence(confidence), reason=why)
 

@@ -23,7 +23,7 @@ from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.lattice import from_lattice, step_for
 from discreet.mechanisms.protocol import is_pure, least_noise, meets, plain_sensitivity, tidy
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows.rounding import Block, Floats, RoundedRows, unit_of
 
 PARTS = ("square", "product", "sum", "target", "count")
@@ -113,7 +113,7 @@ class Moments:
             rows * sqrt_up(squared), "L2", unit=unit, dimension=sum(map(self._coordinates, self._released))
         )
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
         coarsest = min((self._deviation(part) / self._step(part)) ** 2 for part in self._released)
@@ -149,7 +149,7 @@ class Moments:
 
     # --- how good it is -------------------------------------------------------------------------------------
 
-    def error(self, confidence: Any) -> tuple[Accuracy, ...]:
+    def error(self, confidence: float) -> tuple[Accuracy, ...]:
         """The error of every entry of each part released, in the order of `PARTS`; all at once."""
         sure = check_confidence(confidence)
         every = sum(map(self._coordinates, self._released))
@@ -216,7 +216,7 @@ class Deviating(Protocol):
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
         """How far one unit can move the answer, in deviations."""
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """What that promises."""
 
 

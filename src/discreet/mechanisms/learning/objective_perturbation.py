@@ -44,7 +44,8 @@ from discreet.mechanisms.protocol import (
     rows_moved,
     tidy,
 )
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
+from discreet.rows.containers import Data
 
 MOST_ROWS = 2**27
 """The default bound on the number of rows: what arithmetic may hide, and so the output noise, grows with it."""
@@ -138,7 +139,7 @@ class ObjectivePerturbation:
         """How many rows one unit can add, remove or replace."""
         return rows_moved(unit, rows_per_person)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = rows_in(sensitivity)
         rows = check_count(bound.exact, "The rows of one unit")
@@ -240,7 +241,7 @@ class ObjectivePerturbation:
         start = significant(least_stddev(guarantee, slope, curve, bound, kept), up=True, digits=10)
         return least_noise(make, lambda m: meets(m.guarantee(bound), guarantee), start)  # type: ignore[no-any-return]
 
-    def error(self, confidence: Any, *, size: Any = None, norm: Any = None) -> Accuracy:
+    def error(self, confidence: float, *, size: Any = None, norm: Any = None) -> Accuracy:
         """How far the mean loss of `size` rows may be above that of the best weights of `norm` (by default `radius`).
 
         The loss is convex, so that loss(w) − loss(w₀) ≤ (ridge·w + b)·(w₀ − w) ≤ ‖ridge·w₀ + b‖²/(4·ridge).
@@ -264,7 +265,7 @@ class ObjectivePerturbation:
         amount = (ridge * longest + linear) ** 2 / (4 * ridge * rows) + float(self._slope) * off
         return Accuracy(amount=amount * (1 + 1e-9), confidence=sure, of="excess risk")
 
-    def sizes(self, value: Any) -> dict[str, int]:
+    def sizes(self, value: Data) -> dict[str, int]:
         """Nothing that `error` needs; a typed error, before anything is paid, when the rows have another shape."""
         self._problem.checked(value)
         return {}

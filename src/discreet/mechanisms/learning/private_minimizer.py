@@ -18,7 +18,7 @@ from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms.learning.certified_minimum import Problem, SmoothLoss, minimum
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.protocol import plain_sensitivity
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 
 MOST_ROWS = 2**24
 
@@ -66,7 +66,7 @@ class PrivateMinimizer:
         moved = rows * problem.lipschitz * problem.row_norm / problem.ridge + 2 * problem.distance(Fraction(0))
         return Sensitivity(moved, "L2", unit=unit, dimension=self.dimension)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
         return self.noise.guarantee(bound)
@@ -86,7 +86,7 @@ class PrivateMinimizer:
         bound = first.sensitivity(unit, rows_per_person)
         return cls(noise=Gaussian.for_guarantee(guarantee, sensitivity=bound, step=step), **others)
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         """Of all weights at once."""
         return self.noise.error(confidence, values=self.dimension)
 

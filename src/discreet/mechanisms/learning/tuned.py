@@ -17,7 +17,7 @@ from discreet.mechanisms.learning.descent import Descent
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.selection.private_selection import NegativeBinomialTries, PoissonTries, Selection
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 
 SCORED = Fraction(1, 10)
 """The part of one try's ρ that pays for its score."""
@@ -74,7 +74,7 @@ class TunedDescent:
     def _scored(self) -> Guarantee:
         return self.scoring.guarantee(_marks_moved(self.unit, self.rows, self.most))
 
-    def guarantee(self, sensitivity: Any = None) -> Approx:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Approx:
         """For the unit and the rows that the tries were made for."""
         return self.selection.guarantee(sensitivity)
 
@@ -103,7 +103,7 @@ class TunedDescent:
         selection = replace(chosen, run=run)
         return cls(candidates=made, selection=selection, scoring=scoring, most=most, rows=rows)
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         sure, why = check_confidence(confidence), "the best of several tries was chosen by its noisy score"
         return Accuracy(amount=None, confidence=sure, of="excess risk", reason=why)
 

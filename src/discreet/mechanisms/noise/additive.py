@@ -22,7 +22,8 @@ from discreet.mechanisms.noise.lattice import (
     step_for,
 )
 from discreet.mechanisms.protocol import least_noise, meets, plain_sensitivity, tidy
-from discreet.queries.sensitivity import Norm, Sensitivity
+from discreet.queries.sensitivity import Norm, Sensitivity, SensitivityLike
+from discreet.rows.containers import Data
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -67,7 +68,9 @@ class AdditiveNoise:
         return least_noise(lambda size: cls._make(size, step), lambda m: meets(m.guarantee(bound), guarantee), start)
 
     @classmethod
-    def for_error(cls, amount: Any, *, confidence: Any = 0.95, step: Number | None = None, values: int = 1) -> Self:
+    def for_error(
+        cls, amount: Number, *, confidence: float = 0.95, step: Number | None = None, values: int = 1
+    ) -> Self:
         """The most noise whose error stays within `amount` with this confidence, for all of `values` numbers at
         once.
         """
@@ -82,11 +85,11 @@ class AdditiveNoise:
             1 / most,
         )
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         """What a release of an answer with this sensitivity promises, including the rounding to the lattice."""
         raise NotImplementedError
 
-    def error(self, confidence: Any, *, values: int = 1) -> Accuracy:
+    def error(self, confidence: float, *, values: int = 1) -> Accuracy:
         """Every one of `values` answers is within the amount of the truth with this confidence."""
         raise NotImplementedError
 
@@ -96,13 +99,13 @@ class AdditiveNoise:
         amount = (steps + rounding) * float(self._step)
         return Accuracy(amount=amount, confidence=sure, of="value" if values == 1 else "every value")
 
-    def sensitivity_for(self, sensitivity: Any, value: Any) -> Any:
+    def sensitivity_for(self, sensitivity: SensitivityLike, value: Data) -> Any:
         """A plain number as a `Sensitivity` in this mechanism's norm, for the public shape and type of `value`. A given
         `Sensitivity` is checked against the shape.
         """
-        amount = None if isinstance(sensitivity, Sensitivity) else plain_sensitivity(sensitivity).exact
+        amount = plain_sensitivity(sensitivity).exact
         array = as_numbers(value)
-        if amount is None:
+        if isinstance(sensitivity, Sensitivity):
             if array.size > sensitivity.dimension:
                 raise InvalidArgument(
                     f"The sensitivity is stated for {sensitivity.dimension} coordinates, but the answer has "

@@ -18,7 +18,8 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.lattice import as_numbers
 from discreet.mechanisms.protocol import TIGHT
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
+from discreet.rows.containers import Data
 
 _SLACK = Fraction(1, 2**40)
 """How far L·Lᵗ may be below M, as a part of M."""
@@ -98,7 +99,7 @@ class CorrelatedGaussian:
     def _size(self) -> int:
         return len(self.covariance)
 
-    def sizes(self, value: Any) -> dict[str, int]:
+    def sizes(self, value: Data) -> dict[str, int]:
         """Checks the length of the answer. `error` needs no sizes."""
         if int(np.size(value)) != self._size:
             raise InvalidArgument(
@@ -107,13 +108,18 @@ class CorrelatedGaussian:
             )
         return {}
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         """`sensitivity` bounds ‖M^{-1/2}(Q(d)−Q(d'))‖₂ over neighbors."""
         return self._noise.guarantee(self._whitened(sensitivity))
 
     @classmethod
     def for_guarantee(
-        cls, guarantee: Guarantee, *, covariance: Any, sensitivity: Any, calibration: str = TIGHT
+        cls,
+        guarantee: Guarantee,
+        *,
+        covariance: Sequence[Sequence[Number]],
+        sensitivity: SensitivityLike,
+        calibration: str = TIGHT,
     ) -> Self:
         """The smallest multiple of N(0, M) that satisfies `guarantee`.
 
@@ -125,7 +131,7 @@ class CorrelatedGaussian:
         return cls(stddev=noise.stddev, covariance=shape.covariance)
 
     @classmethod
-    def for_error(cls, amount: Any, *, covariance: Any, confidence: Any = 0.95) -> Self:
+    def for_error(cls, amount: Number, *, covariance: Sequence[Sequence[Number]], confidence: float = 0.95) -> Self:
         """The most noise for which every coordinate is within `amount` at once with this confidence."""
         shape = cls(stddev=1, covariance=covariance)
         widest = sqrt_up(max(Fraction(row[i]) for i, row in enumerate(shape.covariance)))
@@ -133,7 +139,7 @@ class CorrelatedGaussian:
         noise = Gaussian.for_error(part, confidence=confidence, values=len(shape.covariance))
         return cls(stddev=noise.stddev, covariance=shape.covariance)
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         """Every coordinate at once, from the widest of them: by Šidák's inequality they can be treated as
         independent.
         """

@@ -20,7 +20,7 @@ from discreet.guarantees.privacy_loss.derived_pairs import ConcentratedPair, nea
 from discreet.guarantees.privacy_loss.pairs import GaussianPair
 from discreet.mechanisms.noise.additive import AdditiveNoise
 from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, is_pure, plain_sensitivity
-from discreet.queries.sensitivity import Norm, Sensitivity
+from discreet.queries.sensitivity import Norm, Sensitivity, SensitivityLike
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -51,7 +51,7 @@ class Gaussian(AdditiveNoise):
     def _variance(self) -> Fraction:
         return (self._size / self._step) ** 2
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         bound = plain_sensitivity(sensitivity)
         return LossDistribution(factors=self._factors(bound), protects=bound.unit)
 
@@ -68,7 +68,7 @@ class Gaussian(AdditiveNoise):
 
     @classmethod
     def for_guarantee(
-        cls, guarantee: Guarantee, *, sensitivity: Any, step: Number | None = None, calibration: str = TIGHT
+        cls, guarantee: Guarantee, *, sensitivity: SensitivityLike, step: Number | None = None, calibration: str = TIGHT
     ) -> Self:
         """The least noise that satisfies `guarantee`. `calibration="taught"` uses (Δ/ε)√(2 ln(2/δ)), proved for ε ≤ 1
         [T.6.2].
@@ -88,7 +88,7 @@ class Gaussian(AdditiveNoise):
             start = bound.to("L2").exact / max(Fraction(1, 1000), exactly(getattr(guarantee, "epsilon", 1)))
         return cls._least(guarantee, bound, step, significant(start, up=True))
 
-    def error(self, confidence: Any, *, values: int = 1) -> Accuracy:
+    def error(self, confidence: float, *, values: int = 1) -> Accuracy:
         sure = check_confidence(confidence)
         miss = -math.expm1(math.log(sure) / check_count(values, "values"))
         pair = GaussianPair(1, self._variance)

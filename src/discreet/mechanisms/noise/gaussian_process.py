@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_positive, exactly, significant
@@ -20,7 +20,7 @@ from discreet.mechanisms.noise.gaussian import Gaussian, taught_deviation
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.noise.lattice import from_lattice
 from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, is_pure, plain_sensitivity, tidy
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows.features import FourierFeatures, RandomFeatures
 
 Floats = NDArray[np.float64]
@@ -69,7 +69,7 @@ class GaussianProcess:
         """How far one unit can move the sum of features, in L2. A replaced row may also be one that is left out."""
         return feature_sensitivity(self.features, self.size is not None, unit, rows_per_person)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """By default for one added or removed row. Pass `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
         return self.noise.guarantee(bound)
@@ -100,7 +100,7 @@ class GaussianProcess:
             noise = Gaussian.for_guarantee(guarantee, sensitivity=bound, step=features.unit)
         return cls(features=features, noise=noise, size=size)
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         """Of Σ K(x, row) at one point x: beyond it with probability at most 1 − confidence."""
         sure = check_confidence(confidence)
         return Accuracy(amount=self.at_one_point(1 - sure), confidence=sure)
@@ -182,7 +182,7 @@ class GaussianProcess:
             return max(float(noisy[0]) / float(self.features.constant), 1.0)
         return math.nan
 
-    def path(self, points: Any) -> Floats:
+    def path(self, points: ArrayLike) -> Floats:
         """A path of the noise alone at these points, drawn anew: exactly [T.6.1], made from the same features."""
         drawn = from_lattice(self.noise._noise(self.dimension), self.features.unit)
         first = 0 if self.size is None else 1

@@ -20,7 +20,7 @@ from discreet.guarantees.privacy_loss.pairs import LaplacePair
 from discreet.mechanisms.noise.additive import AdditiveNoise
 from discreet.mechanisms.noise.lattice import check_step, step_for
 from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, plain_sensitivity
-from discreet.queries.sensitivity import Norm
+from discreet.queries.sensitivity import Norm, SensitivityLike
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -49,7 +49,7 @@ class Laplace(AdditiveNoise):
     def _steps(self) -> Fraction:
         return self._size / self._step
 
-    def guarantee(self, sensitivity: Any, *, times: int = 1) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike, *, times: int = 1) -> Guarantee:
         """With `times`, the guarantee of this many adaptive releases, each with an answer of this sensitivity."""
         bound = plain_sensitivity(sensitivity)
         # the worst case: the whole change is in one coordinate of one release
@@ -64,7 +64,7 @@ class Laplace(AdditiveNoise):
 
     @classmethod
     def for_guarantee(
-        cls, guarantee: Guarantee, *, sensitivity: Any, step: Number | None = None, calibration: str = TIGHT
+        cls, guarantee: Guarantee, *, sensitivity: SensitivityLike, step: Number | None = None, calibration: str = TIGHT
     ) -> Self:
         """The least noise that satisfies `guarantee`. `calibration="taught"` uses the documents' formula instead.
 
@@ -85,7 +85,7 @@ class Laplace(AdditiveNoise):
         start = bound.exact / max(Fraction(1, 1000), exactly(getattr(guarantee, "epsilon", 1)))
         return cls._least(guarantee, bound, step, start)
 
-    def error(self, confidence: Any, *, values: int = 1) -> Accuracy:
+    def error(self, confidence: float, *, values: int = 1) -> Accuracy:
         sure = check_confidence(confidence)
         miss = -math.expm1(math.log(sure) / check_count(values, "values"))
         rate = 1 / float(self._steps)
@@ -109,7 +109,7 @@ def taught_scale(guarantee: Guarantee, sensitivity: Fraction) -> Fraction:
     return sensitivity / exactly(float(exactly(guarantee.epsilon)) - math.log1p(-float(delta)))
 
 
-def taught_sum_scale(theorem: str, sensitivity: Any, dimension: int, guarantee: Approx) -> Fraction:
+def taught_sum_scale(theorem: str, sensitivity: SensitivityLike, dimension: int, guarantee: Approx) -> Fraction:
     """The documents' per-coordinate Laplace scale for a sum of d-vectors of L2 norm at most Δ.
 
     "L10.A basic": Δd/ε, as taught, though √d suffices. "L10.A strong": Δ√(d ln(1/δ))/ε. "L10.T3":

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_positive, power_of_two_below
+from discreet.rows.containers import Data
 
 FINENESS = 2**40
 """The lattice is at least this much finer than the noise, so that rounding a long vector to it costs next
@@ -35,7 +36,7 @@ def check_step(step: Any) -> Fraction:
     return exact
 
 
-def as_numbers(value: Any) -> NDArray[Any]:
+def as_numbers(value: Data) -> NDArray[Any]:
     """The value as an array of integers, floats or exact rationals. Raises for anything else."""
     if isinstance(value, Fraction):
         return np.array(value, dtype=object)

@@ -22,9 +22,10 @@ from discreet.mechanisms.protocol import is_pure
 from discreet.mechanisms.quantiles.quantile import lattice_of
 from discreet.mechanisms.quantiles.quantiles import Quantiles, checked_quantiles
 from discreet.queries.ranks import places_of
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.space import Grid, Integers, Interval
 from discreet.rows import none_of
+from discreet.rows.containers import Data
 
 Floats = NDArray[np.float64]
 BINS = 2**16
@@ -63,7 +64,7 @@ class CumulativeCounts:
         """How many rows one unit can add, remove or replace."""
         return self.sums.sensitivity(unit, rows_per_person)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         return self.sums.guarantee(sensitivity)
 
     @classmethod
@@ -86,14 +87,14 @@ class CumulativeCounts:
         )
         return cls(space=space, sums=min(known, key=mean_deviation))
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         return self.sums.error(confidence)
 
-    def read(self, values: Any) -> Cumulative:
+    def read(self, values: Data) -> Cumulative:
         """The draw, as an object that answers questions about ranges and quantiles."""
         return Cumulative(self, np.asarray(values, dtype=np.float64))
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse what cannot be read. Only shape and type decide."""
         places_of(self.points, none_of(value))
 
@@ -124,11 +125,11 @@ class Cumulative:
     def _bin(self, value: Any) -> int:
         return int(self.mechanism.points.positions(np.array([value]))[0]) // self.mechanism.width
 
-    def up_to(self, value: Any) -> float:
+    def up_to(self, value: Data) -> float:
         """How many rows are at most `value`."""
         return float(self.monotone[self._bin(value)])
 
-    def fraction(self, value: Any) -> float:
+    def fraction(self, value: Data) -> float:
         """The share of the rows that are at most `value`: the CDF, between 0 and 1."""
         return min(1.0, self.up_to(value) / max(float(self.monotone[-1]), 1.0))
 
@@ -172,7 +173,7 @@ class QuantilesFromCounts:
         """How many rows one unit can add, remove or replace."""
         return self.counts.sensitivity(unit, rows_per_person)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         return self.counts.guarantee(sensitivity)
 
     @classmethod
@@ -192,7 +193,7 @@ class QuantilesFromCounts:
         )
         return cls(counts=counts, quantiles=tuple(quantiles))
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         sure = check_confidence(confidence)
         if self.counts.width > 1:
             why = f"{self.counts.width} neighboring points are counted as one"
@@ -200,7 +201,7 @@ class QuantilesFromCounts:
         amount = float(self.counts.error(confidence)) * (1 + float(exactly(self.quantiles[-1])))
         return Accuracy(amount=amount, confidence=sure, of="rank")
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse what cannot be read. Only shape and type decide."""
         self.counts.check(value)
 

@@ -22,9 +22,10 @@ from discreet.mechanisms.protocol import TIGHT, plain_sensitivity, tidy
 from discreet.mechanisms.selection.exponential import Exponential
 from discreet.queries.ranks import places_of
 from discreet.queries.scores import QuantileScore
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.space import Grid, Integers, Interval
 from discreet.rows import none_of
+from discreet.rows.containers import Data
 
 _POINTS = 2**32
 
@@ -80,7 +81,7 @@ class Quantile:
         """How far one unit can move any score."""
         return self._score.sensitivity(unit, rows_per_person)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """By default for one added or removed row; give `median.sensitivity(unit, rows_per_person)` for another
         unit.
         """
@@ -106,23 +107,23 @@ class Quantile:
     @classmethod
     def for_error(
         cls,
-        ranks: Any,
+        ranks: Number,
         *,
         space: Grid | Integers | Interval,
         quantile: Number = Fraction(1, 2),
-        confidence: Any = 0.95,
+        confidence: float = 0.95,
     ) -> Self:
         """The weakest preference whose rank error stays within `ranks` with this confidence."""
         unit = float(cls(space=space, rate=1, quantile=quantile).error(confidence))
         rate = significant(exactly(unit) / check_positive(ranks, "ranks"), up=True)
         return cls(space=space, rate=tidy(rate), quantile=quantile)
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         sure = check_confidence(confidence)
         amount = math.log(len(self._points) / (1 - sure)) / float(self.rate)
         return Accuracy(amount=amount, confidence=sure, of="rank")
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
         places_of(self._points, none_of(value))
 

@@ -14,12 +14,13 @@ from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.mechanisms.protocol import tidy
+from discreet.mechanisms.protocol import plain_sensitivity, tidy
 from discreet.mechanisms.quantiles.quantile import Quantile
 from discreet.mechanisms.selection.exponential import Exponential
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.space import Grid, Integers, Interval
 from discreet.rows import column
+from discreet.rows.containers import Data
 
 COUNT, OUTER = Fraction(1, 20), Fraction(1, 5)
 """The parts of ε for the number of rows and for each outer quantile; the rest is for the quantile itself."""
@@ -52,8 +53,9 @@ class QuantileInterval:
         """How many rows one unit can add, remove or replace."""
         return Sensitivity(check_count(rows_per_person, "rows_per_person"), "Linf", unit, grain=1)
 
-    def guarantee(self, sensitivity: Any) -> LossDistribution:
-        rows, unit = sensitivity.exact, sensitivity.unit
+    def guarantee(self, sensitivity: SensitivityLike) -> LossDistribution:
+        moved = plain_sensitivity(sensitivity, "Linf")
+        rows, unit = moved.exact, moved.unit
         each = self._middle.sensitivity(unit or Unit(), int(rows))
         outer = Exponential(rate=self.outer_rate).guarantee(Sensitivity(tidy(rows), "Linf", unit))
         changed = rows if unit is None or unit.neighbors == "add_or_remove" else 2 * rows
@@ -96,17 +98,17 @@ class QuantileInterval:
         )
 
     @classmethod
-    def for_error(cls, ranks: Any, *, space: Grid | Integers | Interval, quantile: Number = Fraction(1, 2)) -> Self:
+    def for_error(cls, ranks: Number, *, space: Grid | Integers | Interval, quantile: Number = Fraction(1, 2)) -> Self:
         """The weakest choice whose rank error stays within `ranks`, its interval in the usual proportion."""
         middle = Quantile.for_error(ranks, space=space, quantile=quantile)
         rest = exactly(middle.rate) / (1 - COUNT - 2 * OUTER)
         outer, scale = significant(rest * OUTER, up=True), significant(1 / (2 * rest * COUNT), up=True)
         return cls(space=space, rate=middle.rate, outer_rate=tidy(outer), count_scale=tidy(scale), quantile=quantile)
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         return self._middle.error(confidence)
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
         self._middle.check(value)
 

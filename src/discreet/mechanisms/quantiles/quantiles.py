@@ -26,9 +26,10 @@ from discreet.mechanisms.quantiles.cut import SPLITS, choose_cut, choose_point
 from discreet.mechanisms.quantiles.quantile import lattice_of
 from discreet.queries.ranks import Ranks, places_of
 from discreet.queries.scores import QuantileScore
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.space import Grid, Integers, Interval
 from discreet.rows import none_of
+from discreet.rows.containers import Data
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class Quantiles:
         """How many rows one unit can add, remove or replace."""
         return Sensitivity(check_count(rows_per_person, "rows_per_person"), "Linf", unit, grain=1)
 
-    def guarantee(self, sensitivity: Any = None) -> LossDistribution:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
         """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
         reach = 2 * exactly(self.rate) * bound.exact
@@ -165,11 +166,11 @@ class Quantiles:
     @classmethod
     def for_error(
         cls,
-        ranks: Any,
+        ranks: Number,
         *,
         space: Grid | Integers | Interval,
         quantiles: Sequence[Number],
-        confidence: Any = 0.95,
+        confidence: float = 0.95,
     ) -> Self:
         """The weakest preference whose worst rank error stays within `ranks` with this confidence."""
         most, once = check_positive(ranks, "ranks"), cls(space=space, rate=1, quantiles=checked_quantiles(quantiles))
@@ -179,7 +180,7 @@ class Quantiles:
         rate = significant(exactly(float(once.error(confidence)) - whole) / (most - exactly(whole)), up=True)
         return cls(space=space, rate=tidy(rate), quantiles=once.quantiles)
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         """Every quantile is within this many ranks of the requested one, by a union bound over all choices."""
         sure = check_confidence(confidence)
         candidates = len(lattice_of(self.space)) * len(self.quantiles) / (1 - sure)
@@ -195,7 +196,7 @@ class Quantiles:
             errors[choice.index] = (1 - p) * errors[choice.left] + p * errors[choice.right] + own
         return max(errors.values()) * (1 + 1e-12)
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse by shape and type, and by nothing else, what cannot be read."""
         places_of(lattice_of(self.space), none_of(value))
 

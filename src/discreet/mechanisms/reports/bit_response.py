@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from discreet.mechanisms.reports.local_reports import (
     whole_numbers,
     within,
 )
+from discreet.queries.sensitivity import SensitivityLike
+from discreet.rows.containers import Data
 
 _FEW = 32  # values that are picked one by one; for more, coins are faster
 
@@ -41,7 +43,7 @@ class _PackedBits(FrequencyOracle):
         """Whether a report is a list of positions rather than one bit for each value."""
         return False
 
-    def as_reports(self, reports: Any) -> Reports:
+    def as_reports(self, reports: Data) -> Reports:
         """Reports as an array of bytes, or of numbers that may be bytes."""
         return whole_numbers(reports, self.columns, packed=not self.listed)
 
@@ -57,7 +59,7 @@ class _PackedBits(FrequencyOracle):
         bytes_only = reports.dtype == np.uint8 or within(reports, 256).all(axis=1)
         return np.asarray(bytes_only & (reports[:, -1] % 2 ** (-self.size % 8) == 0))
 
-    def valid(self, reports: Any) -> Reports:
+    def valid(self, reports: Data) -> Reports:
         return super().valid(reports).astype(np.uint8)
 
     def supported(self, reports: Reports) -> NDArray[np.int64]:
@@ -95,7 +97,7 @@ class SubsetSelection(_PackedBits):
             raise InvalidArgument("width must be below the number of values.", code="out-of-range")
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:
+    def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: SensitivityLike = None) -> Self:
         near = check_count(size, "size", at_least=2) / (float(ratio_of(check_promise(guarantee).epsilon)) + 1)
         widths = {min(max(1, width), size - 1) for width in (math.floor(near), math.ceil(near))}
         made = [fitted(guarantee, lambda odds, w=w: cls(size=size, odds=odds, width=w)) for w in sorted(widths)]  # type: ignore[misc]
@@ -136,7 +138,7 @@ class SubsetSelection(_PackedBits):
         told = np.bitwise_count(reports.astype(np.uint8)).sum(axis=1, dtype=np.int64)
         return np.asarray(super().is_valid(reports) & (told == self.width))
 
-    def valid(self, reports: Any) -> Reports:
+    def valid(self, reports: Data) -> Reports:
         return FrequencyOracle.valid(self, reports) if self.listed else super().valid(reports)
 
     def supported(self, reports: Reports) -> NDArray[np.int64]:

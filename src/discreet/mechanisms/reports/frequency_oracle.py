@@ -34,7 +34,9 @@ from discreet.mechanisms.reports.local_reports import (
     within,
 )
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
+from discreet.queries.sensitivity import SensitivityLike
 from discreet.rows import none_of
+from discreet.rows.containers import Data
 
 _WIDEST_LAW = 4096  # the largest number of reports to enumerate: more would take too long
 
@@ -89,12 +91,12 @@ class FrequencyOracle:
                 f"There are {reports} possible reports, too many to list. Verify a smaller domain.", code="too-large"
             )
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """The exact loss of one report. `sensitivity` is not used: any two values are neighbors."""
         return told_apart((self.odds, self.apart))
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:
+    def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: SensitivityLike = None) -> Self:
         """The oracle of this kind with the least error that keeps (ε,δ)."""
         return fitted(guarantee, lambda odds: cls(size=size, odds=odds))
 
@@ -117,7 +119,7 @@ class FrequencyOracle:
         """The length of a report."""
         raise NotImplementedError
 
-    def error(self, confidence: Any, *, records: int = 1, values: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, records: int = 1, values: int | None = None) -> Accuracy:
         """How far unbiased counts from this many reports may be off, for all values at once and for any data.
 
         Bernstein's bound or Hoeffding's, whichever is less; both hold for any number of reports.
@@ -133,7 +135,7 @@ class FrequencyOracle:
         """Unbiased counts of the values, from the number of reports and how many of them support each value."""
         return np.asarray((supported - reports * float(self.support.lie)) / self.gap, dtype=np.float64)
 
-    def intervals(self, supported: NDArray[Any], reports: int, confidence: Any) -> NDArray[np.float64]:
+    def intervals(self, supported: NDArray[Any], reports: int, confidence: float) -> NDArray[np.float64]:
         """For each value an interval for its count. All hold at once with this confidence.
 
         Reports are independent, so Hoeffding's bound on their mean holds with its relative entropy, which is inverted.
@@ -149,7 +151,7 @@ class FrequencyOracle:
         """How many numbers a report has. None if it is one plain number."""
         return None
 
-    def as_reports(self, reports: Any) -> Reports:
+    def as_reports(self, reports: Data) -> Reports:
         """Reports as an array of the shape that this oracle makes. Raises if they have another shape."""
         return whole_numbers(reports, self.columns)
 
@@ -157,7 +159,7 @@ class FrequencyOracle:
         """Whether this oracle can have made each report. Each is checked independently."""
         raise NotImplementedError
 
-    def valid(self, reports: Any) -> Reports:
+    def valid(self, reports: Data) -> Reports:
         """The reports that this oracle can have made. All others are left out."""
         listed = self.as_reports(reports)
         return listed[self.is_valid(listed)]
@@ -166,7 +168,7 @@ class FrequencyOracle:
         """How many of the valid reports support each value."""
         raise NotImplementedError
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse what cannot be read. Only shape and type decide."""
         one_column(none_of(value))
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle, Support
 from discreet.mechanisms.reports.local_hashing import next_prime
 from discreet.mechanisms.reports.local_reports import Places, Reports, check_promise, fitted, ratio_of, within
+from discreet.queries.sensitivity import SensitivityLike
 
 _LARGEST_PRIME = 2000  # past e^ε = 2000 hashing is as good, and its tables are small
 _LARGEST_TABLE = 2**25  # cells of the collector's transform
@@ -109,7 +110,7 @@ class ProjectiveResponse(FrequencyOracle):
             )
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:
+    def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: SensitivityLike = None) -> Self:
         ratio = ratio_of(check_promise(guarantee).epsilon or 1)  # odds are above 1: the space of ε = 1 serves ε = 0
         largest = min(3 * float(ratio) + 8, 2.0 * check_count(size, "size", at_least=2) + 8, _LARGEST_PRIME)
         made = [cls(size=size, odds=ratio, prime=p, dimension=t) for p, t in _spaces(size, largest)]

@@ -18,6 +18,7 @@ from discreet.exact.rational import check_count, exactly
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle, Support
 from discreet.mechanisms.reports.local_reports import Places, Reports, blocks, check_promise, fitted, ratio_of, within
+from discreet.queries.sensitivity import SensitivityLike
 
 LIMB = 30
 OPEN = 2 ** (2 * LIMB)
@@ -49,7 +50,7 @@ class LocalHashing(FrequencyOracle):
             )
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: Any = None) -> Self:
+    def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: SensitivityLike = None) -> Self:
         near = ratio_of(check_promise(guarantee).epsilon) + 1
         most = min(_prime_for(size), 2**20) - 1
         cells = {min(max(2, n), most) for n in (math.floor(near), math.ceil(near))}
@@ -79,7 +80,7 @@ class LocalHashing(FrequencyOracle):
         # `both` is for a function that distinguishes the two values, the worst case
         return Support(truth, lie + (truth - lie) * collide, (truth - lie) * collide)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """The loss for a function that distinguishes the two values. No other reveals more."""
         from discreet.mechanisms.reports.frequency_oracle import DirectResponse
 

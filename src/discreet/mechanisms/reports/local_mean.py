@@ -36,8 +36,9 @@ from discreet.mechanisms.reports.local_reports import (
     whole_numbers,
     within,
 )
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.space import Interval
+from discreet.rows.containers import Data
 
 FINEST = 2**30
 OUTPUTS = 1024
@@ -83,12 +84,14 @@ class WindowResponse:
         """The probability of the part of the other end's window that lies outside one's own."""
         return min(self.window, self._moves) / self._total
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """The exact loss of one report, for the two ends of the range; `sensitivity` is not used."""
         return told_apart((self.odds, self.apart))
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, outputs: int = OUTPUTS, sensitivity: Any = None) -> Self:
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, outputs: int = OUTPUTS, sensitivity: SensitivityLike = None
+    ) -> Self:
         """The window with the least variance that keeps (ε,δ)."""
         made = [
             fitted(guarantee, lambda odds, w=w: cls(outputs=outputs, window=w, odds=odds))  # type: ignore[misc]
@@ -139,11 +142,11 @@ class WindowResponse:
         """The largest variance of a report, whatever the number."""
         return largest_variance(self.second_moments)
 
-    def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
+    def error(self, confidence: float, *, records: int = 1) -> Accuracy:
         """How far the mean of this many reports may be from the mean of the numbers, from −1 to 1."""
         return mean_error(self.variance, self.reach, confidence, records)
 
-    def valid(self, reports: Any) -> Reports:
+    def valid(self, reports: Data) -> Reports:
         """The reports that can have been made."""
         listed = whole_numbers(reports)
         return listed[within(listed, self.outputs)]
@@ -183,7 +186,9 @@ class HybridResponse:
             )
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, outputs: int = OUTPUTS, sensitivity: Any = None) -> Self:
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, outputs: int = OUTPUTS, sensitivity: SensitivityLike = None
+    ) -> Self:
         """The share and the window with the least worst variance that keep (ε,δ)."""
         coin = fitted(guarantee, lambda odds: WindowResponse(odds=odds))
         shares = [Fraction(i, 64) for i in range(65)]
@@ -198,7 +203,7 @@ class HybridResponse:
         """The places of the range."""
         return self.wide.grid
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """The exact loss of one report, for the two ends of the range."""
         share = exactly(self.share)
         parts = [(self.wide, share), (self.coin, 1 - share)]
@@ -232,11 +237,11 @@ class HybridResponse:
         line = ends[0] + (ends[1] - ends[0]) * np.linspace(0, 1, len(self.wide.second_moments))
         return largest_variance(share * self.wide.second_moments + (1 - share) * line)
 
-    def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
+    def error(self, confidence: float, *, records: int = 1) -> Accuracy:
         """How far the mean of this many reports may be from the mean of the numbers, from −1 to 1."""
         return mean_error(self.variance, self.reach, confidence, records)
 
-    def valid(self, reports: Any) -> Reports:
+    def valid(self, reports: Data) -> Reports:
         """The reports that can have been made."""
         listed = whole_numbers(reports)
         return listed[within(listed, self.wide.outputs + self.coin.outputs)]
@@ -269,14 +274,14 @@ class LaplaceResponse:
 
     @classmethod
     def for_guarantee(
-        cls, guarantee: Guarantee, *, space: Interval, calibration: str = TIGHT, sensitivity: Any = None
+        cls, guarantee: Guarantee, *, space: Interval, calibration: str = TIGHT, sensitivity: SensitivityLike = None
     ) -> Self:
         """The least noise that keeps (ε,δ), or with `calibration="taught"` the documents' [T.4.9]."""
         moved = Sensitivity(FINEST, unit=row(neighbors="replace"), grain=1)
         noise = Laplace.for_guarantee(check_promise(guarantee), sensitivity=moved, step=1, calibration=calibration)
         return cls(space=space, noise=noise)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """For the two ends of the range; `sensitivity` is not used."""
         unit = row(neighbors="replace")
         return replace(self.noise.guarantee(Sensitivity(self.grid, unit=unit, grain=1)), protects=unit, trust="local")
@@ -291,7 +296,7 @@ class LaplaceResponse:
         """The scale of the noise, in the unit of the numbers."""
         return float(exactly(self.noise.scale) * self.space.diameter / self.grid)
 
-    def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
+    def error(self, confidence: float, *, records: int = 1) -> Accuracy:
         """How far the mean of this many reports may be from the mean of the numbers."""
         noise = laplace_mean_error(self.scale, confidence, records)
         return Accuracy(amount=float(noise) + self.place / 2, confidence=noise.confidence)
@@ -322,14 +327,14 @@ def largest_variance(moments: NDArray[np.float64]) -> float:
     return float(tops.max()) * (1 + 1e-12)
 
 
-def mean_error(variance: float, reach: float, confidence: Any, records: int) -> Accuracy:
+def mean_error(variance: float, reach: float, confidence: float, records: int) -> Accuracy:
     """Bernstein's or Hoeffding's bound on the mean of independent reports. Both hold for any number of them."""
     sure, count = check_confidence(confidence), check_count(records, "records")
     log = math.log(2 / (1 - sure)) / count
     return Accuracy(amount=min(bernstein(variance, reach + 1, log), reach * math.sqrt(2 * log)), confidence=sure)
 
 
-def laplace_mean_error(scale: float, confidence: Any, records: int) -> Accuracy:
+def laplace_mean_error(scale: float, confidence: float, records: int) -> Accuracy:
     """Chernoff's bound on the mean of Laplace noise, which also holds for the discrete law.
 
     ln E e^(uX/b) = −ln(1−u²), at most that for the lattice, and u = (√(1+τ²) − 1)/τ is best at τ scales.

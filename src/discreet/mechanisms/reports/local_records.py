@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidArgument
 from discreet.exact import samplers
 from discreet.rows import cells, column, has, number_of, place_of, whole_of
+from discreet.rows.containers import Data
 
 FOREIGN = -1
 Places = NDArray[np.int64]
@@ -24,7 +25,7 @@ _EXACT = 2**53
 _WHOLE = (int, np.integer, np.bool_)
 
 
-def is_column(values: Any) -> bool:
+def is_column(values: Data) -> bool:
     """Whether this holds many records, decided only by its type and shape."""
     if isinstance(values, str | bytes | bytearray | Mapping | Set):
         return False
@@ -33,7 +34,7 @@ def is_column(values: Any) -> bool:
     return isinstance(values, Sequence) or has(values, "to_pylist")
 
 
-def one_column(values: Any) -> NDArray[Any] | list[Any]:
+def one_column(values: Data) -> NDArray[Any] | list[Any]:
     """One record of each person: a typed array of numbers as it is, anything else as a list.
 
     A value that is not a column is refused by its type or its shape, never by its content.
@@ -46,13 +47,13 @@ def one_column(values: Any) -> NDArray[Any] | list[Any]:
     return records if records.dtype.kind in "biuf" else cells(records)
 
 
-def places_among(values: Any, known: Mapping[Any, int]) -> Places:
+def places_among(values: Data, known: Mapping[Any, int]) -> Places:
     """The index of each record among the known ones, to which it must be equal: True, 1 and 1.0 are one value."""
     records = cells(one_column(values))
     return np.fromiter((place_of(one, known) for one in records), np.int64, len(records))
 
 
-def places_below(values: Any, size: int) -> Places:
+def places_below(values: Data, size: int) -> Places:
     """Each record that is an integer from 0 to size − 1, as it is."""
     records = one_column(values)
     if not isinstance(records, np.ndarray):
@@ -84,7 +85,7 @@ def inside(places: Places, size: int) -> Places:
 # --- numbers within two ends --------------------------------------------------------------------------------
 
 
-def shares_between(values: Any, low: Fraction, high: Fraction) -> NDArray[np.float64]:
+def shares_between(values: Data, low: Fraction, high: Fraction) -> NDArray[np.float64]:
     """The position of each number, with 0 for `low` and 1 for `high`. NaN for a value that is not a number.
 
     Shares are rounded and may lie outside. Callers convert them to integers, and clamp those.
@@ -112,7 +113,7 @@ def shares_between(values: Any, low: Fraction, high: Fraction) -> NDArray[np.flo
     return np.fromiter((share(one) for one in listed), np.float64, len(listed))
 
 
-def steps_between(values: Any, low: Fraction, high: Fraction, steps: int) -> Places:
+def steps_between(values: Data, low: Fraction, high: Fraction, steps: int) -> Places:
     """The nearest of `steps` + 1 equally spaced positions of each number. A number outside gets the nearer end."""
     shares = np.clip(shares_between(values, low, high), 0, 1)  # NaN stays
     places = np.rint(np.where(np.isnan(shares), 0, shares) * steps).astype(np.int64)

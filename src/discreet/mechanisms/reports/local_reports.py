@@ -22,6 +22,7 @@ from discreet.guarantees.unit import row
 from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.reports.local_records import Places as Places
 from discreet.rows import whole_of
+from discreet.rows.containers import Data
 
 Reports = NDArray[Any]
 LARGEST_ODDS = Fraction(10**18)
@@ -46,7 +47,7 @@ def told_apart(*parts: tuple[Any, Fraction]) -> LossDistribution:
     return LossDistribution(factors=((pair, 1),), protects=row(neighbors="replace"), trust="local")
 
 
-def ratio_of(epsilon: Any) -> Fraction:
+def ratio_of(epsilon: Number) -> Fraction:
     """e^ε, rounded down to 15 digits of e^ε − 1, so that every draw with these odds satisfies ε. 1 for ε = 0."""
     exact = min(exactly(epsilon), Fraction(50))
     return min(LARGEST_ODDS, 1 + significant(exp_bounds(exact)[0] - 1, up=False, digits=15))
@@ -81,7 +82,7 @@ def fitted(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
     return make(tidy(bisect(keeps, *ends, middle=middle)))
 
 
-def whole_numbers(reports: Any, columns: int | None = None, *, packed: bool = False) -> Reports:
+def whole_numbers(reports: Data, columns: int | None = None, *, packed: bool = False) -> Reports:
     """Reports as an array of integers, one or `columns` of them per row. `packed` bits stay bytes.
 
     An array has a type and a shape of its own, which decide whether it is refused. In a list each report is read by

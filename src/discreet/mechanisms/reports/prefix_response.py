@@ -22,6 +22,8 @@ from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle
 from discreet.mechanisms.reports.local_hashing import LIMB, MERSENNE, OPEN, LocalHashing, modulo
 from discreet.mechanisms.reports.local_records import inside, places_below
 from discreet.mechanisms.reports.local_reports import Places, Reports, whole_numbers, within
+from discreet.queries.sensitivity import SensitivityLike
+from discreet.rows.containers import Data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,7 @@ class PrefixResponse:
                 "There are too many values for this oracle. Use a larger oracle, or shorter values.", code="too-large"
             )
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         return self.oracle.guarantee()
 
     def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
@@ -68,11 +70,11 @@ class PrefixResponse:
             for x in range(self.base**self.length)
         }
 
-    def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
+    def error(self, confidence: float, *, records: int = 1) -> Accuracy:
         """The error of the counts in one group of this many reports."""
         return self.oracle.error(confidence, records=records)
 
-    def valid(self, reports: Any) -> tuple[NDArray[np.int64], Reports]:
+    def valid(self, reports: Data) -> tuple[NDArray[np.int64], Reports]:
         """The groups and the reports of those that can have been made."""
         return _split(reports, len(self.lengths), self.oracle)
 
@@ -103,10 +105,10 @@ class SketchResponse:
         check_count(self.hashes, "hashes")
         check_count(self.seed, "seed", at_least=0)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         return self.oracle.guarantee()
 
-    def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
+    def error(self, confidence: float, *, records: int = 1) -> Accuracy:
         """The error of the cells, without collisions."""
         return self.oracle.error(confidence, records=records)
 
@@ -134,7 +136,7 @@ class SketchResponse:
         residue = a * (whole >> np.uint64(LIMB)) + b * (whole & np.uint64(2**LIMB - 1)) + c
         return modulo(residue, MERSENNE).astype(np.int64) * self.oracle.size // MERSENNE
 
-    def valid(self, reports: Any) -> tuple[NDArray[np.int64], Reports]:
+    def valid(self, reports: Data) -> tuple[NDArray[np.int64], Reports]:
         """The functions and the reports of those that can have been made."""
         return _split(reports, self.hashes, self.oracle)
 

@@ -23,8 +23,10 @@ from discreet.guarantees.privacy_loss.finite_pairs import FinitePair
 from discreet.guarantees.unit import row
 from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.reports.local_records import inside, is_column, one_column, places_among
+from discreet.queries.sensitivity import SensitivityLike
 from discreet.queries.space import Categories
 from discreet.rows import none_of
+from discreet.rows.containers import Data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ class RandomizedResponse:
         lie, truth = exactly(self.lie), exactly(self.truth)
         return {x: {y: truth if x == y else lie for y in self.choices} for x in self.choices}
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """The exact loss of one report, whatever the other records. `sensitivity` is not used: any two records are
         neighbors.
         """
@@ -79,7 +81,9 @@ class RandomizedResponse:
         return LossDistribution(factors=((pair, 1),), protects=row(neighbors="replace"), trust="local")
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, choices: Sequence[Hashable], sensitivity: Any = None) -> Self:
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, choices: Sequence[Hashable], sensitivity: SensitivityLike = None
+    ) -> Self:
         """The fewest lies that satisfy (ε,δ): (1−δ)/(m+e^ε), rounded up. The taught and the tight formula are
         the same.
         """
@@ -95,13 +99,13 @@ class RandomizedResponse:
         return cls(choices=choices, lie=tidy(min(_decimal_above(least), Fraction(1, others + 1))))
 
     @classmethod
-    def for_error(cls, wrong: Any, *, choices: Sequence[Hashable]) -> Self:
+    def for_error(cls, wrong: Number, *, choices: Sequence[Hashable]) -> Self:
         """The most lies that change at most a fraction `wrong` of the records on average."""
         others = len(tuple(choices)) - 1
         most = min(check_positive(wrong, "wrong") / others, Fraction(1, others + 1))
         return cls(choices=choices, lie=tidy(significant(most, up=False)))
 
-    def error(self, confidence: Any, *, records: int = 1) -> Accuracy:
+    def error(self, confidence: float, *, records: int = 1) -> Accuracy:
         """The fraction of `records` that are wrong, by Hoeffding's bound on their number."""
         sure = check_confidence(confidence)
         count = check_count(records, "records")
@@ -117,7 +121,7 @@ class RandomizedResponse:
         return cast(Hashable, self._draw([record])[0])
 
     @closed
-    def analyze(self, reports: Any) -> dict[Hashable, float]:
+    def analyze(self, reports: Data) -> dict[Hashable, float]:
         """Unbiased counts of each choice from all reports that can be read."""
         places = self._places(reports)
         counts = np.bincount(places[places >= 0], minlength=len(self.choices))
@@ -132,7 +136,7 @@ class RandomizedResponse:
         """The index of each record among the choices. −1 for a value that is not a choice."""
         return places_among(records, self._known)
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse what cannot be read. Only shape and type decide."""
         if is_column(value):
             one_column(none_of(value))

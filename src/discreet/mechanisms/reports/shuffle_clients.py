@@ -26,6 +26,8 @@ from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
 from discreet.guarantees.unit import row
 from discreet.mechanisms.reports.local_records import Places, in_the_middle, inside
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
+from discreet.queries.sensitivity import SensitivityLike
+from discreet.rows.containers import Data
 
 PRIME = 2**61 - 1
 """Values are hashed as whole numbers below this."""
@@ -37,11 +39,11 @@ _NO_PROMISE = LossDistribution(
 class _Messages:
     """What all messages of a client have in common."""
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """What they promise against someone who sees who sent them: nothing (δ = 1), unless a class says otherwise."""
         return _NO_PROMISE
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         """Unknown: only the messages of all clients together are an answer."""
         reason = "the messages of one client are no answer. Ask the poll for its error."
         return Accuracy(amount=None, confidence=check_confidence(confidence), reason=reason)
@@ -54,9 +56,9 @@ class InRandomOrder(_Messages):
     Promise: that of `messages`.
     """
 
-    messages: Any
+    messages: Data
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         return self.messages.guarantee(sensitivity)  # type: ignore[no-any-return]
 
     def _draw(self, value: Places) -> Places:
@@ -86,7 +88,7 @@ class TurnedBit(_Messages):
 
     lie: Number
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         return _of_turned(exactly(self.lie))
 
     def _draw(self, value: Places) -> Places:
@@ -104,7 +106,7 @@ class TurnedDigits(_Messages):
 
     lies: tuple[Number, ...]
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         return _of_turned(*(exactly(lie) for lie in self.lies))
 
     def _draw(self, value: NDArray[np.float64]) -> Places:
@@ -162,7 +164,7 @@ class ChoiceResponse(_Messages):
 
     response: RandomizedResponse
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         return self.response.guarantee(sensitivity)
 
     def _draw(self, value: Places) -> Places:

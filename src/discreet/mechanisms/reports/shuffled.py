@@ -23,6 +23,8 @@ from discreet.mechanisms.protocol import ChecksShape, check_heard, meets, tidy
 from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle
 from discreet.mechanisms.reports.local_records import is_column
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
+from discreet.queries.sensitivity import SensitivityLike
+from discreet.rows.containers import Data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +72,7 @@ class Shuffled:
         assert epsilon is not None  # checked when it was made
         return cloned(epsilon, self.clients)
 
-    def guarantee(self, sensitivity: Any = None) -> LossDistribution:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
         """For one replaced client. `sensitivity` is not used: any two values are neighbors."""
         return LossDistribution(factors=((self._pair(), 1),), protects=row(neighbors="replace"), trust="shuffled")
 
@@ -94,7 +96,7 @@ class Shuffled:
         largest = bisect(keeps, low, high, relative=1e-4, middle=middle)
         return cls(local=local(Pure(epsilon=tidy(largest))), clients=clients)
 
-    def error(self, confidence: Any, **given: Any) -> Accuracy:
+    def error(self, confidence: float, **given: Any) -> Accuracy:
         """That of the local reports."""
         return self.local.error(confidence, **given)  # type: ignore[no-any-return]
 
@@ -103,7 +105,7 @@ class Shuffled:
         """How many records the promise depends on."""
         return self.clients
 
-    def heard(self, value: Any) -> int:
+    def heard(self, value: Data) -> int:
         """The number of records, from the length of their container."""
         if not is_column(value):
             raise InvalidArgument(
@@ -111,7 +113,7 @@ class Shuffled:
             )
         return len(value)
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse what cannot be read. Only shape and type decide."""
         if isinstance(self.local, ChecksShape):
             self.local.check(value)

@@ -29,10 +29,11 @@ from discreet.mechanisms.protocol import (
     tidy,
 )
 from discreet.queries.scores import Scores
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
+from discreet.rows.containers import Data
 
 
-def exact_scores(value: Any) -> tuple[NDArray[Any], Fraction]:
+def exact_scores(value: Data) -> tuple[NDArray[Any], Fraction]:
     """Scores as integers (or rationals) and their public unit. Floats are taken exactly. NaN is the lowest score."""
     if isinstance(value, Scores):
         return value.steps, value.unit
@@ -60,7 +61,7 @@ class _ByRate:
         if self.choices is not None:
             object.__setattr__(self, "choices", tuple(self.choices))
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         """What a choice promises if one unit changes every score by at most `sensitivity`."""
         raise NotImplementedError
 
@@ -69,7 +70,7 @@ class _ByRate:
         cls,
         guarantee: Guarantee,
         *,
-        sensitivity: Any,
+        sensitivity: SensitivityLike,
         choices: Sequence[Hashable] | None = None,
         calibration: str = TIGHT,
     ) -> Self:
@@ -97,10 +98,10 @@ class _ByRate:
     @classmethod
     def for_error(
         cls,
-        amount: Any,
+        amount: Number,
         *,
         candidates: int,
-        confidence: Any = 0.95,
+        confidence: float = 0.95,
         choices: Sequence[Hashable] | None = None,
     ) -> Self:
         """The weakest preference whose choice is within `amount` of the best score with this confidence."""
@@ -108,7 +109,7 @@ class _ByRate:
         unit = cls(rate=1, choices=choices).error(confidence, candidates=candidates)
         return cls(rate=tidy(significant(exactly(float(unit)) / most, up=True)), choices=choices)
 
-    def error(self, confidence: Any, *, candidates: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, candidates: int | None = None) -> Accuracy:
         """The score lost against the best: at most ln(candidates/(1−confidence))/rate [L3.EM-U]."""
         sure = check_confidence(confidence)
         if candidates is None and self.choices is None:
@@ -116,7 +117,7 @@ class _ByRate:
         count = len(self.choices or ()) if candidates is None else check_count(candidates, "candidates")
         return Accuracy(amount=math.log(count / (1 - sure)) / float(self.rate), confidence=sure, of="score")
 
-    def sizes(self, value: Any) -> dict[str, int]:
+    def sizes(self, value: Data) -> dict[str, int]:
         """How many candidates there are, for `error`. Raises if their number differs from the number of choices."""
         count = len(value) if isinstance(value, Scores) else int(np.size(value))
         if not count:
@@ -145,12 +146,12 @@ class Exponential(_ByRate):
     0.5
     """
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         bound = plain_sensitivity(sensitivity, "Linf")
         pair = BoundedRangePair(score_range(exactly(self.rate), bound))
         return LossDistribution(factors=((pair, 1),), protects=bound.unit)
 
-    def probabilities(self, scores: Any) -> NDArray[np.float64]:
+    def probabilities(self, scores: Data) -> NDArray[np.float64]:
         """The distribution of the choice, as floats, for inspection. The draw itself does not use them."""
         steps, unit = exact_scores(scores)
         levels, places = np.unique(steps, return_inverse=True)
@@ -181,7 +182,7 @@ class PermuteAndFlip(_ByRate):
     Error: as the exponential mechanism's, or better. Source: McKenna-Sheldon 2020, beside [L6.T7].
     """
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         bound = plain_sensitivity(sensitivity, "Linf")
         return Pure(epsilon=score_range(exactly(self.rate), bound), protects=bound.unit)
 

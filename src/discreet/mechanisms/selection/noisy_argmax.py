@@ -19,7 +19,8 @@ from discreet.mechanisms.noise.lattice import to_lattice
 from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, plain_sensitivity, tidy
 from discreet.mechanisms.selection.exponential import exact_scores
 from discreet.queries.scores import Scores
-from discreet.queries.sensitivity import Norm, Sensitivity
+from discreet.queries.sensitivity import Norm, Sensitivity, SensitivityLike
+from discreet.rows.containers import Data
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -35,19 +36,19 @@ class NoisyArgmax(AdditiveNoise):
     size_field: ClassVar[str] = "scale"
     norm: ClassVar[Norm] = "Linf"
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         bound = plain_sensitivity(sensitivity, "Linf")
         steps = Sensitivity(bound.exact, "Linf", bound.unit, bound.dimension, bound.grain).in_steps(self._step)
         factor = 1 if bound.monotone else 2
         return Pure(epsilon=factor * steps * self._step / self._size, protects=bound.unit)
 
-    def sensitivity_for(self, sensitivity: Any, value: Any) -> Sensitivity:
+    def sensitivity_for(self, sensitivity: SensitivityLike, value: Data) -> Sensitivity:
         """A plain number bounds every score, however many there are."""
         return plain_sensitivity(sensitivity, "Linf")
 
     @classmethod
     def for_guarantee(
-        cls, guarantee: Guarantee, *, sensitivity: Any, step: Number | None = None, calibration: str = TIGHT
+        cls, guarantee: Guarantee, *, sensitivity: SensitivityLike, step: Number | None = None, calibration: str = TIGHT
     ) -> Self:
         """The least noise that keeps `guarantee`; taught: 2Δ/ε, monotone scores or not."""
         check_calibration(calibration)
@@ -60,13 +61,13 @@ class NoisyArgmax(AdditiveNoise):
             return cls._make(significant(factor * steps * first._step / epsilon, up=True), tidy(first._step))
         return cls._least(guarantee, bound, step, bound.exact)
 
-    def error(self, confidence: Any, *, values: int = 1) -> Accuracy:
+    def error(self, confidence: float, *, values: int = 1) -> Accuracy:
         """The score lost against the best of `values` candidates."""
         sure = check_confidence(confidence)
         noise = Laplace(scale=self.scale, step=self.step).error(sure, values=check_count(values, "values"))
         return Accuracy(amount=2 * float(noise), confidence=sure, of="score")
 
-    def sizes(self, value: Any) -> dict[str, int]:
+    def sizes(self, value: Data) -> dict[str, int]:
         """How many scores there are, for `error`."""
         count = len(value) if isinstance(value, Scores) else int(np.size(value))
         if not count:

@@ -32,6 +32,7 @@ from discreet.guarantees.conversions import SLACK, epsilon_from_renyi
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure, ZeroConcentrated
 from discreet.guarantees.rules.coordinates import stated_delta
 from discreet.mechanisms.protocol import tidy
+from discreet.queries.sensitivity import SensitivityLike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +224,7 @@ class Selection:
         if not check_delta(self.delta) and (self.run.largest_loss is None or self.run.infinite):
             raise InvalidArgument("Give a delta, such as 1e-6: one run has no pure guarantee.", code="needs-delta")
 
-    def guarantee(self, sensitivity: Any = None) -> Approx:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Approx:
         """For the unit and the relation of one run: Pure, or Approx at `delta`."""
         if sensitivity is not None:
             raise InvalidArgument(
@@ -289,7 +290,7 @@ class Selection:
         """The probability that a given candidate, one of this many, is tried at least once."""
         return 1 - self.tries.generating(1 - 1 / check_count(candidates, "candidates"))
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         """Always unknown: it depends on the runs."""
         sure, why = check_confidence(confidence), "how good the best run is depends on the runs"
         return Accuracy(amount=None, confidence=sure, reason=f"{why}; `chance` says how likely a candidate is tried")

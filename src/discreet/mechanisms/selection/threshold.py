@@ -30,7 +30,9 @@ from discreet.guarantees.privacy_loss.pairs import LaplacePair
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.noise.lattice import as_numbers, check_step, step_for, to_lattice
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
+from discreet.queries.sensitivity import SensitivityLike
 from discreet.rows import key_of
+from discreet.rows.containers import Data
 
 SMALLEST_DELTA = Fraction(1, 10**280)
 """A smaller δ, or its parts, would be no double that can be rounded up: no threshold is known to keep it."""
@@ -72,7 +74,7 @@ class KeySelection:
         kept = math.log1p(-float_up(self._alone_bound()))
         return -math.expm1(self.keys_per_person * kept) * (1 + 1e-12)
 
-    def guarantee(self, sensitivity: Any = None) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         if sensitivity is not None and plain_sensitivity(sensitivity).exact != self.keys_per_person:
             raise InvalidArgument(
                 "The sensitivity of key selection is keys_per_person, a field of the mechanism. Leave sensitivity= "
@@ -105,16 +107,16 @@ class KeySelection:
         return cls(scale=tidy(scale), threshold=bisect(keeps, *found), keys_per_person=keys)
 
     @classmethod
-    def for_error(cls, amount: Any, *, delta: Any, keys_per_person: int = 1, confidence: Any = 0.95) -> Self:
+    def for_error(cls, amount: Number, *, delta: Number, keys_per_person: int = 1, confidence: float = 0.95) -> Self:
         """The most noise whose shown counts stay within `amount`, with the threshold that keeps δ."""
         noise = Laplace.for_error(amount, confidence=confidence, step=1)
         epsilon = significant(check_count(keys_per_person, "keys_per_person") / exactly(noise.scale), up=True)
         return cls.for_guarantee(Approx(epsilon=epsilon, delta=delta), keys_per_person=keys_per_person)
 
-    def error(self, confidence: Any) -> Accuracy:
+    def error(self, confidence: float) -> Accuracy:
         return Laplace(scale=self.scale, step=1).error(confidence)
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Data) -> None:
         """Refuse what cannot be read. Only shape and type decide."""
         if not isinstance(value, Mapping):
             raise InvalidArgument("Give how many people hold each key, as a mapping: {'flu': 12}.", code="wrong-type")
@@ -150,11 +152,13 @@ class SelectedGroups:
     selection: KeySelection
     answers: Any
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         return compose([self.selection.guarantee(), self.answers.guarantee(sensitivity)])
 
     @classmethod
-    def for_guarantee(cls, guarantee: Guarantee, *, answers: Any, sensitivity: Any, keys_per_person: int = 1) -> Self:
+    def for_guarantee(
+        cls, guarantee: Guarantee, *, answers: Any, sensitivity: SensitivityLike, keys_per_person: int = 1
+    ) -> Self:
         """The selection that satisfies (ε,δ) together with these answers: it gets the rest of ε, and all of δ."""
         used = answers.guarantee(sensitivity).largest_loss
         if not isinstance(guarantee, Approx) or used is None or used >= exactly(guarantee.epsilon):
@@ -165,7 +169,7 @@ class SelectedGroups:
         left = Approx(epsilon=exactly(guarantee.epsilon) - used, delta=guarantee.delta)
         return cls(selection=KeySelection.for_guarantee(left, keys_per_person=keys_per_person), answers=answers)
 
-    def error(self, confidence: Any) -> Any:
+    def error(self, confidence: float) -> Any:
         return self.answers.error(confidence)
 
     def _draw(self, value: tuple[Mapping[Any, int], Mapping[Any, Any]]) -> tuple[list[Any], list[Any]]:
@@ -213,7 +217,7 @@ class AboveThreshold:
         )
         object.__setattr__(self, "step", step_for(smaller) if self.step is None else check_step(self.step))
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         bound = plain_sensitivity(sensitivity, "Linf")
         moved = bound.to("Linf").in_steps(exactly(self.step)) * exactly(self.step)
         factor = 1 if bound.monotone else 2
@@ -222,7 +226,7 @@ class AboveThreshold:
 
     @classmethod
     def for_guarantee(
-        cls, guarantee: Guarantee, *, threshold: Number, sensitivity: Any, step: Number | None = None
+        cls, guarantee: Guarantee, *, threshold: Number, sensitivity: SensitivityLike, step: Number | None = None
     ) -> Self:
         """A third of ε for the threshold and two thirds for the answers. Monotone answers need only half of that."""
         if type(guarantee) is not Pure:
@@ -241,11 +245,11 @@ class AboveThreshold:
     @classmethod
     def for_error(
         cls,
-        amount: Any,
+        amount: Number,
         *,
         threshold: Number,
         questions: int,
-        confidence: Any = 0.95,
+        confidence: float = 0.95,
         step: Number | None = None,
     ) -> Self:
         """The most noise for which `questions` answers are decided correctly up to `amount` from the threshold."""
@@ -255,11 +259,11 @@ class AboveThreshold:
         second = Laplace.for_error(part, confidence=sure, step=step, values=questions)
         return cls(threshold=threshold, threshold_scale=first.scale, answer_scale=second.scale, step=step)
 
-    def sizes(self, value: Any) -> dict[str, int]:
+    def sizes(self, value: Data) -> dict[str, int]:
         """How many questions there are, for `error`."""
         return {"questions": max(len(value), 1)} if isinstance(value, Sized) else {}
 
-    def error(self, confidence: Any, *, questions: int = 1) -> Accuracy:
+    def error(self, confidence: float, *, questions: int = 1) -> Accuracy:
         sure = check_confidence(confidence)
         each = 1 - (1 - sure) / 2
         first = Laplace(scale=self.threshold_scale, step=self.step).error(each)

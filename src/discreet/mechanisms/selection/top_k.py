@@ -20,6 +20,8 @@ from discreet.guarantees.rules.best_of import Rule, rule_for
 from discreet.mechanisms.protocol import least_noise, meets, plain_sensitivity, tidy
 from discreet.mechanisms.selection.exponential import Exponential, PermuteAndFlip, exact_scores, score_range
 from discreet.queries.scores import Scores
+from discreet.queries.sensitivity import SensitivityLike
+from discreet.rows.containers import Data
 
 Peel = Literal["exponential", "permute and flip"]
 _KINDS: dict[str, type[Exponential | PermuteAndFlip]] = {
@@ -67,7 +69,7 @@ class TopK:
     def _one(self) -> Exponential | PermuteAndFlip:
         return _KINDS[self.peel](rate=self.rate, choices=self.choices)
 
-    def guarantee(self, sensitivity: Any) -> Guarantee:
+    def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
         """What the k names promise together if one unit changes every score by at most `sensitivity`."""
         return compose([self._one.guarantee(sensitivity)] * self.k)
 
@@ -77,7 +79,7 @@ class TopK:
         guarantee: Guarantee,
         *,
         k: int,
-        sensitivity: Any,
+        sensitivity: SensitivityLike,
         choices: Sequence[Hashable] | None = None,
         peel: Peel | None = None,
     ) -> Self:
@@ -98,11 +100,11 @@ class TopK:
     @classmethod
     def for_error(
         cls,
-        amount: Any,
+        amount: Number,
         *,
         k: int,
         candidates: int,
-        confidence: Any = 0.95,
+        confidence: float = 0.95,
         choices: Sequence[Hashable] | None = None,
         peel: Peel = "exponential",
     ) -> Self:
@@ -112,7 +114,7 @@ class TopK:
         rate = significant(exactly(float(unit.error(confidence, candidates=candidates))) / most, up=True)
         return replace(unit, rate=tidy(rate))
 
-    def error(self, confidence: Any, *, candidates: int | None = None) -> Accuracy:
+    def error(self, confidence: float, *, candidates: int | None = None) -> Accuracy:
         """ln(Σ(candidates left)/(1−confidence))/rate: a union bound over the k choices [L3.EM-U]."""
         sure = check_confidence(confidence)
         if candidates is None and self.choices is None:
@@ -125,7 +127,7 @@ class TopK:
         left = self.k * count - self.k * (self.k - 1) // 2
         return Accuracy(amount=math.log(left / (1 - sure)) / float(self.rate), confidence=sure, of="every score")
 
-    def sizes(self, value: Any) -> dict[str, int]:
+    def sizes(self, value: Data) -> dict[str, int]:
         """How many candidates there are, for `error`. Raises if there are fewer than k."""
         found = self._one.sizes(value)
         if found["candidates"] < self.k:
