@@ -8,6 +8,7 @@ DEMO_READY := $(VENV)/.ready-demo
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 HANGS := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true  # says where, and ends
+SPARK = tests/engines $(shell grep -rl "mark.spark" tests --include="test_*.py")  # no other tests are collected
 unexport PYTHONDONTWRITEBYTECODE  # each worker, and each process that a test starts, would compile everything again
 PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3 python
 
@@ -21,12 +22,12 @@ demo: $(DEMO_READY) ## see private answers to a real question
 	@$(BIN)/discreet demo
 
 test: lint ## everything a change must pass: lint, doctests and the quick tests
-	$(BIN)/pytest -n auto $(HANGS) -m "not slow and not spark"
-	$(BIN)/pytest $(HANGS) -m "not slow and spark"
+	$(BIN)/pytest -n auto --dist worksteal $(HANGS) -m "not slow and not spark"
+	$(BIN)/pytest $(HANGS) -m "not slow and spark" $(SPARK)
 
 test-slow: $(DOCS_READY) ## the laws of the samplers and other long checks
-	$(BIN)/pytest -n auto -m "slow and not spark"
-	$(BIN)/pytest -m "slow and spark"
+	$(BIN)/pytest -n auto --dist worksteal -m "slow and not spark"
+	$(BIN)/pytest -m "slow and spark" $(SPARK)
 
 mutants: $(READY) ## every seeded bug, and the tests that kill it
 	$(BIN)/python tests/matrix.py

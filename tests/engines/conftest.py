@@ -19,19 +19,21 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.postgres.engine import Postgres
 from discreet.engines.spark.engine import Spark
 
-QUICK = 40
-"""So many fixtures of SQL, always the same ones, are asked of Spark in the quick tests; the others in the slow ones."""
+QUICK = {"postgres": 140, "spark": 16}
+"""So many fixtures of SQL, always the same ones, are asked of an engine in the quick tests; the others in the slow."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One process of the tests starts Spark; a part of what all engines are asked is enough for it, mostly."""
-    spark = [item for item in items if hasattr(item, "callspec") and item.callspec.params.get("where") == "spark"]
-    corpus = [item for item in spark if item.path.name == "test_corpus.py"]
-    quick = {item.nodeid for n, item in enumerate(corpus) if n * QUICK // len(corpus) > (n - 1) * QUICK // len(corpus)}
-    for item in spark:
-        item.add_marker(pytest.mark.spark)
-        if item.nodeid not in quick:
-            item.add_marker(pytest.mark.slow)
+    for engine, most in QUICK.items():
+        its = [item for item in items if hasattr(item, "callspec") and item.callspec.params.get("where") == engine]
+        corpus = [item for item in its if item.path.parent.name == "engines" and item.path.name == "test_corpus.py"]
+        some = {item.nodeid for n, item in enumerate(corpus) if n * most // len(corpus) > (n - 1) * most // len(corpus)}
+        for item in its if engine == "spark" else corpus:
+            if item.nodeid not in some:
+                item.add_marker(pytest.mark.slow)
+            if engine == "spark":
+                item.add_marker(pytest.mark.spark)
 
 
 def beside(folder: str, name: str = "conftest") -> Any:

@@ -130,7 +130,14 @@ def assert_same(one: Any, other: Any) -> None:
     assert found.release_.guarantee == known.release_.guarantee
 
 
-@pytest.mark.parametrize(("model", "target"), MODELS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        pytest.param(*one, marks=[] if number in (0, len(MODELS) - 1) else [pytest.mark.slow])
+        for number, one in enumerate(MODELS)
+    ],
+    ids=lambda one: type(one).__name__,
+)
 def test_a_model_is_that_of_the_same_rows_to_the_last_bit(model: Any, target: str | None, path: Path) -> None:
     """Batches here first: for the estimators of one pass these are new, too."""
     table = pq.read_table(path)

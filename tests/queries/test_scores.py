@@ -59,7 +59,7 @@ def test_median_score_is_its_definition() -> None:
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("per_person", [1, 2])
+@pytest.mark.parametrize("per_person", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_median_sensitivity(relation: Any, per_person: int, neighbors: Any, largest: Any) -> None:
     """[L3.MED]: 2 under replacement, 1 when a row is added or removed."""
     query = MedianScore(Grid(0, 3, 1))
@@ -73,7 +73,7 @@ def test_median_sensitivity(relation: Any, per_person: int, neighbors: Any, larg
 
 @pytest.mark.parametrize("quantile", QUANTILES)
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("per_person", [1, 2])
+@pytest.mark.parametrize("per_person", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_quantile_sensitivity(quantile: Fraction, relation: Any, per_person: int, neighbors: Any, largest: Any) -> None:
     """[L3.MED-DUP]: 1 under replacement, max(p, 1 − p) when a row is added or removed."""
     query = QuantileScore(Grid(0, 3, 1), quantile)

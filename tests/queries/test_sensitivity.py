@@ -60,7 +60,7 @@ TENTHS = st.integers(-40, 40).map(lambda k: Fraction(k, 10))
     step=st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(3, 10), Fraction(7, 4), Fraction(1, 16)]),
     grained=st.booleans(),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_rounded_answers_stay_within_steps(
     before: list[Fraction], moves: list[Fraction], step: Fraction, grained: bool
 ) -> None:

@@ -113,7 +113,7 @@ def integers(
 OFF = 2**-22.9
 
 
-@pytest.mark.parametrize("columns", [1, 3, 100, 128, 1000])
+@pytest.mark.parametrize("columns", [1, 3, 100, 128, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_no_row_passes_the_clip_when_everything_errs(columns: int, intercept: bool) -> None:
     x = hard_rows(columns, 4000)

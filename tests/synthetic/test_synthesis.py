@@ -308,6 +308,7 @@ def test_refusals(bad, code):
         bad()
 
 
+@pytest.mark.slow
 def test_error_of_what_was_measured():
     """The bound holds for all cells at once; 12 releases at 99%: a false alarm needs 5 misses, below 1e-7."""
     declared = Declared({f"c{i}": list(range(n)) for i, n in enumerate(SIZES)})
