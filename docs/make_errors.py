@@ -15,6 +15,12 @@ START = """# Error codes
 Every error has a `code`. It stays the same between versions, so compare the code and not the message:
 
 ```python
+import numpy as np
+
+import discreet as dp
+
+ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Pure(epsilon=0.5))
+table = dp.table({"age": np.array([31, 47, 64])}, ledger=ledger)
 try:
     table.mean("age", between=(0, 120), epsilon=1)
 except dp.DiscreetError as error:
