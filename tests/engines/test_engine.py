@@ -172,8 +172,8 @@ def test_undeclared_groups_and_found_bounds(opened):
         }
     )
     asked = database(opened, data, columns={"x": {"between": "auto"}}, groups_per_person="auto")
-    asked.delta_per_question = 1e-6
-    found = asked.sql("SELECT city, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY city", epsilon=50).as_json()["rows"]
+    text = "SELECT city, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY city"
+    found = asked.sql(text, epsilon=50, delta=1e-6).as_json()["rows"]
     assert sorted(row[0] for row in found) == ["Acre", "Haifa"]
     assert [row[1] for row in found] == pytest.approx([people, people], rel=0.2)
 

@@ -195,7 +195,7 @@ def test_a_forked_process_is_told_and_charged_nothing(tmp_path):
     ledger = dp.Ledger.open(tmp_path / "a.ledger", protects=dp.row(), limit=dp.Approx(epsilon=100, delta=0.01))
     table = dp.table(pa.table({"x": range(ROWS)}), ledger=ledger)
     table.count(epsilon=1)
-    engine = table._engine
+    engine = table._methods.engine
 
     def asked() -> str:
         try:
