@@ -122,7 +122,7 @@ ENGINES = {
         "`Count()`, `Histogram(…)` or `Sum(…)`",
     ),
     "sql-engine": Explained(
-        "`LIKE city` or a rare cast on PostgreSQL or Spark",
+        "`CAST(day AS DOUBLE)` and a few other operations on PostgreSQL or Spark",
         "This engine has no exact and total form of it yet.",
         "`CASE`, comparisons and arithmetic; or DuckDB",
     ),

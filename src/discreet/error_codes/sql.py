@@ -86,7 +86,9 @@ NAMES = {
         "The operation is not defined for these types.",
         "`WHERE CAST(city AS INTEGER) > 5`",
     ),
-    "sql-arguments": Explained("`ABS(a, b)`", "The function takes another number of arguments.", "`ABS(a)`"),
+    "sql-arguments": Explained(
+        "`SUBSTRING(city)`", "The function takes more or fewer arguments.", "`SUBSTRING(city, 1, 3)`"
+    ),
     "sql-large-number": Explained("`WHERE cost > 1e999`", "No engine has such a number.", "`WHERE cost > 1e15`"),
     "sql-date": Explained("`DATE 'tomorrow'`", "This is not a date in the years 1 to 9999.", "`DATE '2020-01-31'`"),
     "sql-key-type": Explained(
@@ -113,7 +115,7 @@ PEOPLE = {
         "`between = [0, 1000]` in the policy, or `SUM(LEAST(GREATEST(cost, 0), 1000))`",
     ),
     "sql-narrow-bounds": Explained(
-        "`SUM(x / 1e12)`", "The range of the value is too narrow for its grid.", "`SUM(x)`, divided outside"
+        "`SUM(x * 1e-300)`", "The range of the value is too narrow for its grid.", "`SUM(x)`, divided outside"
     ),
     "sql-public-only": Explained(
         "`SELECT COUNT(*) FROM cities` where cities is public", "Public tables need no noise.", "reading them directly"
@@ -253,7 +255,7 @@ FUNCTIONS = {
 
 PLANS = {
     "sql-not-computable": Explained(
-        "`SUBSTRING(day, 1, 4)` and other functions of columns of another type",
+        "a function of columns whose types the engine does not accept there",
         "The engine cannot compute it for these types. This is found before anything is charged.",
         "`CAST` what the function takes",
     ),
