@@ -106,4 +106,6 @@ def words_of(error: BaseException) -> str:
 
 def label(error: DiscreetError | None, otherwise: str = "answered") -> str:
     """An error without what varies: names, numbers, paths and quotations."""
-    return otherwise if error is None else f"{type(error).__name__}: {_VARIES.sub('·', str(error))[:160]}"
+    return (
+        otherwise if error is None else f"{type(error).__name__} ({error.code}): {_VARIES.sub('·', str(error))[:160]}"
+    )

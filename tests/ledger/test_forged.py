@@ -51,7 +51,7 @@ def test_a_file_whose_names_are_no_text_is_called_damaged(tmp_path: Path) -> Non
     ledgers = Ledgers(tmp_path)
     changed = ledgers.whole.replace(b"tableentries", b"table\xff\xfetries")
     assert changed != ledgers.whole
-    assert "it holds text that is not Unicode" in ledgers.check(Change(data=changed))
+    assert ledgers.check(Change(data=changed)).startswith("refused: LedgerDamaged (ledger-damaged)")
 
 
 @pytest.mark.parametrize("kind", ["opening", "0", "account"])
@@ -61,36 +61,36 @@ def test_an_entry_of_no_kind_cannot_begin_anew(kind: str, tmp_path: Path) -> Non
     copied = columns.replace("number", "8", 1).replace("kind", f"'{kind}'", 1)
     again = f"INSERT INTO entries ({columns}) SELECT {copied} FROM entries WHERE number = 0"
     said = Ledgers(tmp_path).check(Change(statements=(again,), forged="checkpoint"))
-    assert "is of a kind that is not written there" in said
+    assert said.startswith("refused: LedgerDamaged (ledger-damaged)")
 
 
 def test_an_answer_of_another_type_is_called_damaged(tmp_path: Path) -> None:
     ledgers = Ledgers(tmp_path)
     for value in ("9e999", "'text'", "1000000000000"):
         said = ledgers.check(Change(statements=(f"UPDATE answers SET data = {value}",)))
-        assert "LedgerDamaged: The ledger cannot be trusted: the answer of entry" in said
+        assert "LedgerDamaged (ledger-answer-changed)" in said
 
 
 def test_a_count_that_cannot_grow_is_called_damaged(tmp_path: Path) -> None:
     said = Ledgers(tmp_path).check(Change(statements=("UPDATE head SET answers = 9223372036854775807",)))
-    assert "it holds a number beyond all counts" in said
+    assert said.count("LedgerDamaged (ledger-damaged)") == 2
 
 
 def test_totals_of_another_rule_are_called_damaged(tmp_path: Path) -> None:
     ledgers = Ledgers(tmp_path)
     for totals in ('{"":[0]}', '{"":[0,0,0,0,0,0,0]}'):
         change = Change(statements=(f"UPDATE entries SET totals = '{totals}'",), forged="checkpoint")
-        assert "what was spent is not counted as its rule says" in ledgers.check(change)
+        assert ledgers.check(change).count("LedgerDamaged (ledger-totals-wrong)") == 3
 
 
 def test_a_walk_ends_at_an_entry_that_is_missing(tmp_path: Path) -> None:
     """The last entry had a number of a quadrillion, and all before it were looked for."""
     far = "UPDATE entries SET number = microseconds WHERE number = 1"
     said = Ledgers(tmp_path).check(Change(statements=(far,), forged="checkpoint"))
-    assert "LedgerDamaged: The ledger cannot be trusted: entry · is missing" in said
+    assert "LedgerDamaged (ledger-damaged)" in said
 
 
 @pytest.mark.parametrize("content", ["null", "4", '{"a": 1}', "[1, 2, 3]", '["a", "b", "c", "d", "e"]'])
 def test_a_checkpoint_that_says_nothing_known_is_none(content: str, tmp_path: Path) -> None:
     slot = f"{content} {hashlib.sha256(content.encode()).hexdigest()[:16]}\n".encode().ljust(512)
-    assert "it has no checkpoint beside it" in Ledgers(tmp_path).check(Change(checkpoint=slot))
+    assert "LedgerDamaged (ledger-old-copy)" in Ledgers(tmp_path).check(Change(checkpoint=slot))
