@@ -11,10 +11,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # the fuzzers are there, next to `src`
+
+
+settings.register_profile("no clock", deadline=None)  # no test depends on how fast a machine is
+settings.load_profile("no clock")
 
 
 @pytest.fixture(scope="session")

@@ -139,7 +139,11 @@ def test_methods_of_a_table(method: str, table: Any) -> None:
             given = {one: value for one, value in given.items() if one in names} | {name: odd}
             # explain takes the way of an answer up to the charge; a few are asked
             own = table if rng.random() < 0.05 and method not in ("synthesize", "fit") else table.explain
-            check(lambda own=own, given=given: getattr(own, method)(**given), table._ledger, f"{method}({given!r})")
+            check(
+                lambda own=own, given=given: getattr(own, method)(**given),
+                table._methods.ledger,
+                f"{method}({given!r})",
+            )
 
 
 def test_questions_in_sql(table: Any) -> None:
@@ -168,14 +172,14 @@ def test_an_error_that_is_not_ours_is_caught(table: Any) -> None:
             raise error
 
         with pytest.raises(AssertionError, match="sum"):
-            check(fails, table._ledger, "sum")
+            check(fails, table._methods.ledger, "sum")
 
     def charged() -> None:
         table.count(epsilon=1)
         raise dp.errors.NotAllowed("no")
 
     with pytest.raises(AssertionError, match="then refused"):
-        check(charged, table._ledger, "count")
+        check(charged, table._methods.ledger, "count")
 
 
 def test_arguments_that_an_attack_found_are_refused_and_cost_nothing() -> None:

@@ -31,7 +31,10 @@ _SAID = (TEXT, str(NUMBER), str(WHOLE))
 _BYTES = (struct.pack("<d", NUMBER), struct.pack("<q", WHOLE), *(text.encode() for text in _SAID))
 _HANDLES = {
     "PrivateTable",
-    "Explained",
+    "ExplainedTable",
+    "Methods",
+    "Planner",
+    "BoundedRows",
     "Database",
     "DuckDB",
     "Study",
