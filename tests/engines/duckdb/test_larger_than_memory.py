@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -301,11 +302,12 @@ def test_progress_is_coarse_and_only_for_who_asks(source, monkeypatch, capfd):
     asked.engine.progress = told.append
     asked.sql(TEXT, epsilon=1)
     assert told
-    assert told == sorted(set(told))
+    falls = sum(after <= before for before, after in pairwise(told))
+    assert falls <= 2  # one for each further statement of the question
     assert all(0 < percent <= 100 and percent % 5 == 0 for percent in told)
     told.clear()
     asked.engine.progress = None
-    asked.sql(TEXT.replace("AS n", "AS m"), epsilon=1)
+    asked.sql(TEXT, epsilon=2)
     assert not told
     assert capfd.readouterr() == ("", "")
     asked.close()
