@@ -54,6 +54,7 @@ def test_how_much_longer_tpch_takes_was_printed(page: ModuleType, charts: Module
             assert f"A private answer takes {row[engine]} as long" in (page.RESULTS / f"{name}.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_every_chart_is_drawn_from_its_section(page: ModuleType, charts: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason='needs pip install "discreet[plot]"')
     names = {f"{chart.section}.png" for chart in charts.CHARTS}

@@ -9,7 +9,7 @@ import ast
 import importlib.util
 import pickle
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -27,12 +27,11 @@ NEEDS_CODE = ("InvalidArgument", "QueryError", "NotAllowed")
 KEBAB = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
     """Every module outside of the tables: its path in the package, and its syntax tree."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        name = path.relative_to(SOURCE).as_posix()
-        if not name.startswith("error_codes/"):
-            yield name, ast.parse(path.read_text("utf-8"))
+    names = {path.relative_to(SOURCE).as_posix(): path for path in sorted(SOURCE.rglob("*.py"))}
+    return [(name, ast.parse(p.read_text("utf-8"))) for name, p in names.items() if not name.startswith("error_codes/")]
 
 
 def classes() -> list[type[DiscreetError]]:

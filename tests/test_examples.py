@@ -20,9 +20,19 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 ON_SPARK = ("learn_on_spark.py", "one_policy_two_engines.py")
+QUICK = ("ledger.py", "odd_records.py", "shuffle.py", "your_own_query.py")
 EXAMPLES = [
-    pytest.param(path, id=path.name, marks=[pytest.mark.slow, pytest.mark.spark] if path.name in ON_SPARK else [])
+    pytest.param(
+        path,
+        id=path.name,
+        marks=[pytest.mark.slow] * (path.name not in QUICK) + [pytest.mark.spark] * (path.name in ON_SPARK),
+    )
     for path in sorted((ROOT / "examples").glob("*.py"))
+]
+LONG = ("adaptive.md", "data-scientist.md", "distributions.md", "local.md", "mechanism-author.md", "researcher.md")
+PAGES = [
+    pytest.param(path, id=path.name, marks=[pytest.mark.slow] * (path.name in LONG))
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 ]
 
 
@@ -38,7 +48,7 @@ def code_of(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES)
 def test_the_code_of_every_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

@@ -182,6 +182,7 @@ def test_an_error_that_is_not_ours_is_caught(table: Any) -> None:
         check(charged, table._methods.ledger, "count")
 
 
+@pytest.mark.slow
 def test_arguments_that_an_attack_found_are_refused_and_cost_nothing() -> None:
     ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=100, delta=0.1))
     table = dp.table({"x": np.arange(50.0), "s": np.array(["a", "b"] * 25)}, ledger=ledger)

@@ -51,9 +51,8 @@ def test_every_story_is_known_here() -> None:
 LONG = ("census_table", "leaderboard")
 
 
-@pytest.mark.parametrize(
-    "story", [pytest.param(one, id=one.stem, marks=[pytest.mark.slow] * (one.stem in LONG)) for one in STORIES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("story", STORIES, ids=lambda one: one.stem)
 def test_a_story_says_what_it_should_and_leaves_only_its_pictures(story: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(story)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -43,6 +43,7 @@ def test_without_noise_the_sums_are_exact():
     assert days.not_private
 
 
+@pytest.mark.slow
 def test_errors_hold():
     """200 streams of 100 steps: no sum is off by more than is said, but for one stream in twenty."""
     counts, missed = np.arange(100) % 7, 0

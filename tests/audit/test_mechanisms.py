@@ -30,6 +30,7 @@ QUICK: dict[str, tuple[float, int]] = {
     "randomized_response": (1, 100_000),
     "key_selection": (1, 2_000),
 }
+SOME = [pytest.param(name, marks=[pytest.mark.slow] * (name == "key_selection")) for name in QUICK]
 
 
 def run(audited: Subject, samples: int, confidence: float = SURE) -> Any:
@@ -45,7 +46,7 @@ def run(audited: Subject, samples: int, confidence: float = SURE) -> Any:
     )
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", SOME)
 def test_right_noise_passes_and_half_of_it_fires(name: str) -> None:
     epsilon, samples = QUICK[name]
     right = run(subject(name, epsilon=epsilon, delta=DELTA.get(name, 0)), samples)

@@ -555,9 +555,9 @@ def check_each(promise=None):
     kind = dp.Each.for_guarantee(promise, spaces=RECORDS)
     whole = dp.Laplace(scale=math.ceil(float(kind.mechanisms[0].scale)), step=1)
     coarse = dp.Each(mechanisms=(whole, kind.mechanisms[1]), spaces=RECORDS)
-    runs = [run(coarse, [record], window=16, claim=promise) for record in product((0, 1), "xy")]
+    runs = [run(coarse, [record], window=10, claim=promise) for record in product((0, 1), "xy")]
     check_pairs([(a, b) for a in runs for b in runs if a is not b])
-    own = [run(coarse, [record], window=16) for record in product((0, 1), "xy")]
+    own = [run(coarse, [record], window=10) for record in product((0, 1), "xy")]
     return check_pairs([(a, b) for a in own for b in own if a is not b])
 
 

@@ -229,6 +229,7 @@ def worst_ratio(first: dict, second: dict) -> float:
     return float(max(p / second[output] for output, p in first.items() if output in second))
 
 
+@pytest.mark.slow
 def test_one_record_keeps_epsilon_exactly() -> None:
     """[T.3.6], [T.4.7], [T.4.9]: one record, numbers and choices, by the exact law."""
     epsilon = 1.25
@@ -248,6 +249,7 @@ def test_choices_keep_epsilon_by_enumeration() -> None:
     assert verified.delta_at(epsilon=0.999) > 1e-4
 
 
+@pytest.mark.slow
 def test_a_file_sorted_by_a_value_tells_no_more() -> None:
     # one record replaced, c for a: the sorted files differ in two places, and kept order would double ε
     first, second = [("a",), ("b",)], [("b",), ("c",)]

@@ -44,7 +44,10 @@ class Told(NamedTuple):
     picture: Path
 
 
-@pytest.fixture(scope="module", params=run.STORIES)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(s, marks=[pytest.mark.slow] * (s in ("learning", "adaptive"))) for s in run.STORIES],
+)
 def one(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Told:
     """Each story, told once on a terminal of 80 columns."""
     folder = tmp_path_factory.mktemp("demo") / "pictures"

@@ -264,6 +264,7 @@ def test_a_closed_call_looks_like_the_call() -> None:
     assert dp.release.__doc__.startswith("Answer with noise")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_no_module_keeps_a_row() -> None:
     """Caches live as long as the program: none of them holds what a release or a refusal has read."""

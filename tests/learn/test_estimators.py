@@ -256,6 +256,7 @@ def test_coefficients_are_those_of_the_features_as_given() -> None:
     np.testing.assert_allclose(fitted.coef_, [0.5 / 120, -0.3 / 5000], rtol=0.05)
 
 
+@pytest.mark.slow
 def test_without_noise_the_models_are_those_of_scikit_learn() -> None:
     from sklearn import linear_model
 

@@ -138,6 +138,7 @@ def medians() -> Experiment:
     return repeated_values.run(generate(1))[0]
 
 
+@pytest.mark.slow
 def test_the_scores_of_zero(medians: Experiment) -> None:
     """[L3.MED], [L3.MED-DUP], in steps of 1/1000: gap n/4 at rate ε/4 by the lecture, n/4 at ε/2 when capped."""
     for row in medians.rows:

@@ -36,6 +36,7 @@ def reproduce(out: Path, *options: str) -> int:
     return int(exit_info.value.code or 0)
 
 
+@pytest.mark.slow
 def test_everything_is_printed_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,6 +59,7 @@ def test_everything_is_printed_and_written(
     assert "…" not in shown.replace("0 … 1000", "").replace("([…])", ""), "a heading or a number is cut"
 
 
+@pytest.mark.slow
 def test_one_person_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "EXPERIMENTS", run.EXPERIMENTS[:2])
     run.main(tmp_path, people=1)

@@ -127,7 +127,7 @@ CASES = [
 
 @pytest.mark.parametrize(
     ("text", "window", "pairs", "bounds", "used"),
-    [pytest.param(*c, marks=[pytest.mark.slow] if c[0] == MEDIAN else [], id=c[0] + str(c[3])) for c in CASES],
+    [pytest.param(*c, marks=[pytest.mark.slow] * (c[0] in (MEDIAN, MEAN, PEOPLE)), id=c[0] + str(c[3])) for c in CASES],
 )
 def test_the_charge_covers_what_is_learned(text, window, pairs, bounds, used):
     """[T.R7.2]: the sensitivity derived from the question covers all neighbors."""

@@ -129,7 +129,7 @@ def check(clinic, text):
     return True
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=questions())
 def test_every_question_is_answered_or_refused(clinic, text):
     check(clinic, text)
@@ -146,7 +146,7 @@ def test_the_grammar_makes_questions_that_are_answered(clinic):
     """Otherwise the tests above would look at refusals only."""
     answered, tried = [], []
 
-    @settings(max_examples=30, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=12, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(text=questions())
     def count(text):
         tried.append(text)

@@ -110,7 +110,15 @@ def bisect_each(holds: Callable[[Floats], NDArray[np.bool_]], inside: Floats, ou
 def least_place(cost: Callable[[float], float], low: float, high: float, rounds: int) -> float:
     """Where a cost with one valley is least, by golden section."""
     golden = (math.sqrt(5) - 1) / 2
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = cost(left), cost(right)
     for _ in range(rounds):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if cost(left) < cost(right) else (left, high)
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = cost(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = cost(right)
     return (low + high) / 2

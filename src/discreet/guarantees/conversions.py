@@ -84,7 +84,7 @@ def _best_order(objective: Callable[[float], float]) -> float:
     values = [objective(1 + math.exp(x)) for x in grid]
     best = min(range(61), key=values.__getitem__)
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, 60)]
-    return 1 + math.exp(least_place(lambda x: objective(1 + math.exp(x)), low, high, 50))
+    return 1 + math.exp(least_place(lambda x: objective(1 + math.exp(x)), low, high, 40))
 
 
 def delta_from_renyi(divergence: Callable[[float], float], epsilon: float) -> float:

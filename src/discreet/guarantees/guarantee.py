@@ -9,6 +9,7 @@ reads it as that decimal.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
@@ -228,13 +229,18 @@ class ZeroConcentrated(Guarantee):
         return f"ρ = {_fmt(self.rho)}"
 
     def delta_at(self, *, epsilon: Number) -> float:
-        return delta_from_renyi(self.renyi, _epsilon_or_zero(epsilon))
+        return delta_from_renyi(self._curve(), _epsilon_or_zero(epsilon))
 
     def epsilon_at(self, *, delta: Number) -> float:
-        return epsilon_from_renyi(self.renyi, check_delta(delta))
+        return epsilon_from_renyi(self._curve(), check_delta(delta))
 
     def renyi(self, order: float) -> float:
         return float_up(exactly(self.rho) * exactly(order, "order"))
+
+    def _curve(self) -> Callable[[float], float]:
+        """`renyi` for floats, rounded up: many orders are tried."""
+        rho = float_up(exactly(self.rho))
+        return lambda order: math.nextafter(rho * order, math.inf)
 
     def _twice(self) -> Self:
         return replace(self, rho=4 * exactly(self.rho))

@@ -104,6 +104,7 @@ def check_same_with_less(source: str, spill: Path, memory: str) -> None:
     assert len(found) == 50
 
 
+@pytest.mark.slow
 def test_answers_with_little_memory_are_the_same(source, tmp_path):
     check_same_with_less(source, tmp_path, MEMORY)
 
@@ -296,6 +297,7 @@ def test_they_are_for_duckdb_alone(source):
 # --- progress -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_progress_is_coarse_and_only_for_who_asks(source, monkeypatch, capfd):
     monkeypatch.setattr(duckdb, "_PATIENCE", 0.001)
     asked, told = dp.connect(words(source)), []

@@ -96,6 +96,7 @@ def test_rounds_on_all_neighbors(exact: Any, mechanism: Any) -> None:
     assert check_both(exact, mechanism, None, KNOWN) > 0.02
 
 
+@pytest.mark.slow
 def test_rounds_with_gaussian_noise(exact: Any) -> None:
     check_both(exact, mwem(noise=dp.Gaussian(stddev=Fraction(4, 5), step=1)), None, KNOWN)
 

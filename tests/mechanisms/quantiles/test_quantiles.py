@@ -302,6 +302,7 @@ def test_rank_errors_stay_within_the_bound(name):
     assert np.all(np.diff(made._draw(rows)) >= 0)
 
 
+@pytest.mark.slow
 def test_the_bound_is_held_where_it_is_nearly_met():
     """All rows at one of a million points: the logarithm in the bound is what holds, and is needed."""
     made = dp.mechanisms.Quantiles(space=dp.Integers(0, 10**6), rate=0.05, quantiles=[0.5])
@@ -383,6 +384,7 @@ def test_through_the_door():
 # --- which method -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_method_is_chosen_by_its_predicted_error():
     space, loose = dp.Interval(-100, 100), dp.Approx(epsilon=1, delta=1e-6)
     many = [i / 100 for i in range(1, 100)]
@@ -400,6 +402,7 @@ def test_the_method_is_chosen_by_its_predicted_error():
     assert bins_for(1000) == 4096
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [9, 99])
 def test_the_prediction_is_about_right(count):
     """Within a factor of 2.2 on 5000 normal rows, for both methods and both errors: some nine standard errors."""

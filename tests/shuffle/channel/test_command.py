@@ -44,6 +44,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     return command
 
 
+@pytest.mark.slow
 def test_from_an_empty_folder_to_a_table(run, tmp_path: Path, capsys, monkeypatch) -> None:
     assert run("init", "poll.toml", *SMALL).status == 0
     files = files_of(tmp_path / "poll.toml")

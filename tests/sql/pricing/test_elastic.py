@@ -120,16 +120,16 @@ def test_rows_that_are_swapped_may_add_up_when_a_row_is_replaced():
     """Replacing moves one cell by twice the bound of one: a count of one sign would never do that."""
     lefts = [[(1, a), (1, b)] for a, b in product("xy", repeat=2)]
     worst = 0
+    asked = {str(left): database(left, [1], 1, unit=dp.row(neighbors="replace")) for left in lefts}
+    plan = asked[str(lefts[0])].plan(TWO, epsilon=1)
     for first, second in product(lefts, repeat=2):
         if sum((Counter(first) - Counter(second)).values()) > 1:
             continue
         for _ in range(3):
-            counts = []
-            for left in (first, second):
-                asked = database(left, [1], 1, unit=dp.row(neighbors="replace"))
-                plan = asked.plan(TWO, epsilon=1)
-                counts.append(measured(plan.question, asked.engine, None, plan.groups)[0])
-            apart = counts[0] - counts[1]
+            one, other = (
+                measured(plan.question, asked[str(left)].engine, None, plan.groups)[0] for left in (first, second)
+            )
+            apart = one - other
             bound = contribution(plan.question.measures[0], plan.bounds, dp.row(neighbors="replace"))
             assert sum(abs(apart)) <= bound.l1
             assert sum(apart**2) <= bound.squared
