@@ -48,9 +48,6 @@ def test_every_story_is_known_here() -> None:
     assert [story.stem for story in STORIES] == sorted(SAID)
 
 
-LONG = ("census_table", "leaderboard")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("story", STORIES, ids=lambda one: one.stem)
 def test_a_story_says_what_it_should_and_leaves_only_its_pictures(story: Path, tmp_path: Path) -> None:
