@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 
-import discreet as dp
 from discreet import testing
 from discreet.mechanisms.protocol import Mechanism
 from discreet.mechanisms.reports.shuffle_clients import (
@@ -20,23 +18,16 @@ from discreet.mechanisms.reports.shuffle_clients import (
 )
 from discreet.shuffle import protocol as protocols
 
-MANY: dict[str, Any] = {"clients": 1000, "epsilon": 1, "delta": 1e-6}
-POLLS = {
-    "bit": (dp.shuffle.bit_sum(**MANY), 1),
-    "two messages": (dp.shuffle.bit_sum(**MANY, method="two messages"), 1),
-    "fakes": (dp.shuffle.histogram(**MANY, choices=["a", "b", "c"]), "b"),
-    "response": (dp.shuffle.histogram(**MANY, choices=["a", "b", "c"], method="response"), "b"),
-    "hashed": (dp.shuffle.histogram(**MANY, choices=["a", "b", "c"], method="hashed"), "b"),
-    "parallel": (dp.shuffle.histogram(**MANY, choices=["a", "b", "c"], method="parallel"), "b"),
-    "inverted": (dp.shuffle.histogram(**MANY, choices=["a", "b", "c"], method="inverted"), "b"),
-    "digits": (dp.shuffle.sum(**MANY, between=(0, 1)), 0.3),
-    "split and mix": (dp.shuffle.sum(**MANY, between=(0, 1), method="split and mix"), 0.3),
-}
+from .every_poll import POLLS
+from .every_poll import poll as made
+
+VALUES = {"bit": 1, "two messages": 1, "digits": 0.3, "split and mix": 0.3}
+"""What a client answers; all others choose."""
 
 
-@pytest.mark.parametrize(("poll", "value"), POLLS.values(), ids=POLLS)
-def test_messages_are_drawn_through_the_door(poll, value, monkeypatch):
-    passed = []
+@pytest.mark.parametrize("name", POLLS)
+def test_messages_are_drawn_through_the_door(name, monkeypatch):
+    poll, value, passed = made(name), VALUES.get(name, "y"), []
 
     def watched(read, mechanism, guarantee, **given):
         passed.append((mechanism, guarantee))
@@ -51,7 +42,7 @@ def test_messages_are_drawn_through_the_door(poll, value, monkeypatch):
 
 
 def test_every_kind_of_protocol_is_here():
-    assert {type(one).kind for one, _ in POLLS.values()} == protocols.KINDS.keys()
+    assert {type(made(name)).kind for name in POLLS} == protocols.KINDS.keys()
 
 
 def test_what_a_client_promises_alone():

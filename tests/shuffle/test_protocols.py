@@ -34,6 +34,8 @@ from discreet.shuffle.protocol import from_description
 from discreet.shuffle.simulation import simulate
 
 from ..refusing import refuses
+from .every_poll import POLLS
+from .every_poll import poll as made
 
 DELTA = 1e-6
 RNG = np.random.default_rng(5)
@@ -378,20 +380,10 @@ def test_hashed_histograms_of_any_strings() -> None:
 
 # --- how messages travel, and what is refused -----------------------------------------------------------------
 
-EVERY: list[Any] = [
-    dp.shuffle.bit_sum(clients=300, epsilon=1, delta=DELTA),
-    dp.shuffle.bit_sum(clients=300, epsilon=1, delta=DELTA, method="two messages"),
-    *(
-        dp.shuffle.histogram(choices=["x", "y", "z"], clients=300, epsilon=1, delta=DELTA, method=method)
-        for method in ("fakes", "response", "parallel", "inverted", "hashed")
-    ),
-    dp.shuffle.sum(between=(0, 1), clients=300, epsilon=1, delta=DELTA, planes=3),
-    dp.shuffle.sum(between=(0, 1), clients=300, epsilon=1, delta=DELTA, method="split and mix"),
-]
 
-
-@pytest.mark.parametrize("poll", EVERY, ids=lambda poll: f"{poll.kind} {getattr(poll, 'inverted', '')}")
-def test_every_client_sends_equally_many_messages_of_one_length(poll: Any) -> None:
+@pytest.mark.parametrize("name", POLLS)
+def test_every_client_sends_equally_many_messages_of_one_length(name: str) -> None:
+    poll = made(name)
     taken = (0, 0.3, 1, 10**400) if hasattr(poll, "low") else ("x", "y") if hasattr(poll, "choices") else (0, 1, True)
     for value in taken:
         messages = poll.encode(value)
@@ -409,8 +401,8 @@ def test_every_client_sends_equally_many_messages_of_one_length(poll: Any) -> No
     assert poll.guarantee().protects == dp.row(neighbors="replace")
 
 
-@pytest.mark.parametrize("poll", EVERY[:7], ids=lambda poll: f"{poll.kind} {getattr(poll, 'inverted', '')}")
-def test_too_few_reports_are_not_looked_at(poll: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", POLLS)
+def test_too_few_reports_are_not_looked_at(name: str, tmp_path: Path) -> None:
     own = dp.Ledger.open(
         tmp_path / "a.ledger", limit=dp.Approx(epsilon=5, delta=1e-4), protects=dp.row(neighbors="replace")
     )
@@ -419,7 +411,7 @@ def test_too_few_reports_are_not_looked_at(poll: Any, tmp_path: Path) -> None:
         raise AssertionError("messages were read")
 
     with refuses(dp.NotAllowed, "too-few-reports"):
-        poll.analyze(never, reports=299, ledger=own)
+        made(name).analyze(never, reports=299, ledger=own)
     assert len(list(own.entries())) == 0
 
 
@@ -427,7 +419,7 @@ def test_a_batch_is_charged_once(tmp_path: Path) -> None:
     own = dp.Ledger.open(
         tmp_path / "a.ledger", limit=dp.Approx(epsilon=5, delta=1e-4), protects=dp.row(neighbors="replace")
     )
-    poll = EVERY[2]
+    poll = made("fakes")
     messages = poll.encode_many(["x"] * 300)
     first = poll.analyze(messages, ledger=own, key="batch 1")
     again = poll.analyze(messages, ledger=own, key="batch 1")
@@ -447,18 +439,18 @@ def test_a_batch_is_charged_once(tmp_path: Path) -> None:
 
 
 def test_messages_outside_of_the_domain_count_for_nothing() -> None:
-    poll = EVERY[2]
+    poll = made("fakes")
     messages = poll.encode_many(["x"] * 300)
     spoiled = np.concatenate([messages, [-1, -5, 10**9, poll.alphabet]])
     assert poll.analyze(spoiled, reports=300).value == poll.analyze(messages).value
 
 
 def test_what_is_left_when_the_two_services_collude() -> None:
-    assert EVERY[0].if_they_collude.trust == "local"
-    lie = float(EVERY[0].lie)
-    assert float(EVERY[0].if_they_collude.epsilon) == pytest.approx(math.log((1 - lie) / lie))
-    assert EVERY[2].if_they_collude is None
-    assert EVERY[3].if_they_collude.trust == "local"
+    assert made("bit").if_they_collude.trust == "local"
+    lie = float(made("bit").lie)
+    assert float(made("bit").if_they_collude.epsilon) == pytest.approx(math.log((1 - lie) / lie))
+    assert made("fakes").if_they_collude is None
+    assert made("response").if_they_collude.trust == "local"
 
 
 def test_shuffled_local_reports() -> None:
@@ -503,11 +495,11 @@ def test_shuffled_local_reports() -> None:
         (lambda: dp.shuffle.sum(between=3, clients=100, epsilon=1, delta=DELTA), "wrong-type"),
         (lambda: dp.shuffle.sum(between=(0, 1), clients=100, epsilon=1, delta=DELTA, method="magic"), "not-an-option"),
         (lambda: from_description({"kind": "none"}), "not-an-option"),
-        (lambda: from_description({**EVERY[0].described(), "extra": 1}), "shuffle-task-unreadable"),
-        (lambda: EVERY[0].analyze(list), "missing-argument"),
-        (lambda: EVERY[6].unpacked(b"a"), "foreign-reports"),
-        (lambda: EVERY[0].encode_many(np.ones((2, 2))), "not-a-column"),
-        (lambda: EVERY[0].analyze(np.ones(300) / 2), "foreign-reports"),
+        (lambda: from_description({**made("bit").described(), "extra": 1}), "shuffle-task-unreadable"),
+        (lambda: made("bit").analyze(list), "missing-argument"),
+        (lambda: made("hashed").unpacked(b"a"), "foreign-reports"),
+        (lambda: made("bit").encode_many(np.ones((2, 2))), "not-a-column"),
+        (lambda: made("bit").analyze(np.ones(300) / 2), "foreign-reports"),
     ],
 )
 def test_bad_arguments(bad: Callable[[], Any], code: str) -> None:
