@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,18 @@ if str(ROOT) not in sys.path:
 
 settings.register_profile("no clock", deadline=None)  # no test depends on how fast a machine is
 settings.load_profile("no clock")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with `some_quick(n)`, the first n cases are quick and the others slow."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("some_quick")
+        if mark is not None:
+            test = item.nodeid.partition("[")[0]
+            seen[test] += 1
+            if seen[test] > mark.args[0]:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -110,6 +110,7 @@ def words(page: str) -> list[str]:
     return re.findall(r"[^\W\d_]+", re.sub(r"\b\d+-[0-9a-f]{4}\b|\d[\d,.]*(e-?\d+)?", "", page))
 
 
+@pytest.mark.slow
 def test_the_tutorial_shows_what_its_code_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     making = runpy.run_path(str(DOCS / "make_tutorial.py"))

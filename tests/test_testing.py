@@ -128,6 +128,7 @@ def answers_of_every_kind():
     ]
 
 
+@pytest.mark.slow
 def test_whatever_is_shown_says_that_it_was_made_under_control():
     with testing.frozen(3):
         made = answers_of_every_kind()

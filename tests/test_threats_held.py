@@ -37,6 +37,7 @@ def test_a_product_of_two_columns_up_to_a_hundred_moves_by_ten_thousand() -> Non
     assert measure.reach * measure.step >= 100 * 100
 
 
+@pytest.mark.slow
 def test_no_row_one_row_and_a_million_look_alike() -> None:
     """The same columns, types and number of rows."""
     many = np.arange(10**6)

@@ -459,6 +459,7 @@ def test_no_label_decides_whether_a_submission_is_scored(loss: Any, labels: Any)
 # --- what a study without a ledger promises -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_exact_number_of_rows_is_promised_for_replaced_rows() -> None:
     rows = {"x": np.ones(4000)}
     replaced = dp.row(neighbors="replace")

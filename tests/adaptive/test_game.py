@@ -146,6 +146,7 @@ ALL = {
 }
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("way", QUICK)
 def test_all_intervals_hold_together(way: str) -> None:
     """[L6.GAME] with [L6.T9], [L6.T10]: whoever asks, every answer is near the population's."""
@@ -160,6 +161,7 @@ def test_all_intervals_of_every_method_hold_together(way: str) -> None:
     assert not fails(held, 2000)
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("analyst", [select_features, boost, trace], ids=lambda one: one.__name__)
 def test_naive_intervals_fail_against_an_overfitting_analyst(analyst: Analyst) -> None:
     """Of 400 rows and 200 questions; the same test accepts them for questions fixed in advance, below."""
@@ -169,6 +171,7 @@ def test_naive_intervals_fail_against_an_overfitting_analyst(analyst: Analyst) -
     assert np.mean([one.rounds[-1].value for one in made]) > 0.62  # and the truth is ½
 
 
+@pytest.mark.slow
 def test_naive_intervals_hold_for_questions_fixed_in_advance() -> None:
     population = of_signal(60)
     made = [play(population, stay_honest, lambda rows: Raw(rows, questions=61), size=400) for _ in range(50)]

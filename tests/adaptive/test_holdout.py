@@ -42,6 +42,7 @@ def uniform_above(cut: float) -> Any:
 # --- holdouts -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_honest_guesses_are_confirmed_for_free() -> None:
     held = dp.adaptive.holdout(TRAIN, TEST, queries=500, overfits=3, unprotected=True)
     answers = [held.check(uniform_above(cut)) for cut in np.linspace(0, 1, 200)]
@@ -81,6 +82,7 @@ def test_one_overfit_more_than_allowed_ends_it(method: str, free: bool) -> None:
             held.check(lambda one: one["y"])
 
 
+@pytest.mark.slow
 def test_questions_are_counted() -> None:
     held = dp.adaptive.holdout(TRAIN, TEST, queries=2, overfits=1, unprotected=True)
     held.check(lambda one: one["u"])

@@ -191,6 +191,7 @@ def test_rows_grow_with_the_root_of_the_questions_and_the_square_of_the_accuracy
     assert 3.7 < rows_needed(0.025, 1000) / base < 4.3
 
 
+@pytest.mark.slow
 def test_sizes_are_those_rows() -> None:
     made = plan(10**5, [10, 1000], methods=CHEAP)
     sizes = made.sizes()
@@ -224,6 +225,7 @@ def test_bad_wishes(arguments: tuple[Any, ...], code: str) -> None:
 # --- the chart ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_chart_shows_every_useful_width(tmp_path: Path) -> None:
     made = plan([10**4, 10**5], [10, 100, 10**6], methods=CHEAP)
     figure = made.plot(tmp_path / "widths.png")

@@ -161,6 +161,7 @@ def test_a_private_choice_of_a_question_does_not_describe_its_sample() -> None:
     assert float(seen[sample].mean() - seen.mean()) > 10 * epsilon
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(mu=st.floats(0.01, 3), reached=st.floats(1e-6, 0.5))
 def test_the_least_chance_is_that_of_the_best_test(mu: float, reached: float) -> None:

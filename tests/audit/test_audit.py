@@ -133,6 +133,7 @@ def test_either_bound_refutes(random: np.random.Generator) -> None:
     assert replace(right, delta_lower=1e-9, delta=1e-9).passed
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("choices", ["ab", "abcdef"])
 def test_randomized_response(random: np.random.Generator, choices: str) -> None:
     right = run(response(random, 1.0, choices), "a", "b", epsilon=1)

@@ -39,6 +39,7 @@ def test_false_alarms_are_as_rare_as_promised() -> None:
     assert alarms <= 27
 
 
+@pytest.mark.slow
 def test_searching_many_events_finds_nothing_in_equal_samples() -> None:
     """The tested half had no say, so nothing is paid for a long search: 10% of 60 runs, ≤ 19 (1e-6)."""
     random = np.random.default_rng(8)

@@ -71,6 +71,7 @@ def test_every_mechanism_passes_and_fires(name: str) -> None:
     assert not result.passed, result
 
 
+@pytest.mark.slow
 def test_the_claim_of_a_mechanism_is_its_own_guarantee() -> None:
     """A mechanism audited as it is: its bound stays below its claim, for numbers, vectors and single answers."""
     result = audit(dp.Laplace(scale=2), 0, 1, sensitivity=1, samples=100_000, confidence=SURE)

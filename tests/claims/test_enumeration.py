@@ -210,11 +210,13 @@ def test_laplace_counts(unit):
     check_laplace_count(unit)
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("unit", [ROW, REPLACED])
 def test_laplace_histograms(unit):
     assert check_laplace_histogram(unit) > 0.5
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("kind", [LAPLACE, GAUSSIAN])
 @pytest.mark.parametrize("check", [check_vectors_l1, check_vectors_l2, check_rounding])
 def test_vectors(check, kind):
@@ -498,6 +500,7 @@ def check_above(monotone=False):
     return check_pairs(pairs)
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("monotone", [False, True])
 def test_above_threshold(monotone):
     assert check_above(monotone) > 0.05
@@ -561,6 +564,7 @@ def check_each(promise=None):
     return check_pairs([(a, b) for a in own for b in own if a is not b])
 
 
+@pytest.mark.slow
 def test_each_record_alone():
     """[T.3.6], sanitized rows; [T.4.7]: the columns of one record add."""
     assert check_each() > 0.99
@@ -588,6 +592,7 @@ def check_composed():
     return check_pairs([(runs[0], runs[1]), (runs[0], runs[2])])
 
 
+@pytest.mark.slow
 def test_composed():
     assert check_composed() > 0.8
 

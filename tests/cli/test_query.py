@@ -243,6 +243,7 @@ def test_groups_that_are_not_shown_come_with_a_way_out(clinic: Path, run) -> Non
 # --- pictures -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_a_picture_is_drawn(suffix: str, clinic: Path, run, tmp_path: Path) -> None:
     picture = tmp_path / f"out.{suffix}"

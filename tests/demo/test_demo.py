@@ -156,6 +156,7 @@ def test_a_command_that_the_shell_would_not_find_is_told_where_it_is(
     assert ("here discreet is .venv/bin/discreet" in out.getvalue()) is (found is None)
 
 
+@pytest.mark.slow
 def test_rows_of_single_people_are_refused_in_the_story_of_sql(tmp_path: Path) -> None:
     shown = " ".join(told("sql", tmp_path).split())
     clinic = dp.connect(make_clinic(tmp_path))

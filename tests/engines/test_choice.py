@@ -104,6 +104,7 @@ def test_people_who_choose_together_are_seen(opened):
     assert spread(opened, wrong) > 1.5 * TOGETHER
 
 
+@pytest.mark.slow
 def test_groups_of_one_hash_are_chosen_by_a_persons_own_rows():
     """DuckDB hashes NULL and this number alike: where rows lie must not decide between them."""
     rows = [(person, key) for person in range(400) for key in (None, -2930909409056394622)]

@@ -166,6 +166,7 @@ def test_the_remainder_path_keeps_the_law(checks, bits):
     assert drawn.p_value(F(9, 2)) < checks.ALARM
 
 
+@pytest.mark.slow
 def test_the_sampler_is_the_same_with_a_table_of_few_bits(checks, monkeypatch):
     """All of discrete_gaussian on cells, its table cut to 5 bits: 1200 draws reject 2/3 and 3/2 of the scale."""
 
@@ -368,6 +369,7 @@ def test_uniform_needs_a_value():
         samplers.uniform_below(0, 1)
 
 
+@pytest.mark.slow
 def test_every_order_is_equally_likely(checks):
     """12,000 orders of four against 1/24; detects one order 35 % too likely."""
     counts = np.zeros(4**4, dtype=np.int64)

@@ -126,6 +126,7 @@ def test_a_bracket_in_which_all_holds_is_its_own_answer() -> None:
     assert bisect(Condition(-math.inf), *(5.0, 5.0), relative=1e-9) == 5.0
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0.001, 0.999), min_size=1, max_size=20))
 def test_arrays_are_searched_place_by_place(edges: list[float]) -> None:
     at = np.array(edges)

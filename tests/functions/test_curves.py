@@ -343,6 +343,7 @@ def test_no_noise_gives_the_curves_themselves():
 # --- errors and bands -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     ("counted", "damp", "releases"),
     [
@@ -470,6 +471,7 @@ def test_a_mean_is_a_function_of_any_shape():
     assert ((low <= model([[0.0, 3.3]])) & (model([[0.0, 3.3]]) <= high)).all()
 
 
+@pytest.mark.slow
 def test_pictures(tmp_path):
     figure = MeanCurve(points=POINTS, epsilon=5).fit(data()).plot(tmp_path / "mean.png", title="cost in $")
     assert (tmp_path / "mean.png").stat().st_size > 1000
@@ -512,6 +514,7 @@ def test_bad_settings_are_refused_before_anything_is_read(estimator, settings, c
         estimator(**settings).fit(data(), np.zeros(60))
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("model", [MeanCurve(), CurvePCA(), CurveRegression()], ids=repr)
 def test_scikit_learns_own_checks(model):
     with warnings.catch_warnings():

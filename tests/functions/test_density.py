@@ -173,6 +173,7 @@ def test_the_taught_constant_is_there_and_says_what_it_attains() -> None:
         process_for(dp.Approx(epsilon=8, delta=0.1), calibration="taught", **kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1000, pytest.param(4000, marks=pytest.mark.slow)])
 def test_the_noise_has_the_covariance_it_claims(count: int) -> None:
     """Paths at grid and scattered points: each entry within 6 standard errors (false alarms below 1e-6)."""
@@ -187,6 +188,7 @@ def test_the_noise_has_the_covariance_it_claims(count: int) -> None:
         assert np.diag(claimed).min() > 0.5  # no point is without noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kept", "few"),
     [
@@ -206,6 +208,7 @@ def test_bands_cover_everywhere_at_once(kept: Any, few: int) -> None:
     assert (np.abs(m.path(points)[:1]) < m.at_one_point(1e-9)).all()
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("goal", [GOAL, dp.Pure(epsilon=1)], ids=str)
 def test_the_error_covers_what_noise_did(goal: Any) -> None:
     rows = mixture()
@@ -357,6 +360,7 @@ def test_a_picture_stays_in_no_list_and_a_notebook_shows_it() -> None:
         assert shown._repr_png_().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_tables_have_densities_of_dates_pairs_and_by_rule(tmp_path: Any) -> None:
     import datetime
 

@@ -31,6 +31,7 @@ def made(x: Any, y: Any, **kept: Any) -> Any:
     return regression_curve(x, y, **(given | kept))
 
 
+@pytest.mark.slow
 def test_a_curve_follows_the_data_within_its_band() -> None:
     x, y = data()
     with testing.no_noise():

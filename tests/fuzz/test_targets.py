@@ -89,6 +89,7 @@ class Numbers:
         return str(one % 7)
 
 
+@pytest.mark.slow
 def test_a_campaign_tells_each_cause_once_and_reduces_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -300,6 +301,7 @@ def a_second_batch_is_taken(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Analyzer, "receive", lambda self, data: "received")
 
 
+@pytest.mark.slow
 def test_bugs_around_the_wire_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with made("wire", tmp_path) as target:
         twice = [target._report(*target.uploads[0]), target._report(*target.uploads[12])]
@@ -319,6 +321,7 @@ def test_bugs_around_the_wire_are_seen(tmp_path: Path, monkeypatch: pytest.Monke
             assert broken.value.kind == kind
 
 
+@pytest.mark.slow
 def test_bugs_around_the_command_line_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["ledger", "missing.ledger"]
 

@@ -44,6 +44,7 @@ def ledger(epsilon: float = 50, rule: str = "best", protects: Any = None) -> Any
     return dp.Ledger.open(":memory:", protects=unit, limit=dp.Approx(epsilon=epsilon, delta=1e-3), rule=rule)
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("model", MODELS, ids=ids)
 def test_scikit_learns_own_checks(model: Any) -> None:
     """Every check passes, but for those that privacy forbids: each of them is listed with its reason."""
@@ -81,6 +82,7 @@ def test_cross_validation_is_charged_fit_by_fit() -> None:
     assert len(book.entries()) == 4
 
 
+@pytest.mark.slow
 def test_a_grid_search_is_charged_and_stops_at_the_limit() -> None:
     book = ledger(epsilon=8)
     rows, labels = data(500)
@@ -98,6 +100,7 @@ def test_a_grid_search_is_charged_and_stops_at_the_limit() -> None:
     assert len(book.entries()) == spent
 
 
+@pytest.mark.slow
 def test_other_processes_spend_from_the_same_ledger(tmp_path: Any) -> None:
     book = dp.Ledger.open(tmp_path / "book", protects=dp.row(), limit=dp.Approx(epsilon=50, delta=1e-3))
     rows, labels = data(300)

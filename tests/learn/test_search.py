@@ -33,6 +33,7 @@ def book() -> Any:
     return dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=10, delta=1e-3))
 
 
+@pytest.mark.slow
 def test_one_charge_for_all_tries_and_a_good_model() -> None:
     ledger, (rows, labels) = book(), data()
     model = dp.learn.LogisticRegression(classes=[0, 1], n_samples=3000)
@@ -157,6 +158,7 @@ def test_a_search_tells_nothing_of_its_tries(capsys: pytest.CaptureFixture[str])
         PrivateSearch(inner.set_params(sampling=0.1), [{"steps": 2}], **GOAL).fit(rows, labels)
 
 
+@pytest.mark.slow
 def test_a_search_from_a_table_knows_the_ranges() -> None:
     ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=20, delta=1e-3))
     table = dp.table(pa.table({"x": np.linspace(0, 100, 500), "y": [0] * 250 + [1] * 250}), ledger=ledger)

@@ -338,6 +338,7 @@ class Made:
             del rows
 
 
+@pytest.mark.slow
 def test_no_more_rows_are_held_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """40 samples of 500 rows, 2,000 held: 4 steps a pass, 10 passes. 1.2 times that has probability below 1e-15."""
     held: list[int] = []
@@ -449,6 +450,7 @@ def test_parquet_through_duckdb(files: Path) -> None:
         np.testing.assert_array_equal(swapped.coef_, logistic().fit(rows[:, [2, 0]], goal).coef_)
 
 
+@pytest.mark.slow
 def test_samples_of_parquet(files: Path) -> None:
     rows, goal = data(900)
     for source in (files, ds.dataset(files)):

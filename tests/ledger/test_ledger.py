@@ -514,6 +514,7 @@ def test_a_pickle_does_not_open_another_ledger(file_place):
         pickle.loads(pickled)
 
 
+@pytest.mark.slow
 def test_a_ledger_in_memory_ends_with_its_process():
     ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Pure(epsilon=1))
     alice = ledger.for_analyst("alice", limit=dp.Pure(epsilon=1))
@@ -553,6 +554,7 @@ def majority(ledger):
     return Majority(ledger)
 
 
+@pytest.mark.some_quick(1)
 def test_cross_validation_exhausts_the_one_ledger(place):
     """Clones and worker processes of scikit-learn all charge the same purse."""
     from sklearn.model_selection import cross_val_score

@@ -57,6 +57,7 @@ def no_answer_without_a_debit(place, mutant=""):
     assert sum(bool(run["handed_out"]) for run in found["runs"]) >= 3
 
 
+@pytest.mark.some_quick(1)
 def test_sixteen_processes_get_exactly_three_hundred_answers(place):
     exactly_three_hundred_answers(place)
 
@@ -70,10 +71,12 @@ def test_a_thousand_retries_of_one_key_are_one_charge_and_the_same_bytes(place):
     one_charge_and_the_same_bytes(place, processes=20, threads=50)
 
 
+@pytest.mark.some_quick(1)
 def test_kill_nine_never_leaves_an_answer_without_a_debit(place):
     no_answer_without_a_debit(place)
 
 
+@pytest.mark.some_quick(1)
 def test_opening_accounts_and_verifying_amid_charges_raise_no_false_alarm(place):
     place.open(dp.Pure(epsilon=1000)).close()
     receipts = run_worker("crowd", place, 8)["receipts"]
@@ -93,6 +96,7 @@ def test_a_child_outlives_its_parent_s_connection(place):
     assert len(set(receipts)) == 3
 
 
+@pytest.mark.some_quick(1)
 def test_many_make_one_ledger_at_once(place):
     """Sixteen processes that find no ledger make one, and one only."""
     receipts = run_worker("make", place, 16)["receipts"]

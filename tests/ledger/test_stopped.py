@@ -70,6 +70,7 @@ def asked(ledger: Any, **key: Any) -> Any:
     return dp.release(5, NOISE, sensitivity=1, ledger=ledger, **key)
 
 
+@pytest.mark.slow
 @ON_POSTGRES
 def test_others_go_on_when_the_server_cuts_it_off(place: Any) -> None:
     ledger = place.open(LIMIT)

@@ -67,6 +67,7 @@ def test_the_laws_of_a_number_are_unbiased_with_the_stated_variance() -> None:
             assert np.abs(told).max() <= m.reach + 1e-9
 
 
+@pytest.mark.slow
 def test_the_draws_of_a_number_have_the_law_exactly() -> None:
     for m in windows(dp.Pure(epsilon=1), grid=4, outputs=5):
         for t in (0, 1, 3):
@@ -278,6 +279,7 @@ def test_a_prefix_tells_no_more_than_its_oracle() -> None:
     assert drawn.law == {(g, *told): p for (g, told), p in m.laws()[2].items()}  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_frequent_numbers_are_found() -> None:
     """Shares of 30, 20 and 15% of 24,000 at ε = 3: each is over ten standard deviations in its group."""
     search = local.heavy_hitters(bits=24, epsilon=3, top=3)
@@ -295,6 +297,7 @@ def test_frequent_numbers_are_found() -> None:
     assert "most frequent" in str(search)
 
 
+@pytest.mark.slow
 def test_frequent_texts_are_found() -> None:
     search = local.heavy_hitters(length=6, epsilon=4, top=2, groups=3)
     assert search.mechanism.lengths == (2, 4, 6)
@@ -317,6 +320,7 @@ def test_codes_of_texts_are_cut_and_named() -> None:
         search.encode(5)
 
 
+@pytest.mark.slow
 def test_intervals_of_frequent_values_cover() -> None:
     search = local.heavy_hitters(bits=6, epsilon=2, top=2, groups=2)
     data, runs, missed = np.repeat([9, 40, 3], [300, 200, 100]), 80, 0

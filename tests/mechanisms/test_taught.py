@@ -110,6 +110,7 @@ def test_gaussian_noise_as_taught_is_private_up_to_epsilon_one_and_refused_beyon
     assert printed.guarantee(1).delta_at(epsilon=8) == pytest.approx(0.141, abs=5e-4)
 
 
+@pytest.mark.slow
 def test_a_covariance_shapes_the_noise_and_keeps_the_promise() -> None:
     """[T.6.2] with M: exact whitening, the promise of the white noise, and the covariance asked for."""
     covariance = ((4.0, 1.0), (1.0, 9.0))

@@ -77,6 +77,7 @@ def test_the_corrected_noise_is_the_one_the_mechanism_is_taught(epsilon: float) 
     assert process.deviation == pytest.approx(made.deviation, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_noise_that_is_drawn() -> None:
     for printed in (True, False):
         process = private_density.documented(1, printed=printed)

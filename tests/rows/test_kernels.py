@@ -39,6 +39,7 @@ def within(columns: int, cut: float, clip: Fraction | int = CLIP) -> bool:
     return grown <= (clip - sqrt_up(Fraction(columns + 1)) / 2 - Fraction(1, 2**85)) ** 2
 
 
+@pytest.mark.slow
 def test_the_cut_leaves_room_for_every_rounding() -> None:
     for columns in range(1, MOST_COLUMNS + 1):
         assert within(columns, cut_at(columns))

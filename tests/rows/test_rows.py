@@ -171,6 +171,7 @@ def test_equal_keys_are_one_to_the_last_bit(equal: tuple[Any, ...]) -> None:
     assert len(shown) == 1
 
 
+@pytest.mark.slow
 def test_a_key_that_is_no_value_is_nobodys() -> None:
     deep: Any = ()
     for _ in range(10**5):

@@ -123,6 +123,7 @@ def test_the_lectures_sum_equals_full_enumeration(clients: int, chance: Fraction
         assert max(pair.delta(epsilon), pair.mirrored().delta(epsilon)) == pytest.approx(exact, abs=1e-12)
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     ("clients", "choices", "whole", "part"),
     [
@@ -141,6 +142,7 @@ def test_fakes_equal_full_enumeration(clients: int, choices: int, whole: int, pa
         assert CountedPair.delta(pair, epsilon) == pytest.approx(exact, abs=1e-11)
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(("clients", "choices"), [(2, 3), (4, 3), (5, 2), (4, 4)])
 @pytest.mark.parametrize("lie", [Fraction(1, 20), Fraction(1, 5)])
 def test_the_blanket_is_never_below_enumeration(clients: int, choices: int, lie: Fraction) -> None:
@@ -204,6 +206,7 @@ TABLE = {  # the research page's standard deviations: one randomized bit, two me
 }  # fmt: skip
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(("clients", "epsilon"), [(10**4, 1.0), (10**5, 0.5), (10**6, 1.0), (10**4, 0.1)])
 def test_deviations_are_within_one_percent_of_the_tables(clients: int, epsilon: float) -> None:
     one, two, fakes = TABLE[clients, epsilon]
@@ -278,6 +281,7 @@ def polls() -> list[Any]:
     ]
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("poll", polls(), ids=lambda poll: poll.kind)
 def test_counts_are_unbiased_with_the_stated_deviation_and_their_intervals_cover(poll: Any) -> None:
     runs, values = 400, np.repeat(["a", "b"], [1500, 500])
@@ -310,6 +314,7 @@ def test_an_inverted_histogram_reports_nothing_where_nobody_is() -> None:
         assert abs(answer[0] - 500) <= float(poll.error(0.999999))
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     ("method", "detail"),
     [
@@ -507,6 +512,7 @@ def test_bad_arguments(bad: Callable[[], Any], code: str) -> None:
         bad()
 
 
+@pytest.mark.slow
 def test_a_simulation_of_every_model(tmp_path: Path) -> None:
     """[L8.OBS1]: one process computes every model, and the central one needs the least noise."""
     for choices in (2, 4):

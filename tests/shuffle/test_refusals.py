@@ -100,6 +100,7 @@ def test_an_answer_that_does_not_keep_what_is_stated() -> None:
         poll.analyze(messages, stated=dp.Approx(epsilon=0.1, delta=1e-6))
 
 
+@pytest.mark.slow
 def test_numbers_come_one_for_each_client() -> None:
     poll = BitPlanes.for_guarantee(ONE, between=(0, 1), clients=1000, planes=2)
     with refuses(InvalidArgument, "not-a-column"):

@@ -125,6 +125,7 @@ CASES = [
 ]
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     ("text", "window", "pairs", "bounds", "used"),
     [pytest.param(*c, marks=[pytest.mark.slow] * (c[0] in (MEDIAN, MEAN, PEOPLE)), id=c[0] + str(c[3])) for c in CASES],
@@ -189,6 +190,7 @@ def test_mutant_each_measure_gets_all_of_epsilon(monkeypatch):
     killed(MEAN, 8, [("nobody", "two rows")], rows_per_person=2)
 
 
+@pytest.mark.slow
 def test_all_small_histories_of_one_person():
     """Every person with up to two rows over two keys and three values, against nobody."""
     rows = list(product("ab", (0, 1, 2)))

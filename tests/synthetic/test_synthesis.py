@@ -115,6 +115,7 @@ def test_questions_move_by_what_is_charged(monkeypatch, neighbors):
     check_questions(monkeypatch, neighbors)
 
 
+@pytest.mark.slow
 def test_triples_of_the_workload(monkeypatch):
     plan = Synthesis(domain=DOMAIN, measuring=5, choosing=1, workload=Workload.marginals(DOMAIN, 3), rounds=8)
     made = plan._draw(some_rows(2000))

@@ -201,6 +201,7 @@ def test_the_choice_follows_what_the_ledger_counts(limit, kind):
 # --- made-up rows -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_made_up_rows_hold_declared_values_only():
     rng = np.random.default_rng(4)
     count = 3000
@@ -232,6 +233,7 @@ def test_made_up_rows_hold_declared_values_only():
     assert "synthetic rows" in str(made)
 
 
+@pytest.mark.slow
 def test_made_up_columns_follow_the_true_ones():
     rng = np.random.default_rng(5)
     kinds = rng.choice(["a", "b"], 20_000, p=[0.8, 0.2])
@@ -340,6 +342,7 @@ def test_an_interval_holds_the_half_step_of_its_grid():
         assert np.abs(values - 52345.67).max() <= float(answer.error(0.95))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("points", "epsilon", "confidence"),
     [
@@ -428,6 +431,7 @@ def test_sizes_whose_counts_would_wrap_are_refused(make, code):
         make(workload=dp.queries.Workload.marginals(dp.queries.Domain({"a": 2}), 1))
 
 
+@pytest.mark.slow
 def test_a_text_file_has_the_types_of_its_ranges(tmp_path):
     """And columns may be called as the engine's own are."""
     days = (START, START + datetime.timedelta(days=59))

@@ -127,6 +127,7 @@ def test_without_a_folder_it_fails_with_the_one_error_and_stays_charged(source):
     assert asked.ledger.spent != dp.connect(words(source)).ledger.spent
 
 
+@pytest.mark.slow
 def test_values_are_ranked_with_little_memory(source, tmp_path):
     """A rank for every row needs the most memory. Nobody has as many rows as one may have, so that none is left out."""
     found = []

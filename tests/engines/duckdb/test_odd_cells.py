@@ -103,6 +103,7 @@ TEXT_QUESTIONS = (
 )
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("odd", [b"\xffx", b"ab\xe2\x82"])
 @pytest.mark.parametrize("make", [raw_text, dictionary], ids=["text", "dictionary"])
 def test_text_that_is_no_utf8_stops_no_question_on_arrow(make, odd):
@@ -127,6 +128,7 @@ ENCODINGS = {
 }
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("how", ENCODINGS)
 def test_text_that_is_no_utf8_stops_no_question_on_parquet(how, tmp_path):
     odd = b"\xffx", b"\xc3", b"\xa9"  # the last two are one letter, if nobody looks where a value ends
@@ -153,6 +155,7 @@ def test_a_label_that_is_no_utf8_stops_no_fit(tmp_path):
 # --- what a file says of its rows ---------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("where", ["x > 5", "x >= 5", "x < 5", "NOT x <= 5", "x BETWEEN 6 AND 20"])
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
 def test_one_number_does_not_decide_for_others_who_have_none(kind, where, tmp_path):
@@ -203,6 +206,7 @@ MOMENT_QUESTIONS = (
 )
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_moments_that_are_far_away_stop_no_question_on_arrow(unit, zone):
@@ -301,6 +305,7 @@ QUICK = [(kind, kind) for kind in HOSTILE] + [("text", "integer"), ("date", "tim
 SLOW = [pair for pair in itertools.product(HOSTILE, HOSTILE) if pair not in QUICK and "text" not in pair]
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize(("first", "second"), [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW)])
 @pytest.mark.parametrize("where", ["arrow", "parquet"])
 def test_no_word_stops_at_a_hostile_cell(first, second, where, tmp_path):

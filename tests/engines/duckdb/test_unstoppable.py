@@ -71,6 +71,7 @@ MOMENTS = tuple(
 )
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     ("kind", "odd"),
     [
@@ -101,6 +102,7 @@ def decimals(kind: Any, numbers: list[int]) -> pa.Array:
     return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(whole)])
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(("digits", "scale"), [(38, 0), (38, 1), (38, 38), (19, 19), (5, 2)])
 def test_a_decimal_of_too_many_digits_stops_nothing(digits, scale, tmp_path):
     cells = decimals(pa.decimal128(digits, scale), [*[1] * (ROWS - 2), -(2**127), 2**127 - 1])
@@ -128,6 +130,7 @@ NESTED = {
 }
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("name", NESTED)
 def test_a_type_that_could_stop_questions_is_not_there(name, tmp_path):
     """Whatever its cells are: the column is no column, and all else is answered."""

@@ -67,6 +67,7 @@ def without(server):
 QUICK = ("null person", "not a number", "text")
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     "extra", [pytest.param(extra, marks=[] if extra in QUICK else [pytest.mark.slow]) for extra in replay.HOSTILE]
 )
@@ -81,6 +82,7 @@ def both(server):
     return sql.Clinic(), PostgresClinic(server)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=made_up.questions())
 def test_made_up_questions_are_answered_alike(both, text):

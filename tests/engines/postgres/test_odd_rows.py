@@ -81,6 +81,7 @@ def test_text_that_is_too_long_is_missing(server, schema, length, seen):
     assert answered(asked, "SELECT COUNT(CAST(note AS DOUBLE)) AS n FROM t") == [[0]]
 
 
+@pytest.mark.slow
 def test_values_of_other_types_are_told_apart_whatever_they_are(server, schema):
     """A numeric of a few bytes has a text of 131,072 digits, so a small array or JSON has one of more than 1 GB."""
     run = server.connection.execute
@@ -274,6 +275,7 @@ def values(server: Server) -> Postgres:
     return Postgres(server.url, server.loaded({"t": pa.table(columns)}))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(made=st.lists(st.sampled_from(KINDS).flatmap(lambda kind: expressions(kind, 4)), min_size=1, max_size=4))
 def test_expressions_inside_others_are_total(values, made):
@@ -315,6 +317,7 @@ ASKED = (
 )
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("kind", PEOPLE)
 @pytest.mark.parametrize("bounds", [(3, 2, 2), (4, None, None), (5, 3, 1)])
 def test_a_person_moves_an_answer_by_no_more_than_the_bounds(server, schema, kind, bounds):

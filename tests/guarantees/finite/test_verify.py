@@ -147,6 +147,7 @@ def test_repetition_with_many_kinds_agrees_with_the_product():
     assert verify(repeat(SKEWED, 3)).exact_delta_at(0.5) == verify(product(*[SKEWED] * 3)).exact_delta_at(0.5)
 
 
+@pytest.mark.slow
 def test_five_hundred_responses_agree_with_the_binomial_formula():
     p, times, delta = Fraction(19, 40), 500, Fraction(1, 10**6)
     many = verify(repeat(response(p), times))

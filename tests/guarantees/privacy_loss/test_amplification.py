@@ -54,6 +54,7 @@ PAIRS += [([Fraction(1, 100), Fraction(99, 100)], [Fraction(1, 2), Fraction(1, 2
 PAIRS += [([Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 100), Fraction(99, 100)])]
 
 
+@pytest.mark.some_quick(8)
 @pytest.mark.parametrize("rate", RATES, ids=str)
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_general_bound_holds_for_lopsided_mechanisms(rate, order):
@@ -86,6 +87,7 @@ def test_the_general_bound_on_randomized_response_is_close(rate, order, p):
         assert found <= float(forward) * 1.05 or order * rate > Fraction(1, 10)
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("order", [2, 3, 8])
 @pytest.mark.parametrize(("sigma", "rate"), [("1", "0.01"), ("5", "0.3"), ("0.7", "0.9")])
 def test_the_gaussian_formula_is_exact_in_both_directions(sigma, rate, order):

@@ -213,6 +213,7 @@ def test_both_directions_of_subsampling_against_the_integral():
             assert exact * (1 - 1e-8) <= found <= exact * (1 + 1e-4)
 
 
+@pytest.mark.slow
 def test_five_hundred_randomized_responses():
     low, high = binomial_epsilon(500, "0.1", DELTA)
     assert high == pytest.approx(12.51788, abs=1e-5)
@@ -329,6 +330,7 @@ def test_mixed_infinite_mass_against_exact_enumeration():
             assert true * (1 - 1e-9) <= claimed.delta_at(epsilon=at) <= true * (1 + 1e-5) + 1e-11
 
 
+@pytest.mark.slow
 def test_very_large_losses_are_not_lost():
     composed = dp.compose([dp.Pure(epsilon=2)] * 1000)
     low, high = binomial_epsilon(1000, 2, DELTA)
@@ -438,6 +440,7 @@ def test_the_continuous_laplace_formula_fails_on_integers():
     assert kept.scale > scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [2, *(pytest.param(o, marks=pytest.mark.slow) for o in (1.01, 1.5, 7.3, 64))])
 def test_renyi_of_pairs_against_direct_sums(order):
     with mpmath.workdps(40):

@@ -225,6 +225,7 @@ def test_no_adaptive_strategy_passes_a_rule(name, case):
         assert not all(map(basic, session.reached)), "basic sums would have allowed as much: the case shows nothing"
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] if n in ("renyi", "zcdp") else []) for n in NAMES]
 )

@@ -142,6 +142,7 @@ def _coarse(monkeypatch):
         cached.cache_clear()
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.usefixtures("_coarse")
 @pytest.mark.parametrize("unit", [ROW, REPLACED])
 def test_the_charge_covers_what_is_learned(unit):

@@ -91,6 +91,7 @@ KNOWN: dict[Any, Any] = {}
 STRONG = mwem(select=dp.Exponential(rate=1))
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("mechanism", [mwem(), STRONG, mwem(select=dp.mechanisms.PermuteAndFlip(rate=0.5))])
 def test_rounds_on_all_neighbors(exact: Any, mechanism: Any) -> None:
     assert check_both(exact, mechanism, None, KNOWN) > 0.02
@@ -251,11 +252,13 @@ LOUD = online(
 SHARP = replace(LOUD, noise=dp.Laplace(scale=Fraction(1, 8), step=1))
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("mechanism", [online(), LOUD, SHARP])
 def test_a_stream_on_all_neighbors(exact: Any, mechanism: Any) -> None:
     assert check_both(exact, mechanism, (0,), KNOWN) > 0.02
 
 
+@pytest.mark.slow
 def test_two_questions_and_two_updates_on_neighbors(exact: Any) -> None:
     test = dp.mechanisms.AboveThreshold(
         threshold=1, threshold_scale=Fraction(1, 4), answer_scale=Fraction(1, 4), step=1

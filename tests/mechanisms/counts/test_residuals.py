@@ -221,6 +221,7 @@ def exact_runs(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_the_exact_divergence_is_the_claimed_one(monkeypatch):
     exact_runs(monkeypatch)
 

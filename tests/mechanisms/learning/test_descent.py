@@ -110,6 +110,7 @@ def test_the_taught_error_floor_is_34_times_the_gaussian_one() -> None:
     assert taught / (math.sqrt(4 * 104) / mu) == pytest.approx(34, abs=1)
 
 
+@pytest.mark.slow
 def test_samples_are_charged_as_samples() -> None:
     few = made(sampling=0.05, steps=50)
     assert few.guarantee().delta_at(epsilon=1) <= 1e-6
@@ -269,6 +270,7 @@ def excess(m: Descent, rows: Any, goal: Any, weights: Any, best: float) -> float
     return float(m.loss.value(short @ weights, goal).mean()) - best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "average"),
     [
@@ -330,6 +332,7 @@ def test_the_default_rate_leaves_the_noise_it_says() -> None:
     assert found == pytest.approx(NOISE / 1.4, rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "momentum"),
     [

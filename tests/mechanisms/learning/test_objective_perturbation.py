@@ -149,6 +149,7 @@ def test_two_dimensions() -> None:
     assert 0.2 < share <= 1
 
 
+@pytest.mark.slow
 def test_the_output_noise_composes() -> None:
     """Against the exact integral over both normal numbers, and not far above it."""
     for move, output, jacobian in ((0.25, 0.025, 0.05), (1.0, 0.1, 0.3), (1.0, 1.0, 0.3)):
@@ -390,6 +391,7 @@ def test_rows_are_clipped_and_each_is_its_own() -> None:
     assert ((whole**2).sum(1) <= 2.0**46).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["gaussian", pytest.param("gamma", marks=pytest.mark.slow)])
 def test_draws_follow_the_density(noise: str) -> None:
     """900 draws by Kolmogorov-Smirnov: a false alarm in 10^6; the density for twice the noise is refused, and half."""

@@ -37,6 +37,7 @@ def interval(rate, quantile):
     return QuantileInterval(space=GRID, rate=rate, outer_rate=rate / 2, count_scale=1 / rate, quantile=quantile)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("quantile", "rows"),
     [

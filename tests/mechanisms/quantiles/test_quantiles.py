@@ -287,6 +287,7 @@ DATA = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name == "tied" else [pytest.mark.slow]) for name in DATA]
 )

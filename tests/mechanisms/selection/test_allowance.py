@@ -63,6 +63,7 @@ def check_rounds(unit):
                     raise NotPrivate(f"δ({epsilon}) is {found}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [ADDED, pytest.param(REPLACED, marks=pytest.mark.slow)])
 def test_adaptive_noise_keeps_the_claim(unit):
     check_rounds(unit)

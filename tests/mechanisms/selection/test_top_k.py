@@ -77,6 +77,7 @@ def test_neighbors_by_scores(exact: Any, peel: Any, k: int) -> None:
     assert share > (0.2 if k < 3 else 0.1)
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("unit", [ROW, REPLACED])
 @pytest.mark.parametrize("peel", KINDS)
 def test_neighbors_by_popularity(exact: Any, peel: Any, unit: dp.Unit) -> None:

@@ -52,6 +52,7 @@ def test_every_honest_report_is_counted_once(poll: Poll) -> None:
     assert poll.ledger().count == 1
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("method", [*METHODS, "bit", "two bits"])
 def test_every_protocol_goes_through_the_channel(method: str, tmp_path: Path) -> None:
     """[L8.DEF]: what is published is what the protocol makes of the same messages without a channel."""
@@ -371,6 +372,7 @@ def disk_tells_no_order(folder: Path, count: int = 50) -> None:
             assert files_after(folder / f"{many}-{place}", other) == forward
 
 
+@pytest.mark.slow
 def test_sqlite_keeps_no_order_of_arrival(tmp_path: Path) -> None:
     disk_tells_no_order(tmp_path)
 
@@ -440,6 +442,7 @@ def test_a_log_that_another_process_holds_is_waited_for(tmp_path: Path, monkeypa
     raw.close()
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("order", ["report", "message"])
 def test_the_order_is_uniform(order: str, tmp_path: Path) -> None:
     """[L8.DEF]. Five reports, 120 orders: chi-square at 1e-7; a fixed order, or one of a few, is seen at once."""

@@ -297,6 +297,7 @@ def test_many_uploads_are_those_of_single_clients(tmp_path: Path) -> None:
     assert None not in opened
 
 
+@pytest.mark.slow
 def test_processes_open_as_one_does(tmp_path: Path) -> None:
     task = make_poll(tmp_path).task
     info, sealed = wire.inner(task.hash), []

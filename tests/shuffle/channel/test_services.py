@@ -108,6 +108,7 @@ def published(http: httpx.Client, task: Task) -> dict:
     raise AssertionError("nothing was published")
 
 
+@pytest.mark.slow
 def test_each_honest_report_is_counted_once_and_nothing_else(tmp_path: Path) -> None:
     crowd(make_poll(tmp_path, minimum=200), tmp_path, honest=200, bad=48)
 
@@ -154,6 +155,7 @@ def wiretap(url: str) -> Iterator[tuple[str, bytearray]]:
         listening.close()
 
 
+@pytest.mark.slow
 def test_a_captured_shuffler_tells_no_answer_and_a_captured_analyzer_no_client(tmp_path: Path) -> None:
     poll = make_poll(tmp_path)
     files = files_of(poll.path)

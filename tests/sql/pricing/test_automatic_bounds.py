@@ -106,6 +106,7 @@ def test_a_row_moves_one_bin(one, others):
     check_moved([*rest, row(0, *one)], rest, ROW, "SELECT AVG(x) AS m, AVG(y) AS n FROM t")
 
 
+@pytest.mark.slow
 @given(mine=MANY, others=MANY)
 @QUICK
 def test_a_person_moves_one_number_of_groups_by_one(mine, others):
@@ -114,6 +115,7 @@ def test_a_person_moves_one_number_of_groups_by_one(mine, others):
     check_moved(own + rest, rest, PERSON, GROUPED, groups_per_person="auto")
 
 
+@pytest.mark.slow
 @given(keys=st.lists(st.integers(0, 3), max_size=8), one=st.integers(0, 3))
 @QUICK
 def test_a_row_moves_the_largest_frequency_by_one(keys, one):

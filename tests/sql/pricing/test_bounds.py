@@ -357,6 +357,7 @@ def test_statistics_of_a_file_are_not_believed(tmp_path, unit, kind):
     assert [int(f[0]) for f in found] == [int(e[0]) for e in expected]
 
 
+@pytest.mark.slow
 def test_what_is_only_shown_is_what_the_engine_shows():
     """Columns without arithmetic are the same, in the same order and of the same types, without an engine."""
     rng = np.random.default_rng(3)

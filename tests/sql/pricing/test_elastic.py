@@ -116,6 +116,7 @@ def test_the_price_follows_the_frequencies(text, most):
     assert squared == (4 if text in (TWO, SELF) else 2) * most**2
 
 
+@pytest.mark.slow
 def test_rows_that_are_swapped_may_add_up_when_a_row_is_replaced():
     """Replacing moves one cell by twice the bound of one: a count of one sign would never do that."""
     lefts = [[(1, a), (1, b)] for a, b in product("xy", repeat=2)]

@@ -81,6 +81,7 @@ ITEMS = st.lists(
 PARTS = st.lists(st.integers(0, 9), max_size=8)
 
 
+@pytest.mark.slow
 @given(mine=VISITS, others=VISITS, items=ITEMS, parts=PARTS, text=st.sampled_from(QUESTIONS))
 @QUICK
 def test_one_person_moves_no_more_than_is_priced(mine, others, items, parts, text):

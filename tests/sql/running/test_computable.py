@@ -113,6 +113,7 @@ LONG = [
 ]
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("text", LONG, ids=range(len(LONG)))
 def test_a_plan_that_would_grow_without_end_is_refused(text: str, database: Any) -> None:
     with pytest.raises(QueryError):
@@ -262,6 +263,7 @@ def test_joined_rows_beyond_all_sums_are_refused() -> None:
         database.sql("SELECT COUNT(*) AS m FROM t JOIN u ON t.a = u.a JOIN v ON u.b = v.b", epsilon=1)
 
 
+@pytest.mark.slow
 def test_a_count_beyond_64_bits_is_a_number() -> None:
     database = opened()
     for text in ("SELECT COUNT(*) AS m FROM t", "SELECT COUNT(*) + 0 AS m FROM t"):
