@@ -279,3 +279,18 @@ def test_permanent_answers_of_the_first_version_stay() -> None:
     memory[f"{asked._digest_before}/0"] = 1
     assert asked.encode("a") == 1
     assert len(memory) == 1
+
+
+@pytest.mark.parametrize("kind", ["arrow", "polars", "pandas"])
+def test_a_gap_changes_no_number_of_others(kind: str) -> None:
+    """A column of whole numbers with a gap is read as objects: by the same arithmetic."""
+    low, high = Fraction(32, 5), Fraction(104393036512, 540828915)
+    container: Callable[[list[Any]], Any] = {
+        "arrow": pytest.importorskip("pyarrow").array,
+        "polars": pytest.importorskip("polars").Series,
+        "pandas": lambda values: pytest.importorskip("pandas").Series(values, dtype="Int64"),
+    }[kind]
+    for ends in ((low, high), (Fraction(1, 10), Fraction(1003, 10))):
+        numbers = [*range(-3, 120), 2**53 + 1, -(2**62)]
+        alone = steps_between(container(numbers), *ends, 2**30)
+        assert steps_between(container([*numbers, None]), *ends, 2**30)[:-1].tolist() == alone.tolist()

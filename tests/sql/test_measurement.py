@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -136,6 +138,80 @@ def test_a_quantile_is_served_by_the_same_choice_only() -> None:
     assert database.sql("SELECT COUNT(*) AS c FROM t", epsilon=1).replayed
 
 
+def test_a_part_states_what_its_numbers_cost() -> None:
+    """Not what was asked for now: whoever publishes them publishes numbers of that guarantee."""
+    database = opened()
+    whole, part = database.sql(ASKED, epsilon=10), database.sql(COUNT, epsilon=0.1)
+    assert part.replayed
+    assert part.cost == whole.cost == dp.Pure(epsilon=10)
+    assert part.as_json()["guarantee"] == {"epsilon": 10.0, "delta": 0.0}
+    assert str(part.cost) in str(part)
+    assert part.guarantee.delta_at(epsilon=float(part.cost.epsilon)) <= float(part.cost.delta)
+
+
+def test_the_release_of_a_part_holds_that_part() -> None:
+    database = opened()
+    whole = database.sql("SELECT SUM(x) AS s, COUNT(*) AS c FROM t", epsilon=2).table
+    part = database.sql("SELECT SUM(x) AS s FROM t", epsilon=0.5)
+    assert part.replayed
+    assert len(part.release.value) == len(part.release.error(0.95)) == 1
+    step = float(part.question.measures[0].step)
+    assert part.release.value[0][0] * step == pytest.approx(whole["s"][0].as_py())
+    assert float(part.release.error(0.95)[0]) * step == pytest.approx(whole["s_error"][0].as_py())
+
+
+# two laws of noise: a person in many groups
+
+CITIES = [f"c{n}" for n in range(N)]
+OF_MANY = {"rows_per_person": N, "groups_per_person": N, "rows_per_group": 1, "version": "1"}
+
+
+def many() -> Any:
+    ledger = dp.Ledger.open(":memory:", protects=dp.person("pid"), limit=dp.Approx(epsilon=1e4, delta=0.01))
+    return dp.table(pa.table({"pid": list(range(N)), "city": CITIES}), ledger=ledger, **OF_MANY)
+
+
+def test_laplace_noise_serves_no_question_that_buys_gaussian_noise() -> None:
+    """Its tails are heavier: as accurate at 95%, it is far off at 99.99%."""
+    table = many()
+    stored_first = table.histogram("city", choices=CITIES, epsilon=20)
+    asked = table.histogram("city", choices=CITIES, epsilon=1, delta=1e-6)
+    assert stored_first.error(0.95).amount < asked.error(0.95).amount
+    assert not asked.replayed
+
+
+@pytest.mark.parametrize(("delta", "free"), [(0, False), (1e-9, True)])
+def test_gaussian_noise_serves_what_allows_a_delta_and_is_said(delta: float, free: bool) -> None:
+    """Asked for δ = 0, numbers that promise it only with a δ are not served."""
+    table = many()
+    whole = table.histogram("city", choices=CITIES, epsilon=5, delta=1e-6)
+    part = table.histogram("city", choices=CITIES, epsilon=0.02, delta=delta)
+    assert part.replayed == free
+    for confidence in (0.5, 0.8, 0.95, 0.9999):
+        assert (part.error(confidence).amount == whole.error(confidence).amount) == free
+
+
+def test_groups_are_served_only_where_no_more_of_them_are_hidden() -> None:
+    """A lower threshold with more noise hides more groups than a higher one with less."""
+    chosen = stored.Mark("a" * 32, ("b" * 32,), ("Laplace 1",), 18, Fraction(10))
+    assert stored.Mark.read(str(chosen)) == chosen
+    table = {"source": pa.table(DATA), "rows_per_person": 1, "columns": {"x": {"between": [0, 10]}}, "version": "1"}
+    terms = {"path": ":memory:", "epsilon": 1e4, "delta": 0.9}
+    database = dp.connect({"ledger": terms, "unit": {"person": "pid"}, "tables": {"t": table}})
+    many = ", ".join(f"COUNT(*) FILTER (WHERE x > {n}) AS f{n}" for n in range(8))
+    whole = f"SELECT city, COUNT(*) AS n, {many} FROM t GROUP BY city"
+    first = {"epsilon": 1, "delta": 0.2, "weights": {"n": 1e5}}
+    part, second = "SELECT city, COUNT(*) AS n FROM t GROUP BY city", {"epsilon": 1.6, "delta": 1e-9}
+    noisy, calm = database.plan(whole, **first).price.selection, database.plan(part, **second).price.selection
+    assert noisy.threshold < calm.threshold
+    assert noisy.scale > calm.scale
+    database.sql(whole, **first)
+    assert not database.sql(part, **second).replayed
+    served = database.sql(part, epsilon=0.5, delta=1e-9)
+    assert served.replayed
+    assert f"fewer than about {calm.threshold} people" in served.notes[-1]
+
+
 @pytest.mark.parametrize("other", ["analyst", "data", "policy", "key"])
 def test_nothing_is_served_to_another(other: str) -> None:
     """A part is served to who asked for the whole, of the same data, under the same declarations."""
@@ -177,6 +253,37 @@ def test_text_that_is_no_mark_is_what_was_asked(text: str) -> None:
     assert marks.split(text) == (text, "")
 
 
+def test_a_mark_inside_a_question_is_only_text() -> None:
+    """Whoever writes the mark of other numbers into a text literal is not served, and the record shows all of it."""
+    plain = "SELECT COUNT(*) AS c FROM t WHERE city = 'Acre'"
+    database = opened()
+    database.sql(plain, epsilon=0.1)
+    mark = database.ledger.entries()[-1].mark
+    forged = f"\n-- measured {mark[:66]}Laplace 1/1000"
+    other = dp.connect(
+        {
+            "ledger": {"path": ":memory:", "epsilon": 1e4},
+            "unit": {"person": "pid"},
+            "tables": {"t": {"source": pa.table(DATA), "rows_per_person": 1, "columns": COLUMNS}},
+        }
+    )
+    other.planner = type(other.planner)(other.schema, other.engine, database.ledger, policy=other.planner.policy)
+    other.sql(f"SELECT COUNT(*) AS c FROM t WHERE city <> 'Lod{forged}'", epsilon=0.01)
+    dp.release(1, dp.Laplace(scale=1), sensitivity=1, ledger=database.ledger, asked=f"a count{forged}")
+    asked, released = database.ledger.entries()[1:]
+    assert (asked.mark, released.mark) == ("", "")
+    assert asked.asked.endswith(f"{forged}'")
+    assert released.asked == f"a count{forged}"
+    assert not database.sql(plain, epsilon=5).replayed
+    assert database.ledger.verify() == 5
+
+
+@pytest.mark.parametrize("size", ["1/0", "x", "-1", "1e400", ""])
+def test_a_mark_that_cannot_be_read_is_none(size: str) -> None:
+    assert stored.Mark.read(f"{'a' * 32}: {'b' * 32} Laplace {size}") is None
+    assert stored.Mark.read(f"{'a' * 32}: {'b' * 32} Laplace 1/2") is not None
+
+
 # --- mutants ------------------------------------------------------------------------------------------------
 
 
@@ -210,3 +317,29 @@ def test_a_mark_without_the_data_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(stored, "exact_text", forgetful)
     with pytest.raises(AssertionError):
         test_nothing_is_served_to_another("data")
+
+
+def test_a_part_that_states_what_is_asked_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of ε = 10 under the name of ε = 0.1."""
+    monkeypatch.setattr(stored, "_price_of", lambda entry, mark, parts, price: replace(price, parts=tuple(parts)))
+    with pytest.raises(AssertionError):
+        test_a_part_states_what_its_numbers_cost()
+
+
+def test_laws_compared_at_one_confidence_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Laplace noise for Gaussian noise of the same error at 95%."""
+
+    def compared(noise: str, part: Any) -> Any:
+        known = dp.Laplace(scale=Fraction(noise.split()[1]), step=1)
+        return known if float(known.error(0.95)) <= float(part.error(0.95)) else None
+
+    monkeypatch.setattr(stored, "_if_as_accurate", compared)
+    with pytest.raises(AssertionError):
+        test_laplace_noise_serves_no_question_that_buys_gaussian_noise()
+
+
+def test_a_mark_that_anyone_can_write_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request without a mark is recorded as it is, whatever it ends with."""
+    monkeypatch.setattr(marks, "marked", lambda asked, mark: f"{asked}\n-- measured {mark}" if mark else asked)
+    with pytest.raises(AssertionError):
+        test_a_mark_inside_a_question_is_only_text()

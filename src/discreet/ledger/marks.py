@@ -7,12 +7,12 @@ import re
 from discreet.ledger.store import Execute
 
 _SIGN = "\n-- measured "
-_MARK = re.compile(r"\n-- measured ([0-9a-f]{32}: [^\n]*)\Z")
+_MARK = re.compile(r"\n-- measured ([0-9a-f]{32}: [^\n]*|)\Z")
 
 
 def marked(asked: str, mark: str) -> str:
-    """The recorded request, followed by a mark."""
-    return asked + _SIGN + mark if mark else asked
+    """The recorded request, followed by a mark. The last mark counts: one inside a request is only text."""
+    return asked + _SIGN + mark if mark or _SIGN in asked else asked
 
 
 def split(text: str) -> tuple[str, str]:

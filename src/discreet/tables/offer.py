@@ -45,16 +45,15 @@ class SqlOffer:
     planner: Planner
     plan: Plan
     value_of: Callable[[dict[str, list[Any]]], Any]
-    error_of: Callable[[Answer, Plan, float], Accuracy]
+    error_of: Callable[[Answer, float], Accuracy]
 
     def explain(self) -> Explanation:
         return explained(self.plan)
 
     def release(self) -> Release:
-        plan = self.planner.settle(self.plan)
-        answer = answered(self.planner, plan)
+        answer = answered(self.planner, self.plan)
         shown = {name: answer.table.column(name).to_pylist() for name in answer.table.column_names}
-        error = _Error(partial(self.error_of, answer, plan))
+        error = _Error(partial(self.error_of, answer))
         return replace(answer.release, value=self.value_of(shown), _mechanism=error, _sizes={})
 
 
@@ -68,23 +67,23 @@ class _Error:
         return self._of(check_confidence(confidence))
 
 
-def error_of_one(answer: Answer, plan: Plan, confidence: float) -> Accuracy:
+def error_of_one(answer: Answer, confidence: float) -> Accuracy:
     """Half the interval of the single value. For a quantile, the bound in ranks comes with it."""
-    quantile = plan.question.aggregates[0].kind == "quantile"
-    ranks = float(plan.price.parts[0].error(confidence)) if quantile else None
+    quantile = answer.question.aggregates[0].kind == "quantile"
+    ranks = float(answer.price.parts[0].error(confidence)) if quantile else None
     return _half(answer, ["value"], confidence, ranks)
 
 
-def error_of_all(answer: Answer, plan: Plan, confidence: float) -> Accuracy:
+def error_of_all(answer: Answer, confidence: float) -> Accuracy:
     """Half the widest interval of the quantiles. All intervals hold at once."""
-    each = 1 - (1 - confidence) / len(plan.price.parts)
-    ranks = max(float(part.error(each)) for part in plan.price.parts)
-    return _half(answer, [output.name for output in plan.question.outputs], each, ranks, confidence)
+    each = 1 - (1 - confidence) / len(answer.price.parts)
+    ranks = max(float(part.error(each)) for part in answer.price.parts)
+    return _half(answer, [output.name for output in answer.question.outputs], each, ranks, confidence)
 
 
-def error_of_counts(answer: Answer, plan: Plan, confidence: float) -> Accuracy:
+def error_of_counts(answer: Answer, confidence: float) -> Accuracy:
     """The error of every count."""
-    return plan.price.parts[0].error(confidence)  # type: ignore[no-any-return]
+    return answer.price.parts[0].error(confidence)  # type: ignore[no-any-return]
 
 
 def _half(

@@ -93,18 +93,18 @@ def shares_between(values: Data, low: Fraction, high: Fraction) -> NDArray[np.fl
     records = one_column(values)
     first, width = float(low), high - low
     off, span = float(Fraction(first) - low), float(width)
-    large = isinstance(records, np.ndarray) and records.dtype.kind in "iu" and max(abs(low), abs(high)) > _EXACT
-    if isinstance(records, np.ndarray) and not large:
+    beyond = max(abs(low), abs(high)) > _EXACT
+    if isinstance(records, np.ndarray) and not (beyond and records.dtype.kind in "iu"):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray((records.astype(np.float64) - first + off) / span)
 
     def share(record: Any) -> float:
         try:
-            if isinstance(record, (*_WHOLE, Fraction)):  # exactly, however large
-                exact = record if isinstance(record, Fraction) else int(record)
+            exact = int(record) if isinstance(record, _WHOLE) else record
+            if isinstance(exact, Fraction) or (isinstance(exact, int) and (beyond or abs(exact) > _EXACT)):
                 return 0.0 if exact <= low else 1.0 if exact >= high else float((exact - low) / width)
-            if isinstance(record, float | np.floating | Decimal):
-                return (float(record) - first + off) / span
+            if isinstance(exact, float | np.floating | Decimal | int):  # as in an array
+                return (float(exact) - first + off) / span
         except Exception:
             return np.nan
         return np.nan

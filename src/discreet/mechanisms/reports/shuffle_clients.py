@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import InvalidArgument
 from discreet.exact import samplers
 from discreet.exact.randomness import random_words
-from discreet.exact.rational import Number, exactly, log_bounds
+from discreet.exact.rational import Number, check_count, check_positive, exactly, log_bounds
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import LossDistribution
@@ -31,6 +32,8 @@ from discreet.rows.containers import Data
 
 PRIME = 2**61 - 1
 """Values are hashed as whole numbers below this."""
+_MOST_BITS = 62
+"""Messages are 64-bit integers."""
 _NO_PROMISE = LossDistribution(
     factors=((ResponsePair(Fraction(0), Fraction(1)), 1),), protects=row(neighbors="replace"), trust="local"
 )
@@ -88,6 +91,9 @@ class TurnedBit(_Messages):
 
     lie: Number
 
+    def __post_init__(self) -> None:
+        _check_lie(self.lie)
+
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         return _of_turned(exactly(self.lie))
 
@@ -105,6 +111,11 @@ class TurnedDigits(_Messages):
     """
 
     lies: tuple[Number, ...]
+
+    def __post_init__(self) -> None:
+        _check_bits(len(self.lies), "the number of lies")
+        for lie in self.lies:
+            _check_lie(lie)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         return _of_turned(*(exactly(lie) for lie in self.lies))
@@ -129,6 +140,9 @@ class BitAndNoise(_Messages):
 
     chance: Number
 
+    def __post_init__(self) -> None:
+        _check_chance(self.chance)
+
     def _draw(self, value: Places) -> Places:
         bits = inside(value, 2)
         return np.stack([bits, samplers.bernoulli(exactly(self.chance), len(bits))], axis=1).astype(np.int64)
@@ -147,6 +161,10 @@ class ChoiceBits(_Messages):
     size: int
     chance: Number
     inverted: bool
+
+    def __post_init__(self) -> None:
+        check_count(self.size, "size")
+        _check_chance(self.chance)
 
     def _draw(self, value: Places) -> Places:
         every = np.arange(self.size)
@@ -182,6 +200,10 @@ class ChoiceAmongFakes(_Messages):
     size: int
     fakes: Number
 
+    def __post_init__(self) -> None:
+        check_count(self.size, "size")
+        _check_fakes(self.fakes)
+
     def _draw(self, value: Places) -> Places:
         own = inside(value, self.size)
         return np.column_stack([own, *fake_messages(exactly(self.fakes), self.size, len(own))])
@@ -199,6 +221,11 @@ class HashedAmongFakes(_Messages):
     buckets: int
     seed: str
     fakes: Number
+
+    def __post_init__(self) -> None:
+        check_count(self.rows, "rows")
+        check_count(self.buckets, "buckets")
+        _check_fakes(self.fakes)
 
     def cells(self, keys: Places, rows: NDArray[Any]) -> Places:
         """The cell of each value, by its key, in the given row: row·buckets + bucket."""
@@ -227,6 +254,12 @@ class NoisyShares(_Messages):
     bits: int
     shares: int
 
+    def __post_init__(self) -> None:
+        check_positive(self.scale, "scale")
+        for name in ("steps", "parts", "shares"):
+            check_count(getattr(self, name), name)
+        _check_bits(self.bits, "bits")
+
     def _draw(self, value: NDArray[np.float64]) -> Places:
         whole = in_the_middle(rounded_at_random(value, self.steps), self.steps)
         size, mask = len(whole), (1 << self.bits) - 1
@@ -238,16 +271,38 @@ class NoisyShares(_Messages):
         return np.column_stack([*shares, last & mask]).astype(np.int64)
 
 
+def _check_lie(lie: Number) -> None:
+    """With more lies than truth, the promise would have another sign."""
+    if not 0 < exactly(lie, "lie") < Fraction(1, 2):
+        raise InvalidArgument("lie must be above 0 and below one half.", code="out-of-range")
+
+
+def _check_chance(chance: Number) -> None:
+    if not 0 <= exactly(chance, "chance") <= 1:
+        raise InvalidArgument("chance must be from 0 to 1.", code="out-of-range")
+
+
+def _check_bits(bits: int, name: str) -> None:
+    if check_count(bits, name) > _MOST_BITS:
+        raise InvalidArgument(f"{name} must be at most {_MOST_BITS}.", code="out-of-range")
+
+
+def _check_fakes(fakes: Number) -> None:
+    if exactly(fakes, "fakes") < 0:
+        raise InvalidArgument("fakes must be at least 0.", code="out-of-range")
+
+
 def _of_turned(*lies: Fraction) -> Pure:
     epsilon = sum((log_bounds((1 - lie) / lie)[1] for lie in lies), Fraction(0))
     return Pure(epsilon=epsilon, protects=row(neighbors="replace"), trust="local")
 
 
 def rounded_at_random(scaled: NDArray[np.float64], steps: int) -> Places:
-    """Numbers from 0 to `steps` as integers, rounded up or down without bias. −1 stays.
+    """Numbers from 0 to `steps` as integers, rounded up or down without bias. Any other is −1.
 
     Noise that is added later hides the number, so these coins do not have to be exact.
     """
+    scaled = np.where((scaled >= 0) & (scaled <= steps), scaled, -1.0)
     whole = np.floor(scaled).astype(np.int64)
     up = (random_words(len(whole)) >> np.uint64(11)) * 2.0**-53 < scaled - whole
     return np.minimum(whole + up, steps)

@@ -21,6 +21,7 @@ from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.releases import Release, Released
 from discreet.sql.expressions import Expr, Ref
+from discreet.sql.pricing.price import Price
 from discreet.sql.question import Question
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.plot import plotted
@@ -32,7 +33,8 @@ CONFIDENCE = 0.95
 class Answer(Released):
     """The released answer to a question in SQL: `table` is an Arrow table. Every noisy column has its error next to it.
 
-    `cost` is the guarantee as (ε,δ), `guarantee` the complete one. `notes` say what the errors do not cover.
+    `cost` is the guarantee as (ε,δ), `guarantee` the complete one. For numbers that were bought before, it is what they
+    cost then, together with whatever was measured with them. `notes` say what the errors do not cover.
     """
 
     def __init__(
@@ -42,6 +44,11 @@ class Answer(Released):
         self._columns, self.release = columns, release
         self._shown = _shown_rows(question, columns)
         self.table = self.with_errors(CONFIDENCE)
+
+    @property
+    def price(self) -> Price:
+        """The noise of every measure, and what was paid for all of them."""
+        return self._columns.price
 
     def with_errors(self, confidence: float) -> Any:
         """The table with errors at another confidence. Each error is half an interval, in the column's unit."""

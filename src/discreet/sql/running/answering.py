@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,15 @@ from discreet.sql.running.stored import chosen_numbers, find_reusable, mark_of
 def answered(planner: Planner, plan: Plan, *, key: str | None = None) -> Answer:
     """Charge, read, draw, store and return. What was measured before, at least as accurately, is free."""
     plan = planner.settle(plan, key=key)
-    price, release, numbers = _measured(planner, plan, key)
-    keys, noisy = numbers if plan.groups is None else (plan.groups.keys(), numbers)
+    price, release = _measured(planner, plan, key)
+    plan = replace(plan, price=price)
+    keys, noisy = release.value if plan.groups is None else (plan.groups.keys(), release.value)
     columns = Columns(plan.question, price, *_as_written(plan.question, noisy, keys))
     return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
 
 
-def _measured(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Release, Any]:
-    """The noisy numbers of all groups, the release they come from, and their noise."""
+def _measured(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Release]:
+    """The noisy numbers of all groups, and the price at which they were bought: now, or before."""
     question, price, ledger = plan.question, plan.price, planner.ledger
     identity = planner.identity(
         question.relation,
@@ -46,13 +48,13 @@ def _measured(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Rel
     found = find_reusable(ledger, mark, price) if identity.lasting and key is None and not known else None
     if found is not None:
         entry, own, places = found
-        release = again(entry, price.mechanism, ledger=ledger)
-        return own, release, chosen_numbers(release.value, plan, places)
+        release = again(entry, own.mechanism, ledger=ledger)
+        return own, replace(release, value=chosen_numbers(release.value, plan, places))
     marked = str(mark) if identity.lasting else ""
     release = through(
         lambda: _read(planner, plan), price.mechanism, price.guarantee, ledger=ledger, mark=marked, **request
     )
-    return price, release, release.value
+    return price, release
 
 
 def _read(planner: Planner, plan: Plan) -> Any:

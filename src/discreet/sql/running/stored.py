@@ -6,7 +6,9 @@ stored numbers, the noise. Everything in a mark is public.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -14,46 +16,54 @@ from typing import Any
 from discreet.exact.rational import exactly
 from discreet.ledger import Entry, Identity, Ledger
 from discreet.ledger.exact import digest, exact_text
+from discreet.mechanisms.combine import Composed
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import tidy
+from discreet.mechanisms.selection.threshold import SelectedGroups
 from discreet.sql.measurement import identities_apart
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.price import Price
 from discreet.sql.schema import Schema
 
-_DISTRIBUTIONS: dict[str, Any] = {
-    "Laplace": lambda scale: Laplace(scale=tidy(Fraction(scale)), step=1),
-    "Gaussian": lambda deviation: Gaussian(stddev=tidy(Fraction(deviation))),
+_LAWS: dict[str, Callable[[Fraction], Laplace | Gaussian]] = {
+    "Laplace": lambda scale: Laplace(scale=tidy(scale), step=1),
+    "Gaussian": lambda deviation: Gaussian(stddev=tidy(deviation)),
 }
+_NUMBER = r"[0-9]+(?:/[1-9][0-9]*)?"
+_NOISE = rf"(?:Laplace|Gaussian) {_NUMBER}|selection [0-9a-f]{{32}}"
+_MEASURE = rf"[0-9a-f]{{32}} (?:{_NOISE})"
+_MARK = re.compile(rf"([0-9a-f]{{32}}): ({_MEASURE}(?:, {_MEASURE})*)(?:; keys of ([0-9]+) at ({_NUMBER}))?")
 
 
 @dataclass(frozen=True)
 class Mark:
     """The identity of a stored measurement: its rows and groups, and each measure with its noise.
 
-    `threshold` is how many people a group needs to be shown, if keys are not declared.
+    `threshold` is how many people a group needs to be shown if keys are not declared, and `scale` the noise of that
+    count.
     """
 
     groups: str
     measures: tuple[str, ...]
     noise: tuple[str, ...]
-    threshold: int | None = None
+    threshold: int = 0
+    scale: Fraction = Fraction(0)
 
     def __str__(self) -> str:
-        shown = "" if self.threshold is None else f"; keys of {self.threshold}"
+        shown = f"; keys of {self.threshold} at {self.scale}" if self.threshold else ""
         return f"{self.groups}: {', '.join(map(' '.join, zip(self.measures, self.noise, strict=True)))}{shown}"
 
     @staticmethod
     def read(text: str) -> Mark | None:
         """The mark in a record. None if there is none."""
-        groups, _, rest = text.partition(": ")
-        listed, _, shown = rest.partition("; keys of ")
-        parts = [part.partition(" ") for part in listed.split(", ")]
-        if not all(noise for _, _, noise in parts) or not (shown.isdecimal() or not shown):
+        found = _MARK.fullmatch(text)
+        if found is None:
             return None
+        groups, listed, threshold, scale = found.groups()
+        parts = [part.partition(" ") for part in listed.split(", ")]
         measures, noise = tuple(name for name, _, _ in parts), tuple(law for _, _, law in parts)
-        return Mark(groups, measures, noise, int(shown) if shown else None)
+        return Mark(groups, measures, noise, int(threshold or 0), Fraction(scale or 0))
 
 
 def mark_of(plan: Plan, schema: Schema, identity: Identity) -> Mark:
@@ -65,7 +75,7 @@ def mark_of(plan: Plan, schema: Schema, identity: Identity) -> Mark:
         digest(exact_text(facts))[:32],
         tuple(digest(text)[:32] for text in measures),
         tuple(map(_noise, plan.price.parts)),
-        None if chosen is None else chosen.threshold,
+        *(() if chosen is None else (chosen.threshold, exactly(chosen.scale))),
     )
 
 
@@ -80,34 +90,51 @@ def _noise(part: Any) -> str:
 
 
 def find_reusable(ledger: Ledger, mark: Mark, price: Price) -> tuple[Entry, Price, list[int]] | None:
-    """The newest charge whose stored numbers are at least as accurate as those the price would buy: with its own noise,
-    and the positions of the measures among its numbers.
+    """The newest charge whose stored numbers are at least as accurate as those the price would buy: the price of those
+    numbers, with their own noise and guarantee, and the positions of the measures among them.
     """
     for entry in reversed(ledger.marked(mark.groups)):
         known = Mark.read(entry.mark)
         if known is None or not set(mark.measures) <= set(known.measures) or entry.state != "answered":
             continue
-        places = [known.measures.index(measure) for measure in mark.measures]
-        if (known.threshold or 0) > (mark.threshold or 0):  # a higher threshold would hide groups
+        if known.threshold > mark.threshold or known.scale > mark.scale:  # some groups would be hidden
             continue
+        if not math.isfinite(entry.guarantee.epsilon_at(delta=price.delta)):  # another δ than the one asked for
+            continue
+        places = [known.measures.index(measure) for measure in mark.measures]
         parts = [_if_as_accurate(known.noise[place], part) for place, part in zip(places, price.parts, strict=True)]
         if all(part is not None for part in parts):
-            return entry, replace(price, parts=tuple(parts)), places
+            return entry, _price_of(entry, known, parts, price), places
     return None
 
 
+def _price_of(entry: Entry, mark: Mark, parts: Sequence[Any], price: Price) -> Price:
+    """The price of stored numbers: what was paid for all of them, and the noise of those that are used."""
+    mechanism: Composed | SelectedGroups = Composed(mechanisms=tuple(parts))
+    if isinstance(price.mechanism, SelectedGroups):
+        shown = replace(price.mechanism.selection, threshold=mark.threshold, scale=tidy(mark.scale))
+        mechanism = SelectedGroups(selection=shown, answers=mechanism)
+    return replace(price, mechanism=mechanism, parts=tuple(parts), guarantee=entry.guarantee, epsilon=Fraction(0))
+
+
 def _if_as_accurate(noise: str, part: Any) -> Any:
-    """The stored noise, if it is not larger than that of the part, or None. Different laws are compared at 95%."""
+    """The stored noise, if it is not larger than that of the part, or None.
+
+    Gaussian noise has the lighter tails: if it is not larger than Laplace noise at 50%, it is not at any higher
+    confidence. Laplace noise is never as good as Gaussian noise at all of them.
+    """
     law, _, size = noise.partition(" ")
-    if law not in _DISTRIBUTIONS:
+    if law not in _LAWS:
         return part if noise == _noise(part) else None
-    if not isinstance(part, Laplace | Gaussian):
-        return None
-    own, _, wanted = _noise(part).partition(" ")
-    known = _DISTRIBUTIONS[law](size)
-    if own == law:
-        return known if Fraction(size) <= Fraction(wanted) else None
-    return known if float(known.error(0.95)) <= float(part.error(0.95)) else None
+    known = _LAWS[law](Fraction(size))
+    match known, part:
+        case Laplace(), Laplace():
+            return known if Fraction(size) <= exactly(part.scale) else None
+        case Gaussian(), Gaussian():
+            return known if Fraction(size) <= exactly(part.stddev) else None
+        case Gaussian(), Laplace():
+            return known if float(known.error(0.5)) <= float(part.error(0.5)) else None
+    return None
 
 
 def chosen_numbers(value: Any, plan: Plan, places: Sequence[int]) -> Any:
