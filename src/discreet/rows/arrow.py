@@ -114,15 +114,20 @@ def ticks_of(column: Any) -> Any:
 
 def days_of(column: Any) -> Floats:
     """Days or moments in days since 1970, with their fraction; NaN where there is none."""
+    return np.asarray(floats_of(ticks_of(column)) / _ticks_per_day(column.type))
+
+
+def whole_days_of(column: Any) -> Floats:
+    """Days or moments in whole days since 1970; NaN where there is none."""
+    ticks = ticks_of(column)
+    days = np.asarray(ticks.fill_null(0)).astype(np.int64) // _ticks_per_day(column.type)
+    return np.where(np.asarray(ticks.is_null()), np.nan, days)
+
+
+def _ticks_per_day(kind: Any) -> int:
     import pyarrow as pa
 
-    per_day = 1 if pa.types.is_date32(column.type) else _PER_DAY[getattr(column.type, "unit", "ms")]
-    return np.asarray(floats_of(ticks_of(column)) / per_day)
-
-
-def whole_days_of(column: Any) -> NDArray[Any]:
-    """Days or moments in whole days since 1970; as doubles with NaN where one is missing."""
-    return np.asarray(column.cast("date32").cast("int32").to_numpy(zero_copy_only=False))
+    return 1 if pa.types.is_date32(kind) else _PER_DAY[getattr(kind, "unit", "ms")]
 
 
 def cells_of(column: Any) -> list[Any]:
