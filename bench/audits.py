@@ -15,7 +15,7 @@ from dataclasses import replace
 from report import line, notes, section, table, verdict
 
 from discreet.audit.auditor import Audit, audit
-from discreet.audit.mechanisms import ONE_BY_ONE, SUBJECTS, TOGETHER, Subject, halved, subject
+from discreet.audit.mechanisms import ONE_BY_ONE, SUBJECTS, TOGETHER, Subject, subject, with_half_noise
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 
 REFUTED = 3
@@ -33,7 +33,7 @@ def attacked(name: str, *, broken: bool = False) -> Subject:
     found = subject(name, epsilon=1, delta=1e-6 if name in ("gaussian", "key_selection") else 0)
     if isinstance(found.mechanism, RandomizedResponse):
         found = replace(found, mechanism=replace(found.mechanism, choices=[1, 0]), first=1, second=0)
-    return replace(found, mechanism=halved(found.mechanism)) if broken else found
+    return replace(found, mechanism=with_half_noise(found.mechanism)) if broken else found
 
 
 def run(one: Subject, samples: int) -> Audit:

@@ -80,7 +80,7 @@ def steps(task: Task, folder: Path) -> dict[str, bool]:
         one_core(count, lambda: [client.sealed(CHOICES[3]) for _ in range(count)]),
     )
     sealed = [(client.sealed(CHOICES[3]), info) for _ in range(count)]
-    messages = keys.opened(sealed[0][0], issuer.outer, info)
+    messages = keys.open_seal(sealed[0][0], issuer.outer, info)
     blob, width, bound = messages * count, shape.message, wire.inner(task.hash)
     alone, total = Openers(1), count * shape.messages
     line("shuffler: reports opened, one core", one_core(count, lambda: alone.reports(sealed, issuer.outer)))

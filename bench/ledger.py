@@ -235,7 +235,7 @@ def grow(ledger: Any, size: int) -> None:
     request = request_of(stated, ASKED, "", None, None)._asdict()
     with ledger._store.transaction(write=True) as execute:
         at = book.head(execute, ledger._store.lock_head)
-        spent = book.spent(execute, WHOLE, at)
+        spent = book.total_spent(execute, WHOLE, at)
         while at.number < size:
             after = rule.spend(spent, stated)
             cost = tuple(new - old for new, old in zip(after, spent, strict=True))

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from report import line, machine, notes, table, verdict
 
 from discreet.learn import LogisticRegression
-from discreet.learn.streams import opened
+from discreet.learn.streams import open_batches
 from discreet.rows.examples import one_product_at_a_time
 from discreet.rows.losses import Logistic
 
@@ -87,7 +87,7 @@ def measured(spark: Any, rows: int, times: int, folder: Path | None) -> tuple[di
                 kept.unpersist(blocking=True)
             if name == PERSISTED:
                 kept.persist().count()
-            stream = opened(source, NAMES, "label").stream(model._targets)
+            stream = open_batches(source, NAMES, "label").stream(model._targets)
             with one_product_at_a_time(stream):
                 stream.count  # noqa: B018 - workers load the package
                 seconds, cores, sum_of = least(lambda s=stream: s.sums(weights, Logistic(), 0.5), times)

@@ -30,8 +30,9 @@ except dp.DiscreetError as error:
         raise
 ```
 
-The message tells a person what is wrong and what to write instead. It never contains a private value. The classes
-are on the page [Errors](api-errors.md).
+The message says what is wrong and what to write instead. It never contains a private value. The
+command line prints both: `error [budget-exhausted]: …`. The classes are on the page
+[Errors](api-errors.md).
 """
 
 

@@ -125,7 +125,7 @@ class Cli:
         asked = "\n".join(one)
         if CANARY in wrong and CANARY not in asked:
             raise Broken("an error says a value of the data", wrong)
-        if wrong.startswith("discreet: "):
+        if wrong.startswith("error ["):
             underlined = wrong.count("\n  ") == 2 and wrong.rstrip().endswith("^")
             if wrong.rstrip("\n").count("\n") > (2 if underlined else 0):
                 raise Broken("an error of several lines", wrong)

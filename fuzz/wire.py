@@ -285,4 +285,4 @@ class _Poll:
             _, cut = shuffler.store.batch()
             shuffler.close()
         assert cut is not None
-        return wire.packed(wire.Batch(self.task.hash, *cut))
+        return wire.pack_batch(wire.Batch(self.task.hash, *cut))

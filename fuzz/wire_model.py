@@ -74,7 +74,7 @@ class Model:
         name = token[:16]
         right = len(token) == 48 and token == keys.token_for(issuer.registration, task.hash, name)
         opens = right and len(report) == task.shape.report
-        if not opens or keys.opened(report, issuer.outer, wire.outer(task.hash, name)) is None:
+        if not opens or keys.open_seal(report, issuer.outer, wire.outer(task.hash, name)) is None:
             return 400
         if self.state == "collecting":
             self.counted.setdefault(name, report)
@@ -88,7 +88,7 @@ class Model:
         if not body or len(body) % size or len(body) > shuffler_service.MOST * size:
             return 400
         uploads = [(body[at : at + 48], body[at + 48 : at + size]) for at in range(0, len(body), size)]
-        for upload in sorted(uploads, key=lambda one: keys.keyed(self.poll.issuer.nullifiers, b"bytes", one[1])):
+        for upload in sorted(uploads, key=lambda one: keys.keyed_hash(self.poll.issuer.nullifiers, b"bytes", one[1])):
             self.report(*upload)
         return 200
 

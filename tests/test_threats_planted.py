@@ -155,7 +155,7 @@ def limit_in_a_sub_query(patch: pytest.MonkeyPatch) -> None:
 def shown_by_the_truth(patch: pytest.MonkeyPatch, chosen: Callable[[Any, Any], Any]) -> None:
     """Which rows are shown, and in which order, is decided by true counts."""
     true: list[Any] = []
-    measured, shown = answering.measured, answers._shown_rows
+    measured, shown = answering.read_measures, answers._shown_rows
 
     def remembered(*given: Any) -> Any:
         found = measured(*given)
@@ -167,7 +167,7 @@ def shown_by_the_truth(patch: pytest.MonkeyPatch, chosen: Callable[[Any, Any], A
         kept = chosen(question, true[0][places])
         return places[kept], {name: column.take(pa.array(kept)) for name, column in values.items()}
 
-    patch.setattr(answering, "measured", remembered)
+    patch.setattr(answering, "read_measures", remembered)
     patch.setattr(answers, "_shown_rows", wrong)
 
 
@@ -226,8 +226,8 @@ def memory_without_the_policy(patch: pytest.MonkeyPatch) -> None:
 
 
 def memory_without_the_analyst(patch: pytest.MonkeyPatch) -> None:
-    sound = book.known
-    patch.setattr(book, "known", lambda execute, analyst, *given: sound(execute, book.WHOLE, *given))
+    sound = book.find_charge
+    patch.setattr(book, "find_charge", lambda execute, analyst, *given: sound(execute, book.WHOLE, *given))
     patch.setattr(dp.Ledger, "_check_own", lambda self, entry: None)
 
 

@@ -34,7 +34,7 @@ def closed(call: Callable[P, R]) -> Callable[P, R]:
             return call(*args, **kwargs)
         except BaseException as error:
             del args, kwargs  # this frame is among those that leave
-            cut(error, before)
+            drop_references(error, before)
             raise
 
     entered.__closed__ = True  # type: ignore[attr-defined]
@@ -56,7 +56,7 @@ def is_closed(call: Any) -> bool:
     return getattr(call, "__closed__", False)
 
 
-def cut(error: BaseException, before: BaseException | None) -> None:
+def drop_references(error: BaseException, before: BaseException | None) -> None:
     """Remove from an error every reference to rows. `before` is what the caller was handling, and is kept."""
     waiting: list[BaseException | None] = [error]
     seen: set[int] = {id(before)}

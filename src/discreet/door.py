@@ -23,14 +23,14 @@ from discreet.mechanisms.protocol import (
     ReadsSensitivity,
     ShowsProgress,
     StatesSizes,
-    check_heard,
+    check_enough_records,
     meets,
 )
 from discreet.queries.query import Query
 from discreet.queries.sensitivity import SensitivityLike
 from discreet.releases import Release
 from discreet.rows import none_of
-from discreet.rows.arrays import is_frame
+from discreet.rows.arrays import is_spark_dataframe
 from discreet.rows.containers import Data
 from discreet.sealed import Sealed
 
@@ -50,7 +50,7 @@ def through(
     key: str | None = None,
     identity: Identity | None = None,
     sizes: dict[str, int] | None = None,
-    heard: int | None = None,
+    readable: int | None = None,
     about: Any = None,
     mark: str = "",
 ) -> Release:
@@ -62,11 +62,11 @@ def through(
 
     An analyst who repeats a request with the same public `identity` gets the stored answer for free. So does a retry
     with the same `key`, if the request is the same: text, mechanism, guarantee, identity, and everything else that it
-    is `about`. `heard` is the number of records that can be read, if that is public. If it is below the mechanism's
+    is `about`. `readable` is the number of records that can be read, if that is public. If it is below the mechanism's
     `at_least`, the request is refused before anything is charged.
     """
-    if heard is not None:
-        check_heard(mechanism, heard)
+    if readable is not None:
+        check_enough_records(mechanism, readable)
     if ledger is None:
         drawn = Sealed(read()).open_with(mechanism._draw)
         made_in_test = in_test_mode()
@@ -158,7 +158,7 @@ def release(
         asked=asked or (f"a value of sensitivity {sensitivity}" if query is None else repr(query)),
         key=key,
         sizes=mechanism.sizes(value) if query is None and isinstance(mechanism, StatesSizes) else {},
-        heard=mechanism.heard(value) if query is None and isinstance(mechanism, CountsRecords) else None,
+        readable=mechanism.count_records(value) if query is None and isinstance(mechanism, CountsRecords) else None,
         about=None if query is None else (query, rows_per_person),
     )
 
@@ -261,7 +261,7 @@ def _check_shape(value: Any, query: Any, mechanism: Any) -> None:
         return
     refused = None
     try:
-        if not is_frame(value):
+        if not is_spark_dataframe(value):
             query(none_of(value))
     except DiscreetError as error:
         refused = error

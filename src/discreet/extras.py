@@ -46,7 +46,7 @@ def _png(drawn: Any) -> bytes:
     return written.getvalue()
 
 
-def saved(drawn: Any, path: Any) -> Any:
+def save_figure(drawn: Any, path: Any) -> Any:
     """The figure, saved at `path` if one is given."""
     if path is not None:
         try:

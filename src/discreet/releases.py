@@ -40,9 +40,9 @@ class Release:
         return self._mechanism.error(confidence, **self._sizes)  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
-        return "; ".join([self._told(), *self.notes()])
+        return "; ".join([self._value_text(), *self.notes()])
 
-    def _told(self) -> str:
+    def _value_text(self) -> str:
         """The value as people read it."""
         return _shown(self.value, self.error(0.95))
 
@@ -54,8 +54,8 @@ class Release:
 
     def marks(self) -> list[str]:
         """Notes that say that it was answered before, or that it is not private."""
-        told = ["answered before, at no new cost"] if self.replayed else []
-        return [*told, NOT_PRIVATE] if self.not_private else told
+        marks = ["answered before, at no new cost"] if self.replayed else []
+        return [*marks, NOT_PRIVATE] if self.not_private else marks
 
 
 class Released:
@@ -106,13 +106,13 @@ def _shown(value: Any, accuracy: Any) -> str:
         case "every score":
             return f"{value}, each within {_size(accuracy.amount)} of the score that has its place (95%)"
         case "threshold":
-            return f"{value}, told apart within {_size(accuracy.amount)} of the threshold (95%)"
-    beside = "" if accuracy.ranks is None else f", within {accuracy.ranks:,.0f} ranks"
+            return f"{value}, distinguished within {_size(accuracy.amount)} of the threshold (95%)"
+    ranks = "" if accuracy.ranks is None else f", within {accuracy.ranks:,.0f} ranks"
     if isinstance(value, float) and accuracy.amount > 0:
         digits = max(0, 1 - math.floor(math.log10(accuracy.amount)))
-        return f"{value:,.{digits}f} ± {accuracy.amount:,.{digits}f} (95%){beside}"
-    told = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-    return f"{told} ± {_size(accuracy.amount)} (95%){beside}"
+        return f"{value:,.{digits}f} ± {accuracy.amount:,.{digits}f} (95%){ranks}"
+    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+    return f"{text} ± {_size(accuracy.amount)} (95%){ranks}"
 
 
 def _size(amount: float) -> str:

@@ -198,7 +198,7 @@ def any_constant(patch: pytest.MonkeyPatch) -> None:
 
 def methods_unguarded(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        studies, "chosen_method", lambda asked, methods, protected: [asked] if asked != "auto" else [*methods]
+        studies, "candidate_methods", lambda asked, methods, protected: [asked] if asked != "auto" else [*methods]
     )
 
 

@@ -17,7 +17,7 @@ from scipy.stats import binom
 import discreet as dp
 from discreet.adaptive.concentration import deviation, log_asked
 from discreet.adaptive.holdouts import GuessAndCheck, honest_tolerance
-from discreet.adaptive.methods import Compression, FewTold, Splitting
+from discreet.adaptive.methods import Compression, FewRevealed, Splitting
 from discreet.adaptive.published import bassily, jung_as_coded, jung_exact
 from discreet.guarantees.generalization import (
     gaussian_tail,
@@ -233,7 +233,7 @@ def test_widths_of_methods_that_are_not_private() -> None:
 
 
 def test_a_width_grows_with_what_was_told_and_never_beyond_the_stated_one() -> None:
-    union = FewTold(10**4, 10**3, 24, 10)
+    union = FewRevealed(10**4, 10**3, 24, 10)
     widths = [union.deviation(0.95, told) for told in range(11)]
     assert widths == sorted(widths)
     assert widths[-1] <= union.deviation(0.95) + 1e-12

@@ -15,7 +15,7 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.audit import audit
-from discreet.audit.mechanisms import SUBJECTS, Subject, halved, subject
+from discreet.audit.mechanisms import SUBJECTS, Subject, subject, with_half_noise
 from discreet.cli.audit import main
 from discreet.errors import InvalidArgument
 
@@ -100,7 +100,7 @@ def test_low_bits_of_our_own_noise_say_nothing() -> None:
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_halved_means_twice_the_loss(name: str) -> None:
     right = subject(name, epsilon=1, delta=DELTA.get(name, 0))
-    wrong = halved(right.mechanism)
+    wrong = with_half_noise(right.mechanism)
     at = float(right.claim.delta) or 1e-9
     before = right.mechanism.guarantee(right.sensitivity).epsilon_at(delta=at)
     assert 1.4 * before < wrong.guarantee(right.sensitivity).epsilon_at(delta=at) < 4.5 * before

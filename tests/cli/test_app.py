@@ -217,7 +217,7 @@ def test_our_errors_are_one_line_and_a_status(
     assert run("audit", "laplace") == status
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == f"discreet: {' '.join(str(error).split())}\n"
+    assert captured.err == f"error [{error.code}]: {' '.join(str(error).split())}\n"
 
 
 def test_a_bug_is_not_dressed_up_as_a_bad_argument(audit_raises) -> None:

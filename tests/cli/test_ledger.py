@@ -224,7 +224,7 @@ def test_a_policy_without_a_ledger_is_a_bad_argument(text: str | None, complaint
         policy.write_text(text)
     said = discreet(policy)
     assert (said.status, said.out) == (2, "")
-    assert said.err.startswith("discreet: ")
+    assert said.err.startswith("error [")
     assert complaint in said.err
     assert not (tmp_path / "gone.ledger").exists()
 
@@ -289,7 +289,7 @@ def test_verify_finds_an_old_entry_changed(tmp_path: Path, discreet) -> None:
     assert discreet(path_of(ledger)).status == 0
     said = discreet(path_of(ledger), "--verify")
     assert (said.status, said.out) == (1, "")
-    assert said.err.startswith("discreet: The ledger cannot be trusted: entry 2, or the one before it, was changed")
+    assert said.err.startswith("error [ledger-entry-changed]: The ledger cannot be trusted: entry 2")
     assert said.err.count("\n") == 1
 
 

@@ -19,7 +19,7 @@ import discreet as dp
 from discreet.cli import main
 from discreet.cli.app import exit_code
 from discreet.errors import EngineFailed, NotAllowed, QueryError
-from discreet.sql.running.explanation import explained, explained_data
+from discreet.sql.running.explanation import describe_plan, explain_plan
 
 CANARY = "canary-7c1e"
 PEOPLE, ROWS = 1000, 3000
@@ -292,7 +292,7 @@ def test_a_refused_question_is_underlined_and_has_a_status(
 ) -> None:
     found = run("query", clinic, question, "--epsilon", 1)
     assert (found.status, found.out) == (status, "")
-    assert found.err.startswith("discreet: ")
+    assert found.err.startswith("error [")
     assert said in found.err
     if underlined is not None:
         *_, line, marks = found.err.splitlines()
@@ -425,5 +425,5 @@ def test_explain_for_quantiles_and_groups_that_are_not_declared(clinic: Path, ru
 
 def test_explained_without_a_ledger_says_nothing_of_what_remains(clinic: Path) -> None:
     plan = dp.connect(clinic).plan("SELECT COUNT(*) FROM visits", epsilon=1)
-    assert "would remain" not in explained(plan)
-    assert "remaining" not in explained_data(plan)
+    assert "would remain" not in explain_plan(plan)
+    assert "remaining" not in describe_plan(plan)

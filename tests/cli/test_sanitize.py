@@ -22,7 +22,7 @@ from discreet.cli import main, sanitize
 from discreet.door import through
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.schema import Column, Table
-from discreet.tables.sanitize import planned
+from discreet.tables.sanitize import plan_copy
 
 CANARY = "canary-7c1e"
 ROWS = 300
@@ -209,7 +209,7 @@ SMALL = (
 def law_of(rows: list[tuple[Any, ...]], columns: tuple[Column, ...], epsilon: float, window: int = 6) -> dict:
     """The exact law of a copy of these rows: read from an engine, in every order, with every noise."""
     table = Table(name="t", columns={column.name: column for column in columns})
-    copy = planned(table, None, epsilon=epsilon)
+    copy = plan_copy(table, None, epsilon=epsilon)
     kinds = {"integer": pa.int64(), "text": pa.string()}
     values = [pa.array(part, kinds[c.type]) for part, c in zip(zip(*rows, strict=True), columns, strict=True)]
     engine = DuckDB({"t": pa.table(values, names=[column.name for column in columns])})

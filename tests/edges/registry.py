@@ -63,7 +63,7 @@ NO_DATA: dict[str, str] = {
     "*.for_error": _SETTING,
     "*.for_guarantee": _SETTING,
     "*.error": _SETTING,
-    "*.heard": "how many records there are, or can be read: a public number where it is asked for",
+    "*.count_records": "how many records there are, or can be read: a public number where it is asked for",
     "*.place_of": "one value, on the device of the one who gives it",
     "*.distance": "two points of a public space, to say how far apart they are",
     "*.deviation": _SETTING,

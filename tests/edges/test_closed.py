@@ -419,7 +419,7 @@ def test_a_release_that_keeps_who_watched_is_caught(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_error_that_is_not_cut_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(closing, "cut", lambda error, before: None)
+    monkeypatch.setattr(closing, "drop_references", lambda error, before: None)
     planted = Planted()
     assert reached(raised(lambda: fit(logistic(), planted, rows=-1)), planted)
 

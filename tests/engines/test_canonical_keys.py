@@ -20,7 +20,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.postgres import dialect as postgres_dialect
 from discreet.engines.postgres.engine import Postgres
 from discreet.engines.spark import dialect as spark_dialect
-from discreet.sql.running.measure import discovered
+from discreet.sql.running.measure import read_undeclared
 
 from .test_engine import database
 
@@ -74,7 +74,7 @@ def databases(opened: Callable[[Any], Any], unit: dp.Unit) -> list[Database]:
 def shown(asked: Database, text: str) -> list[Any]:
     """The keys as the engine gives them and as they are shown, bit by bit."""
     plan = asked.plan(text, epsilon=20, delta=1e-3)
-    raw = [bits(key) for (key,) in discovered(plan.question, asked.engine, plan.bounds)[0]]
+    raw = [bits(key) for (key,) in read_undeclared(plan.question, asked.engine, plan.bounds)[0]]
     with testing.no_noise():
         answer = asked.answer(plan)
     written = json.dumps(answer.as_json()["rows"], default=str) + str(answer).split("cost")[0]

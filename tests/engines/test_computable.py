@@ -24,7 +24,7 @@ def engine(opened: Any) -> Any:
 
 def test_what_can_be_computed_is_told_without_a_row(engine: Any) -> None:
     blank = engine.blank()
-    quoted = engine.dialect.quoted
+    quoted = engine.dialect.quote
     assert blank.columns("t") == engine.columns("t")
     for statement, fine in [
         (f"SELECT count(*) FROM {blank.relations['t']} WHERE {quoted('x')} > 1", True),

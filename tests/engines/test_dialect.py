@@ -152,7 +152,7 @@ def test_aggregates_of_one_person_never_fail(opened, kind):
         result = "integer" if (aggregate, kind) == ("sum", "boolean") else result
         found = []
         for one in (engine, plain):
-            shown = one.dialect.of_person(aggregate, one.dialect.quoted("x"), result, kind)
+            shown = one.dialect.of_person(aggregate, one.dialect.quote("x"), result, kind)
             found.append(dict(one.rows(f"SELECT pid, {shown} FROM {one.relations['t']} GROUP BY pid")))
         assert found[0].keys() == found[1].keys()
         wrong = {pid: (found[0][pid], found[1][pid]) for pid in range(len(values))}

@@ -17,12 +17,12 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.postgres import dialect as postgres_dialect
 from discreet.engines.postgres import values as postgres_values
 from discreet.engines.postgres.engine import Postgres
+from discreet.engines.spark import dataframes
 from discreet.engines.spark import dialect as spark_dialect
-from discreet.engines.spark import frames
 from discreet.engines.spark import sessions as spark_sessions
 from discreet.engines.spark import values as spark_values
+from discreet.engines.spark.dataframes import ByPartition, kinds_of, partitions_of, run_on_partitions
 from discreet.engines.spark.engine import Spark, _check_units
-from discreet.engines.spark.frames import ByPartition, kinds_of, partitions_of, passed
 from discreet.engines.spark.sessions import own_session, session_for
 from discreet.errors import DiscreetError, EngineFailed, InvalidArgument, NotAllowed
 from discreet.queries.counts import Count
@@ -170,10 +170,12 @@ def collected(*rows: tuple[bytes, bytes]) -> Any:
 
 def test_a_pass_that_cannot_be_trusted() -> None:
     work: Any = None
-    refused(lambda: passed(SimpleNamespace(mapInArrow=fail), work), "engine-failed", EngineFailed)
-    refused(lambda: passed(collected((b"one", b""), (b"two", b"")), work), "spark-workers-differ", EngineFailed)
-    refused(lambda: frames._added([b"short"], 2), "engine-failed", EngineFailed)
-    refused(lambda: frames._whole(0.5), "out-of-range")
+    refused(lambda: run_on_partitions(SimpleNamespace(mapInArrow=fail), work), "engine-failed", EngineFailed)
+    refused(
+        lambda: run_on_partitions(collected((b"one", b""), (b"two", b"")), work), "spark-workers-differ", EngineFailed
+    )
+    refused(lambda: dataframes._add([b"short"], 2), "engine-failed", EngineFailed)
+    refused(lambda: dataframes._whole(0.5), "out-of-range")
 
 
 def test_frames_that_cannot_be_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +184,7 @@ def test_frames_that_cannot_be_learned_from(monkeypatch: pytest.MonkeyPatch) -> 
     refused(lambda: partitions_of(columns("a", "a"), ["a"], None), "source-columns")
     refused(lambda: ByPartition(max, ["a"]), "not-additive")
     refused(lambda: ByPartition(Count(), ["a"])([1]), "wrong-type")
-    monkeypatch.setattr(frames, "is_frame", lambda data: True)
+    monkeypatch.setattr(dataframes, "is_spark_dataframe", lambda data: True)
     refused(lambda: ByPartition(Count(), ["a"])(columns("a")), "unknown-column")
 
 

@@ -130,7 +130,7 @@ def a_value_hangs_on_an_error(patch: pytest.MonkeyPatch) -> None:
             raise NotAllowed("This is not answered.") from None
 
     patch.setattr(Database, "plan", plan)
-    patch.setattr(closing, "cut", lambda error, before: None)  # which would take it off as the error leaves
+    patch.setattr(closing, "drop_references", lambda error, before: None)  # which would take it off as the error leaves
 
 
 def an_error_depends_on_the_data(patch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ from discreet.guarantees.privacy_loss.pairs import LaplacePair
 from discreet.guarantees.rules.best_of import BestOf, rule_for
 from discreet.reproduce.course import AdvancedTaught
 from discreet.sealed import Sealed
-from discreet.tables.bands import checked
+from discreet.tables.bands import validate_quantiles
 from discreet.testing import exact_law
 
 from ..refusing import refuses
@@ -71,7 +71,7 @@ def refused(asked: Asked, code: str, kind: type[DiscreetError] = InvalidArgument
         (lambda: verify([({}, {}, {})]), "wrong-shape"),
         (lambda: exactly(np.float64("inf"), "scale"), "not-a-number"),
         (lambda: exp_bounds(Fraction(10**8), 64), "out-of-range"),
-        (lambda: checked([0.5], "most"), "not-an-option"),
+        (lambda: validate_quantiles([0.5], "most"), "not-an-option"),
     ],
 )
 def test_a_promise_that_cannot_be_stated(asked: Asked, code: str) -> None:

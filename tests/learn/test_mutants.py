@@ -131,7 +131,7 @@ def clip_a_copy_but_use_the_raw(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_nan_is_large_and_not_clipped(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(summing, "doubles_of", lambda flags, like: np.ones(len(flags)))
+    patch.setattr(summing, "flags_to_numbers", lambda flags, like: np.ones(len(flags)))
     sound = Examples._whole
 
     def whole(self: Any, rows: Any, goal: Any, offset: Any, scale: Any) -> Any:
@@ -210,8 +210,8 @@ MUTANTS: list[tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], None]]] =
 def test_a_mutant_is_killed(
     mutant: Callable[[pytest.MonkeyPatch], None], check: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noises.calibrated.cache_clear()
+    noises.calibrate_noise.cache_clear()
     mutant(monkeypatch)
     with pytest.raises(AssertionError):
         check()
-    noises.calibrated.cache_clear()
+    noises.calibrate_noise.cache_clear()

@@ -71,7 +71,7 @@ def test_names_of_columns_are_as_many_as_there_are() -> None:
 
 
 def test_rows_of_spark_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "is_frame", lambda data: True)
+    monkeypatch.setattr(base, "is_spark_dataframe", lambda data: True)
     refused(lambda: base.table_of(SimpleNamespace()), "data-in-spark")
 
 

@@ -23,8 +23,8 @@ from sklearn.base import clone
 import discreet as dp
 from discreet import testing
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.spark import frames
-from discreet.engines.spark.frames import ByPartition, Partitions
+from discreet.engines.spark import dataframes
+from discreet.engines.spark.dataframes import ByPartition, Partitions
 from discreet.errors import EngineFailed
 from discreet.mechanisms import sampling as draws
 from discreet.rows import partitions as spreading
@@ -167,7 +167,7 @@ def test_partitions_change_nothing(
     for many in spread if getattr(model, "n_samples", None) is None else (3,):
         assert_same(fitted(model, frame.repartition(many), target), known)
     if isinstance(model, dp.learn.LinearRegression):  # as where sums are so wide that executors add them up
-        monkeypatch.setattr(frames, "_NARROW", 1)
+        monkeypatch.setattr(dataframes, "_NARROW", 1)
         assert_same(fitted(model, frame.repartition(9), target), known)
 
 
@@ -304,14 +304,14 @@ def test_one_charge_before_the_first_pass(frame: Any, tmp_path: Path, monkeypatc
     limit = dp.Approx(epsilon=2, delta=1e-5)
     book = dp.Ledger.open(tmp_path / "canary-ledger.db", protects=dp.person("id"), limit=limit)
     seen: list[int] = []
-    sound = frames.passed
+    sound = dataframes.run_on_partitions
 
     def watched(frame: Any, work: Any, **given: Any) -> Any:
         seen.append(len(book.entries()))
         assert b"canary-ledger" not in cloudpickle.dumps(work), "the ledger goes to the executors"
         return sound(frame, work, **given)
 
-    monkeypatch.setattr(frames, "passed", watched)
+    monkeypatch.setattr(dataframes, "run_on_partitions", watched)
     model = dp.learn.LogisticRegression(classes=[0, 1], steps=2, ledger=book, rows_per_person=3, **GOAL)
     model.fit_batches(frame, features=NAMES, target="label")
     assert seen == [1] * 3  # one to count, two to descend
@@ -371,15 +371,15 @@ def test_no_cell_is_quoted(spark: Any, said: Path, capfd: pytest.CaptureFixture[
 def test_executors_must_compute_alike(frame: Any) -> None:
     def work(batches: Any, place: int) -> Any:
         sound = np.exp
-        frames._arithmetic.cache_clear()
+        dataframes._arithmetic.cache_clear()
         if place:  # another machine, with another exp
             np.exp = np.expm1
         yield b""
         np.exp = sound
-        frames._arithmetic.cache_clear()
+        dataframes._arithmetic.cache_clear()
 
     with refuses(EngineFailed, "spark-workers-differ"):
-        frames.passed(frame.repartition(2), work, alike=True)
+        dataframes.run_on_partitions(frame.repartition(2), work, alike=True)
 
 
 # --- queries ---------------------------------------------------------------------------------------------------
@@ -440,9 +440,11 @@ def test_a_table_whose_engine_has_frames(spark: Any, monkeypatch: pytest.MonkeyP
 
     here = [fit(*one) for one in models]
     monkeypatch.setattr(DuckDB, "frame", frame, raising=False)
-    collected = frames.passed
+    collected = dataframes.run_on_partitions
     passes: list[Any] = []
-    monkeypatch.setattr(frames, "passed", lambda *one, **more: passes.append(one) or collected(*one, **more))
+    monkeypatch.setattr(
+        dataframes, "run_on_partitions", lambda *one, **more: passes.append(one) or collected(*one, **more)
+    )
     for known, (model, target) in zip(here, models, strict=True):
         found = fit(model, target)
         for name, value in known.release_.value.items():
@@ -461,11 +463,11 @@ def _spark_types(schema: Any) -> str:
 
 def test_sums_are_exact_beyond_64_bits() -> None:
     numbers = [0, 1, -1, 2**64 - 1, -(2**64), 2**99 + 7, -(2**99) - 7]
-    blobs = [frames._packed([np.array(numbers, dtype=object), np.array([5, -5])])] * 1001
-    low, high = frames._added(blobs, 9)
+    blobs = [dataframes._pack([np.array(numbers, dtype=object), np.array([5, -5])])] * 1001
+    low, high = dataframes._add(blobs, 9)
     assert (high.astype(object) * 2**64 + low.astype(object)).tolist() == [1001 * one for one in [*numbers, 5, -5]]
     for wrong in (2**100, 0.5, Fraction(1, 3)):
         with refuses(dp.InvalidArgument, "out-of-range"):
-            frames._packed([np.array([wrong], dtype=object)])
+            dataframes._pack([np.array([wrong], dtype=object)])
     with refuses(EngineFailed, "engine-failed"):
-        frames._added([b"short"], 9)
+        dataframes._add([b"short"], 9)

@@ -411,7 +411,7 @@ def test_nothing_of_the_rows_is_kept() -> None:
     assert fitted.predict(rows).shape == (100,)
     stream = numbered(12345)
     assert "12345" not in repr(stream)
-    with refuses(dp.InvalidArgument, "rows-not-pickled"):
+    with refuses(dp.InvalidArgument, "not-pickled"):
         pickle.dumps(stream)
 
 

@@ -38,11 +38,11 @@ GUARANTEES = [
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda g: type(g).__name__)
 def test_guarantees_come_back(guarantee):
-    text = record.written(guarantee)
-    record.read.cache_clear()
-    back = record.read(text)
+    text = record.to_text(guarantee)
+    record.from_text.cache_clear()
+    back = record.from_text(text)
     assert type(back) is type(guarantee)
-    assert record.written(back) == text
+    assert record.to_text(back) == text
     rule = rule_for(dp.Approx(epsilon=100, delta=1e-3), "best")
     assert rule.coordinates(back) == rule.coordinates(guarantee)
     assert back.protects == guarantee.protects
@@ -53,8 +53,8 @@ def test_guarantees_come_back(guarantee):
 def test_rules_come_back_fixed(name):
     limit = dp.GaussianTradeoff(mu=1) if name == "gaussian" else dp.Approx(epsilon=1, delta=1e-6)
     rule = rule_for(limit, name).fixed()
-    record.read.cache_clear()
-    back = record.read(record.written(rule))
+    record.from_text.cache_clear()
+    back = record.from_text(record.to_text(rule))
     assert back == rule == rule.fixed()
     assert back.labels == rule.labels
 
@@ -67,11 +67,11 @@ def test_only_known_kinds_are_written_and_read():
     verified = dp.verify([(coin, {"yes": Fraction(2, 3), "no": Fraction(1, 3)})])
     for guarantee in (Own(epsilon=1), verified):
         with refuses(dp.InvalidArgument, "ledger-cannot-record"):
-            record.written(guarantee)
+            record.to_text(guarantee)
     for text in ('{"is":"Popen","args":["true"]}', '{"is":"object"}', '{"what":1}'):
         with refuses(dp.errors.LedgerDamaged, "ledger-other-version"):
-            record.read(text)
-    assert record.read(record.written(Unit("é"))) == dp.person("é")
+            record.from_text(text)
+    assert record.from_text(record.to_text(Unit("é"))) == dp.person("é")
 
 
 plain = st.one_of(
@@ -100,11 +100,11 @@ nested = st.recursive(
 
 @given(nested)
 def test_plain_values_come_back(value):
-    data = values.encoded(value)
-    back = values.decoded(data)
+    data = values.encode(value)
+    back = values.decode(data)
     assert back == value
     assert type(back) is type(value)
-    assert values.encoded(back) == data
+    assert values.encode(back) == data
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def test_plain_values_come_back(value):
     ids=repr,
 )
 def test_arrays_come_back(value):
-    data = values.encoded(value)
-    back = values.decoded(data)
+    data = values.encode(value)
+    back = values.decode(data)
     assert type(back) is type(value)
-    assert values.encoded(back) == data
+    assert values.encode(back) == data
     if isinstance(value, np.ndarray | np.generic):
         assert (back.dtype, back.shape) == (value.dtype, value.shape)
         assert np.array_equal(back, value, equal_nan=value.dtype.kind in "fM")
@@ -146,17 +146,17 @@ def test_arrays_come_back(value):
 @pytest.mark.parametrize("value", [object(), {1: object()}, np.zeros(2, dtype=[("a", int)]), 1j, type, open])
 def test_what_is_not_a_plain_value_is_refused(value):
     with refuses(dp.InvalidArgument, "ledger-answer-type"):
-        values.encoded(value)
+        values.encode(value)
 
 
 def test_other_bytes_are_refused():
-    whole = values.encoded((np.zeros(3), "é", [1, 2.5]))
+    whole = values.encode((np.zeros(3), "é", [1, 2.5]))
     start = len(values._MAGIC) + 8
     torn = [whole[:start] + part + whole[start + 1 :] for part in (b"[", b"\xff", b"")]
     strange = [
-        values.encoded(5)[:start] + b for b in (b"{}", b'{"no":1}', b'{"array":"<f8","shape":[9]}', b'{"date":1}')
+        values.encode(5)[:start] + b for b in (b"{}", b'{"no":1}', b'{"array":"<f8","shape":[9]}', b'{"date":1}')
     ]
     lengths = [one[: start - 8] + (len(one) - start).to_bytes(8, "little") + one[start:] for one in (*torn, *strange)]
-    for data in (b"", b"pickle", values.encoded(5)[1:], whole[:-1], *torn, *lengths):
+    for data in (b"", b"pickle", values.encode(5)[1:], whole[:-1], *torn, *lengths):
         with refuses(dp.InvalidArgument, "ledger-answer-unreadable"):
-            values.decoded(data)
+            values.decode(data)

@@ -20,7 +20,7 @@ from ..refusing import refuses
 
 LIMIT = dp.Pure(epsilon=1)
 RULE = dp.Ledger.open(":memory:", protects=dp.row(), limit=LIMIT).rule
-CONTENT = f'{{"rule":{record.written(RULE)}}}'
+CONTENT = f'{{"rule":{record.to_text(RULE)}}}'
 ENTRY = EntryRow(
     number=3,
     kind="charge",
@@ -64,8 +64,8 @@ def another_head(statement: str, *values: Any) -> list[Any]:
         (lambda: book.vectors('{"": ["one"]}'), "ledger-damaged"),
         (lambda: book.part_of("{"), "ledger-damaged"),
         (lambda: book._newest(nothing, "alice"), "ledger-damaged"),
-        (lambda: record.read("{"), "ledger-damaged"),
-        (lambda: record.read_unit(record.written(LIMIT)), "ledger-damaged"),
+        (lambda: record.from_text("{"), "ledger-damaged"),
+        (lambda: record.read_unit(record.to_text(LIMIT)), "ledger-damaged"),
         (lambda: opening.check_seen(nothing, Head(1, "c", 0), Seen("one", 1, "c", 0, 0), "other"), "ledger-damaged"),
         (lambda: verification._check_decree(ENTRY._replace(kind="limit"), {}, {}), "ledger-totals-wrong"),
     ],
@@ -76,11 +76,11 @@ def test_an_entry_that_was_never_written_so(asked: Callable[[], Any], code: str)
 
 def test_a_head_that_is_not_the_last_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(book, "row", lambda execute, number: ENTRY)
-    refused(lambda: book.spent(nothing, "", Head(3, "another", 0)), "ledger-damaged")
+    refused(lambda: book.total_spent(nothing, "", Head(3, "another", 0)), "ledger-damaged")
 
 
 def test_an_entry_beyond_its_limit() -> None:
-    charged = ENTRY._replace(content=record.written(dp.Pure(epsilon=2)))
+    charged = ENTRY._replace(content=record.to_text(dp.Pure(epsilon=2)))
     account = verification.Account(CONTENT, RULE.nothing)
     cost = account.cost(charged.content)
     text = record.canonical({"": list(cost)})
@@ -115,7 +115,7 @@ def test_an_entry_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=LIMIT)
     dp.release(5, dp.Laplace(scale=10), sensitivity=1, ledger=ledger)
     monkeypatch.setattr(answers, "check_entry", lambda *_: None)
-    refused(lambda: answers.kept(nothing, ledger.entries()[0]), "ledger-no-answer", InvalidArgument)
+    refused(lambda: answers.read_stored(nothing, ledger.entries()[0]), "ledger-no-answer", InvalidArgument)
 
 
 def test_places_that_cannot_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ def retry(ledger, processes, threads):
         def one():
             ready.wait()
             answer = dp.release([5.0, 6.5, 7.0], noise, sensitivity=1, ledger=ledger, key="the one")
-            write([answer.receipt, hashlib.sha256(values.encoded(answer.value)).hexdigest()])
+            write([answer.receipt, hashlib.sha256(values.encode(answer.value)).hexdigest()])
 
         started = [threading.Thread(target=one) for _ in range(int(threads))]
         os.read(start_read, 1)  # end of file: the driver let go of the other end

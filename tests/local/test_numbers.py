@@ -19,7 +19,7 @@ from discreet import local, testing
 from discreet.exact.rational import exactly
 from discreet.mechanisms.reports.local_hashing import LocalHashing
 from discreet.mechanisms.reports.local_mean import HybridResponse, WindowResponse, laplace_mean_error, largest_variance
-from discreet.mechanisms.reports.local_reports import fitted
+from discreet.mechanisms.reports.local_reports import largest_odds
 from discreet.mechanisms.reports.oracle_choice import best_oracle
 from discreet.mechanisms.reports.prefix_response import PrefixResponse, SketchResponse
 
@@ -34,7 +34,7 @@ PROMISES = [dp.Pure(epsilon=0.3), dp.Pure(epsilon=1), dp.Pure(epsilon=4), dp.App
 def windows(promise: dp.Approx, grid: int, outputs: int) -> list[Any]:
     """The three discrete laws on a grid that can be listed."""
     wide = replace(WindowResponse.for_guarantee(promise, outputs=outputs), grid=grid)
-    coin = fitted(promise, lambda odds: WindowResponse(odds=odds, grid=grid))
+    coin = largest_odds(promise, lambda odds: WindowResponse(odds=odds, grid=grid))
     return [wide, coin, HybridResponse(wide=wide, coin=coin, share=Fraction(2, 5))]
 
 
@@ -76,7 +76,7 @@ def test_the_draws_of_a_number_have_the_law_exactly() -> None:
 
 
 def test_the_worst_variance_is_found_between_the_windows() -> None:
-    coin = fitted(dp.Pure(epsilon=1), lambda odds: WindowResponse(odds=odds))
+    coin = largest_odds(dp.Pure(epsilon=1), lambda odds: WindowResponse(odds=odds))
     e = math.e
     assert coin.variance == pytest.approx(((e + 1) / (e - 1)) ** 2)  # at the middle of the range
     assert largest_variance(np.array([2.0, 1.0, 2.0])) == pytest.approx(1.25)

@@ -60,7 +60,7 @@ class Counting:
     def error(self, confidence: Any) -> Accuracy:
         return Accuracy(amount=0.0, confidence=confidence)
 
-    def heard(self, value: Any) -> int:
+    def count_records(self, value: Any) -> int:
         return len(value)
 
     def _draw(self, value: Any) -> int:

@@ -53,7 +53,7 @@ def test_the_delta_by_integration(epsilon: float, printed: bool) -> None:
     p, q = stats.norm(math.sqrt(2), stddev), stats.norm(0, stddev)
     start = math.sqrt(2) / 2 + epsilon * stddev**2 / math.sqrt(2)  # the densities' ratio passes e^ε here
     expected, _ = integrate.quad(lambda x: p.pdf(x) - math.exp(epsilon) * q.pdf(x), start, start + 40 * stddev)
-    kept = private_density.kept(private_density.documented(epsilon, printed=printed), epsilon)
+    kept = private_density.delta_of_noise(private_density.thesis_noise(epsilon, printed=printed), epsilon)
     assert kept == pytest.approx(expected, rel=1e-6)
 
 
@@ -69,7 +69,7 @@ def test_the_noise_at_a_point(figures: Experiment) -> None:
 @pytest.mark.parametrize("epsilon", EPSILONS[:2])
 def test_the_corrected_noise_is_the_one_the_mechanism_is_taught(epsilon: float) -> None:
     """Where it is proved. Beyond ε = 1 the mechanism refuses, and the figure says what is attained."""
-    process = private_density.documented(epsilon)
+    process = private_density.thesis_noise(epsilon)
     goal = dp.Approx(epsilon=epsilon, delta=0.1)
     made = GaussianProcess.for_guarantee(
         goal, features=process.features, unit=private_density.UNIT, calibration="taught"
@@ -80,7 +80,7 @@ def test_the_corrected_noise_is_the_one_the_mechanism_is_taught(epsilon: float) 
 @pytest.mark.slow
 def test_the_noise_that_is_drawn() -> None:
     for printed in (True, False):
-        process = private_density.documented(1, printed=printed)
+        process = private_density.thesis_noise(1, printed=printed)
         assert noise_fits(process, process.deviation)
         assert not noise_fits(process, 2 * process.deviation)
     tight = private_density.least(1)
@@ -98,7 +98,7 @@ def test_only_the_thesis_leaves_a_point_bare(figures: Experiment) -> None:
 def test_no_curve_leaves_its_band(figures: Experiment) -> None:
     for row, epsilon in zip(figures.rows, EPSILONS, strict=True):
         for kind, process in (
-            ("taught", private_density.documented(epsilon)),
+            ("taught", private_density.thesis_noise(epsilon)),
             ("tight", private_density.least(epsilon)),
         ):
             band = process.anywhere(FALSE_ALARM) * process.features.height / 200
@@ -115,7 +115,7 @@ def test_the_rows_are_the_mixture() -> None:
     assert stats.kstest(rows, mixture).pvalue > FALSE_ALARM
     assert stats.kstest(rows + 0.2, mixture).pvalue < FALSE_ALARM
     points = np.linspace(-20, 30, 5001)
-    for curve in (private_density.truth(points), private_density.estimated(rows[:200], points)):
+    for curve in (private_density.truth(points), private_density.kernel_estimate(rows[:200], points)):
         assert float(curve.sum()) * 0.01 == pytest.approx(1, abs=1e-6)
 
 

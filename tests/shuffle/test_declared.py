@@ -64,7 +64,7 @@ def test_groups_and_samples_hide_how_many_there_are() -> None:
 
 def test_a_door_that_does_not_count_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (door, mechanism_protocol, shuffled):
-        monkeypatch.setattr(module, "check_heard", lambda *_: None)
+        monkeypatch.setattr(module, "check_enough_records", lambda *_: None)
     with pytest.raises(pytest.fail.Exception):
         shuffled_needs_its_clients(tmp_path, clients=5)
 

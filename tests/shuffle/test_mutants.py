@@ -164,8 +164,8 @@ def ones_scanned_at_the_ends(patch: pytest.MonkeyPatch) -> None:
 
 def a_range_judged_by_its_start(patch: pytest.MonkeyPatch) -> None:
     """As if knowing fewer bits told no less."""
-    told = randomized_bits.told_at
-    patch.setattr(randomized_bits, "told_at", lambda ones, zeros, *given: told(ones, 9999 - ones, *given))
+    told = randomized_bits.delta_at_weights
+    patch.setattr(randomized_bits, "delta_at_weights", lambda ones, zeros, *given: told(ones, 9999 - ones, *given))
 
 
 def masses_not_rounded_up(patch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def junk_is_counted(patch: pytest.MonkeyPatch) -> None:
 
 
 def reports_are_believed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(protocols.Protocol, "heard", lambda self, value: value[1])
+    patch.setattr(protocols.Protocol, "count_records", lambda self, value: value[1])
 
 
 def outside_sends_less(patch: pytest.MonkeyPatch) -> None:

@@ -155,8 +155,8 @@ def test_mutant_contribution_halved(monkeypatch):
 
 def loosen(monkeypatch, **wider):
     """Measures are taken with wider bounds than those that were priced."""
-    original = answering.measured
-    monkeypatch.setattr(answering, "measured", lambda q, e, bounds, c: original(q, e, replace(bounds, **wider), c))
+    original = answering.read_measures
+    monkeypatch.setattr(answering, "read_measures", lambda q, e, bounds, c: original(q, e, replace(bounds, **wider), c))
 
 
 def test_mutant_groups_are_not_bounded(monkeypatch):
@@ -170,8 +170,8 @@ def test_mutant_rows_are_not_bounded(monkeypatch):
 
 
 def test_mutant_keys_from_the_data(monkeypatch):
-    original = answering.measured
-    monkeypatch.setattr(answering, "measured", lambda *given: [v[v != 0] for v in original(*given)])
+    original = answering.read_measures
+    monkeypatch.setattr(answering, "read_measures", lambda *given: [v[v != 0] for v in original(*given)])
     killed(GROUPED, 6, [("nobody", "one")], rows_per_person=3, groups_per_person=1)
 
 

@@ -18,7 +18,7 @@ from discreet.errors import InvalidArgument
 from discreet.ledger import ledger as ledgers
 from discreet.ledger import request as requests
 from discreet.ledger.exact import Nameless, exact_text
-from discreet.ledger.record import written
+from discreet.ledger.record import to_text
 from discreet.sql import measurement
 from discreet.sql.reading import select as selecting
 
@@ -49,7 +49,7 @@ def schema() -> Any:
 
 
 def meaning(text: str) -> str:
-    return selecting.understood(text, schema()).meaning
+    return selecting.read_question(text, schema()).meaning
 
 
 APART = [
@@ -96,8 +96,8 @@ def test_declarations_are_part_of_what_is_meant() -> None:
         COLUMNS | {"x": {"between": [0, 99]}},
         {"x": {"between": [0, 100]}, "city": {"choices": ["a", "b"]}},
     ]
-    found = {selecting.understood(text, opened(columns=columns).schema).meaning for columns in said}
-    assert len(found | {selecting.understood(text, opened(rows_per_person=2).schema).meaning}) == 4
+    found = {selecting.read_question(text, opened(columns=columns).schema).meaning for columns in said}
+    assert len(found | {selecting.read_question(text, opened(rows_per_person=2).schema).meaning}) == 4
 
 
 WHERE = [("city = 'New York'", "city = 'New  York'"), ("x > 3 -- a\n AND n > 5", "x > 3 -- a AND n > 5")]
@@ -229,8 +229,8 @@ def as_before(guarantee: Any, asked: str, mechanism: Any, key: Any, identity: An
     asked = asked if known is None or known.before is None else " ".join(known.before.question.split())
     words = [requests._CUT.sub("", text).replace("\0", "") for text in (asked, repr(mechanism))]
     facts = None if known is None else requests._identified(replace(known, question=asked))
-    mark = requests._hashed((*words, written(guarantee), facts))
-    return requests.Request(*words, written(guarantee), mark, key, None if known is None else mark, None)
+    mark = requests._hashed((*words, to_text(guarantee), facts))
+    return requests.Request(*words, to_text(guarantee), mark, key, None if known is None else mark, None)
 
 
 def test_answers_of_0_1_are_found_by_their_exact_text_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

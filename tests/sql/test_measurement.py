@@ -250,7 +250,7 @@ def test_the_record_shows_what_was_asked_and_hides_no_mark() -> None:
 
 @pytest.mark.parametrize("text", ["", "SELECT 1", "x\n-- measured 12", f"x\n-- measured {'g' * 32}: a b"])
 def test_text_that_is_no_mark_is_what_was_asked(text: str) -> None:
-    assert marks.split(text) == (text, "")
+    assert marks.split_mark(text) == (text, "")
 
 
 def test_a_mark_inside_a_question_is_only_text() -> None:

@@ -13,12 +13,12 @@ import pytest
 import discreet as dp
 from discreet.datasets.database import Database
 from discreet.datasets.policy import load
-from discreet.engines.configuration import Place
+from discreet.engines.configuration import EngineConfiguration
 from discreet.engines.duckdb.dialect import literal
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import DiscreetError, InvalidArgument, NotAllowed, QueryError
 from discreet.queries.counts import Count
-from discreet.sql.schema import Column, Schema, Table, checked_range
+from discreet.sql.schema import Column, Schema, Table, validate_range
 from discreet.tables.distributions import Points
 
 from ..refusing import refuses
@@ -90,11 +90,11 @@ def test_a_grid_of_dates_has_whole_days() -> None:
             "rows-per-person-missing",
         ),
         (lambda: DuckDB({"visits": 3}), "not-a-table"),
-        (lambda: Place(kind="duckdb", url="postgresql://host/db"), "engine-unknown-key"),
+        (lambda: EngineConfiguration(kind="duckdb", url="postgresql://host/db"), "engine-unknown-key"),
         (lambda: literal(b"bytes"), "sql-constant"),
-        (lambda: checked_range(3, "number", "age"), "wrong-shape"),
-        (lambda: checked_range((1, 2), "date", "day"), "not-a-date"),
-        (lambda: checked_range(("soon", "late"), "date", "day"), "not-a-date"),
+        (lambda: validate_range(3, "number", "age"), "wrong-shape"),
+        (lambda: validate_range((1, 2), "date", "day"), "not-a-date"),
+        (lambda: validate_range(("soon", "late"), "date", "day"), "not-a-date"),
     ],
 )
 def test_a_source_or_a_range_that_cannot_be(asked: Asked, code: str) -> None:

@@ -126,7 +126,7 @@ class Watched:
         monkeypatch.setattr(DuckDB, "_run", watched_run)
         monkeypatch.setattr("discreet.sql.running.measure.random_integer", lambda bits: 12345)
         for module in (answering, bounded_rows, distributions):
-            monkeypatch.setattr(module, "measured", watched(module.measured))
+            monkeypatch.setattr(module, "read_measures", watched(module.read_measures))
 
 
 @pytest.mark.parametrize("rows", [1, 3])

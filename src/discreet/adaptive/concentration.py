@@ -75,11 +75,11 @@ def log_choices(of: int, chosen: int) -> float:
     return float(gammaln(of + 1) - gammaln(chosen + 1) - gammaln(of - chosen + 1)) if chosen <= of else -math.inf
 
 
-def log_asked(queries: int, told: int, cells: int) -> float:
-    """ln of the number of questions that might be asked after `told` earlier ones were answered by one of `cells`
+def log_asked(queries: int, revealed: int, cells: int) -> float:
+    """ln of the number of questions that might be asked after `revealed` earlier ones were answered by one of `cells`
     values.
 
     A question is determined by its place, the places of those answers before it, and their values:
-    Σ_i C(i−1, told)·cells^told = C(queries, told+1)·cells^told. All other answers were known in advance.
+    Σ_i C(i−1, revealed)·cells^revealed = C(queries, revealed+1)·cells^revealed. All other answers were known before.
     """
-    return log_choices(queries, told + 1) + told * math.log(cells)
+    return log_choices(queries, revealed + 1) + revealed * math.log(cells)

@@ -257,11 +257,11 @@ def each_row(function: Callable[..., Any], *columns: NDArray[Any], text: bool = 
     was text among them.
     """
     rows = len(columns[0])
-    said = tried(function, *columns)
+    said = try_call(function, *columns)
     if said is None or said.shape != (rows,) or said.dtype.kind not in ("biufUO" if text else "biufO"):
         said = np.full(rows, None, dtype=object)
         for i in range(rows):
-            one = tried(function, *(column[i : i + 1] for column in columns))
+            one = try_call(function, *(column[i : i + 1] for column in columns))
             if one is not None and one.shape == (1,):
                 said[i] = one.tolist()[0]
     if text:
@@ -270,7 +270,7 @@ def each_row(function: Callable[..., Any], *columns: NDArray[Any], text: bool = 
     return numbers.astype(np.float64)
 
 
-def tried(function: Callable[..., Any], *columns: NDArray[Any]) -> NDArray[Any] | None:
+def try_call(function: Callable[..., Any], *columns: NDArray[Any]) -> NDArray[Any] | None:
     """The result of a function. None if it fails, without a trace of the reason."""
     try:
         return np.asarray(function(*columns))

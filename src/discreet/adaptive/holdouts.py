@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Self
 from scipy.special import ndtri
 
 from discreet.adaptive.answers import Interval, StudyAnswer
-from discreet.adaptive.methods import FewTold, nearest_cell
-from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
+from discreet.adaptive.methods import FewRevealed, nearest_cell
+from discreet.adaptive.opening import Source, candidate_methods, check_accuracy, source_of
 from discreet.adaptive.reading import columns_of
-from discreet.adaptive.sample import Question, Sample, checked_range
+from discreet.adaptive.sample import Question, Sample, validate_range
 from discreet.closing import Closed, closed
 from discreet.door import Session, in_test_mode
 from discreet.errors import BudgetExhausted, InvalidArgument
@@ -36,8 +36,9 @@ METHODS = {"thresholdout": True, "gaussian": True, "guess and check": False}
 class GuessAndCheck:
     """A guess within `tolerance` of the holdout's mean is confirmed. Otherwise it is corrected, roughly.
 
-    Width: that of `FewTold`, because only `overfits` corrections, each one of `cells` values, are ever revealed, plus
-    the tolerance for a confirmation, or half a cell for a correction. Source: Rogers et al. 2020, with a sharper count.
+    Width: that of `FewRevealed`, because only `overfits` corrections, each one of `cells` values, are ever revealed,
+    plus the tolerance for a confirmation, or half a cell for a correction. Source: Rogers et al. 2020, with a sharper
+    count.
     """
 
     size: int
@@ -54,13 +55,13 @@ class GuessAndCheck:
         made = [cls(size, queries, overfits, tolerance, max(2, cells)) for cells in few]
         return min(made, key=lambda one: one.width(confidence))
 
-    def width(self, confidence: float, told: int | None = None) -> float:
+    def width(self, confidence: float, revealed: int | None = None) -> float:
         """The width of all answers after this many corrections, and of the next one. None for the width of
         everything.
         """
-        union = FewTold(self.size, self.queries, self.cells, self.overfits)
+        union = FewRevealed(self.size, self.queries, self.cells, self.overfits)
         last = min(self.overfits, self.queries - 1)
-        off = union.widest(confidence, last) if told is None else union.deviation(confidence, told)
+        off = union.widest(confidence, last) if revealed is None else union.deviation(confidence, revealed)
         return min(1.0, off + max(self.tolerance, 0.5 / self.cells) + float(QUANTUM))
 
 
@@ -117,8 +118,8 @@ class Holdout(Closed):
         """What is promised to everyone in the holdout. None if it is not private."""
         return None if self._session is None else self._session.guarantee
 
-    def _width(self, confidence: float, told: int | None) -> float:
-        return _width(self.mechanism, self._lost, told, confidence)
+    def _width(self, confidence: float, revealed: int | None) -> float:
+        return _width(self.mechanism, self._lost, revealed, confidence)
 
     def check(self, statistic: Question, *, between: Sequence[Number] = (0, 1)) -> StudyAnswer:
         """Compare the mean of `statistic` over the training set with the holdout's.
@@ -126,18 +127,18 @@ class Holdout(Closed):
         If they agree, the answer is the training set's value, and costs none of the allowed overfits. Otherwise
         `agrees` is False and the value is the holdout's.
         """
-        low, high = checked_range(between)
+        low, high = validate_range(between)
         if self.remaining < 1:
             raise BudgetExhausted(
                 "All questions, or all allowed overfits, are used up. Start again with new rows.",
                 code="questions-used-up",
             )
         guess = self._train.total(statistic, (low, high)) * float(QUANTUM) / self._train.size
-        total, told = self._test.total(statistic, (low, high)), self.corrected
+        total, revealed = self._test.total(statistic, (low, high)), self.corrected
         self.asked += 1
         agrees, value = self._checked(guess, total)
         self.corrected += not agrees
-        width = partial(_width, self.mechanism, self._lost, told)  # an answer keeps nothing of the rows
+        width = partial(_width, self.mechanism, self._lost, revealed)  # an answer keeps nothing of the rows
         return StudyAnswer(
             value=low + value * (high - low),
             confidence=self.confidence,
@@ -175,11 +176,11 @@ class Holdout(Closed):
         return bool(said["confirmed"]), float(said["value"])
 
 
-def _width(mechanism: Checking, lost: float, told: int | None, confidence: float) -> float:
+def _width(mechanism: Checking, lost: float, revealed: int | None, confidence: float) -> float:
     if confidence + lost >= 1:
         return 1.0
     if isinstance(mechanism, GuessAndCheck):
-        return mechanism.width(confidence + lost, told)
+        return mechanism.width(confidence + lost, revealed)
     return mechanism.width(confidence + lost)
 
 
@@ -233,7 +234,7 @@ def holdout(
         )
     known = Sample(columns_of(train))
     k, f, sure = check_count(queries, "queries"), check_count(overfits, "overfits"), check_confidence(confidence)
-    names = chosen_method(method, METHODS, source.protected)
+    names = candidate_methods(method, METHODS, source.protected)
     kind: Kind = "laplace" if source.pure() else "gaussian"
     wished = None if accuracy is None else check_positive(accuracy, "accuracy")
     given_tolerance = None if tolerance is None else float(check_positive(tolerance, "tolerance"))

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.adaptive.answers import Interval, StudyAnswer
-from discreet.adaptive.guarded import each_row, tried
-from discreet.adaptive.methods import FewTold, nearest_cell
+from discreet.adaptive.guarded import each_row, try_call
+from discreet.adaptive.methods import FewRevealed, nearest_cell
 from discreet.adaptive.reading import typed_array
 from discreet.adaptive.sample import exact_total
 from discreet.adaptive.studies import Study, study
@@ -47,15 +47,15 @@ class Ladder:
 
     A submission is better if its mean loss is below the best one's by more than the standard error of their difference.
     Losses are rounded to one of about √n values. Because so little is revealed, a score holds on the population: after
-    j new bests the width is that of `FewTold`, which grows with j.
+    j new bests the width is that of `FewRevealed`, which grows with j.
     """
 
     def __init__(self, labels: NDArray[Any], loss: Loss, submissions: int, confidence: float) -> None:
         self._labels, self._loss, self._best, self._mean = labels, loss, 1.0, 1.0
         self._losses: NDArray[np.float64] | None = None
         cells = max(2, math.isqrt(len(labels)))
-        self._told, self._asked = 0, 0
-        self._union = FewTold(len(labels), submissions, cells, submissions)
+        self._revealed, self._asked = 0, 0
+        self._union = FewRevealed(len(labels), submissions, cells, submissions)
         self.submissions, self.confidence = submissions, confidence
 
     def submitted(self, predictions: Data) -> StudyAnswer:
@@ -74,8 +74,8 @@ class Ladder:
             better = mean < self._mean - spread / math.sqrt(len(losses))
         if better:
             self._best, self._mean, self._losses = nearest_cell(mean, self._union.cells), mean, losses
-            self._told += 1
-        told, best = self._told - 1, self._best  # the best was computed when one answer less was revealed
+            self._revealed += 1
+        revealed, best = self._revealed - 1, self._best  # the best was computed when one answer less was revealed
         return StudyAnswer(
             value=best,
             confidence=self.confidence,
@@ -83,12 +83,12 @@ class Ladder:
             agrees=better,
             note="" if better else "no new best: this is the best so far",
             not_private=True,
-            _interval=partial(_interval, best, self._union, told),  # it keeps nothing of the labels
+            _interval=partial(_interval, best, self._union, revealed),  # it keeps nothing of the labels
         )
 
 
-def _interval(best: float, union: FewTold, told: int, confidence: float) -> Interval:
-    width = 0.5 / union.cells + float(QUANTUM) + union.deviation(confidence, told)
+def _interval(best: float, union: FewRevealed, revealed: int, confidence: float) -> Interval:
+    width = 0.5 / union.cells + float(QUANTUM) + union.deviation(confidence, revealed)
     return max(0.0, best - width), min(1.0, best + width)
 
 
@@ -172,7 +172,7 @@ def _losses(labels: NDArray[Any], predictions: Any, loss: Loss) -> NDArray[np.fl
     # types decide what is refused, not a label: other values stand in for the labels
     placed = given.astype(object) if labels.dtype.kind == "O" else np.zeros(len(labels), labels.dtype)
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-        said = tried(loss, placed, given)
+        said = try_call(loss, placed, given)
         if said is None:
             raise InvalidArgument(
                 "The loss cannot be computed from labels and predictions of these types. "

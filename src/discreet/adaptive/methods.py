@@ -98,12 +98,12 @@ class Splitting:
 
 
 @dataclass(frozen=True)
-class FewTold:
+class FewRevealed:
     """Most answers are known in advance. At most `most` answers are not, and each of those is one of `cells` values.
 
     Width after j of them: a question is one of C(queries, j+1)·cells^j. Four fifths of β are for the union over all j
     up to `most`, which bounds the width from the start; one fifth is spread as 1/((j+1)(j+2)), which makes it narrow
-    while little was told. Source: guess and check (Rogers et al. 2020), the Ladder (Blum-Hardt 2015).
+    while little was revealed. Source: guess and check (Rogers et al. 2020), the Ladder (Blum-Hardt 2015).
     """
 
     size: int
@@ -111,26 +111,28 @@ class FewTold:
     cells: int
     most: int
 
-    def deviation(self, confidence: float, told: int | None = None) -> float:
+    def deviation(self, confidence: float, revealed: int | None = None) -> float:
         """How far the sample's mean may be from the population's for a question after this many revealed answers. None
         for the maximum.
         """
-        return deviation(self.size, self._log_misses(confidence, self.most if told is None else told))
+        return deviation(self.size, self._log_misses(confidence, self.most if revealed is None else revealed))
 
     def widest(self, confidence: float, last: int) -> float:
         """The largest of the deviations after 0 to `last`: that of the most questions that might be asked."""
-        return deviation(self.size, max(self._log_misses(confidence, told) for told in range(last + 1)))
+        return deviation(self.size, max(self._log_misses(confidence, revealed) for revealed in range(last + 1)))
 
-    def _log_misses(self, confidence: float, told: int) -> float:
+    def _log_misses(self, confidence: float, revealed: int) -> float:
         sure = check_confidence(confidence)
-        own = log_asked(self.queries, min(told, self.queries - 1), self.cells)
-        spread = own + math.log((told + 1) * (told + 2)) - math.log(0.2 * (1 - sure))
+        own = log_asked(self.queries, min(revealed, self.queries - 1), self.cells)
+        spread = own + math.log((revealed + 1) * (revealed + 2)) - math.log(0.2 * (1 - sure))
         return min(_log_union(self, sure), spread)
 
 
 @lru_cache(maxsize=1024)
-def _log_union(told: FewTold, confidence: float) -> float:
+def _log_union(revealed: FewRevealed, confidence: float) -> float:
     """ln of the total number of questions that might be asked, over four fifths of β."""
-    counts = [log_asked(told.queries, j, told.cells) for j in range(min(told.most, told.queries - 1) + 1)]
+    counts = [
+        log_asked(revealed.queries, j, revealed.cells) for j in range(min(revealed.most, revealed.queries - 1) + 1)
+    ]
     top = max(counts)
     return top + math.log(sum(math.exp(count - top) for count in counts)) - math.log(0.8 * (1 - confidence))

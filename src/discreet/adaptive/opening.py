@@ -152,7 +152,7 @@ def _one_of_each(sample: Any, columns: dict[str, Any], person: str) -> dict[str,
     return {name: column[kept] for name, column in columns.items()}
 
 
-def chosen_method(asked: Any, methods: dict[str, bool], protected: bool) -> list[str]:
+def candidate_methods(asked: Any, methods: dict[str, bool], protected: bool) -> list[str]:
     """The methods that may be tried. `methods` says for each whether it is private."""
     if asked != "auto" and asked not in methods:
         raise InvalidArgument(f"method must be one of auto, {', '.join(methods)}.", code="not-an-option")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.adaptive.planning import StudyPlan, plan
-from discreet.extras import blank_figure, saved
+from discreet.extras import blank_figure, save_figure
 
 _INKS = {
     "gaussian": "#1f4e79",
@@ -45,7 +45,7 @@ def plan_plot(drawn: StudyPlan, path: Any) -> Any:
     named = [method for method in shown.methods if method in lines]
     style: dict[str, Any] = {"frameon": False, "fontsize": 9, "title": _LEGEND, "alignment": "left"}
     figure.legend([lines[name] for name in named], named, loc="outside right center", title_fontsize=8, **style)
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
 def _swept(drawn: StudyPlan) -> StudyPlan:

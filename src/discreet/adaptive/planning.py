@@ -94,17 +94,17 @@ class StudyPlan:
             for name in shown:
                 private = "" if name in _NOT_PRIVATE else "private"
                 found = [cells.get((name, k), ("", "")) for k in self.k]
-                told = "".join(f"{text:>{w}}{mark:2}" for (text, mark), w in zip(found, columns, strict=True))
-                lines.append(f"  {name:31} {private:7} {told}".rstrip())
+                line = "".join(f"{text:>{w}}{mark:2}" for (text, mark), w in zip(found, columns, strict=True))
+                lines.append(f"  {name:31} {private:7} {line}".rstrip())
         return "\n".join(lines)
 
     def _legend(self) -> list[str]:
         texts = {"*": "narrowest of its kind", "†": "narrowest that is private", "–": "½ or more: says nothing"}
         shown = "".join("".join(_cell(row)) for row in self.rows)
-        told = [f"{mark} {text}" for mark, text in texts.items() if mark in shown]
+        notes = [f"{mark} {text}" for mark, text in texts.items() if mark in shown]
         if "laplace" in self.methods and any(k > _SLOW for k in self.k) and self._is_missing("laplace"):
-            told.append(f"laplace is tried for up to {_SLOW:,} questions")
-        return ["\n".join(told)] if told else []
+            notes.append(f"laplace is tried for up to {_SLOW:,} questions")
+        return ["\n".join(notes)] if notes else []
 
     def _is_missing(self, method: str) -> bool:
         found = [row for row in self.rows if row["method"] == method]

@@ -30,7 +30,7 @@ class SampleRows(Mapping[str, Any]):
         self._columns, self._where = columns, where
 
     def __getitem__(self, name: str) -> Any:
-        return known(self._columns, name)[self._where]
+        return find_column(self._columns, name)[self._where]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
@@ -39,7 +39,7 @@ class SampleRows(Mapping[str, Any]):
         return len(self._columns)
 
 
-def known(columns: Mapping[str, Any], name: Any) -> Any:
+def find_column(columns: Mapping[str, Any], name: Any) -> Any:
     """A column. Raises an error that lists the available ones."""
     if name not in columns:
         raise InvalidArgument(
@@ -77,7 +77,7 @@ class Sample:
         """The sum over the rows of the question's value for each, scaled to [0,1], in integer multiples of
         `QUANTUM`.
         """
-        low, high = checked_range(between)
+        low, high = validate_range(between)
         values = self._asked(question, where)
         expected = len(range(*where.indices(self._rows)))
         if values.shape == (expected, 1):
@@ -96,7 +96,7 @@ class Sample:
                 'A question must be a function of rows, such as lambda rows: rows["age"] > 40.', code="study-question"
             )
         if not self._guarded:
-            return self._said(question, where)
+            return self._evaluate(question, where)
         said = question(GuardedRows(self._columns))
         if not isinstance(said, GuardedColumn):
             raise InvalidArgument(
@@ -105,7 +105,7 @@ class Sample:
             )
         return said._opened()
 
-    def _said(self, question: Question, where: slice) -> NDArray[Any]:
+    def _evaluate(self, question: Question, where: slice) -> NDArray[Any]:
         """The question's values for all rows at once. If a cell stops it, for each row separately, without a trace of
         that.
         """
@@ -138,7 +138,7 @@ def _fixed(column: NDArray[Any]) -> NDArray[Any]:
     return fixed
 
 
-def checked_range(between: Any) -> tuple[float, float]:
+def validate_range(between: Any) -> tuple[float, float]:
     """Two public bounds, the smaller one first."""
     if not isinstance(between, tuple | list) or len(between) != 2:
         raise InvalidArgument("between must be a pair of public ends, such as (0, 1).", code="wrong-type")

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from discreet.adaptive.answers import Interval, StudyAnswer
 from discreet.adaptive.methods import Compression, Splitting
-from discreet.adaptive.opening import Source, check_accuracy, chosen_method, source_of
-from discreet.adaptive.sample import Question, checked_range, exact_total
+from discreet.adaptive.opening import Source, candidate_methods, check_accuracy, source_of
+from discreet.adaptive.sample import Question, exact_total, validate_range
 from discreet.closing import Closed, closed
 from discreet.door import Session, in_test_mode
 from discreet.errors import BudgetExhausted, InvalidArgument
@@ -111,7 +111,7 @@ class Study(Closed):
 
         `question` is a function of rows, such as `lambda rows: rows["age"] > 40`, that treats each row separately.
         """
-        low, high = checked_range(between)
+        low, high = validate_range(between)
         value = self._asked(question, (low, high))
         return self._answer(low + value * (high - low), partial(_around, value, low=low, high=high), high - low)
 
@@ -136,7 +136,7 @@ class Study(Closed):
         self, x: Question, y: Question, x_between: Any, y_between: Any, count: int
     ) -> tuple[list[float], float]:
         """The means of u, v, uv, u², v² for x and y brought to [0,1], and what one unit of uv is."""
-        (a, b), (c, d) = checked_range(x_between), checked_range(y_between)
+        (a, b), (c, d) = validate_range(x_between), validate_range(y_between)
         if self.remaining < count:
             raise BudgetExhausted(
                 f"This takes {count} questions, but only {self.remaining} are left. Start another study with new rows.",
@@ -160,9 +160,9 @@ class Study(Closed):
         """One question, counted after checking that it can be computed."""
         self._check_left()
         where = slice(None) if isinstance(self.mechanism, AdaptiveMeans) else self.mechanism.rows(self.asked)
-        return self._told(self._sample.total(question, between, where), where)
+        return self._answer_for(self._sample.total(question, between, where), where)
 
-    def _told(self, total: int, where: slice = slice(None)) -> float:
+    def _answer_for(self, total: int, where: slice = slice(None)) -> float:
         """The answer if the sum over these rows is `total`."""
         self.asked += 1
         if self._session is not None:
@@ -180,7 +180,7 @@ class Study(Closed):
     def _of_values(self, values: NDArray[np.float64]) -> StudyAnswer:
         """The mean of one number in [0,1] per row, for a leaderboard."""
         self._check_left()
-        value = self._told(exact_total(values))
+        value = self._answer_for(exact_total(values))
         return self._answer(value, partial(_around, value, low=0.0, high=1.0), 1.0)
 
     def _answer(self, value: float, interval: Callable[[float], Interval], scale: float | None = None) -> StudyAnswer:
@@ -298,7 +298,7 @@ def _considered(source: Source, method: str) -> list[str]:
     """The methods that are compared: only private ones unless the rows belong to nobody, and only what the ledger can
     add.
     """
-    names = chosen_method(method, METHODS, source.protected)
+    names = candidate_methods(method, METHODS, source.protected)
     if source.pure():
         names = [name for name in names if name in ("laplace", "taught")]
         if not names:

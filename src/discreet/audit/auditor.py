@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.bounds import Finding, delta_lower_bound, lower_bound
-from discreet.audit.features import listed
+from discreet.audit.features import to_samples
 from discreet.audit.power import Power, power_of
 from discreet.closing import closed
 from discreet.errors import InvalidArgument
@@ -96,10 +96,10 @@ def audit(
     if claimed is None and isinstance(mechanism, Mechanism):
         claimed = mechanism.guarantee(sensitivity=sensitivity).epsilon_at(delta=delta)
 
-    def told(start: int) -> Progress | None:
+    def progress_from(start: int) -> Progress | None:
         return None if progress is None else lambda done, _: progress(start + done, 2 * count)
 
-    outputs = draw_all(draw, first, count, told(0)), draw_all(draw, second, count, told(count))
+    outputs = draw_all(draw, first, count, progress_from(0)), draw_all(draw, second, count, progress_from(count))
     stated = None if claimed is None or math.isinf(claimed) else claimed
     each = confidence if stated is None else 1 - (1 - exactly(confidence)) / 2
     finding = lower_bound(*outputs, delta=delta, confidence=each)
@@ -121,9 +121,9 @@ def audit(
 def drawing(mechanism: Any, sensitivity: SensitivityLike = None) -> Draw:
     """The mechanism or function as one `draw(data, size)`."""
     if isinstance(mechanism, Mechanism):
-        from discreet.audit.mechanisms import released
+        from discreet.audit.mechanisms import draw_through_door
 
-        return released(mechanism, sensitivity)
+        return draw_through_door(mechanism, sensitivity)
     if not callable(mechanism):
         raise InvalidArgument("audit needs a mechanism, or a function f(data, size) or f(data).", code="wrong-type")
     if _takes_size(mechanism):
@@ -146,7 +146,7 @@ def draw_all(draw: Draw, data: Data, count: int, progress: Progress | None = Non
     parts: list[Any] = []
     for done in range(0, count, chunk):
         size = min(chunk, count - done)
-        parts.append(listed(draw(data, size)))
+        parts.append(to_samples(draw(data, size)))
         if len(parts[-1]) != size:
             raise InvalidArgument(
                 f"f(data, size) returned {len(parts[-1])} outputs for a size of {size}. Return one for each run.",

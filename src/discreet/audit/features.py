@@ -24,7 +24,7 @@ Outputs = npt.NDArray[Any]
 QUANTILES, ATOMS, SEEN_OFTEN, COORDINATES = 256, 256, 4, 32
 
 
-def listed(sample: Any) -> Outputs | list[Any]:
+def to_samples(sample: Any) -> Outputs | list[Any]:
     """A sample as an array or a list, whose length is the number of runs."""
     if isinstance(sample, np.ndarray) and sample.ndim:
         return sample
@@ -35,7 +35,7 @@ def listed(sample: Any) -> Outputs | list[Any]:
 
 def as_outputs(sample: Iterable[Any]) -> Outputs:
     """A sample in one of the three shapes. None among numbers is NaN; what has no hash is its `repr`."""
-    items = listed(sample)
+    items = to_samples(sample)
     array = items if isinstance(items, np.ndarray) else _stacked(items)
     if len(array) == 0:
         raise InvalidArgument("A sample must have at least one output. Draw some.", code="empty")

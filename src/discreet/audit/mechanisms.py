@@ -56,10 +56,10 @@ class Subject:
 
     def draw(self, data: Data, size: int) -> Iterable[Any]:
         """That many independent releases of `data`."""
-        return released(self.mechanism, self.sensitivity)(data, size)
+        return draw_through_door(self.mechanism, self.sensitivity)(data, size)
 
 
-def released(mechanism: Any, sensitivity: SensitivityLike) -> Callable[[Any, int], Iterable[Any]]:
+def draw_through_door(mechanism: Any, sensitivity: SensitivityLike) -> Callable[[Any, int], Iterable[Any]]:
     """A mechanism as `draw(data, size)`, through the door. Entries of an array get independent noise."""
 
     def draw(data: Data, size: int) -> Any:
@@ -74,10 +74,10 @@ def _drawn_together(mechanism: Any, data: Any) -> bool:
     return isinstance(mechanism, Laplace | Gaussian | RandomizedResponse) and np.ndim(data) == 0
 
 
-def halved(mechanism: Any) -> Any:
+def with_half_noise(mechanism: Any) -> Any:
     """The same mechanism with half its noise: half the scale, half the lies, or twice the preference."""
     if isinstance(mechanism, Subsampled):
-        return replace(mechanism, mechanism=halved(mechanism.mechanism))
+        return replace(mechanism, mechanism=with_half_noise(mechanism.mechanism))
     names = {one.name for one in fields(mechanism)}
     changed: dict[str, Any] = {"step": None} if "step" in names else {}
     for name, factor in _HALF_THE_NOISE.items():
@@ -93,7 +93,7 @@ def subject(name: str, *, epsilon: Number, delta: Number = 0, broken: bool = Fal
     pure = exactly(delta, "delta") == 0
     promise = Pure(epsilon=epsilon) if pure else Approx(epsilon=epsilon, delta=delta)
     built = SUBJECTS[name](promise)
-    return replace(built, mechanism=halved(built.mechanism)) if broken else built
+    return replace(built, mechanism=with_half_noise(built.mechanism)) if broken else built
 
 
 def _laplace(promise: Approx) -> Subject:

@@ -30,7 +30,7 @@ from discreet.errors import (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit. An error of ours is one line on stderr, never a traceback.
+    """Run one command and exit. An error of ours is one line on stderr, with its code and never with a traceback.
 
     An error about a question keeps the lines that underline its position.
     """
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(args=None if arguments is None else list(arguments), prog_name="discreet")
     except DiscreetError as error:
         lines = isinstance(error, QueryError | NotAllowed)
-        print(f"discreet: {error if lines else ' '.join(str(error).split())}", file=sys.stderr)
+        print(f"error [{error.code}]: {error if lines else ' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(exit_code(error))
 
 

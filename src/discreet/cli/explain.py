@@ -46,11 +46,11 @@ def main(
 ) -> None:
     """Print how a question would be answered, as "text" or "json". Nothing is spent and no row is read."""
     from discreet.datasets.connect import connect
-    from discreet.sql.running.explanation import explained, explained_data
+    from discreet.sql.running.explanation import describe_plan, explain_plan
 
     sure, database = check_confidence(confidence), connect(policy, analyst=analyst)
     with closing(database.ledger), closing(database.engine):
         plan = database.plan(question, confidence=confidence, **cost)
         asked: dict[str, Any] = {"ledger": database.ledger, "confidence": sure}
-        data = json.dumps(explained_data(plan, **asked), ensure_ascii=False) if form == "json" else ""
-        print(data or explained(plan, **asked))
+        data = json.dumps(describe_plan(plan, **asked), ensure_ascii=False) if form == "json" else ""
+        print(data or explain_plan(plan, **asked))

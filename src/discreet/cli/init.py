@@ -181,8 +181,8 @@ def _ledger(name: str) -> list[str]:
 def _unit(person: str | None) -> list[str]:
     if person is not None:
         return ["[unit]", _noted(f"person = {_quoted(person)}", "GUESS: the column that says whose a row is")]
-    told = _noted('# person = "…"', "DECIDE: the column that says whose a row is, or, if everybody has one row:")
-    return ["[unit]", told, "# row = true"]
+    note = _noted('# person = "…"', "DECIDE: the column that says whose a row is, or, if everybody has one row:")
+    return ["[unit]", note, "# row = true"]
 
 
 def _table(name: str, source: str, types: Mapping[str, str], person: str | None, *, guessed: bool) -> list[str]:

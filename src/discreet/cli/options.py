@@ -73,8 +73,8 @@ def _asked(
     analyst: Analyst = None,
 ) -> dict[str, Any]:
     """The options of every command about a question."""
-    told = {"policy": policy, "question": question, "confidence": confidence, "analyst": analyst}
-    return told | _cost(epsilon, delta, within, weight)
+    options = {"policy": policy, "question": question, "confidence": confidence, "analyst": analyst}
+    return options | _cost(epsilon, delta, within, weight)
 
 
 def about_a_question(command: Callable[..., None]) -> Callable[..., None]:

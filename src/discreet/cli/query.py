@@ -98,16 +98,16 @@ def main(
             database.engine.progress = lambda percent: status.update(f"Answering … {percent}%")
         answer = database.sql(question, confidence=confidence, key=key, **cost)
         table = answer.with_errors(sure)
-        told = _json(answer, table, sure) if form == "json" else lines(_told(answer, table, database.ledger, sure))
+        text = _json(answer, table, sure) if form == "json" else lines(_summary(answer, table, database.ledger, sure))
     if form == "json":
-        print(told)
+        print(text)
     elif form == "csv":
         rows = (map(harmless, row.values()) for row in table.to_pylist())
         csv.writer(sys.stdout).writerows([table.column_names, *rows])
-        print(told, file=sys.stderr)
+        print(text, file=sys.stderr)
     else:
         Console(highlight=False).print(_table(answer, table) if table.num_rows else "(no group is shown)")
-        print(f"\n{told}")
+        print(f"\n{text}")
     if plot is not None:
         _draw(answer, sure, plot)
 
@@ -137,18 +137,18 @@ def _table(answer: Answer, table: Any) -> Table:
     return shown
 
 
-def _told(answer: Answer, table: Any, ledger: Ledger, confidence: float) -> dict[str, str]:
+def _summary(answer: Answer, table: Any, ledger: Ledger, confidence: float) -> dict[str, str]:
     """What the answer cost, what remains of the budget now, and how to find the answer again."""
-    from discreet.sql.running.explanation import protected
+    from discreet.sql.running.explanation import describe_unit
 
-    told = {
-        "cost": f"{answer.cost}, for {protected(ledger.protects)}",
+    summary = {
+        "cost": f"{answer.cost}, for {describe_unit(ledger.protects)}",
         "remains": f"{ledger.remaining or 'nothing'} of {ledger.limit}",
         "receipt": f"{answer.receipt}{'; answered before, at no new cost' if answer.replayed else ''}",
         **_errors(answer, table, confidence),
         **{f"note {number}": note for number, note in enumerate(answer.notes, 1)},
     }
-    return told | ({"NOT PRIVATE": "made in test mode"} if answer.not_private else {})
+    return summary | ({"NOT PRIVATE": "made in test mode"} if answer.not_private else {})
 
 
 def _errors(answer: Answer, table: Any, confidence: float) -> dict[str, str]:

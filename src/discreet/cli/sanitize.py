@@ -97,7 +97,7 @@ def sanitize(
     """
     from discreet.datasets.connect import connect
     from discreet.sql.running.explanation import lines
-    from discreet.tables.sanitize import planned
+    from discreet.tables.sanitize import plan_copy
 
     known = load(policy)
     _check_unit(known.unit)
@@ -105,14 +105,14 @@ def sanitize(
     database = connect(known, analyst=analyst)
     with closing(database), Console(stderr=True).status("Sanitizing …"):
         chosen = _found(database, table)
-        copy = planned(chosen, None if columns is None else _named(columns), epsilon=epsilon)
+        copy = plan_copy(chosen, None if columns is None else _named(columns), epsilon=epsilon)
         release = released(database, chosen, copy, key=key)
         sanitized = copy.as_arrow(release.value)
         _write(sanitized, out, force=force)
         rows = sanitized.num_rows
-        told = _told(copy, release, database.ledger, out, rows, again=bool(key) or _is_kept(chosen))
+        summary = _summary(copy, release, database.ledger, out, rows, again=bool(key) or _is_kept(chosen))
     Console(highlight=False).print(_report(copy, rows))
-    print(f"\n{lines(told)}")
+    print(f"\n{lines(summary)}")
 
 
 # --- what can be copied -------------------------------------------------------------------------------------
@@ -135,13 +135,13 @@ def _found(database: Database, name: str) -> Table:
 
 
 def _check_unit(unit: Unit) -> None:
-    from discreet.sql.running.explanation import protected
+    from discreet.sql.running.explanation import describe_unit
 
     if unit != row(neighbors="replace"):
         raise NotAllowed(
-            f"A sanitized copy protects single rows by replacement, and the policy protects {protected(unit)}: every "
-            "record is randomized alone, and the number of rows is shown. If each person has one row and that number "
-            'may be public, write row = true and neighbors = "replace" in [unit], with a ledger of its own.',
+            f"A sanitized copy protects single rows by replacement, and the policy protects {describe_unit(unit)}. "
+            "Every record is randomized by itself, and the number of rows is shown. If each person has one row and the "
+            'number may be public, write row = true and neighbors = "replace" in [unit], with a ledger of its own.',
             code="sanitize-unit",
         )
 
@@ -270,9 +270,9 @@ def _round(number: float) -> str:
     return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
 
 
-def _told(copy: Copy, release: Release, ledger: Ledger, out: Path, rows: int, *, again: bool) -> dict[str, str]:
+def _summary(copy: Copy, release: Release, ledger: Ledger, out: Path, rows: int, *, again: bool) -> dict[str, str]:
     """A summary of the copy and its cost. The notes are always printed, and never depend on the data."""
-    from discreet.sql.running.explanation import protected
+    from discreet.sql.running.explanation import describe_unit
 
     count, share = len(copy.columns), float(exactly(copy.share.epsilon))
     notes = [
@@ -282,13 +282,13 @@ def _told(copy: Copy, release: Release, ledger: Ledger, out: Path, rows: int, *,
     ]
     if not again:
         notes.append("The copy is too large to be kept in the ledger: asking again costs again. --key keeps it.")
-    told = {
+    summary = {
         "copy": f"{out}: {rows:,} rows, {count} column{'' if count == 1 else 's'}",
         "dropped": ", ".join(map(clean, copy.dropped)) or "no column",
-        "cost": f"{release.guarantee}, for {protected(ledger.protects)}",
+        "cost": f"{release.guarantee}, for {describe_unit(ledger.protects)}",
         "split": f"ε = {share:.6g} for each column; the columns of a record add",
         "remains": f"{ledger.remaining or 'nothing'} of {ledger.limit}",
         "receipt": f"{release.receipt}{'; answered before, at no new cost' if release.replayed else ''}",
         **{f"note {number}": note for number, note in enumerate(notes, 1)},
     }
-    return told | ({"NOT PRIVATE": "made in test mode"} if release.not_private else {})
+    return summary | ({"NOT PRIVATE": "made in test mode"} if release.not_private else {})

@@ -19,7 +19,7 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
 from discreet.rows.tables import refuse_untyped
-from discreet.sql.schema import Column, Schema, Table, Type, checked_choice
+from discreet.sql.schema import Column, Schema, Table, Type, validate_choice
 
 
 @closed
@@ -82,12 +82,12 @@ def _types(table: Table, unit: Unit) -> dict[str, str]:
 def schema_of(policy: Policy, engine: Engine) -> Schema:
     """The policy's tables with all of their columns, with the types that the engine reports."""
     for table in policy.tables.values():
-        _check_told_apart(table, engine.untyped(table.name), policy)
+        _check_has_types(table, engine.untyped(table.name), policy)
     tables = {name: _completed(table, engine.columns(name), policy.unit) for name, table in policy.tables.items()}
     return Schema(unit=policy.unit, tables=tables)
 
 
-def _check_told_apart(table: Table, untyped: Collection[str], policy: Policy) -> None:
+def _check_has_types(table: Table, untyped: Collection[str], policy: Policy) -> None:
     """Check that each column that leads to a person has a type, its own or a declared one."""
     leads = {other.path[2] for other in policy.tables.values() if other.through and other.path[1] == table.name}
     leads |= {table.path[0]} if table.through else {table.person or policy.unit.column or ""}
@@ -113,5 +113,5 @@ def _typed(column: Column, kind: Type) -> Column:
     if column.choices is None:
         return replace(column, type=kind)
     return replace(
-        column, type=kind, choices=tuple(checked_choice(value, kind, column.name) for value in column.choices)
+        column, type=kind, choices=tuple(validate_choice(value, kind, column.name) for value in column.choices)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 from discreet.closing import Closed
 from discreet.engines.engine import Engine
@@ -15,10 +15,11 @@ from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.reading.domains import LARGEST_DOMAIN
 from discreet.sql.running.answer import Answer
-from discreet.sql.running.answering import answered
-from discreet.sql.running.explanation import Explanation, explained
+from discreet.sql.running.answering import answer_plan
+from discreet.sql.running.explanation import Explanation, explain_plan
 from discreet.sql.schema import Column, Schema, Table
-from discreet.tables.fit import Estimator, Features, check_estimator, fitted
+from discreet.sql.terms import QuestionOptions
+from discreet.tables.fit import Estimator, Features, check_estimator, fit_estimator
 
 
 class Database(Closed):
@@ -59,21 +60,29 @@ class Database(Closed):
         `bounds` lower those of the policy for this question, such as {"rows_per_person": 3}: less noise, but more rows
         are left out.
         """
-        terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "weights": weights, "bounds": bounds}
-        return self.answer(self.plan(question, within=within, confidence=confidence, **terms), key=key)
+        plan = self.plan(
+            question,
+            epsilon=epsilon,
+            delta=delta,
+            within=within,
+            confidence=confidence,
+            weights=weights,
+            bounds=bounds,
+        )
+        return self.answer(plan, key=key)
 
-    def explain(self, question: str, **options: Any) -> Explanation:
+    def explain(self, question: str, **options: Unpack[QuestionOptions]) -> Explanation:
         """What a question would cost and how large its error may be, with the options of `sql`. Spends nothing."""
         confidence = options.get("confidence", 0.95)
-        return explained(self.plan(question, **options), ledger=self.ledger, confidence=confidence)
+        return explain_plan(self.plan(question, **options), ledger=self.ledger, confidence=confidence)
 
-    def plan(self, question: str, **options: Any) -> Plan:
+    def plan(self, question: str, **options: Unpack[QuestionOptions]) -> Plan:
         """How a question would be answered, with the options of `sql`. Spends nothing and reads no private data."""
         return self.planner.plan(question, **options)
 
     def answer(self, plan: Plan, *, key: str | None = None) -> Answer:
         """Answer a planned question."""
-        return answered(self.planner, plan, key=key)
+        return answer_plan(self.planner, plan, key=key)
 
     def fit(self, estimator: Estimator, source: str, *, features: Features, target: str | None = None) -> Estimator:
         """Fit a private estimator to columns of a FROM clause: `"visits JOIN cities USING (city) WHERE …"`.
@@ -82,7 +91,7 @@ class Database(Closed):
         """
         check_estimator(estimator, target)
         plan = self.planner.rows(f"SELECT * FROM {source}", epsilon=estimator.epsilon, delta=estimator.delta)
-        return fitted(estimator, self.ledger, plan.rows, features, target)
+        return fit_estimator(estimator, self.ledger, plan.rows, features, target)
 
     def close(self) -> None:
         """Close the engine and the ledger's database."""
@@ -106,7 +115,7 @@ def _with_public_values(schema: Schema, engine: Engine) -> Schema:
 def _listed(column: Column, table: Table, engine: Engine) -> Column:
     if column.type not in ("text", "integer", "boolean", "date"):
         return column
-    name = engine.dialect.quoted(column.name)
+    name = engine.dialect.quote(column.name)
     shown = f"SELECT DISTINCT {name} FROM {engine.relations[table.name]} LIMIT {LARGEST_DOMAIN + 1}"
     found = sorted(value for (value,) in engine.rows(shown) if value is not None)
     return replace(column, choices=tuple(found)) if 0 < len(found) <= LARGEST_DOMAIN else column

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from discreet.engines.configuration import KEYS, Place
+from discreet.engines.configuration import KEYS, EngineConfiguration
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_delta, exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
@@ -47,7 +47,7 @@ class Policy:
     ledger: Any = field(default=IN_MEMORY, repr=False)  # a URL may hold a password
     rule: str | None = None
     delta_per_question: Any = None
-    engine: Place = field(default_factory=Place)
+    engine: EngineConfiguration = field(default_factory=EngineConfiguration)
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, Unit) or not isinstance(self.limit, Guarantee):
@@ -183,14 +183,16 @@ def _policy(words: Mapping[str, Any], folder: Path | None) -> Policy:
     )
 
 
-def _engine(section: Mapping[str, Any], folder: Path | None) -> Place:
+def _engine(section: Mapping[str, Any], folder: Path | None) -> EngineConfiguration:
     words = {"kind": "duckdb", **section}
     if isinstance(words["kind"], str) and words["kind"] in KEYS:
         _section(words, "engine", KEYS[words["kind"]])
     spill = words.get("spill")
     if folder is not None and isinstance(spill, str) and spill:
         words["spill"] = str(folder / os.path.expanduser(spill))
-    return Place(**{key: value for key, value in words.items() if any(key in keys for keys in KEYS.values())})
+    return EngineConfiguration(
+        **{key: value for key, value in words.items() if any(key in keys for keys in KEYS.values())}
+    )
 
 
 def _section(values: Any, where: str, known: Iterable[str] | None = None) -> Mapping[str, Any]:
@@ -229,7 +231,7 @@ def _unit(section: Mapping[str, Any]) -> Unit:
     return Unit(column, section.get("neighbors", "add_or_remove"))
 
 
-def _table(name: str, words: Any, folder: Path | None, engine: Place) -> Table:
+def _table(name: str, words: Any, folder: Path | None, engine: EngineConfiguration) -> Table:
     where = f"tables.{name}"
     section = _section(words, where, _TABLE)
     source = section.get("source")
@@ -241,8 +243,8 @@ def _table(name: str, words: Any, folder: Path | None, engine: Place) -> Table:
     if not isinstance(public, bool):
         raise InvalidArgument(f"public of [{where}] must be true or false.", code="wrong-type")
     columns = {
-        column: _column(column, _section(told, f"{where}.columns.{column}", _COLUMN))
-        for column, told in _section(section.get("columns", {}), f"{where}.columns").items()
+        column: _column(column, _section(declared, f"{where}.columns.{column}", _COLUMN))
+        for column, declared in _section(section.get("columns", {}), f"{where}.columns").items()
     }
     person, version = _text(section, "person", where), section.get("version")
     if person is not None:
@@ -250,7 +252,7 @@ def _table(name: str, words: Any, folder: Path | None, engine: Place) -> Table:
     return Table(
         name=name,
         columns=columns,
-        source=engine.found_from(folder, source),
+        source=engine.resolve_source(folder, source),
         public=public,
         person=person,
         through=_text(section, "through", where),

@@ -44,12 +44,19 @@ def tell(teller: Story) -> None:
         guarantees.append(str(made.guarantee))
         return made
 
-    naive = [_played(count, lambda rows, asked: game.Raw(rows, questions=asked)) for count in FEATURES]
-    ours = [_played(count, begun) for count in FEATURES]
+    naive = [_play(count, lambda rows, asked: game.Raw(rows, questions=asked)) for count in FEATURES]
+    ours = [_play(count, begun) for count in FEATURES]
     teller.show(
         ["features asked", "exact means say", "", "a study says", "", TRUTH],
         [
-            [f"{one.features}", _said(one), _held(one), _said(two), _held(two), f"{one.last.truth:.0%}"]
+            [
+                f"{one.features}",
+                _answer_text(one),
+                _verdict(one),
+                _answer_text(two),
+                _verdict(two),
+                f"{one.last.truth:.0%}",
+            ]
             for one, two in zip(naive, ours, strict=True)
         ],
     )
@@ -68,13 +75,13 @@ def tell(teller: Story) -> None:
     )
 
 
-def _played(features: int, begin: Any) -> LastAnswer:
+def _play(features: int, begin: Any) -> LastAnswer:
     population = game.Population.of_noise(features)
     played = game.play(population, game.select_features, lambda rows: begin(rows, features + 1), size=ROWS)
     return LastAnswer(features, played.rounds[-1])
 
 
-def _said(found: LastAnswer) -> str:
+def _answer_text(found: LastAnswer) -> str:
     return f"{found.last.value:.1%} ± {_width(found):.1%}"
 
 
@@ -83,7 +90,7 @@ def _width(found: LastAnswer) -> float:
     return (high - low) / 2
 
 
-def _held(found: LastAnswer) -> str:
+def _verdict(found: LastAnswer) -> str:
     return "holds" if found.last.held else "FALSE"
 
 

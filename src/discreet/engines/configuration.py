@@ -23,7 +23,7 @@ KEYS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class EngineConfiguration:
     """An engine, with the keys of the policy's [engine] section.
 
     `memory` is the maximum memory of DuckDB, such as "8GB", and `spill` the folder for what does not fit. `url` is a
@@ -90,7 +90,7 @@ class Place:
                     code="source-name",
                 )
 
-    def found_from(self, folder: Path | None, source: Any) -> Any:
+    def resolve_source(self, folder: Path | None, source: Any) -> Any:
         """A source as a policy file in `folder` names it. Paths are relative to the file."""
         if folder is None or self.kind == "postgres" or "://" in source or source.startswith(DELTA):
             return source

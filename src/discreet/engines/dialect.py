@@ -13,7 +13,7 @@ ALL_ROWS, ROWS_OF_ONE = 2**36, 2**31
 class Dialect(Protocol):
     """How one engine writes each of the few operations that a plan consists of. A module can be a dialect."""
 
-    def quoted(self, name: str, /) -> str:
+    def quote(self, name: str, /) -> str:
         """A name, quoted, with any characters in it."""
 
     def literal(self, value: Any, /) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.engines.duckdb.dialect import quoted_text
+from discreet.engines.duckdb.dialect import quote_text
 
 TOTAL = "utf8_validation = 'replace', can_have_nan = true"
 """Bytes that are no UTF-8 are read as '?'. The statistics of a file do not tell of NaN: believed, they would decide a
@@ -20,7 +20,7 @@ def reading(files: str, *, together: bool = False) -> str:
     Folder names such as city=Haifa are read as text: the folder of one row must not decide the type for all rows.
     """
     union = f"union_by_name = {str(together).lower()}"
-    return f"read_parquet({quoted_text(files)}, hive_types_autocast = false, {union}, {TOTAL})"
+    return f"read_parquet({quote_text(files)}, hive_types_autocast = false, {union}, {TOTAL})"
 
 
 def without_statistics(column: str) -> str:

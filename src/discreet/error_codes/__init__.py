@@ -22,23 +22,23 @@ from discreet.error_codes.row import Explained
 from discreet.error_codes.sql import SQL
 
 SECTIONS: dict[str, dict[str, Explained]] = {
+    "The most general codes": CLASSES,
     "Any argument": ARGUMENTS,
-    "Data, queries and spaces": DATA,
-    "Guarantees and rules": GUARANTEES,
-    "Mechanisms and releases": MECHANISMS,
-    "One code per class": CLASSES,
+    "Tables and questions": PLANNING,
     "SQL": SQL,
-    "Questions and tables": PLANNING,
     "Sources of data": SOURCES,
-    "Engines": ENGINES,
     "Policies": POLICY,
     "Columns": COLUMNS,
-    "The command line": COMMANDS,
     "The ledger": LEDGER,
+    "The command line": COMMANDS,
+    "Files and services": FILES,
+    "Data, queries and spaces": DATA,
+    "Mechanisms and releases": MECHANISMS,
+    "Guarantees and rules": GUARANTEES,
     "Learning, curves, studies and audits": LEARNING,
     "Surveys and the shuffle model": POLLS,
-    "Files and services": FILES,
+    "Engines": ENGINES,
 }
-"""The headings of the page, each with its codes. A code stands in one section only."""
+"""The headings of the page, each with its codes. What users meet first comes first. Each code is in one section."""
 
 CODES: dict[str, Explained] = {code: row for section in SECTIONS.values() for code, row in section.items()}

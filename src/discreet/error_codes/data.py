@@ -40,10 +40,10 @@ DATA = {
         "Rows are summed in one fixed order, which needs memory that starts at a multiple of 16 bytes.",
         "`x[1:].clone()`",
     ),
-    "rows-not-pickled": Explained(
-        "`pickle.dumps(…)` of an object that holds rows",
-        "A pickle would contain private rows.",
-        "a pickle of the fitted model or of the release",
+    "not-pickled": Explained(
+        "`pickle.dumps(table)`, or a pickle of a database or of the rows of a model",
+        "The pickle would contain private rows.",
+        "a pickle of the release or of the fitted model; a table opened again in the other process",
     ),
     "function-fails": Explained(
         "`dp.Count(lambda row: row.no_such_column)`",

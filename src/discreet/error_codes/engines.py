@@ -103,9 +103,6 @@ ENGINES = {
         "The engine's threads stay in the process that opened it.",
         "the data opened again in the new process",
     ),
-    "not-pickled": Explained(
-        "`pickle.dumps(table)`", "An open table or database holds its data.", "it opened again in the other process"
-    ),
     "spark-session": Explained(
         "a `master` while another session of Spark runs in the process",
         "A process has one Spark, and this one cannot be used.",

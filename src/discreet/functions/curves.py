@@ -20,7 +20,7 @@ from discreet.functions.cosines import ALL
 from discreet.functions.curve_models import CurveModel, Floats, check_is_fitted
 from discreet.functions.mean_curve import MeanCurve
 from discreet.functions.noisy_copies import SanitizedCurves, sanitized_curves
-from discreet.learn.base import column_of, fitted_table, shortened
+from discreet.learn.base import clip_rows, column_of, fitted_table
 from discreet.learn.decomposition import PCA
 from discreet.learn.linear import LeastSquares
 from discreet.ledger import Ledger
@@ -124,4 +124,4 @@ class CurveRegression(RegressorMixin, CurveModel, LeastSquares):  # type: ignore
 
     def predict(self, X: Data) -> Floats:
         """The prediction for each curve."""
-        return np.asarray(shortened(self._seen(X), self.curve_norm) @ self.coef_ + self.intercept_)
+        return np.asarray(clip_rows(self._seen(X), self.curve_norm) @ self.coef_ + self.intercept_)

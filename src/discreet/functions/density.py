@@ -180,8 +180,8 @@ class Density(Released):
 
     def __str__(self) -> str:
         named = " and ".join(f"{float(exactly(a.low)):g} to {float(exactly(a.high)):g}" for a in self.features.axes)
-        told = f"a density from {named}, {self.error(0.95)}"
-        return "; ".join([told, str(self.guarantee), *self.release.marks()])
+        text = f"a density from {named}, {self.error(0.95)}"
+        return "; ".join([text, str(self.guarantee), *self.release.marks()])
 
     __repr__ = __str__
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.exact.rational import Number, check_count, exactly
-from discreet.extras import blank_figure, saved
+from discreet.extras import blank_figure, save_figure
 from discreet.functions.cosines import ALL, UP
 from discreet.functions.curve_models import CurveModel, Floats, check_is_fitted, check_kind, longest
 from discreet.guarantees.accuracy import Accuracy, check_confidence
@@ -174,9 +174,9 @@ class MeanCurve(CurveModel):
         panel.plot(self.basis_.points, self.mean_, "o", color="#1f4e79", markersize=3)
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(frameon=False)
-        told = (title or str(self.release_.guarantee)).replace("$", r"\$")
-        panel.set_title(told + below_title(self.release_), fontsize=10)
-        return saved(figure, path)
+        text = (title or str(self.release_.guarantee)).replace("$", r"\$")
+        panel.set_title(text + below_title(self.release_), fontsize=10)
+        return save_figure(figure, path)
 
 
 def damped(noisy: Floats, noise: float, norm: float) -> tuple[Floats, Floats]:

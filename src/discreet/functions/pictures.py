@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import exactly
-from discreet.extras import blank_figure, saved
+from discreet.extras import blank_figure, save_figure
 from discreet.releases import below_title
 
 _INK, _BAND = "#1f4e79", "#9ec3e6"
@@ -37,6 +37,6 @@ def density_plot(density: Any, path: str | None, title: str | None) -> Any:
         (x, y), heights = density.grid(128)
         shown = panel.pcolormesh(x, y, heights.T, cmap="Blues", shading="nearest")
         figure.colorbar(shown, ax=panel, label="density")
-    told = (title or str(density.guarantee)).replace("$", r"\$")  # matplotlib would set a formula between two
-    panel.set_title(told + below_title(density), fontsize=10)
-    return saved(figure, path)
+    text = (title or str(density.guarantee)).replace("$", r"\$")  # matplotlib would set a formula between two
+    panel.set_title(text + below_title(density), fontsize=10)
+    return save_figure(figure, path)

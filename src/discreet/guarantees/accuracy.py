@@ -15,7 +15,7 @@ MEANINGS = {
     "rank": "the answer's rank is within this many rows of the one asked",
     "score": "the chosen item's score is within this of the best",
     "every score": "each item named has a score within this of the one that truly has its place",
-    "threshold": "answers this far above or below the threshold are told apart",
+    "threshold": "answers this far above or below the threshold are distinguished",
     "norm": "the answer is within this of the true one in the L2 norm",
     "fraction wrong": "at most this fraction of the records is changed",
     "excess risk": "the mean loss is within this of the least that is possible",
@@ -28,7 +28,7 @@ class Accuracy:
     """With probability `confidence` the error, in the sense named by `of`, is at most `amount`.
 
     `amount` is None where no bound is known; `reason` then says why. `float()` gives the amount. A quantile's error in
-    its own unit has the bound in `ranks` beside it.
+    its own unit also has the bound in `ranks`.
 
     >>> float(Accuracy(amount=3.0, confidence=0.95))
     3.0

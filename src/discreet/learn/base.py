@@ -21,7 +21,7 @@ from discreet.ledger import Ledger, cost_of
 from discreet.releases import Release
 from discreet.rows import columns_of, doubles, has_width, labels, names_of, on_device, place_of, table
 from discreet.rows.arrays import doubles as doubles_beside
-from discreet.rows.arrays import here, is_frame, namespace, on_host
+from discreet.rows.arrays import is_numpy, is_spark_dataframe, namespace, on_host
 from discreet.rows.containers import Data
 from discreet.rows.rounding import check_ranges
 
@@ -94,7 +94,7 @@ def table_of(features: Any, width: int | None = None) -> tuple[Any, list[str] | 
     Only shape and type decide what is refused, never a cell. A cell that is not a number counts as missing, and so does
     a whole row of a list that does not have `width` cells.
     """
-    if is_frame(features):
+    if is_spark_dataframe(features):
         raise InvalidArgument(
             "The rows of a Spark DataFrame stay in Spark. Use fit_batches(frame, features=[…], target=…).",
             code="data-in-spark",
@@ -173,7 +173,7 @@ def feature_names_of(model: Any, given: Any) -> NDArray[Any]:
 # --- rows and targets ---------------------------------------------------------------------------------------------
 
 
-def shortened(rows: Any, norm: Any) -> Any:
+def clip_rows(rows: Any, norm: Any) -> Any:
     """Rows clipped to a norm of at most `norm`, for predictions, because the model has seen no longer ones."""
     xp = namespace(rows)
     with np.errstate(all="ignore"):  # a warning would reveal something about a cell
@@ -188,7 +188,7 @@ def column_of(targets: Any, who: str) -> Any:
     if targets is None:
         raise InvalidArgument(f"{who} requires y to be passed, but the target y is None.", code="learn-no-target")
     listed, single = names_of(targets), False
-    if listed is not None and len(listed) == 1 and not is_frame(targets):
+    if listed is not None and len(listed) == 1 and not is_spark_dataframe(targets):
         targets, single = columns_of(targets)[0], True
     elif getattr(targets, "ndim", 1) == 2 and targets.shape[1] == 1:
         targets, single = targets[:, 0], True
@@ -213,7 +213,7 @@ def places_of(y: Data, classes: list[Any]) -> Any:
 
     The declared classes decide what a label can be: numbers are compared with numbers and text with text.
     """
-    if not here(y):
+    if not is_numpy(y):
         if all(isinstance(one, _NUMBER) for one in classes):
             return _compared(doubles_beside(y), classes, namespace(y).full_like(doubles_beside(y), float("nan")))
         y = on_host(y)

@@ -20,18 +20,18 @@ from discreet.guarantees.unit import Unit
 from discreet.learn.base import (
     Private,
     check_is_fitted,
+    clip_rows,
     column_of,
     keep_columns,
     known_table,
     numbers_of,
-    shortened,
     table_of,
     width_of,
 )
-from discreet.learn.streams import opened, told
+from discreet.learn.streams import open_batches, show_progress
 from discreet.mechanisms.learning.descent import Descent
 from discreet.mechanisms.learning.objective_perturbation import ObjectivePerturbation
-from discreet.rows.arrays import beside, doubles, on_host
+from discreet.rows.arrays import doubles, on_host, to_device_of
 from discreet.rows.containers import Data
 from discreet.rows.examples import row_norm
 from discreet.rows.gpu import examples_of
@@ -154,7 +154,7 @@ class Linear(Private):
             "momentum": MOMENTUM if self.momentum is None else self.momentum,
             "average": self.average,
             "sampling": self.sampling,
-            "progress": _told if self.verbose else None,
+            "progress": _show_step if self.verbose else None,
         }
 
     def _typical_slope(self) -> float:
@@ -198,7 +198,7 @@ class Linear(Private):
             raise InvalidArgument(
                 'solver="objective" cannot learn from batches. Use solver="descent".', code="learn-solver"
             )
-        known = opened(batches, features, target, self.feature_ranges)
+        known = open_batches(batches, features, target, self.feature_ranges)
         offset, scale = self._scaling(known.features)
         # what is sent to other machines holds no ledger
         targets = self._targets if known.here else clone(self).set_params(ledger=None)._targets
@@ -209,7 +209,7 @@ class Linear(Private):
             offset=offset,
             scale=scale,
             held_rows=held_rows,
-            progress=told if self.verbose else None,
+            progress=show_progress if self.verbose else None,
         )
         return self._fitted(known.features, known.names, lambda: stream)
 
@@ -275,16 +275,16 @@ class Linear(Private):
         with np.errstate(all="ignore"):  # a warning would reveal something about a cell
             rows = self._shortened(X)
             matrix = np.atleast_2d(self.release_.value["weights"]) * self._spread()
-            scores = rows @ beside(matrix[:, : self.n_features_in_].T, rows)
-            return scores + beside(matrix[:, -1], rows) if self.fit_intercept else scores
+            scores = rows @ to_device_of(matrix[:, : self.n_features_in_].T, rows)
+            return scores + to_device_of(matrix[:, -1], rows) if self.fit_intercept else scores
 
     def _shortened(self, X: Any) -> Any:
         table = known_table(self, X)
         rows = doubles(table)
         offset, scale = self._scaling(self.n_features_in_)
         if offset is not None:
-            rows = (rows - beside(offset, table)) * beside(scale, table)
-        return shortened(rows, self.feature_norm)
+            rows = (rows - to_device_of(offset, table)) * to_device_of(scale, table)
+        return clip_rows(rows, self.feature_norm)
 
     @property
     def learning_curve_(self) -> Floats:
@@ -333,6 +333,6 @@ def _perturbation(
     )
 
 
-def _told(step: int, steps: int) -> None:
+def _show_step(step: int, steps: int) -> None:
     end = "\n" if step == steps else "\r"
     print(f"step {step} of {steps}", end=end, file=sys.stderr, flush=True)

@@ -16,19 +16,19 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.learn.base import (
     Planned,
     check_is_fitted,
+    clip_rows,
     column_of,
     keep_columns,
     known_table,
     numbers_of,
-    shortened,
     table_of,
     width_of,
 )
-from discreet.learn.noisy_equations import largest_eigenvalue, longest_noise, solved
-from discreet.learn.streams import opened
+from discreet.learn.noisy_equations import largest_eigenvalue, longest_noise, solve_equations
+from discreet.learn.streams import open_batches
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.moments import PARTS, Moments
-from discreet.rows.arrays import beside, doubles, on_host
+from discreet.rows.arrays import doubles, on_host, to_device_of
 from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedRows, check_ranges, cube_norm
 
@@ -95,7 +95,7 @@ class LeastSquares(Planned):
 
         The arguments are those of `LogisticRegression.fit_batches`, including a Spark DataFrame.
         """
-        known = opened(batches, features, target, self.feature_ranges)
+        known = open_batches(batches, features, target, self.feature_ranges)
         return self._fitted(known.features, known.names, lambda **bounds: known.rounded(numbers_of, **bounds))
 
     def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:
@@ -133,7 +133,7 @@ class LeastSquares(Planned):
             center = center * (norm / max(norm, float(np.linalg.norm(center))))
             square, product = square - size * np.outer(center, center), product - size * level * center
             noise = _centered(noise, d, float(center @ center), level)
-        found = solved(square, product, noise["square"], noise["product"], bound / norm, self._ridge())
+        found = solve_equations(square, product, noise["square"], noise["product"], bound / norm, self._ridge())
         half = np.ones(d) if ranges is None else ranges[:, 1] / 2 - ranges[:, 0] / 2
         middle = np.zeros(d) if ranges is None else ranges[:, 0] / 2 + ranges[:, 1] / 2
         self._weights = np.concatenate([[level - float(center @ found.weights)], found.weights])
@@ -150,8 +150,8 @@ class LeastSquares(Planned):
     def predict(self, X: Data) -> Any:
         """The prediction for each row."""
         table = known_table(self, X)
-        rows = doubles(table) if self.feature_ranges is not None else shortened(doubles(table), self.feature_norm)
-        return on_host(rows @ beside(self.coef_, table) + self.intercept_)
+        rows = doubles(table) if self.feature_ranges is not None else clip_rows(doubles(table), self.feature_norm)
+        return on_host(rows @ to_device_of(self.coef_, table) + self.intercept_)
 
     def error(self, confidence: float = 0.95) -> Accuracy:
         """How far all coefficients together may be, in the L2 norm, from those that the same clipped rows give without

@@ -23,7 +23,7 @@ from discreet.learn.base import (
     width_of,
 )
 from discreet.learn.preprocessing import SHARES, spreads
-from discreet.learn.streams import opened
+from discreet.learn.streams import open_batches
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.group_moments import GroupMoments
 from discreet.rows.containers import Data
@@ -105,7 +105,7 @@ class GaussianNB(ClassifierMixin, Planned):  # type: ignore[misc]
 
         The arguments are those of `LogisticRegression.fit_batches`, including a Spark DataFrame.
         """
-        known = opened(batches, features, target, self.feature_ranges)
+        known = open_batches(batches, features, target, self.feature_ranges)
         return self._fitted(known.features, known.names, known.rounded)
 
     def _fitted(self, features: int, names: list[str] | None, rounded: Callable[..., RoundedRows]) -> Self:

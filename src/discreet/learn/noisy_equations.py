@@ -56,7 +56,7 @@ def shrunk(square: Floats, deviation: float) -> tuple[Floats, Floats, float]:
     return above_zero(values, deviation * math.sqrt(kept / 2)), vectors, kept
 
 
-def solved(
+def solve_equations(
     square: Floats, product: Floats, square_noise: float, product_noise: float, scale: float, ridge: float = 0.0
 ) -> Solution:
     """The weights for noisy equations, with the deviations of the noise in A's diagonal and in b.

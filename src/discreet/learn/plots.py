@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_epsilon, significant
-from discreet.extras import blank_figure, saved
+from discreet.extras import blank_figure, save_figure
 from discreet.releases import below_title
 
 LINE, INK, QUIET = "#1f6fb2", "#1c1c1c", "#e6e8eb"
@@ -78,8 +78,8 @@ def plot_learning_curve(model: Any, path: str | Path | None = None) -> Any:
     axes.locator_params(axis="x", integer=True)
     axes.set_xlabel("step")
     axes.set_ylabel("change of the mean loss since the start")
-    told = f"{type(model).__name__} with {_promise(model)}\nThe loss as the noisy gradients tell it"
-    return _finished(figure, axes, told + below_title(model.release_), path)
+    title = f"{type(model).__name__} with {_promise(model)}\nThe loss, estimated from the noisy gradients"
+    return _finished(figure, axes, title + below_title(model.release_), path)
 
 
 def _promise(model: Any) -> str:
@@ -104,7 +104,7 @@ def _finished(figure: Any, axes: Any, title: str, path: str | Path | None) -> An
     if axes.get_legend_handles_labels()[1]:
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
     figure.suptitle(_escaped(title), fontsize=11)
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
 def _mean_and_spread(given: Any) -> tuple[float, float]:

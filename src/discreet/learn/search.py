@@ -15,7 +15,7 @@ from discreet.learn.glm import Linear
 from discreet.ledger import Ledger
 from discreet.mechanisms.learning.tuned import Judged, TunedDescent
 from discreet.mechanisms.selection.private_selection import NegativeBinomialTries
-from discreet.rows.arrays import doubles_of, namespace
+from discreet.rows.arrays import flags_to_numbers, namespace
 from discreet.rows.containers import Data
 from discreet.rows.losses import HuberHinge, Logistic, Softmax
 
@@ -26,7 +26,7 @@ class PrivateSearch(Private):
     """Fits a linear estimator with the settings that a private search finds best, for `epsilon` and `delta` in total.
 
     `candidates` maps parameters to the values to try, as a grid, or lists whole settings. About `tries` of them, a
-    number that is itself random and not told, are drawn at random, each trained and scored with noise (classes: right
+    number that is itself random and not shown, are drawn at random, each trained and scored with noise (classes: right
     or wrong; numbers: how near), and the best is released: `best_estimator_`, `best_params_` and `best_score_`, the
     noisy share of the marks. Source: Liu-Talwar 2019, Papernot-Steinke 2022.
     """
@@ -134,14 +134,14 @@ def _judge(model: Linear) -> Any:
     def of_classes(scores: Any, goal: Any) -> Any:
         xp = namespace(goal)
         if isinstance(loss, HuberHinge):
-            return doubles_of(scores[0] * goal > 0, goal)
+            return flags_to_numbers(scores[0] * goal > 0, goal)
         if not isinstance(loss, Softmax):
-            return doubles_of((scores[0] > 0) == (goal > 0.5), goal)
+            return flags_to_numbers((scores[0] > 0) == (goal > 0.5), goal)
         top, place = scores[0], xp.zeros_like(goal)
         for number in range(1, loss.classes):
             place = xp.where(scores[number] > top, xp.zeros_like(goal) + number, place)
             top = xp.where(scores[number] > top, scores[number], top)
-        return doubles_of(place == goal, goal)
+        return flags_to_numbers(place == goal, goal)
 
     def of_numbers(scores: Any, goal: Any) -> Any:
         xp = namespace(goal)

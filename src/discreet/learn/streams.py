@@ -1,6 +1,6 @@
 """Rows that do not fit in memory: Parquet files, an Arrow dataset, or anything that yields batches again on every pass.
 
-The rows of a Spark DataFrame stay where they are: see `engines/spark/frames.py`.
+The rows of a Spark DataFrame stay where they are: see `engines/spark/dataframes.py`.
 
 Public facts are read before the charge: paths, names and types of columns. Rows are read only behind the door. Error
 messages of an engine are not passed on, because they may quote values, and no cell can make the engine fail.
@@ -19,11 +19,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.engines.spark.frames import Partitions, kinds_of, partitions_of
+from discreet.engines.spark.dataframes import Partitions, kinds_of, partitions_of
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.exact.rational import check_count
 from discreet.learn.base import column_of, table_of
-from discreet.rows.arrays import is_frame, on_host
+from discreet.rows.arrays import is_spark_dataframe, on_host
 from discreet.rows.arrow import Batch, Targets, from_arrow, is_number
 from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedBatches
@@ -58,7 +58,7 @@ class Batches:
         return RoundedBatches(lambda work: work(self.read(targets)), columns=self.features, **bounds)
 
 
-def opened(
+def open_batches(
     batches: Data, features: Any, target: str | None, ranges: Any = None, *, labelled: bool = True
 ) -> Batches | Partitions:
     """Batches, checked by their public facts. Nothing is read yet."""
@@ -66,7 +66,7 @@ def opened(
         raise InvalidArgument("target must be the name of a column.", code="wrong-type")
     if isinstance(batches, Partitions):
         return batches
-    if is_frame(batches):
+    if is_spark_dataframe(batches):
         return _frame(batches, features, target, labelled)
     if _is_path(batches) or (isinstance(batches, list | tuple) and batches and all(map(_is_path, batches))):
         return _parquet(batches if isinstance(batches, list | tuple) else [batches], features, target, labelled)
@@ -82,7 +82,7 @@ def _frame(frame: Any, features: Any, target: str | None, labelled: bool) -> Par
     return partitions_of(frame, chosen, goal)
 
 
-def told(what: str) -> None:
+def show_progress(what: str) -> None:
     """One line of progress, which overwrites the line that counts the steps."""
     print(f"{what:<30}", file=sys.stderr, flush=True)
 
@@ -95,12 +95,12 @@ def _is_path(value: Any) -> bool:
 
 
 def _parquet(paths: Sequence[str | Path], features: Any, target: str | None, labelled: bool) -> Batches:
-    from discreet.engines.duckdb.dialect import listed, quoted
+    from discreet.engines.duckdb.dialect import list_texts, quote
     from discreet.engines.parquet_files import TOTAL
 
     shown = ", ".join(map(str, paths))
     # one schema for all files, known before the charge, so every cell of a later file fits it
-    source = f"read_parquet({listed([_pattern(path) for path in paths])}, union_by_name = true, {TOTAL})"
+    source = f"read_parquet({list_texts([_pattern(path) for path in paths])}, union_by_name = true, {TOTAL})"
     database = _database()
     try:
         with _scanned(database, f"SELECT * FROM {source} LIMIT 0") as reader:
@@ -112,7 +112,7 @@ def _parquet(paths: Sequence[str | Path], features: Any, target: str | None, lab
         ) from None
     chosen, goal = _columns_of(schema.names, _numbers_of(schema), features, target, labelled)
     wanted = chosen if goal is None else [*chosen, goal]
-    statement = f"SELECT {', '.join(map(quoted, wanted))} FROM {source}"
+    statement = f"SELECT {', '.join(map(quote, wanted))} FROM {source}"
 
     def read(targets: Targets) -> Iterator[Batch]:
         with _quiet(), _scanned(database, statement, _rows(len(chosen))) as reader:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from discreet.learn.base import Planned, table_of, width_of
-from discreet.learn.streams import opened
+from discreet.learn.streams import open_batches
 from discreet.rows.arrow import unlabelled
 from discreet.rows.containers import Data
 from discreet.rows.rounding import RoundedRows
@@ -27,7 +27,7 @@ class Unlabelled(Planned):
         `batches` is as for `LogisticRegression.fit_batches`, including a Spark DataFrame. A function yields rows X.
         They are read once, or once per round for `KMeans`.
         """
-        known = opened(batches, features, None, self.feature_ranges, labelled=False)
+        known = open_batches(batches, features, None, self.feature_ranges, labelled=False)
         return self._fitted(known.features, known.names, lambda **bounds: known.rounded(unlabelled, **bounds))
 
     @abstractmethod

@@ -34,7 +34,7 @@ class Account(NamedTuple):
     def checked(self) -> Account:
         """This account, after checking that its total has the coordinates that the rule counts."""
         if len(self.spent) != len(self.rule.labels):
-            raise book.damaged("what was spent does not follow from its rule", code="ledger-totals-wrong")
+            raise book.damage_error("what was spent does not follow from its rule", code="ledger-totals-wrong")
         return self
 
     def cost(self, guarantee: str) -> Vector:
@@ -52,14 +52,14 @@ def terms_of(execute: Execute, analyst: str, at: int | None = None) -> dict[str,
     found = {name: book.terms(execute, name, *limit) for name in dict.fromkeys((WHOLE, analyst))}
     known = {name: row for name, row in found.items() if row is not None}
     if at is None and len(known) < len(found):
-        raise book.damaged("an account has no entry with its limit")
+        raise book.damage_error("an account has no entry with its limit")
     return known
 
 
 def standing(execute: Execute, analyst: str, at: Head) -> Standing:
     """Each account that a charge affects: its rule, and what was spent."""
     terms = terms_of(execute, analyst)
-    return {name: Account(row.content, book.spent(execute, name, at)).checked() for name, row in terms.items()}
+    return {name: Account(row.content, book.total_spent(execute, name, at)).checked() for name, row in terms.items()}
 
 
 def totals_with(accounts: Standing, costs: dict[str, Vector]) -> tuple[dict[str, Vector], list[str]]:

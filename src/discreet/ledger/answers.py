@@ -10,7 +10,7 @@ from discreet.ledger import book
 from discreet.ledger.book import Head
 from discreet.ledger.entry import Entry
 from discreet.ledger.store import Execute
-from discreet.ledger.values import decoded, encoded
+from discreet.ledger.values import decode, encode
 
 KEPT_UNASKED = 2**16
 """An answer that nobody can ask for again, for want of a key and of a public identity, is kept up to so many bytes."""
@@ -22,7 +22,7 @@ class Kept:
     def __init__(self, entry: Entry, value: Any, *, not_private: bool) -> None:
         self.entry, self.value, self.not_private = entry, value, not_private
         try:
-            self.data: bytes | None = encoded(value)
+            self.data: bytes | None = encode(value)
         except InvalidArgument:
             self.data = None
         if self.data is not None and len(self.data) > KEPT_UNASKED and not entry.repeatable:
@@ -33,14 +33,14 @@ class Kept:
         check_entry(execute, self.entry)
         if execute("SELECT number FROM answers WHERE number = ?", self.entry.number):
             return None
-        digest = bound(self.entry.chain, self.data, not_private=self.not_private)
+        digest = binding_digest(self.entry.chain, self.data, not_private=self.not_private)
         values = (self.entry.number, self.data, digest, int(self.not_private))
         execute("INSERT INTO answers (number, data, digest, not_private) VALUES (?, ?, ?, ?)", *values)
         execute("UPDATE head SET answers = ? WHERE one = 1 AND answers = ?", at.answers + 1, at.answers)
         return at._replace(answers=at.answers + 1)
 
 
-def kept(execute: Execute, entry: Entry) -> tuple[Any, bool]:
+def read_stored(execute: Execute, entry: Entry) -> tuple[Any, bool]:
     """What was stored for an answered entry, and whether it was made in test mode."""
     check_entry(execute, entry)
     found = execute("SELECT data, digest, not_private FROM answers WHERE number = ?", entry.number)
@@ -51,7 +51,7 @@ def kept(execute: Execute, entry: Entry) -> tuple[Any, bool]:
         )
     data, digest, not_private = found[0]
     if not is_bound(entry.chain, data, digest, not_private):
-        raise book.damaged(
+        raise book.damage_error(
             f"the answer of entry {entry.number} was changed after it was written", code="ledger-answer-changed"
         )
     if data is None:
@@ -60,17 +60,17 @@ def kept(execute: Execute, entry: Entry) -> tuple[Any, bool]:
             "it is large and has no key, or its type cannot be kept. Ask again, at a new cost.",
             code="ledger-answer-not-kept",
         )
-    return decoded(bytes(data)), bool(not_private)
+    return decode(bytes(data)), bool(not_private)
 
 
 def check_entry(execute: Execute, entry: Entry) -> None:
     """Refuse an entry that is not the one in the record: its charge is gone, or it belongs to someone else."""
     row = book.row(execute, entry.number)
     if (row.chain, row.analyst or None) != (entry.chain, entry.analyst):
-        raise book.damaged(f"entry {entry.number} is not the one that was charged", code="ledger-entry-changed")
+        raise book.damage_error(f"entry {entry.number} is not the one that was charged", code="ledger-entry-changed")
 
 
-def bound(chain: str, data: bytes | None, *, not_private: bool) -> str:
+def binding_digest(chain: str, data: bytes | None, *, not_private: bool) -> str:
     """The digest that binds an answer and its metadata to its entry."""
     mark = f"{chain} {int(not_private)} {int(data is not None)}\n"
     return hashlib.sha256(mark.encode() + (data or b"")).hexdigest()
@@ -80,4 +80,4 @@ def is_bound(chain: str, data: object, digest: object, not_private: object) -> b
     """Whether a stored answer is the one that was stored for its entry."""
     if not isinstance(data, bytes | bytearray | memoryview | None):
         return False
-    return bound(chain, None if data is None else bytes(data), not_private=bool(not_private)) == digest
+    return binding_digest(chain, None if data is None else bytes(data), not_private=bool(not_private)) == digest

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from discreet._version import __version__
 from discreet.errors import LedgerDamaged, LedgerUnavailable
 from discreet.guarantees.rules.best_of import Rule, Vector
-from discreet.ledger.record import canonical, read_rule, written
+from discreet.ledger.record import canonical, read_rule, to_text
 from discreet.ledger.store import Execute
 
 WHOLE = ""
-"""The account of the whole data set, beside those of single analysts."""
+"""The account of the whole data set, next to those of single analysts."""
 
 
 class EntryRow(NamedTuple):
@@ -45,7 +45,7 @@ class EntryRow(NamedTuple):
         """The running total of an account after this entry."""
         totals = vectors(self.totals)
         if analyst not in totals:
-            raise damaged(f"entry {self.number} has no total for its account", code="ledger-totals-wrong")
+            raise damage_error(f"entry {self.number} has no total for its account", code="ledger-totals-wrong")
         return totals[analyst]
 
     @property
@@ -65,13 +65,13 @@ _YEAR_9999 = 253_370_764_800 * 10**6
 def _row(values: Sequence[Any]) -> EntryRow:
     """A row, checked to have values of the types that were written, because SQLite accepts any type in any column."""
     if any(type(value) not in _KINDS.get(name, (str,)) for name, value in zip(EntryRow._fields, values, strict=True)):
-        raise damaged("an entry has a value of the wrong type")
+        raise damage_error("an entry has a value of the wrong type")
     found = EntryRow(*values)
     if not 0 <= found.microseconds < _YEAR_9999:
-        raise damaged(f"entry {found.number} has an invalid date")
+        raise damage_error(f"entry {found.number} has an invalid date")
     known = found.kind == "opening" if found.number == 0 else found.kind in _LATER
     if not known or (found.kind == "account" and found.analyst == WHOLE):
-        raise damaged(f"entry {found.number} has an unknown kind")
+        raise damage_error(f"entry {found.number} has an unknown kind")
     return found
 
 
@@ -79,7 +79,7 @@ def vectors(text: str) -> dict[str, Vector]:
     """The cost of an entry for each account, or the totals after it."""
     found = {name: tuple(units) if isinstance(units, list) else (None,) for name, units in part_of(text).items()}
     if any(type(unit) is not int for units in found.values() for unit in units):
-        raise damaged("the costs or totals of an entry are not numbers")
+        raise damage_error("the costs or totals of an entry are not numbers")
     return found
 
 
@@ -90,7 +90,7 @@ def part_of(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise damaged("the text of an entry is not in the form it was written in")
+        raise damage_error("the text of an entry is not in the form it was written in")
     return found
 
 
@@ -102,7 +102,7 @@ def rule_in(content: str) -> Rule:
 
 def with_rule(rule: Rule, content: Mapping[str, Any] | None = None) -> str:
     """The content of an entry that sets a rule."""
-    return canonical({**(content or {}), "rule": json.loads(written(rule))})
+    return canonical({**(content or {}), "rule": json.loads(to_text(rule))})
 
 
 class Head(NamedTuple):
@@ -121,7 +121,7 @@ def head(execute: Execute, lock: str = "") -> Head:
     """The last entry. With `lock`, nobody else can move it before this transaction ends."""
     found = execute(f"SELECT number, chain, answers FROM head{lock}")
     if len(found) != 1 or [type(value) for value in found[0]] != [int, str, int] or not 0 <= found[0][0] < 2**62:
-        raise damaged("its head is missing or invalid")
+        raise damage_error("its head is missing or invalid")
     return Head(*found[0])
 
 
@@ -129,7 +129,7 @@ def row(execute: Execute, number: int) -> EntryRow:
     """One entry, with its chain value checked against the previous entry."""
     found = _one(execute, "?", number)
     if found is None:
-        raise damaged(f"entry {number} is missing")
+        raise damage_error(f"entry {number} is missing")
     return found
 
 
@@ -145,7 +145,7 @@ def _one(execute: Execute, which: str, *parameters: Any) -> EntryRow | None:
     *values, before = found[0]
     entry = _row(values)
     if entry.chained_to(before or "") != entry.chain:
-        raise damaged(
+        raise damage_error(
             f"entry {entry.number}, or the one before it, was changed after it was written", code="ledger-entry-changed"
         )
     return entry
@@ -163,11 +163,11 @@ def terms(execute: Execute, analyst: str, at: int = 2**62) -> EntryRow | None:
     return _one(execute, newest, analyst, at)
 
 
-def spent(execute: Execute, analyst: str, at: Head) -> Vector:
+def total_spent(execute: Execute, analyst: str, at: Head) -> Vector:
     """What an account has spent, according to its newest entry."""
     last = _newest(execute, analyst) if analyst else row(execute, at.number)
     if last.number == at.number and last.chain != at.chain:
-        raise damaged("its head does not match its last entry")
+        raise damage_error("its head does not match its last entry")
     return last.spent(analyst)
 
 
@@ -180,7 +180,7 @@ def _newest(execute: Execute, analyst: str) -> EntryRow:
         analyst,
     )
     if found is None or found.analyst != analyst:
-        raise damaged(f"the account of {analyst} is missing")
+        raise damage_error(f"the account of {analyst} is missing")
     return found
 
 
@@ -190,7 +190,7 @@ def analysts(execute: Execute) -> tuple[str, ...]:
     return tuple(sorted(name for (name,) in found))
 
 
-def known(execute: Execute, analyst: str, column: str, value: str) -> EntryRow | None:
+def find_charge(execute: Execute, analyst: str, column: str, value: str) -> EntryRow | None:
     """The charge of this analyst with this `retry_key` or `identity`."""
     return _one(execute, f"(SELECT number FROM entries WHERE analyst = ? AND {column} = ?)", analyst, value)
 
@@ -219,7 +219,7 @@ def append(execute: Execute, after: Head | None, facts: Mapping[str, Any]) -> En
     return entry
 
 
-def damaged(what: str, *, code: str | None = None) -> LedgerDamaged:
+def damage_error(what: str, *, code: str | None = None) -> LedgerDamaged:
     """An error for a ledger that cannot be trusted. It says what to do."""
     return LedgerDamaged(
         f"The ledger cannot be trusted: {what}. Nothing is released from it. "

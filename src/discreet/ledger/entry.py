@@ -9,7 +9,7 @@ from typing import Any, Literal
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.rules.best_of import Vector
 from discreet.ledger.book import WHOLE, EntryRow, vectors
-from discreet.ledger.marks import split
+from discreet.ledger.marks import split_mark
 from discreet.ledger.record import read_guarantee
 
 Kind = Literal["opening", "charge", "limit", "renewal", "account", "adoption"]
@@ -67,7 +67,7 @@ class Entry:
 def entry_of(row: EntryRow, *, answered: bool) -> Entry:
     """The entry in a stored row."""
     charge = row.kind == "charge"
-    asked, mark = split(row.asked)
+    asked, mark = split_mark(row.asked)
     return Entry(
         number=row.number,
         kind=row.kind,  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ class Ledger:
         ledger, or for PostgreSQL in the user's state directory.
         """
         store = open_store(target, checkpoint)
-        ledger = cls(store, opening.opened(store, protects, limit, rule))
+        ledger = cls(store, opening.open_ledger(store, protects, limit, rule))
         if store.shown == IN_MEMORY:
             _in_memory[ledger._terms.ledger] = store
         return ledger
@@ -73,7 +73,7 @@ class Ledger:
         """
         reason = _reason(why)
         store = open_store(target, checkpoint)
-        ledger = cls(store, opening.adopted(store))
+        ledger = cls(store, opening.adopt_ledger(store))
         ledger._decree("adoption", reason, lambda rule, spent: (rule, spent))
         return ledger
 
@@ -98,7 +98,7 @@ class Ledger:
                     f"ledger.for_analyst({name!r}, limit=dp.Approx(epsilon=1, delta=1e-7)).",
                     code="ledger-no-account",
                 )
-            own = opening.checked_rule(limit, rule, self.protects).fixed()
+            own = opening.validate_rule(limit, rule, self.protects).fixed()
             if type(accounts.natural(own)) is not type(accounts.natural(self.rule)):
                 raise InvalidArgument(
                     "An analyst's limit must be of the same kind as the limit of the data set: "
@@ -142,7 +142,7 @@ class Ledger:
         """Raise the limit of the data set, or of an analyst, as an entry by the owner. What was spent stays spent. The
         promise is now the new limit.
         """
-        checked = opening.checked_limit(limit, self.protects)
+        checked = opening.validate_limit(limit, self.protects)
         return self._account(analyst)._decree("limit", why, lambda rule, spent: (rule.raised(checked), spent))
 
     def renew(self, limit: Guarantee | None = None, *, why: str, analyst: str | None = None) -> Entry:
@@ -155,8 +155,8 @@ class Ledger:
         def renewed(rule: Rule, _: Vector) -> tuple[Rule, Vector]:
             if limit is None:
                 return rule, rule.nothing
-            same = opening.checked_limit(limit, self.protects).__class__ is rule.limit.__class__
-            fresh = opening.checked_rule(limit, rule.name if same else None, self.protects).fixed()
+            same = opening.validate_limit(limit, self.protects).__class__ is rule.limit.__class__
+            fresh = opening.validate_rule(limit, rule.name if same else None, self.protects).fixed()
             return fresh, fresh.nothing
 
         return self._account(analyst)._decree("renewal", why, renewed)
@@ -193,7 +193,7 @@ class Ledger:
     def _append(
         self, execute: Execute, at: Head, kind: str, why: str, rule: Rule, total: Vector | None = None
     ) -> tuple[EntryRow, Head]:
-        totals = {WHOLE: book.spent(execute, WHOLE, at), self._analyst: rule.nothing if total is None else total}
+        totals = {WHOLE: book.total_spent(execute, WHOLE, at), self._analyst: rule.nothing if total is None else total}
         facts = {"kind": kind, "analyst": self._analyst, "asked": why, "content": book.with_rule(rule)}
         row = book.append(execute, at, facts | {"costs": {}, "totals": totals})
         return row, Head(row.number, row.chain, at.answers)
@@ -234,7 +234,7 @@ class Ledger:
             totals, refused = accounts.totals_with(standing, costs)
             if found is None and not refused:
                 facts = {"kind": "charge", "analyst": self._analyst, "costs": costs, "totals": totals}
-                facts["asked"] = marks.marked(request.asked, mark)
+                facts["asked"] = marks.add_mark(request.asked, mark)
                 row = book.append(execute, at, request.columns() | facts)
         if found is not None:  # its checkpoint may still be missing
             self._note_head(at)
@@ -255,7 +255,7 @@ class Ledger:
         """The reservation of a request that was made before."""
         old = request.old if request.identity is not None else None
         for column, value in (("retry_key", request.retry_key), ("identity", request.identity), ("identity", old)):
-            row = value and book.known(execute, self._analyst, column, value)
+            row = value and book.find_charge(execute, self._analyst, column, value)
             if not row:
                 continue
             if not request.is_of(row.request):
@@ -329,7 +329,7 @@ class Ledger:
         """
         self._check_own(entry)
         with self._store.transaction(write=False) as execute:
-            return answers.kept(execute, entry)
+            return answers.read_stored(execute, entry)
 
     def _check_own(self, entry: Entry) -> None:
         if self._analyst not in (WHOLE, entry.analyst):
@@ -404,7 +404,7 @@ class Ledger:
         return tuple(e for e in self._walk(1, None) if e.code_version == version and e.kind == "charge")
 
     def _walk(self, first: int, last: int | None) -> Iterator[Entry]:
-        for row, answered in verification.walked(self._store, first, last):
+        for row, answered in verification.walk_entries(self._store, first, last):
             if self._analyst in (WHOLE, row.analyst):
                 yield entry_of(row, answered=answered)
 
@@ -413,7 +413,7 @@ class Ledger:
 
         Returns the number of entries, including the opening. Raises LedgerDamaged if anything is wrong.
         """
-        return verification.verified(self._store, self._terms.ledger)
+        return verification.verify_entries(self._store, self._terms.ledger)
 
     def close(self) -> None:
         """Close the database. The ledger opens it again when it is used."""
@@ -446,7 +446,7 @@ def _opened_again(again: tuple[str, str | None], identity: str, analyst: str) ->
                 'Use a file: Ledger.open("clinic.ledger", …).',
                 code="ledger-in-memory",
             )
-        ledger = Ledger(store, opening.opened(store, None, None, None))
+        ledger = Ledger(store, opening.open_ledger(store, None, None, None))
     else:
         ledger = Ledger.open(again[0], checkpoint=again[1])
     if ledger._terms.ledger != identity:

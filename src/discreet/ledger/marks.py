@@ -10,12 +10,12 @@ _SIGN = "\n-- measured "
 _MARK = re.compile(r"\n-- measured ([0-9a-f]{32}: [^\n]*|)\Z")
 
 
-def marked(asked: str, mark: str) -> str:
+def add_mark(asked: str, mark: str) -> str:
     """The recorded request, followed by a mark. The last mark counts: one inside a request is only text."""
     return asked + _SIGN + mark if mark or _SIGN in asked else asked
 
 
-def split(text: str) -> tuple[str, str]:
+def split_mark(text: str) -> tuple[str, str]:
     """The recorded request, and its mark."""
     found = _MARK.search(text)
     return (text, "") if found is None else (text[: found.start()], found[1])
@@ -36,7 +36,7 @@ class Marks:
         )
         for number, asked in newer:
             self._seen = max(self._seen, number)
-            mark = split(asked)[1]
+            mark = split_mark(asked)[1]
             if mark:
                 self._numbers.setdefault(mark[:32], []).append(number)
         return list(self._numbers.get(first, ()))

@@ -29,7 +29,7 @@ class LedgerTerms(NamedTuple):
     protects: Unit
 
 
-def checked_limit(limit: Any, protects: Unit) -> Guarantee:
+def validate_limit(limit: Any, protects: Unit) -> Guarantee:
     """A limit as it is recorded: for the ledger's unit, which the limit does not have to name."""
     if not isinstance(limit, Guarantee):
         raise InvalidArgument(
@@ -44,12 +44,12 @@ def checked_limit(limit: Any, protects: Unit) -> Guarantee:
     return replace(limit, protects=None)
 
 
-def checked_rule(limit: Any, rule: str | Rule | None, protects: Unit) -> Rule:
+def validate_rule(limit: Any, rule: str | Rule | None, protects: Unit) -> Rule:
     """The rule that enforces a limit."""
-    checked = checked_limit(limit, protects)
+    checked = validate_limit(limit, protects)
     if isinstance(rule, Rule):
-        own = checked_limit(rule.limit, protects)
-        if record.written(own) == record.written(checked):  # the same numbers, perhaps of other types
+        own = validate_limit(rule.limit, protects)
+        if record.to_text(own) == record.to_text(checked):  # the same numbers, perhaps of other types
             checked = own
         rule = replace(rule, limit=own)
     return rule_for(checked, rule)
@@ -59,7 +59,7 @@ def check_same(
     present: Rule, protects: Unit, limit: Guarantee | None, rule: str | Rule | None, what: str = "This ledger"
 ) -> None:
     """Refuse terms that differ from the current ones. Terms that are not given are not compared."""
-    if limit is not None and record.written(checked_limit(limit, protects)) != record.written(present.limit):
+    if limit is not None and record.to_text(validate_limit(limit, protects)) != record.to_text(present.limit):
         raise InvalidArgument(
             f"{what} has a limit of {present.limit}, not {limit}. Open it with its own limit or without one; "
             "in a policy, the limit is epsilon and delta of [ledger]. "
@@ -68,7 +68,7 @@ def check_same(
         )
     same = rule in (None, present.name)
     if isinstance(rule, Rule):
-        same = record.written(checked_rule(rule.limit, rule, protects).fixed()) == record.written(present)
+        same = record.to_text(validate_rule(rule.limit, rule, protects).fixed()) == record.to_text(present)
     if not same:
         raise InvalidArgument(
             f"{what} was opened with the rule {present.name!r}, which cannot change. Name that rule, or none.",
@@ -76,11 +76,11 @@ def check_same(
         )
 
 
-def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: str | Rule | None) -> LedgerTerms:
+def open_ledger(store: Store, protects: Unit | None, limit: Guarantee | None, rule: str | Rule | None) -> LedgerTerms:
     """Create the ledger, or find it, and check that it is the newest and has these terms."""
     if protects is not None and not isinstance(protects, Unit):
         raise InvalidArgument('protects must be dp.person("column") or dp.row().', code="wrong-type")
-    fresh = None if limit is None or protects is None else checked_rule(limit, rule, protects).fixed()
+    fresh = None if limit is None or protects is None else validate_rule(limit, rule, protects).fixed()
     if not store.exists():
         _check_not_lost(store)
         if fresh is None or protects is None:
@@ -105,7 +105,7 @@ def opened(store: Store, protects: Unit | None, limit: Guarantee | None, rule: s
     return terms
 
 
-def adopted(store: Store) -> LedgerTerms:
+def adopt_ledger(store: Store) -> LedgerTerms:
     """The terms of a ledger whose checkpoint is missing or belongs to another file. The owner takes responsibility."""
     if not store.exists():
         raise InvalidArgument(f"There is no ledger at {store.shown}. Name one that exists.", code="ledger-not-found")
@@ -125,21 +125,21 @@ def check_seen(execute: Execute, at: Head, seen: Seen | None, ledger: str) -> No
     if seen is None:
         return
     if seen.ledger != ledger:
-        raise book.damaged("its checkpoint belongs to another ledger")
+        raise book.damage_error("its checkpoint belongs to another ledger")
     if seen.number > at.number:
         raise _lost_entries(at, seen)
     chain = at.chain if seen.number == at.number else book.row(execute, seen.number).chain
     if chain != seen.chain:
-        raise book.damaged(f"entry {seen.number} is not the one in its checkpoint", code="ledger-old-copy")
+        raise book.damage_error(f"entry {seen.number} is not the one in its checkpoint", code="ledger-old-copy")
     if at.answers < seen.answers:
-        raise book.damaged(
+        raise book.damage_error(
             f"it has {at.answers} answers, but its checkpoint has seen {seen.answers}: an old file was restored",
             code="ledger-old-copy",
         )
 
 
 def _lost_entries(at: Head, seen: Seen) -> LedgerDamaged:
-    return book.damaged(
+    return book.damage_error(
         f"it ends with entry {at.number}, but its checkpoint has seen entry {seen.number}: an old file was restored, "
         "or its -wal file was deleted",
         code="ledger-old-copy",
@@ -168,7 +168,7 @@ def _looked_at(store: Store) -> tuple[LedgerTerms, Rule]:
     elif seen is not None and seen.file != store.file_number():
         raise _Suspicious(_not_beside(store, "its checkpoint belongs to another file"))
     if rule is None:
-        raise book.damaged("it has no entry with its limit")
+        raise book.damage_error("it has no entry with its limit")
     return terms, rule.rule
 
 
@@ -197,11 +197,11 @@ def _check_end(execute: Execute) -> Head:
     at = book.head(execute)
     last = book.rows(execute, max(0, at.number - LOOKED_AT), at.number + 1)
     if not last or last[-1].number != at.number or last[-1].chain != at.chain:
-        raise book.damaged("its head does not match its last entry")
+        raise book.damage_error("its head does not match its last entry")
     before = last[0].chain
     for row in last[1:]:
         if row.chained_to(before) != row.chain:
-            raise book.damaged(
+            raise book.damage_error(
                 f"entry {row.number}, or the one before it, was changed after it was written",
                 code="ledger-entry-changed",
             )
@@ -214,7 +214,7 @@ def _make(store: Store, protects: Unit, rule: Rule) -> None:
     with store.create() as execute:
         if execute("SELECT number FROM head"):
             return  # another process was faster
-        content = {"format": FORMAT, "ledger": ledger, "protects": json.loads(record.written(protects))}
+        content = {"format": FORMAT, "ledger": ledger, "protects": json.loads(record.to_text(protects))}
         facts = {"kind": "opening", "analyst": WHOLE, "asked": "opened", "content": book.with_rule(rule, content)}
         first = book.append(execute, None, facts | {"costs": {}, "totals": {WHOLE: rule.nothing}})
     checkpoint = store.checkpoint_of(ledger)

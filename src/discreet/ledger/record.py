@@ -67,7 +67,7 @@ def canonical(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
 
 
-def written(value: Guarantee | filters.Rule | Unit) -> str:
+def to_text(value: Guarantee | filters.Rule | Unit) -> str:
     """A guarantee, a rule or a unit as text. Equal meanings give equal text: 1, 1.0 and Fraction(1) are written
     alike.
     """
@@ -75,7 +75,7 @@ def written(value: Guarantee | filters.Rule | Unit) -> str:
 
 
 @lru_cache(maxsize=1024)
-def read(text: str) -> Any:
+def from_text(text: str) -> Any:
     """The value that was written. Raises LedgerDamaged if this version would not write such a text."""
     try:
         return _built(json.loads(text))
@@ -101,7 +101,7 @@ def read_unit(text: str) -> Unit:
 
 
 def _of_kind(kind: type[T], text: str) -> T:
-    found = read(text)
+    found = from_text(text)
     if not isinstance(found, kind):
         raise LedgerDamaged(
             f"An entry of the ledger has no {kind.__name__} where one was written. Restore the newest undamaged copy."

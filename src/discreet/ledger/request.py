@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger.exact import Nameless, digest, exact_text
-from discreet.ledger.record import canonical, written
-from discreet.ledger.values import encoded
+from discreet.ledger.record import canonical, to_text
+from discreet.ledger.values import encode
 
 _LONGEST_TEXT, _LONGEST_KEY = 4000, 200
 _CUT = re.compile(r" at 0x[0-9a-f]+")
@@ -105,7 +105,7 @@ def request_of(
             f"key must be a text of 1 to {_LONGEST_KEY} characters, such as the id of a request.", code="ledger-key"
         )
     named = mechanism if isinstance(mechanism, str) else repr(mechanism)
-    content = written(guarantee)
+    content = to_text(guarantee)
     meant = str(asked) if identity is None else ("identity", _identified(identity))
     try:
         fingerprint = digest(exact_text(("request", meant, mechanism, content, about)))
@@ -137,7 +137,7 @@ def _old_fingerprint(asked: str, mechanism: str, content: str, identity: Identit
 def _identified(identity: Identity) -> str:
     facts = (identity.question, identity.data_version, identity.policy, dict(identity.arguments))
     try:
-        return hashlib.sha256(encoded(facts)).hexdigest()
+        return hashlib.sha256(encode(facts)).hexdigest()
     except (InvalidArgument, TypeError, ValueError):
         pass
     raise InvalidArgument(

@@ -211,16 +211,16 @@ def open_store(target: Any, checkpoint: Any) -> Store:
         raise InvalidArgument(
             'A ledger needs a path, such as "clinic.ledger", or a postgresql:// URL.', code="ledger-place"
         )
-    place, beside = os.fspath(target).strip(), None if checkpoint is None else os.fspath(checkpoint)
-    if place.startswith(URLS):
+    address, path = os.fspath(target).strip(), None if checkpoint is None else os.fspath(checkpoint)
+    if address.startswith(URLS):
         from discreet.ledger.postgres import PostgresStore
 
-        return PostgresStore(place, beside)
-    if "://" in place or _CONNECTION.match(place):
+        return PostgresStore(address, path)
+    if "://" in address or _CONNECTION.match(address):
         raise InvalidArgument(
             "This is neither a path nor a URL of a ledger. Write postgresql://user@host:5432/database#schema.",
             code="ledger-place",
         )
     from discreet.ledger.sqlite import SqliteStore
 
-    return SqliteStore(place, beside)
+    return SqliteStore(address, path)

@@ -32,14 +32,14 @@ _TEXTUAL: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
-def encoded(value: Any) -> bytes:
+def encode(value: Any) -> bytes:
     """A released value as bytes. Raises InvalidArgument for a type that is not a plain value."""
     arrays: list[bytes] = []
     header = json.dumps(_described(value, arrays), ensure_ascii=True, separators=(",", ":")).encode()
     return b"".join([_MAGIC, len(header).to_bytes(8, "little"), header, *arrays])
 
 
-def decoded(data: bytes) -> Any:
+def decode(data: bytes) -> Any:
     """The value that was encoded."""
     start = len(_MAGIC) + 8
     if data[: len(_MAGIC)] != _MAGIC:

@@ -17,7 +17,7 @@ _PLATFORM = 10**9
 """Costs may differ by one part in this many between machines, whose `exp` and `log` differ in the last digits."""
 
 
-def walked(store: Store, first: int, last: int | None) -> Iterator[tuple[EntryRow, bool]]:
+def walk_entries(store: Store, first: int, last: int | None) -> Iterator[tuple[EntryRow, bool]]:
     """Entries and whether they have an answer, oldest first, one batch at a time."""
     with store.transaction(write=False) as execute:
         newest = book.head(execute).number
@@ -37,7 +37,7 @@ def _all_of(execute: Execute, first: int, last: int) -> list[EntryRow]:
     found = book.rows(execute, first, last)
     there = {row.number for row in found}
     if len(there) <= last - first:
-        raise book.damaged(f"entry {next(n for n in range(first, last + 1) if n not in there)} is missing")
+        raise book.damage_error(f"entry {next(n for n in range(first, last + 1) if n not in there)} is missing")
     return found
 
 
@@ -52,7 +52,7 @@ def _with_answers(store: Store, last: int) -> Iterator[tuple[EntryRow, tuple[Any
         yield from ((row, kept.get(row.number)) for row in found)
 
 
-def verified(store: Store, ledger: str) -> int:
+def verify_entries(store: Store, ledger: str) -> int:
     """The number of entries, after checking all of them. Raises LedgerDamaged otherwise."""
     checkpoint = store.checkpoint_of(ledger)
     seen = checkpoint.read() if checkpoint else None
@@ -62,12 +62,12 @@ def verified(store: Store, ledger: str) -> int:
         beyond = execute("SELECT COUNT(*) FROM entries WHERE number > ? OR number < 0", at.number)[0][0]
         kept = execute("SELECT COUNT(*) FROM answers")[0][0]
     if beyond or kept != at.answers:
-        raise book.damaged("it has entries outside its chain, or answers are missing")
+        raise book.damage_error("it has entries outside its chain, or answers are missing")
     before, number = "", 0
     accounts: dict[str, Account] = {}
     for row, answer in _with_answers(store, at.number):
         if row.chained_to(before) != row.chain:
-            raise book.damaged(
+            raise book.damage_error(
                 f"entry {number}, or the one before it, was changed after it was written", code="ledger-entry-changed"
             )
         _check_totals(row, accounts)
@@ -76,7 +76,7 @@ def verified(store: Store, ledger: str) -> int:
             _check_answer(row, *answer)
         before, number = row.chain, number + 1
     if number != at.number + 1 or before != at.chain or kept > 0:
-        raise book.damaged("its head does not match its last entry, or an answer has no entry")
+        raise book.damage_error("its head does not match its last entry, or an answer has no entry")
     return number
 
 
@@ -88,19 +88,19 @@ def _check_totals(row: EntryRow, accounts: dict[str, Account]) -> None:
         return
     costs = book.vectors(row.costs)
     if {WHOLE, row.analyst} != set(costs) or set(costs) != set(totals) or not set(costs) <= set(accounts):
-        raise book.damaged(f"entry {row.number} does not charge the right accounts", code="ledger-totals-wrong")
+        raise book.damage_error(f"entry {row.number} does not charge the right accounts", code="ledger-totals-wrong")
     for name in costs:
         account = accounts[name]
         due = account.cost(row.content)
         if not all(_enough(paid, owed, row) for paid, owed in zip(costs[name], due, strict=True)):
-            raise book.damaged(
+            raise book.damage_error(
                 f"entry {row.number} of version {row.code_version} cost other than its guarantee does in {__version__}",
                 code="ledger-totals-wrong",
             )
         if totals[name] != account.rule.add(account.spent, costs[name]):
-            raise book.damaged(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
+            raise book.damage_error(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
         if not account.rule.fits(totals[name]):
-            raise book.damaged(
+            raise book.damage_error(
                 f"entry {row.number} passes the limit of {account.rule.limit}", code="ledger-totals-wrong"
             )
         accounts[name] = account._replace(spent=totals[name])
@@ -117,18 +117,18 @@ def _enough(paid: int, owed: int, row: EntryRow) -> bool:
 def _check_decree(row: EntryRow, accounts: dict[str, Account], totals: dict[str, Vector]) -> None:
     """Check that an entry by the owner sets one account, and does not change the total of the data set."""
     if row.kind in ("limit", "renewal", "adoption") and row.analyst not in accounts:
-        raise book.damaged(f"entry {row.number} names an account that does not exist", code="ledger-totals-wrong")
+        raise book.damage_error(f"entry {row.number} names an account that does not exist", code="ledger-totals-wrong")
     untouched = accounts[WHOLE].spent if WHOLE in accounts else row.rule.nothing
     expected = accounts[row.analyst].spent if row.kind in ("limit", "adoption") else row.rule.nothing
     if row.analyst != WHOLE and totals.get(WHOLE) != untouched:
-        raise book.damaged(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
+        raise book.damage_error(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
     if totals.get(row.analyst) != expected:
-        raise book.damaged(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
+        raise book.damage_error(f"the totals after entry {row.number} do not add up", code="ledger-totals-wrong")
     accounts[row.analyst] = Account(row.content, expected)
 
 
 def _check_answer(row: EntryRow, data: Any, digest: str, not_private: int) -> None:
     if row.kind != "charge" or not answers.is_bound(row.chain, data, digest, not_private):
-        raise book.damaged(
+        raise book.damage_error(
             f"the answer of entry {row.number} was changed after it was written", code="ledger-answer-changed"
         )

@@ -47,7 +47,7 @@ class Device(Closed):
         With a ledger, every call is a new report and is charged anew; a retry with the same `key` is not.
         """
         places = self.place_of(value)
-        return self._told(lambda: places, key)[0].tolist()
+        return self._report(lambda: places, key)[0].tolist()
 
     def encode_many(self, values: Data) -> Any:
         """The reports of many people, one value each, as an array with one row per report.
@@ -57,10 +57,10 @@ class Device(Closed):
         [T.4.7].
         """
         column = one_column(values)
-        return self._told(lambda: self.places(column), None)
+        return self._report(lambda: self.places(column), None)
 
-    def _told(self, places: Callable[[], Places], key: str | None) -> Any:
-        return tell(
+    def _report(self, places: Callable[[], Places], key: str | None) -> Any:
+        return make_reports(
             places,
             self.mechanism,
             self.guarantee,
@@ -100,7 +100,7 @@ def promise(epsilon: Number, delta: Number = 0) -> Approx:
     return Approx(epsilon=epsilon, delta=delta, protects=LOCAL, trust="local")
 
 
-def tell(
+def make_reports(
     read: Callable[[], Any], mechanism: Any, guarantee: Guarantee, *, ledger: Ledger | None, asked: str, key: str | None
 ) -> Any:
     """Reports through the door: charged first to the device's ledger, if there is one."""

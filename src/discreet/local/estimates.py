@@ -53,15 +53,15 @@ class Counted(Release):
     def error(self, confidence: float = 0.95) -> Accuracy:
         """The maximum distance of any count in `value` from the truth, for all at once."""
         ends = self._intervals(check_confidence(confidence))
-        told = np.array(list(self.value.values()), dtype=np.float64)
-        amount = float(np.maximum(ends[:, 1] - told, told - ends[:, 0]).max()) if len(told) else 0.0
+        counts = np.array(list(self.value.values()), dtype=np.float64)
+        amount = float(np.maximum(ends[:, 1] - counts, counts - ends[:, 0]).max()) if len(counts) else 0.0
         return Accuracy(amount=amount, confidence=check_confidence(confidence), of="every value")
 
     def top(self, count: int) -> list[tuple[Hashable, float]]:
         """The choices with the largest counts."""
         return sorted(self.value.items(), key=lambda item: -item[1])[:count]
 
-    def _told(self) -> str:
+    def _value_text(self) -> str:
         """The largest counts, and how far any of them may be off."""
         amount = float(self.error(0.95))
         shown = ", ".join(f"{choice}: {count:,.0f}" for choice, count in self.top(_SHOWN))

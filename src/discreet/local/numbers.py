@@ -19,7 +19,7 @@ from discreet.local.estimates import Measured, check_reports, check_some
 from discreet.mechanisms.protocol import TAUGHT, TIGHT
 from discreet.mechanisms.reports.local_mean import HybridResponse, LaplaceResponse, WindowResponse
 from discreet.mechanisms.reports.local_records import Places, one_column, steps_between
-from discreet.mechanisms.reports.local_reports import fitted
+from discreet.mechanisms.reports.local_reports import largest_odds
 from discreet.queries.space import Interval
 from discreet.rows.containers import Data
 
@@ -36,8 +36,8 @@ def mean(
 ) -> MeanSurvey:
     """A survey for the mean of one number from each device.
 
-    `between` is the public range; a number outside is moved to its nearer end. What is no number is told as its middle
-    by `encode_many`, and refused by `encode`. `method` is
+    `between` is the public range. A number outside it is moved to the nearer end. For anything that is not a number,
+    `encode_many` reports the middle of the range, and `encode` raises an error. `method` is
     'hybrid' (the least error), 'piecewise', 'duchi' (one bit), 'laplace' (noise of the least scale that keeps (ε,δ)),
     or 'taught' (the documents' larger scale [T.4.9]).
     """
@@ -53,7 +53,7 @@ def mean(
         case "piecewise":
             mechanism = WindowResponse.for_guarantee(stated)
         case "duchi":
-            mechanism = fitted(stated, lambda odds: WindowResponse(odds=odds))
+            mechanism = largest_odds(stated, lambda odds: WindowResponse(odds=odds))
         case "laplace" | "taught":
             kind = TIGHT if method == "laplace" else TAUGHT
             mechanism = LaplaceResponse.for_guarantee(stated, space=space, calibration=kind)
@@ -83,16 +83,16 @@ class MeanSurvey(Device):
     def __str__(self) -> str:
         low, high = self.space.low, self.space.high
         return (
-            f"The mean of a number between {low} and {high}, told by the {self.method} method: {self.guarantee} for "
-            f"each report, whoever collects it; off by about {self.stddev / 100:.2g} with 10,000 reports"
+            f"The mean of a number between {low} and {high}, reported by the {self.method} method: {self.guarantee} "
+            f"for each report, whoever collects it; off by about {self.stddev / 100:.2g} with 10,000 reports"
         )
 
     def error(self, confidence: float = 0.95, *, users: int) -> Accuracy:
         """How far the mean of this many reports will be off at most. It can be called before the survey."""
         if isinstance(self.mechanism, LaplaceResponse):
             return self.mechanism.error(confidence, records=users)
-        told = self.mechanism.error(confidence, records=users)
-        return Accuracy(amount=self._half * (float(told) + 1 / self.mechanism.grid), confidence=told.confidence)
+        error = self.mechanism.error(confidence, records=users)
+        return Accuracy(amount=self._half * (float(error) + 1 / self.mechanism.grid), confidence=error.confidence)
 
     # --- on the device ---------------------------------------------------------------------------------------
 
@@ -120,12 +120,12 @@ class MeanSurvey(Device):
         if isinstance(self.mechanism, LaplaceResponse):
             listed, (low, high) = _numbers(reports), (float(end) for end in self.space.ends)
             far = 60 * self.mechanism.scale  # no noise reaches further
-            told = valid = listed[(listed >= low - far) & (listed <= high + far)]
+            numbers = valid = listed[(listed >= low - far) & (listed <= high + far)]
         else:
             valid = self.mechanism.valid(reports)
-            told = float(self.space.center) + self._half * self.mechanism.numbers(valid)
+            numbers = float(self.space.center) + self._half * self.mechanism.numbers(valid)
         total = check_some(valid)
-        raw = float(told.mean())
+        raw = float(numbers.mean())
         return Measured(
             value=min(max(raw, float(self.space.ends[0])), float(self.space.ends[1])),
             raw=raw,

@@ -148,11 +148,11 @@ class HeavyHitters(Device):
         The intervals hold for all of them at once, including the random assignment to the last group.
         """
         given, m = check_reports(reports), self.mechanism
-        groups, told = m.valid(reports)
+        groups, parts = m.valid(reports)
         total = check_some(groups)
         found = np.arange(m.base ** m.lengths[0])
         for level, length in enumerate(m.lengths):
-            mine = told[groups == level]
+            mine = parts[groups == level]
             if not len(mine):
                 raise InvalidArgument(
                     "One of the groups has no reports. Collect more, or choose fewer groups.", code="too-few-reports"

@@ -109,11 +109,11 @@ class Repeated(Closed):
         """The report of one round."""
         if self.memory is None:
             return self.survey.encode(value)
-        told = self._permanent(value)
+        permanent = self._permanent(value)
         if self.fresh is None:
-            return told
+            return permanent
         return (
-            through(lambda: self.survey.oracle.as_reports([told]), self.fresh, self.fresh.guarantee(), ledger=None)
+            through(lambda: self.survey.oracle.as_reports([permanent]), self.fresh, self.fresh.guarantee(), ledger=None)
             .value[0]
             .tolist()
         )
@@ -158,8 +158,8 @@ class Repeated(Closed):
         """The counts of one round. Rounds are not independent: averaging them does not remove permanent noise."""
         if self.one_round is None:
             return self.survey.analyze(reports, simplex=simplex, candidates=candidates)
-        heard = replace(self.survey, mechanism=self.one_round)
-        return replace(heard.analyze(reports, simplex=simplex, candidates=candidates), guarantee=self.guarantee)
+        one_round = replace(self.survey, mechanism=self.one_round)
+        return replace(one_round.analyze(reports, simplex=simplex, candidates=candidates), guarantee=self.guarantee)
 
 
 def _meant(value: Any) -> Any:

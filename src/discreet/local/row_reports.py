@@ -12,7 +12,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_positive, exactly
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Ledger
-from discreet.local.devices import check_ledger, promise, tell
+from discreet.local.devices import check_ledger, make_reports, promise
 from discreet.local.estimates import Counted, Measured, check_reports
 from discreet.local.numbers import MeanSurvey, mean
 from discreet.local.surveys import Survey, survey
@@ -118,7 +118,7 @@ class Rows(Closed):
         return self._through(lists, None)
 
     def _through(self, lists: Mapping[str, Any], key: str | None) -> dict[str, Any]:
-        drawn = tell(
+        drawn = make_reports(
             lambda: tuple(one.places(lists[name]) for name, one in self.columns.items()),
             self.mechanism,
             self.guarantee,

@@ -56,7 +56,7 @@ class Sketch(Device):
 
     def __str__(self) -> str:
         m = self.mechanism
-        return f"A sketch of {m.hashes} × {m.oracle.size} cells, told by the {self.method} method: {self.guarantee}"
+        return f"A sketch of {m.hashes} × {m.oracle.size} cells, reported by the {self.method} method: {self.guarantee}"
 
     # --- on the device ---------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Sketch(Device):
     @property
     def asked(self) -> str:
         """Any text, and the method."""
-        return f"any text, a sketch told by the {self.method} method"
+        return f"any text, a sketch reported by the {self.method} method"
 
     # --- at the collector ------------------------------------------------------------------------------------
 
@@ -83,9 +83,9 @@ class Sketch(Device):
         wanted = fingerprints(names)
         if (wanted < 0).any():
             raise InvalidArgument("candidates must be text.", code="candidates")
-        functions, told = self.mechanism.valid(reports)
+        functions, parts = self.mechanism.valid(reports)
         total = check_some(functions)
-        supported = self._supported(functions, told, wanted)
+        supported = self._supported(functions, parts, wanted)
         lie, gap = float(self.mechanism.oracle.support.lie), self.mechanism.oracle.gap
         shared = float(self.mechanism.collide)
         other, left = lie + gap * shared, gap * (1 - shared)
@@ -115,12 +115,12 @@ class Sketch(Device):
             _deviations=np.sqrt(spread / left**2 + collisions),
         )
 
-    def _supported(self, functions: Any, told: Any, values: Any) -> NDArray[np.int64]:
+    def _supported(self, functions: Any, parts: Any, values: Any) -> NDArray[np.int64]:
         oracle = self.mechanism.oracle
         order = np.argsort(functions, kind="stable")
         starts = np.searchsorted(functions[order], np.arange(self.mechanism.hashes + 1))
         total = np.zeros(len(values), dtype=np.int64)
         for function in np.unique(functions).tolist():
-            mine = told[order[starts[function] : starts[function + 1]]]
+            mine = parts[order[starts[function] : starts[function + 1]]]
             total += oracle.supported(mine)[self.mechanism.cells(np.full(len(values), function), values)]
         return total

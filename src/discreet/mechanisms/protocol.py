@@ -76,7 +76,7 @@ class NeedsRecords(Protocol):
 class CountsRecords(Protocol):
     """Counts the records in hand that can be read."""
 
-    def heard(self, value: Data) -> int:
+    def count_records(self, value: Data) -> int:
         """How many there are."""
 
 
@@ -117,7 +117,7 @@ class GoesOn(Protocol):
     def _start(self) -> Any: ...
 
 
-def check_heard(mechanism: Any, heard: int) -> None:
+def check_enough_records(mechanism: Any, readable: int) -> None:
     """A typed error for fewer records than the mechanism's promise counts on.
 
     A mechanism whose promise depends on how many take part says so (`NeedsRecords`), and how many of those in hand can
@@ -125,9 +125,9 @@ def check_heard(mechanism: Any, heard: int) -> None:
     added or removed no promise depends on it, and nothing compares it with a declared one.
     """
     needed = mechanism.at_least if isinstance(mechanism, NeedsRecords) else 0
-    if heard < needed:
+    if readable < needed:
         raise NotAllowed(
-            f"{heard} of {needed} reports can be read, so nothing is released. Collect more reports.",
+            f"{readable} of {needed} reports can be read, so nothing is released. Collect more reports.",
             code="too-few-reports",
         )
 

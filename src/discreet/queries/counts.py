@@ -164,10 +164,10 @@ def _truths(said: Any) -> NDArray[np.bool_] | None:
     """
     if not isinstance(said, list | tuple) and np.ndim(said) != 1:
         return np.zeros(0, dtype=np.bool_)
-    told = column(said)
-    if told.dtype.kind not in "biufO":
+    values = column(said)
+    if values.dtype.kind not in "biufO":
         return None
-    numbers = doubles(told)
+    numbers = doubles(values)
     return np.asarray((numbers != 0) & ~np.isnan(numbers))
 
 

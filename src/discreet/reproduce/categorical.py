@@ -87,7 +87,7 @@ def _truth(people: People, pairs: Pairs) -> Experiment:
     )
     return Experiment(
         name="table-5",
-        title="Table 5 · how often a state is told as it is",
+        title="Table 5 · how often the true state is reported",
         source="T.4.10",
         columns=(
             ReportColumn("promise", "(ε, δ)", "given"),
@@ -98,7 +98,7 @@ def _truth(people: People, pairs: Pairs) -> Experiment:
         ),
         rows=rows,
         notes=(
-            "48 states: each other state is told with probability p = (1−δ)/(47 + e^ε). Taught and tight are",
+            "48 states: each other state is reported with probability p = (1−δ)/(47 + e^ε). Taught and tight are",
             "the same formula; the last column is the exact check of all pairs of states (dp.verify).",
         ),
         series={"people": len(people), "pairs": [(w.epsilon, w.delta) for w, _ in pairs]},

@@ -46,7 +46,7 @@ def run(people: People) -> tuple[Experiment, ...]:
     """One sample, and one curve of each kind at each ε; the people are not asked."""
     points = np.linspace(*SHOWN, 401)
     rows = draw(ROWS)
-    estimate = estimated(rows, points)
+    estimate = kernel_estimate(rows, points)
     found = [_compare(rows, estimate, points, epsilon) for epsilon in EPSILONS]
     return (
         Experiment(
@@ -95,13 +95,13 @@ def truth(points: Floats) -> Floats:
     return np.asarray(sum(bells) / (2 * math.sqrt(2 * math.pi)))
 
 
-def estimated(rows: Floats, points: Floats) -> Floats:
+def kernel_estimate(rows: Floats, points: Floats) -> Floats:
     """The kernel estimate without noise."""
     kernels = np.exp(-(((points[:, None] - rows) / BANDWIDTH) ** 2) / 2)
     return np.asarray(kernels.mean(axis=1) / (math.sqrt(2 * math.pi) * BANDWIDTH))
 
 
-def documented(epsilon: float, *, printed: bool = False) -> GaussianProcess:
+def thesis_noise(epsilon: float, *, printed: bool = False) -> GaussianProcess:
     """The thesis's noise for a sum of kernels, 2√ln(2/δ)/ε by its theorem; the printed half of it keeps less."""
     features = FourierFeatures.over([BETWEEN], [BANDWIDTH])
     stddev = (1 if printed else 2) * math.sqrt(math.log(2 / DELTA)) / epsilon
@@ -114,13 +114,13 @@ def least(epsilon: float) -> GaussianProcess:
     return process_for(asked, between=BETWEEN, bandwidth=BANDWIDTH, size=ROWS, unit=UNIT)
 
 
-def kept(process: GaussianProcess, epsilon: float) -> float:
+def delta_of_noise(process: GaussianProcess, epsilon: float) -> float:
     """The δ that noise for a sum of kernels attains at ε, exactly."""
     return gaussian_delta(APART / process.deviation, epsilon)
 
 
 def _compare(rows: Floats, estimate: Floats, points: Floats, epsilon: float) -> tuple[dict[str, Any], Curves]:
-    printed, taught, tight = documented(epsilon, printed=True), documented(epsilon), least(epsilon)
+    printed, taught, tight = thesis_noise(epsilon, printed=True), thesis_noise(epsilon), least(epsilon)
     scale = tight.features.height / ROWS
     path = printed.path(points) * scale
     released = dp.release(tight.features.counts(rows), tight, sensitivity=tight.sensitivity(UNIT))
@@ -135,8 +135,8 @@ def _compare(rows: Floats, estimate: Floats, points: Floats, epsilon: float) -> 
         "stddev_printed": printed.deviation * scale,
         "stddev_taught": taught.deviation * scale,
         "stddev_tight": density.noise_stddev,
-        "delta_printed": kept(printed, epsilon),
-        "delta_taught": kept(taught, epsilon),
+        "delta_printed": delta_of_noise(printed, epsilon),
+        "delta_taught": delta_of_noise(taught, epsilon),
         "delta_tight": released.guarantee.delta_at(epsilon=epsilon),
         "largest_printed": float(np.abs(curves.as_printed - estimate).max()),
         "largest_taught": float(np.abs(curves.taught - estimate).max()),

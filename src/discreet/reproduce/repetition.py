@@ -47,20 +47,20 @@ def run(people: People) -> tuple[Experiment, ...]:
             ),
             series={
                 "times": list(range(1, 13)),
-                "fresh": [verified(k).delta_at(epsilon=EPSILON) for k in range(1, 13)],
+                "fresh": [exact_promise(k).delta_at(epsilon=EPSILON) for k in range(1, 13)],
                 "once": dp.verify(RESPONSE).delta_at(epsilon=EPSILON),
             },
         ),
     )
 
 
-def verified(times: int) -> Verified:
+def exact_promise(times: int) -> Verified:
     """The exact promise of this many answers with fresh noise."""
     return dp.verify(repeat(RESPONSE, times))
 
 
 def _row(times: int) -> dict[str, Any]:
-    found = verified(times)
+    found = exact_promise(times)
     law = found.worst(EPSILON)
     event = found.worst_event(EPSILON)
     first, second = found.worst_pair(EPSILON)
@@ -81,14 +81,14 @@ def _row(times: int) -> dict[str, Any]:
         "likely_printed": printed[0],
         "unlikely_printed": printed[1],
         "delta": found.delta_at(epsilon=EPSILON),
-        "delta_observed": _seen(first, times, zeros) - growth * _seen(second, times, zeros),
+        "delta_observed": _frequency(first, times, zeros) - growth * _frequency(second, times, zeros),
         "delta_once": dp.verify({x: {(y,) * times: p for y, p in law.items()} for x, law in RESPONSE.laws().items()})
         .delta_at(epsilon=EPSILON),
         "verdict": "private" if found.delta_at(epsilon=EPSILON) <= DELTA else "BROKEN",
     }  # fmt: skip
 
 
-def _seen(truth: Any, times: int, zeros: set[int]) -> float:
+def _frequency(truth: Any, times: int, zeros: set[int]) -> float:
     """How often the event was seen: this many of `times` fresh answers are 0."""
-    told = np.array(dp.release([truth] * (times * ANSWERS), RESPONSE).value).reshape(ANSWERS, times)
-    return float(np.isin((told == 0).sum(axis=1), list(zeros)).mean())
+    answers = np.array(dp.release([truth] * (times * ANSWERS), RESPONSE).value).reshape(ANSWERS, times)
+    return float(np.isin((answers == 0).sum(axis=1), list(zeros)).mean())

@@ -21,17 +21,17 @@ def namespace(array: Any) -> Any:
     raise InvalidArgument(f"The array must be of numpy, torch or cupy, not {type(array).__name__}.", code="wrong-type")
 
 
-def here(array: Any) -> bool:
+def is_numpy(array: Any) -> bool:
     """Whether the array is numpy's, in the memory of this machine."""
     return type(array).__module__.partition(".")[0] == "numpy"
 
 
-def is_frame(data: Any) -> bool:
+def is_spark_dataframe(data: Any) -> bool:
     """Whether this is a DataFrame of Spark, classic or Connect: it stays where it is."""
     return type(data).__module__.startswith("pyspark.sql") and hasattr(data, "mapInArrow")
 
 
-def home(array: Any) -> Any:
+def to_array(array: Any) -> Any:
     """The array as it is, or as numpy: lists and tables are converted, and torch on the CPU is looked at in place."""
     if type(array).__module__.partition(".")[0] == "torch":
         return array if array.is_cuda else array.detach().float().numpy() if _is_half(array) else array.detach().numpy()
@@ -50,7 +50,7 @@ def doubles(array: Any) -> Any:
     return array.to(xp.float64) if xp.__name__ == "torch" else array.astype(xp.float64)
 
 
-def beside(values: Any, array: Any) -> Any:
+def to_device_of(values: Any, array: Any) -> Any:
     """Numbers as doubles on the device of `array`."""
     xp = namespace(array)
     if type(values).__module__.partition(".")[0] in ("torch", "cupy"):
@@ -60,7 +60,7 @@ def beside(values: Any, array: Any) -> Any:
     return xp.asarray(values, dtype=xp.float64)
 
 
-def whole_beside(values: NDArray[np.int64], array: Any) -> Any:
+def indices_to_device_of(values: NDArray[np.int64], array: Any) -> Any:
     """Host indices on the device of `array`."""
     xp = namespace(array)
     return xp.as_tensor(values, device=array.device) if xp.__name__ == "torch" else xp.asarray(values)
@@ -80,7 +80,7 @@ def on_host(array: Any) -> NDArray[Any]:
     return np.asarray(array.get() if package == "cupy" else array)
 
 
-def doubles_of(flags: Any, like: Any) -> Any:
+def flags_to_numbers(flags: Any, like: Any) -> Any:
     """True and False as 1 and 0, in the type of `like`."""
     xp = namespace(like)
     return flags.to(like.dtype) if xp.__name__ == "torch" else flags.astype(like.dtype)

@@ -129,9 +129,9 @@ def _exact(cell: Any) -> int | float | Fraction | None:
         return number if cell == number else None
     if number == 0 and cell != 0:  # so small that its digits are very many
         return None
-    told = int(cell) if _is(cell, _WHOLE) else number if _is(cell, (np.floating,)) else cell
-    exact = Fraction(told)
-    if told != cell:  # a long double, or a class that is not consistent
+    plain = int(cell) if _is(cell, _WHOLE) else number if _is(cell, (np.floating,)) else cell
+    exact = Fraction(plain)
+    if plain != cell:  # a long double, or a class that is not consistent
         return None
     if exact.denominator == 1:
         return int(exact)

@@ -24,15 +24,15 @@ from discreet.exact.rational import Number, check_bound, exactly, float_up, powe
 from discreet.rows import doubles as column_of_doubles
 from discreet.rows import on_device, table
 from discreet.rows.arrays import (
-    beside,
     doubles,
-    doubles_of,
-    here,
+    flags_to_numbers,
+    indices_to_device_of,
     integers,
+    is_numpy,
     namespace,
     on_host,
     one_thread,
-    whole_beside,
+    to_device_of,
 )
 from discreet.rows.losses import Loss, Softmax
 
@@ -73,8 +73,8 @@ class Examples:
         self.intercept, self.norm = bool(intercept), check_bound(feature_norm, "feature_norm")
         self.columns = int(rows.shape[1])
         self._bits = min(20, (52 - math.ceil(math.log2(self.columns))) // 2)
-        known = targets if on_device(targets) and not here(rows) else column_of_doubles(targets)
-        goal = known if here(rows) else beside(known, rows)
+        known = targets if on_device(targets) and not is_numpy(rows) else column_of_doubles(targets)
+        goal = known if is_numpy(rows) else to_device_of(known, rows)
         if goal.shape != (rows.shape[0],):
             raise InvalidArgument("There must be one target for each row.", code="wrong-shape")
         self.count = int(rows.shape[0])
@@ -83,7 +83,7 @@ class Examples:
     def _fill(self, rows: Any, goal: Any, offset: Any, scale: Any) -> None:
         xp, count = namespace(rows), self.count
         # a device gets whole blocks, with at least one row past the end; such rows are 0 and left out
-        padded = count if here(rows) else (count // BLOCK + 1) * BLOCK
+        padded = count if is_numpy(rows) else (count // BLOCK + 1) * BLOCK
         like = {"dtype": xp.float64} if xp.__name__ != "torch" else {"dtype": xp.float64, "device": rows.device}
         self._rows = xp.zeros((padded, self.columns), **like)
         self._worth, self._inverse, self._goal = (xp.zeros((padded,), **like) for _ in range(3))
@@ -99,7 +99,7 @@ class Examples:
         xp, norm = namespace(rows), float_up(self.norm)
         block = doubles(rows)
         if offset is not None:
-            block = (block - beside(offset, rows)) * beside(scale, rows)
+            block = (block - to_device_of(offset, rows)) * to_device_of(scale, rows)
         kept = xp.isfinite(block).all(1) & xp.isfinite(goal)
         block = xp.clip(xp.where(kept[:, None], block, xp.zeros_like(block)), -(2.0**1000), 2.0**1000)
         _, exponent = xp.frexp(xp.clip(xp.amax(xp.abs(block), 1), norm, None))
@@ -108,11 +108,11 @@ class Examples:
         length = xp.sqrt((whole * whole).sum(1)) / fine  # squares of whole numbers: the sum is exact in any order
         shorter = norm / xp.clip(length, norm, None)
         size = xp.sqrt((length * shorter) ** 2 + (1.0 if self.intercept else 1e-300))
-        return whole, shorter / fine, doubles_of(kept, size) / size
+        return whole, shorter / fine, flags_to_numbers(kept, size) / size
 
     def __reduce__(self) -> Any:
         raise InvalidArgument(
-            "The rows of a model cannot be pickled: they are private. Pickle the fitted model.", code="rows-not-pickled"
+            "The rows of a model cannot be pickled: they are private. Pickle the fitted model.", code="not-pickled"
         )
 
     def __repr__(self) -> str:
@@ -142,8 +142,8 @@ class Examples:
         index = np.flatnonzero(chosen)
         part.count = len(index)
         places: Any = index
-        if not here(self._rows):
-            places = whole_beside(np.append(index, np.full(BLOCK - len(index) % BLOCK, self.count)), self._rows)
+        if not is_numpy(self._rows):
+            places = indices_to_device_of(np.append(index, np.full(BLOCK - len(index) % BLOCK, self.count)), self._rows)
         for name in ("_rows", "_worth", "_inverse", "_goal"):
             setattr(part, name, getattr(self, name)[places])
         return part
@@ -170,7 +170,7 @@ class Examples:
             part = slice(start, start + BLOCK)
             marks = judge(self._scores(part, step), self._goal[part])
             marks = namespace(marks).where(marks == marks, marks, namespace(marks).zeros_like(marks))
-            total += int(integers(marks * doubles_of(self._inverse[part] > 0, self._goal[part])).sum())
+            total += int(integers(marks * flags_to_numbers(self._inverse[part] > 0, self._goal[part])).sum())
         return total
 
     def _step(self, matrix: NDArray[np.float64], loss: Any, clip: Number) -> _Step:
@@ -189,7 +189,7 @@ class Examples:
         return np.ldexp(np.rint(np.ldexp(weights, room)), -room)
 
     def _parts(self, step: _Step) -> Iterator[NDArray[np.int64]]:
-        count, wide = int(self._rows.shape[0]), not here(self._rows)
+        count, wide = int(self._rows.shape[0]), not is_numpy(self._rows)
         workers = 1 if wide or not self.large else min(os.cpu_count() or 1, -(-count // BLOCK))
         many = BLOCK * _MANY if wide else -(-count // (workers * -(-count // (workers * BLOCK)))) if count else 1
         blocks = [slice(start, min(start + many, count)) for start in range(0, count, many)]
@@ -220,9 +220,9 @@ class Examples:
 
     def _scores(self, part: slice, step: _Step) -> Any:
         rows = self._rows[part]
-        scores = _products(beside(step.weights, rows), rows)
+        scores = _products(to_device_of(step.weights, rows), rows)
         scores *= self._worth[part]
-        scores += beside(step.constant, rows)[:, None]
+        scores += to_device_of(step.constant, rows)[:, None]
         return scores
 
 
@@ -272,7 +272,7 @@ def _exact_sums(whole: Any, rows: Any) -> NDArray[np.int64]:
     if whole.shape[1] <= BLOCK:
         if rows is None:
             return on_host(whole.sum(1)).astype(np.int64)
-        if here(rows):  # `@` holds up the other threads when its result is short, `dot` never does
+        if is_numpy(rows):  # `@` holds up the other threads when its result is short, `dot` never does
             return np.atleast_2d(np.dot(whole[0] if len(whole) == 1 else whole, rows)).astype(np.int64)
         sums = (whole[0] @ rows)[None, :] if whole.shape[0] == 1 else whole @ rows
         return on_host(sums).astype(np.int64)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_positive, exactly
-from discreet.rows.arrays import doubles_of, namespace
+from discreet.rows.arrays import flags_to_numbers, namespace
 
 
 class Loss(Protocol):
@@ -88,7 +88,7 @@ class HuberHinge:
         return -y * namespace(z).clip((1 - y * z + self._width) / (2 * self._width), 0, 1)
 
     def second(self, z: Any, y: Any) -> Any:
-        return doubles_of(namespace(z).abs(1 - y * z) < self._width, z) / (2 * self._width)
+        return flags_to_numbers(namespace(z).abs(1 - y * z) < self._width, z) / (2 * self._width)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Huber:
         return namespace(z).clip(z - y, -self.lipschitz, self.lipschitz)
 
     def second(self, z: Any, y: Any) -> Any:
-        return doubles_of(namespace(z).abs(z - y) < self.lipschitz, z)
+        return flags_to_numbers(namespace(z).abs(z - y) < self.lipschitz, z)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Pinball:
         return namespace(z).clip((z - y + self._width) / (2 * self._width), 0, 1) - self._level
 
     def second(self, z: Any, y: Any) -> Any:
-        return doubles_of(namespace(z).abs(z - y) < self._width, z) / (2 * self._width)
+        return flags_to_numbers(namespace(z).abs(z - y) < self._width, z) / (2 * self._width)
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Poisson:
         return self._rate(z) - y
 
     def second(self, z: Any, y: Any) -> Any:
-        return self._rate(z) * doubles_of(z < math.log(self.lipschitz), z)
+        return self._rate(z) * flags_to_numbers(z < math.log(self.lipschitz), z)
 
     def _rate(self, z: Any) -> Any:
         xp = namespace(z)
@@ -210,5 +210,5 @@ class Softmax:
         for row in weights[1:]:
             total = total + row
         for number in range(self.classes):
-            weights[number] = weights[number] / total - doubles_of(y == number, scores)
+            weights[number] = weights[number] / total - flags_to_numbers(y == number, scores)
         return weights

@@ -58,7 +58,7 @@ class SpreadStream(Stream):
     @property
     def count(self) -> int:
         """The true number of rows: private, as the sums are."""
-        self._tell("counting the rows")
+        self._show_progress("counting the rows")
         return int(self._summed(_number_of_rows)[0].item())
 
     def sums(self, weights: NDArray[np.float64], loss: Loss | Softmax, clip: Number) -> NDArray[Any]:

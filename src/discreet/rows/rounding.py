@@ -101,7 +101,7 @@ class RoundedRows:
 
     def __reduce__(self) -> Any:
         raise InvalidArgument(
-            "The rows of a model cannot be pickled: they are private. Pickle the fitted model.", code="rows-not-pickled"
+            "The rows of a model cannot be pickled: they are private. Pickle the fitted model.", code="not-pickled"
         )
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count
-from discreet.rows.arrays import namespace, whole_beside
+from discreet.rows.arrays import indices_to_device_of, namespace
 from discreet.rows.arrow import Batch
 from discreet.rows.examples import BLOCK
 from discreet.rows.gpu import examples_of
@@ -59,7 +59,7 @@ class Stream:
 
     def __reduce__(self) -> Any:
         raise InvalidArgument(
-            "The rows of a model cannot be pickled: they are private. Pickle the fitted model.", code="rows-not-pickled"
+            "The rows of a model cannot be pickled: they are private. Pickle the fitted model.", code="not-pickled"
         )
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class Stream:
     @property
     def count(self) -> int:
         """The true number of rows: private, as the sums are."""
-        self._tell("counting the rows")
+        self._show_progress("counting the rows")
         return sum(len(goal) for _, goal in self._batches()) if self._count is None else self._count()
 
     def sums(self, weights: NDArray[np.float64], loss: Loss | Softmax, clip: Number) -> NDArray[Any]:
@@ -95,7 +95,7 @@ class Stream:
             return
         passes = math.ceil(steps / together)
         for number in range(passes):
-            self._tell(f"pass {number + 1} of {passes}")
+            self._show_progress(f"pass {number + 1} of {passes}")
             held = self._collected(rate, (number + 1) * steps // passes - number * steps // passes, choose)
             while held:
                 yield self._held(held.popleft())
@@ -138,14 +138,14 @@ class Stream:
 
         return Stream(read, columns=self.columns, **self._kept)
 
-    def _tell(self, what: str) -> None:
+    def _show_progress(self, what: str) -> None:
         if self._progress is not None:
             self._progress(what)
 
 
 def _taken(rows: Any, goal: NDArray[np.float64], places: NDArray[np.int64]) -> Batch:
     """Copies of these rows: nothing keeps the batch they came in."""
-    return rows[whole_beside(places, rows)], goal[places]
+    return rows[indices_to_device_of(places, rows)], goal[places]
 
 
 def _in_blocks(batches: Iterable[Batch]) -> Iterator[Batch]:

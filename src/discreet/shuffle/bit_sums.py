@@ -18,17 +18,17 @@ from discreet.guarantees.accuracy import Accuracy, bernstein, check_confidence
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.guarantees.privacy_loss.compose import Factors
 from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
-from discreet.guarantees.privacy_loss.shuffled_pairs import ShiftedBinomialPair, added, binomial
+from discreet.guarantees.privacy_loss.shuffled_pairs import ShiftedBinomialPair, binomial, law_of_sum
 from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, tidy
 from discreet.mechanisms.reports.local_records import places_below
 from discreet.mechanisms.reports.shuffle_clients import BitAndNoise, TurnedBit
-from discreet.shuffle.protocol import Ints, Protocol, checked_goal, far_off, honest_clients, least_that_keeps
+from discreet.shuffle.protocol import Ints, Protocol, far_off, honest_clients, least_that_keeps, validate_goal
 
 _MOST_PIECES, _WIDEST = 400, 50  # of the numbers of ones, for one bound on the error of each; in deviations
 
 
 class _Bits(Protocol):
-    """One bit of each client: True or False, 1 or 0. What is neither is told as a random one, so that no error can
+    """One bit of each client: True or False, 1 or 0. Anything else is sent as a random bit, so that no error can
     tell.
     """
 
@@ -67,7 +67,7 @@ class BitSum(_Bits):
         """The fewest lies that keep (ε,δ)."""
         least = clients if minimum is None else minimum
         count = honest_clients(least, honest)
-        lie = _least_lie(checked_goal(guarantee), check_count(count, "honest clients", at_least=2))
+        lie = _least_lie(validate_goal(guarantee), check_count(count, "honest clients", at_least=2))
         return cls(clients=clients, minimum=least, honest=honest, lie=tidy(lie))
 
     def _factors(self, honest: int) -> Factors:
@@ -126,7 +126,7 @@ def _noise_of_bits(clients: int, lie: Fraction, miss: float) -> float:
 
 def _off_between(clients: int, lie: Fraction, first: int, last: int, miss: float) -> float:
     (low, high), (lowest, highest) = (
-        added(binomial(clients - ones, lie), binomial(ones, 1 - lie)) for ones in (last, first)
+        law_of_sum(binomial(clients - ones, lie), binomial(ones, 1 - lie)) for ones in (last, first)
     )
     mean = [float(lie * (clients - 2 * ones)) for ones in (last, first)]
     above = lowest - first + np.arange(len(highest)) - mean[0]
@@ -168,7 +168,7 @@ class TwoMessageBitSum(_Bits):
         """The least noise that keeps (ε,δ); `calibration="taught"` uses p = 48 ln(2/δ)/(ε²n), for ε ≤ 1."""
         check_calibration(calibration)
         least = clients if minimum is None else minimum
-        count, goal = honest_clients(least, honest), checked_goal(guarantee)
+        count, goal = honest_clients(least, honest), validate_goal(guarantee)
         chance = taught_chance(goal, count) if calibration == TAUGHT else _least_chance(goal, count)
         return cls(clients=clients, minimum=least, honest=honest, chance=tidy(chance))
 

@@ -26,11 +26,11 @@ from discreet.queries.space import Categories
 from discreet.shuffle.protocol import (
     Ints,
     Protocol,
-    checked_goal,
     each_of,
     far_off,
     honest_clients,
     least_that_keeps,
+    validate_goal,
 )
 
 MOST_MESSAGES = 256
@@ -101,7 +101,7 @@ class Fakes(CountedChoices):
         """The fewest fakes that keep (ε,δ)."""
         least = clients if minimum is None else minimum
         count = honest_clients(least, honest)
-        fakes = least_fakes(checked_goal(guarantee), len(tuple(choices)), count)
+        fakes = least_fakes(validate_goal(guarantee), len(tuple(choices)), count)
         return cls(clients=clients, minimum=least, honest=honest, choices=choices, fakes=tidy(fakes))
 
     @property

@@ -24,7 +24,7 @@ from discreet.mechanisms.reports.local_records import FOREIGN, one_column
 from discreet.mechanisms.reports.shuffle_clients import PRIME, HashedAmongFakes, hash_functions, hashed_keys
 from discreet.rows.containers import Data
 from discreet.shuffle.fakes import fakes_pair, least_fakes, readable_with_fakes
-from discreet.shuffle.protocol import Ints, PollRelease, Protocol, checked_goal, each_of, honest_clients
+from discreet.shuffle.protocol import Ints, PollRelease, Protocol, each_of, honest_clients, validate_goal
 
 _ROWS, MOST_ROWS = 512, 2**16
 _PASSES = 3
@@ -76,7 +76,7 @@ class HashedHistogram(Protocol):
     ) -> Self:
         """As many buckets as `fakes` messages per client can hide a value among."""
         least = clients if minimum is None else minimum
-        count, goal = honest_clients(least, honest), checked_goal(guarantee)
+        count, goal = honest_clients(least, honest), validate_goal(guarantee)
         wanted = check_count(fakes, "fakes")
         # fakes per client grow with the buckets: the most buckets for which these fakes suffice
         one = least_fakes(goal, 2, count) / 2

@@ -23,7 +23,7 @@ from discreet.mechanisms.reports.shuffle_clients import ChoiceBits, ChoiceRespon
 from discreet.shuffle.bit_sums import taught_chance
 from discreet.shuffle.fakes import CountedChoices, Fakes
 from discreet.shuffle.hashed import HashedHistogram
-from discreet.shuffle.protocol import Ints, checked_goal, each_of, far_off, honest_clients, least_that_keeps
+from discreet.shuffle.protocol import Ints, each_of, far_off, honest_clients, least_that_keeps, validate_goal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class ResponseHistogram(CountedChoices):
     ) -> Self:
         """The fewest lies that keep (ε,δ)."""
         least, size = clients if minimum is None else minimum, len(tuple(choices))
-        count, goal = honest_clients(least, honest), checked_goal(guarantee)
+        count, goal = honest_clients(least, honest), validate_goal(guarantee)
         local = 1 / (size - 1 + exp_bounds(exactly(goal.epsilon))[0])  # enough without any shuffling
         lie = least_that_keeps(
             lambda lie: ((blanket_of_response(size, lie, count), 1),),
@@ -140,7 +140,7 @@ class ParallelSums(CountedChoices):
         """The least noise that keeps (ε,δ) for both sums together; taught: the lecture's, at ε/2 and δ/2."""
         check_calibration(calibration)
         least = clients if minimum is None else minimum
-        count, goal = honest_clients(least, honest), checked_goal(guarantee)
+        count, goal = honest_clients(least, honest), validate_goal(guarantee)
         if calibration == TAUGHT:
             half = Approx(epsilon=exactly(goal.epsilon) / 2, delta=exactly(goal.delta) / 2)
             chance = taught_chance(half, count)

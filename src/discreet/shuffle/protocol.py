@@ -23,7 +23,7 @@ from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import Factors, LossDistribution
 from discreet.guarantees.unit import row
 from discreet.ledger import Ledger, cost_of
-from discreet.mechanisms.protocol import Mechanism, check_heard, meets
+from discreet.mechanisms.protocol import Mechanism, check_enough_records, meets
 from discreet.mechanisms.reports.shuffle_clients import InRandomOrder, RandomOrder
 from discreet.queries.sensitivity import SensitivityLike
 from discreet.releases import Release
@@ -44,8 +44,8 @@ class PollRelease(Release):
 
     def notes(self) -> list[str]:
         """The notes of any release, and how many reports could not be read."""
-        unheard = [f"{self.heard:,} of {self.reports:,} reports could be read"] if self.heard < self.reports else []
-        return [*super().notes(), *unheard]
+        unreadable = [f"{self.heard:,} of {self.reports:,} reports could be read"] if self.heard < self.reports else []
+        return [*super().notes(), *unreadable]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,11 +240,11 @@ class Protocol(Closed):
             ledger=ledger,
             asked=f"a shuffled {self.kind} of {reports} reports",
             key=key,
-            heard=None if known is None else self.heard((known, reports)),
+            readable=None if known is None else self.count_records((known, reports)),
         )
-        heard = self.heard((read(), reports))
+        readable = self.count_records((read(), reports))
         named = {one.name: getattr(release, one.name) for one in fields(release)}
-        return PollRelease(**(named | {"_sizes": {"reports": heard}}), reports=reports, heard=heard)
+        return PollRelease(**(named | {"_sizes": {"reports": readable}}), reports=reports, heard=readable)
 
     def _check_reports(self, reports: int) -> None:
         """Refuse a batch by the number of its reports, which is public, before anything is charged."""
@@ -260,7 +260,7 @@ class Protocol(Closed):
         """How many reports must be readable: those of the honest clients of the smallest batch always are."""
         return honest_clients(self.minimum, self.honest)
 
-    def heard(self, value: tuple[Any, int]) -> int:
+    def count_records(self, value: tuple[Any, int]) -> int:
         """How many of the reports can be read, from all messages and how many clients sent them.
 
         It does not depend on the answer of anyone who follows the protocol: every report of theirs can be read.
@@ -276,8 +276,8 @@ class Protocol(Closed):
         """The estimate. The noise is in the messages. Unreadable messages are ignored."""
         messages, reports = value
         self._check_reports(reports)
-        check_heard(self, heard := self.heard(value))
-        return self._estimate(np.bincount(self._known(messages), minlength=self.alphabet), heard)
+        check_enough_records(self, readable := self.count_records(value))
+        return self._estimate(np.bincount(self._known(messages), minlength=self.alphabet), readable)
 
     def described(self) -> dict[str, Any]:
         """Everything that a client must know, as plain values: the same for everyone who takes part."""
@@ -332,7 +332,7 @@ def honest_clients(minimum: int, honest: Number) -> int:
     return math.floor(check_honest(honest) * check_count(minimum, "minimum"))
 
 
-def checked_goal(guarantee: Guarantee) -> Approx:
+def validate_goal(guarantee: Guarantee) -> Approx:
     """(ε,δ) with δ above 0: counts that are exact now and then cannot be pure."""
     if not isinstance(guarantee, Approx) or isinstance(guarantee, Pure) or not exactly(guarantee.delta):
         raise InvalidArgument(

@@ -23,7 +23,7 @@ from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
 from discreet.mechanisms.protocol import meets, tidy
 from discreet.mechanisms.reports.local_records import FOREIGN, shares_between
 from discreet.mechanisms.reports.shuffle_clients import TurnedDigits
-from discreet.shuffle.protocol import Ints, Protocol, checked_goal, honest_clients
+from discreet.shuffle.protocol import Ints, Protocol, honest_clients, validate_goal
 
 PLANES = 8
 
@@ -72,7 +72,7 @@ class BitPlanes(Protocol):
             raise InvalidArgument("between must be a pair of public ends, such as (0, 1).", code="wrong-type")
         check_ends(*between)
         least = clients if minimum is None else minimum
-        lies = _least_lies(checked_goal(guarantee), honest_clients(least, honest), check_count(planes, "planes"))
+        lies = _least_lies(validate_goal(guarantee), honest_clients(least, honest), check_count(planes, "planes"))
         return cls(
             clients=clients,
             minimum=least,

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.door import through
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import check_count
-from discreet.extras import blank_figure, saved
+from discreet.extras import blank_figure, save_figure
 from discreet.guarantees.guarantee import Approx, Pure
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
@@ -66,7 +66,7 @@ class Simulation:
         panel.set_title(f"{self.question}: n = {self.clients:,}, ε = {self.epsilon:g}, δ = {self.delta:g}", fontsize=10)
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(frameon=False, loc="lower right")
-        return saved(figure, path)
+        return save_figure(figure, path)
 
 
 def simulate(

@@ -19,9 +19,9 @@ from discreet.guarantees.privacy_loss.compose import Factors
 from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
 from discreet.guarantees.privacy_loss.pairs import LaplacePair
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.mechanisms.protocol import check_heard, tidy
+from discreet.mechanisms.protocol import check_enough_records, tidy
 from discreet.mechanisms.reports.shuffle_clients import NoisyShares
-from discreet.shuffle.protocol import Protocol, checked_goal, honest_clients
+from discreet.shuffle.protocol import Protocol, honest_clients, validate_goal
 from discreet.shuffle.reals import check_ends, steps_within
 
 FEWEST, WIDEST = 19, 20_000
@@ -86,11 +86,11 @@ class SplitAndMix(Protocol):
         """ε for the noise, and δ for what the shares may reveal."""
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise InvalidArgument("between must be a pair of public ends, such as (0, 1).", code="wrong-type")
-        goal, least = checked_goal(guarantee), clients if minimum is None else minimum
+        goal, least = validate_goal(guarantee), clients if minimum is None else minimum
         epsilon, count = exactly(goal.epsilon), check_count(steps, "steps")
         scale = significant(count / epsilon, up=True)
-        told = (exp_bounds(epsilon)[1] + 1) / exactly(goal.delta)  # a distance of s adds (1 + e^ε)·s to δ
-        security = math.ceil(math.log2(told) + 1e-9)
+        factor = (exp_bounds(epsilon)[1] + 1) / exactly(goal.delta)  # a distance of s adds (1 + e^ε)·s to δ
+        security = math.ceil(math.log2(factor) + 1e-9)
         # room for the sum and for 80 deviations of noise on either side
         bits = math.ceil(math.log2(2 * (clients * count + 80 * float(scale))))
         given: dict[str, Any] = {"clients": clients, "minimum": least, "honest": honest, "steps": count, "bits": bits}
@@ -107,8 +107,8 @@ class SplitAndMix(Protocol):
 
     def _factors(self, honest: int) -> Factors:
         scale = exactly(self.scale)
-        told = (exp_bounds(self.steps / scale)[1] + 1) / 2**self.security
-        return ((LaplacePair(self.steps, scale), 1), (ResponsePair(Fraction(0), told), 1))
+        factor = (exp_bounds(self.steps / scale)[1] + 1) / 2**self.security
+        return ((LaplacePair(self.steps, scale), 1), (ResponsePair(Fraction(0), factor), 1))
 
     @property
     def takes(self) -> str:
@@ -133,7 +133,7 @@ class SplitAndMix(Protocol):
 
     def _draw(self, value: tuple[Any, int]) -> float:
         self._check_reports(value[1])
-        check_heard(self, reports := self.heard(value))
+        check_enough_records(self, reports := self.count_records(value))
         known = self._known(value[0])
         total = int(sum(int(block.sum()) for block in np.array_split(known, max(1, len(known) // 100)))) % self.alphabet
         steps = total - self.alphabet if total > self.alphabet * 3 // 4 else total  # a little below 0 is far above

@@ -16,7 +16,7 @@ from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Measure
 from discreet.sql.reading.select import RowsAsked
 from discreet.sql.running.groups import Groups
-from discreet.sql.running.measure import measured
+from discreet.sql.running.measure import read_measures
 from discreet.sql.running.rows import rows_of
 
 
@@ -56,7 +56,7 @@ class BoundedRows:
     def values(self) -> Any:
         """The value of every row, in steps of its grid."""
         question = self.asked.question
-        return measured(question, self.engine, self.enforced, Groups(question))[0][0]
+        return read_measures(question, self.engine, self.enforced, Groups(question))[0][0]
 
     def columns(self, names: list[str], kinds: Mapping[str, str]) -> dict[str, Any]:
         """Columns of the rows, as numbers and cells."""
@@ -68,8 +68,8 @@ class BoundedRows:
         """The statement that reads these columns, and the name of each column in its result."""
         relation, dialect = self.relation, self.engine.dialect
         known = {field.name: field.id for field in relation.fields}  # no id is a reserved name of the engine
-        columns = [dialect.quoted(known[name]) for name in names]
-        texts = {dialect.quoted(field.id) for field in relation.fields if field.type == "text"}
+        columns = [dialect.quote(known[name]) for name in names]
+        texts = {dialect.quote(field.id) for field in relation.fields if field.type == "text"}
         # printed as keys are: bytes that are not valid text would stop the reader
         cells = [
             f"{dialect.group_key(column, 'text')} AS {column}" if column in texts else column for column in columns
@@ -78,7 +78,7 @@ class BoundedRows:
         if relation.person is None or self.bounds is None:
             text = f"SELECT {shown} FROM {rows}"
         else:
-            person = dialect.quoted(relation.person.id)
+            person = dialect.quote(relation.person.id)
             own = f"SELECT {shown}, {person} AS person FROM {rows} WHERE {person} IS NOT NULL"
             text = dialect.few_of_each(own, "person", self.bounds.rows, columns)
         return text, {name: known[name] for name in names}
@@ -86,6 +86,6 @@ class BoundedRows:
     def count(self) -> int:
         """The number of rows, or of people who have one. Private."""
         person = self.relation.person
-        counted = "*" if person is None else f"DISTINCT {self.engine.dialect.quoted(person.id)}"
+        counted = "*" if person is None else f"DISTINCT {self.engine.dialect.quote(person.id)}"
         text = f"SELECT COUNT({counted}) AS n FROM ({rows_of(self.relation, self.engine)}) AS one"
         return int(self.engine.table(text).column("n")[0].as_py())

@@ -29,23 +29,23 @@ from discreet.sql.pricing.automatic_bounds import (
     AutomaticBound,
     column_bound,
     columns_to_find,
-    found_in,
     groups_bound,
     share_of,
     wants_groups,
     widest,
+    with_bound,
 )
-from discreet.sql.pricing.bounds import bounds_of, checked_bounds
-from discreet.sql.pricing.choice_of_noise import priced
+from discreet.sql.pricing.bounds import bounds_of, validate_bounds
+from discreet.sql.pricing.choice_of_noise import choose_noise
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Question
 from discreet.sql.reading.parse import Conditioned
-from discreet.sql.reading.select import RowsAsked, rows_in, understood
+from discreet.sql.reading.select import RowsAsked, read_question, rows_in
 from discreet.sql.running.answer import check_showable
 from discreet.sql.running.groups import MOST_GROUPS_SHOWN, Groups
 from discreet.sql.running.measure import check_computable
-from discreet.sql.running.notes import error_of, goals, written
+from discreet.sql.running.notes import error_of, format_bound, goals
 from discreet.sql.running.rows import rows_of
 from discreet.sql.schema import Schema
 from discreet.sql.terms import Terms
@@ -83,7 +83,7 @@ class Planner:
         bounds: Mapping[str, int] | None = None,
     ) -> Plan:
         """How a question would be answered. Spends nothing and reads no private data."""
-        asked = understood(question, self.schema)
+        asked = read_question(question, self.schema)
         if (epsilon is None) == (within is None):
             raise InvalidArgument(
                 "Say what the answer may cost, with epsilon=, or how wrong it may be, with within=.",
@@ -92,7 +92,7 @@ class Planner:
         missing = columns_to_find(asked.relation, asked.bounded)
         number = len(missing) + wants_groups(asked)
         slack = self.delta_per_question if delta is None else delta
-        terms = Terms(0 if epsilon is None else epsilon, slack, weights, checked_bounds(bounds))
+        terms = Terms(0 if epsilon is None else epsilon, slack, weights, validate_bounds(bounds))
         if within is not None:
             if number:
                 raise NotAllowed(
@@ -102,7 +102,7 @@ class Planner:
             terms = replace(terms, epsilon=self._least_epsilon(asked, within, confidence, terms))
         if not number:
             return self._computable(asked, terms)
-        understood(asked.source, widest(self.schema, missing))  # refuse now what the found bounds would refuse
+        read_question(asked.source, widest(self.schema, missing))  # refuse now what the found bounds would refuse
         each = check_epsilon(terms.epsilon) * share_of(number)
         plan = self._computable(asked, replace(terms, epsilon=check_epsilon(terms.epsilon) - number * each))
         automatic = self._column_bounds(missing, each)
@@ -118,7 +118,7 @@ class Planner:
             self.ledger.after(*unpaid, plan.price.guarantee)  # refused before anything is spent
         missing = columns_to_find(plan.question.relation, plan.question.bounded)
         schema, found = self._found_columns(missing, plan.automatic, key)
-        after = self._priced(understood(plan.question.source, schema), plan.terms)
+        after = self._priced(read_question(plan.question.source, schema), plan.terms)
         if wants_groups(plan.question):
             each = plan.spent_on_bounds / len(plan.automatic)
             assert after.bounds is not None
@@ -149,7 +149,7 @@ class Planner:
         return Plan(question=question, bounds=bounds, groups=groups, price=price, terms=terms)
 
     def _price(self, question: Question, bounds: Bounds | None, groups: Groups | None, terms: Terms) -> Price:
-        return priced(question, self.schema.unit, bounds, _size(groups), terms)
+        return choose_noise(question, self.schema.unit, bounds, _size(groups), terms)
 
     def _chargeable(self, price: Price) -> Price:
         """The price, stated as (ε,δ) if the ledger's rule can add only that."""
@@ -160,7 +160,7 @@ class Planner:
 
     def _frequency(self, relation: Relation, keys: tuple[Field, ...]) -> int:
         """The maximum number of rows of a public relation that share their keys."""
-        listed = ", ".join(self.engine.dialect.quoted(key.id) for key in keys)
+        listed = ", ".join(self.engine.dialect.quote(key.id) for key in keys)
         counts = f"SELECT count(*) AS n FROM ({rows_of(relation, self.engine)}) AS one GROUP BY {listed}"
         return int(self.engine.rows(f"SELECT coalesce(max(n), 0) FROM ({counts}) AS one")[0][0])
 
@@ -243,8 +243,8 @@ class Planner:
         schema, described = self.schema, []
         for (name, origin), bound in zip(missing, automatic, strict=False):
             found = self._found(bound, key)
-            schema = found_in(schema, name, origin, found)
-            described.append(f"{bound.what}: {written(found)}")
+            schema = with_bound(schema, name, origin, found)
+            described.append(f"{bound.what}: {format_bound(found)}")
         return schema, described
 
     def _found(self, bound: AutomaticBound, key: str | None) -> Any:

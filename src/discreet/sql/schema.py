@@ -63,17 +63,17 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.frequency is not None and not is_auto(self.frequency):
-            object.__setattr__(self, "frequency", checked_bound(self.frequency, f"frequency of {self.name}"))
+            object.__setattr__(self, "frequency", validate_bound(self.frequency, f"frequency of {self.name}"))
         if is_auto(self.between):
             if self.type not in (*ORDERED, "other"):
                 raise InvalidArgument(
                     f"{self.name} is {self.type} and has no range to find. Remove between.", code="column-no-range"
                 )
         elif self.between is not None:
-            ends = checked_range(self.between, self.type, self.name)
+            ends = validate_range(self.between, self.type, self.name)
             object.__setattr__(self, "between", Found(ends) if isinstance(self.between, Found) else ends)
         if self.choices is not None:
-            object.__setattr__(self, "choices", listed_choices(self.choices, self.name))
+            object.__setattr__(self, "choices", list_choices(self.choices, self.name))
 
 
 def is_auto(value: Any) -> bool:
@@ -84,7 +84,7 @@ def is_auto(value: Any) -> bool:
 MOST_CHOICES = 10_000_000
 
 
-def listed_choices(choices: Any, name: str) -> tuple[Any, ...]:
+def list_choices(choices: Any, name: str) -> tuple[Any, ...]:
     """Distinct values, as a tuple, with numpy values converted to Python values."""
     with suppress(Exception):  # also from a user's iterator
         listed = tuple(one.item() if isinstance(one, np.generic) else one for one in islice(choices, MOST_CHOICES + 1))
@@ -98,7 +98,7 @@ def listed_choices(choices: Any, name: str) -> tuple[Any, ...]:
     )
 
 
-def checked_choice(value: Any, kind: Type, name: str) -> Any:
+def validate_choice(value: Any, kind: Type, name: str) -> Any:
     """A declared value, checked to have the type of its column. A value of another type would be a group that is always
     empty.
     """
@@ -115,7 +115,7 @@ def checked_choice(value: Any, kind: Type, name: str) -> Any:
     return value
 
 
-def checked_bound(value: Any, name: str) -> int:
+def validate_bound(value: Any, name: str) -> int:
     """A bound on rows or groups, as an integer: 3.0 is 3. Above 2^31 rows of one person, sums would not be exact."""
     found = check_count(value, name)
     if found > ROWS_OF_ONE:
@@ -163,7 +163,7 @@ def _is_day(end: Any) -> bool:
     return isinstance(end, datetime.date) and not isinstance(end, datetime.datetime)
 
 
-def checked_range(between: Any, kind: Type, name: str) -> tuple[Any, Any]:
+def validate_range(between: Any, kind: Type, name: str) -> tuple[Any, Any]:
     """Two public bounds, the lower first, of the column's type."""
     if kind not in ORDERED:
         raise InvalidArgument(
@@ -224,7 +224,7 @@ class Table:
         for name in BOUNDS:
             value = getattr(self, name)
             if value is not None and not (is_auto(value) and name == "groups_per_person"):
-                object.__setattr__(self, name, checked_bound(value, f"{name} of {self.name}"))
+                object.__setattr__(self, name, validate_bound(value, f"{name} of {self.name}"))
         if self.person is not None and self.person not in self.columns:
             raise InvalidArgument(
                 f"{self.name} has no column {self.person}, which the unit names as the person's. Correct person.",

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from discreet.exact.rational import Number, check_delta
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
+
+
+class QuestionOptions(TypedDict, total=False):
+    """The options of a question: those of `Database.sql`, except for `key`."""
+
+    epsilon: Number | None
+    delta: Number | None
+    within: Mapping[str, float] | None
+    confidence: float
+    weights: Mapping[str, Number] | None
+    bounds: Mapping[str, int] | None
 
 
 @dataclass(frozen=True)

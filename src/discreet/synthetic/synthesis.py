@@ -33,7 +33,7 @@ CHOOSING = Fraction(1, 10)
 WORTH = math.sqrt(2 / math.pi) / 2
 """Noise of deviation 1 leaves about so much L1 error in a cell, once a model of counts ≥ 0 is fitted to it."""
 LITTLE = 0.1
-"""A measurement that moves the model by less than so many deviations a cell told little."""
+"""A measurement is of little use if it moves the model by fewer deviations per cell than this."""
 MOST_ROWS = 10**7
 """No more rows are made unless they are asked for: with much noise the noisy number of rows may be anything."""
 
@@ -121,7 +121,7 @@ class Synthesis:
         run = _Run(self, self.domain.codes(value))
         run.measure_columns()
         run.measure_sets()
-        return run.made_up()
+        return run.sample_rows()
 
 
 class _Run:
@@ -231,7 +231,7 @@ class _Run:
         rate = significant(Fraction(math.sqrt(2 * chance) * (1 - 1e-12)), up=False)
         return list(guesses)[self.left.choose(np.array(scores, dtype=np.int64), rate)]
 
-    def made_up(self) -> dict[str, Any]:
+    def sample_rows(self) -> dict[str, Any]:
         """The last fit, and rows drawn from it. From here on nothing private is read."""
         self.say("fitting the model and drawing rows")
         model = self.fit.to(self.measured, steps=500)

@@ -61,7 +61,7 @@ class SyntheticTable(Release):
         amount = max(float(one) for one in known)
         return Accuracy(amount=amount, confidence=confidence, of="every value")
 
-    def _told(self) -> str:
+    def _value_text(self) -> str:
         """How many rows of which columns, and how far counts may be off."""
         off = f"{float(self.error(0.95)):,.0f} (95%)"
         counts = f"counts of single columns, of about {self.rows_estimated:,.0f} true rows, within {off}"

@@ -37,7 +37,7 @@ class BandedQuantiles(Release):
 
     intervals: Any = None
 
-    def _told(self) -> str:
+    def _value_text(self) -> str:
         """Every quantile with its interval."""
         lines = zip(self.value, *np.asarray(self.intervals).T, strict=True)
         return ", ".join(f"{value} ({low} to {high})" for value, low, high in lines)
@@ -62,7 +62,7 @@ class Bands:
         return np.array([[known[place] for place in line] for line in self.places])
 
 
-def checked(quantiles: Any, least: str) -> list[Fraction]:
+def validate_quantiles(quantiles: Any, least: str) -> list[Fraction]:
     """The requested quantiles as exact numbers. Raises if they are invalid."""
     if not isinstance(least, str) or least not in get_args(Least):
         raise InvalidArgument("least must be 'bound', 'mean' or 'largest'.", code="not-an-option")
@@ -93,7 +93,7 @@ def bands_for(
     confidence: float = 0.95,
 ) -> Bands:
     """The best mechanism for some quantiles and the two next to each of them, for at least about `rows` rows."""
-    asked = checked(quantiles, least)
+    asked = validate_quantiles(quantiles, least)
     count = max(rows, 1.0)
     options: dict[str, Any] = {"unit": unit, "rows_per_person": rows_per_person, "rows": int(count)}
     best, wide = None, Fraction(1, 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from discreet.engines.duckdb.dialect import quoted
+from discreet.engines.duckdb.dialect import quote
 from discreet.errors import InvalidArgument
 from discreet.rows import number_of
 from discreet.sql.reading.ranges import day_of
@@ -16,7 +16,7 @@ EPOCH = datetime.date(1970, 1, 1)
 
 def as_number(column: str, kind: str) -> str:
     """A column as a number in SQL. A date becomes its days since 1970."""
-    name = quoted(column)
+    name = quote(column)
     return f"({name} - DATE '{EPOCH}')" if kind in DAYS else name
 
 

@@ -74,7 +74,7 @@ class Distribution(Release):
         share = min(1.0, 2 * off / (rows - off)) if rows > off else 1.0
         return Accuracy(amount=share, confidence=sure, of="every value")
 
-    def _told(self) -> str:
+    def _value_text(self) -> str:
         """Quartiles, and how far the shares may be off."""
         off = f"shares within {float(self.error(0.95)):.2g} (95%)"
         quartiles = ", ".join(str(point) for point in self.quantiles([0.25, 0.5, 0.75]))

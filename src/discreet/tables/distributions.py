@@ -33,18 +33,18 @@ from discreet.rows import doubles
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.question import Measure
-from discreet.sql.running.measure import measured
+from discreet.sql.running.measure import read_measures
 from discreet.synthetic import Declared, Synthesis, SyntheticSample
 from discreet.synthetic.table import SyntheticTable
 from discreet.tables.bands import BandedQuantiles, Bands, Least, bands_for
 from discreet.tables.days import DAYS, EPOCH, as_number, from_number, in_days
 from discreet.tables.distribution import Distribution
-from discreet.tables.offer import Drawing, TableRows, in_words, old_line, released_as
+from discreet.tables.offer import Drawing, TableRows, convert_release, in_words, old_line
 
 # --- quantiles ----------------------------------------------------------------------------------------------
 
 
-def counted(rows: TableRows, epsilon: Number, column: str) -> Drawing[Release]:
+def count_values(rows: TableRows, epsilon: Number, column: str) -> Drawing[Release]:
     """How many values of a column its quantiles use, for a part of ε."""
     bound = Sensitivity(rows.of_one, "L1", rows.unit, grain=1)
     noise = Laplace(scale=tidy(significant(bound.exact / check_epsilon(epsilon), up=True)), step=1)
@@ -101,7 +101,7 @@ def _with_bands(release: Release, made: Bands, measure: Measure, space: Integers
     halves = np.maximum(lines[:, 2] - lines[:, 1], lines[:, 1] - lines[:, 0])
     error = _Known(float(halves.max()), confidence, made)
     more = {"intervals": shown[:, [0, 2]], "_mechanism": error, "_sizes": {}}
-    return released_as(BandedQuantiles, release, value=shown[:, 1], **more)
+    return convert_release(BandedQuantiles, release, value=shown[:, 1], **more)
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def cumulative(rows: TableRows, column: str, points: Points) -> Drawing[Distribu
         counts = np.asarray(release.value, dtype=np.float64)[: len(grid)]
         monotone = made.read(release.value).monotone[: len(grid)]
         shares = np.minimum(monotone / max(float(monotone[-1]), 1.0), 1.0)
-        return released_as(Distribution, release, value=shares, grid=grid, _counts=counts, _numbers=made)
+        return convert_release(Distribution, release, value=shares, grid=grid, _counts=counts, _numbers=made)
 
     return rows.drawing(
         made,
@@ -218,8 +218,8 @@ def synthetic(
     days = {name for name in columns if kinds[name] in ("date", "timestamp") and isinstance(columns[name], tuple)}
     read_as = {name: kinds[name] if isinstance(columns[name], tuple) else "listed" for name in columns}
     whole = days | {name for name in columns if kinds[name] == "integer"}
-    told = {name: in_days(what) if name in days else what for name, what in columns.items()}
-    declared = Declared(told, whole=whole)
+    described = {name: in_days(what) if name in days else what for name, what in columns.items()}
+    declared = Declared(described, whole=whole)
     sensitivity = Count().sensitivity(taken.unit, taken.of_one)
     made = Synthesis.for_guarantee(
         taken.allowed, domain=declared.domain, sensitivity=sensitivity, ordered=declared.ordered, **options
@@ -233,7 +233,7 @@ def synthetic(
         arrow = {"integer": pa.int64(), "number": pa.float64(), "text": pa.string(), "boolean": pa.bool_()}
         arrow |= {"date": pa.date32(), "timestamp": pa.timestamp("us")}
         typed = {n: pa.array(c, pa.date32() if n in days else arrow.get(kinds[n])) for n, c in shown.items()}
-        return released_as(SyntheticTable, release, value=pa.table(typed), _made=drawn)
+        return convert_release(SyntheticTable, release, value=pa.table(typed), _made=drawn)
 
     return taken.drawing(
         made,
@@ -322,6 +322,6 @@ def votes(planner: Planner, plan: Plan, column: str, k: int, where: str | None, 
         arguments={"k": k, "choices": listed},
         mechanism=choose,
         guarantee=cost_of(planner.ledger, choose.guarantee(bound), goal),
-        read=lambda: measured(plan.question, planner.engine, plan.enforced, groups)[0],
+        read=lambda: read_measures(plan.question, planner.engine, plan.enforced, groups)[0],
         finish=lambda release: release if k == 1 else replace(release, value=list(release.value)),
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.engines.spark.frames import Partitions
+from discreet.engines.spark.dataframes import Partitions
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import exactly
 from discreet.extras import need
@@ -86,7 +86,7 @@ def check_estimator(estimator: Any, target: Any) -> None:
         raise InvalidArgument('target must be the name of a column, such as target="cost".', code="wrong-type")
 
 
-def fitted(
+def fit_estimator(
     estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None
 ) -> Estimator:
     """Fit the estimator to the rows: one release, paid from the ledger.
@@ -135,7 +135,7 @@ def _cells(
     return _table(features, found), goals
 
 
-def explained_fit(
+def explain_fit(
     estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None
 ) -> Explanation:
     """What a fit would do, cost and promise. Nothing is spent, and the estimator does not change."""
@@ -148,8 +148,8 @@ def explained_fit(
         f"rows of one {'person' if rows.relation.person is not None else 'row'}: at most {rows.of_one}",
         f"costs ε = {cost:.4g}, δ = {float(exactly(mine.delta)):.4g}",
     ]
-    told = hasattr(mine, "error") and "n_features" in inspect.signature(mine.error).parameters
-    return Explanation("\n".join([*lines, f"excess risk: {mine.error(n_features=width)}"] if told else lines))
+    has_error = hasattr(mine, "error") and "n_features" in inspect.signature(mine.error).parameters
+    return Explanation("\n".join([*lines, f"excess risk: {mine.error(n_features=width)}"] if has_error else lines))
 
 
 def _prepared(
@@ -174,7 +174,7 @@ def _prepared(
     return chosen
 
 
-def compared(rows: BoundedRows) -> dict[str, NDArray[Any]]:
+def comparable_columns(rows: BoundedRows) -> dict[str, NDArray[Any]]:
     """The columns of a study, with each cell read by itself, so that they can be compared."""
     kinds = {name: kind for name, kind in rows.types.items() if kind != "other"}
     found = rows.columns(list(kinds), kinds)

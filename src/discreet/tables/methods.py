@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.engines.duckdb.dialect import quoted
+from discreet.engines.duckdb.dialect import quote
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_delta, check_epsilon
@@ -25,13 +25,13 @@ from discreet.sql.planner import Planner, new_opening
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.ranges import day_of
 from discreet.sql.running.explanation import IMAGINED, Explanation
-from discreet.sql.schema import Column, Schema, Table, Type, checked_choice, checked_range, implied_type, listed_choices
+from discreet.sql.schema import Column, Schema, Table, Type, implied_type, list_choices, validate_choice, validate_range
 from discreet.synthetic.table import SyntheticTable
 from discreet.tables import distributions
-from discreet.tables.bands import BandedQuantiles, Least, checked
+from discreet.tables.bands import BandedQuantiles, Least, validate_quantiles
 from discreet.tables.days import as_number, from_number
 from discreet.tables.distribution import Distribution
-from discreet.tables.fit import Estimator, Features, check_estimator, explained_fit, fitted
+from discreet.tables.fit import Estimator, Features, check_estimator, explain_fit, fit_estimator
 from discreet.tables.offer import (
     Drawing,
     Offer,
@@ -73,7 +73,7 @@ class Methods:
         if not isinstance(of, str) or of not in ("rows", "people"):
             raise InvalidArgument('of must be "rows" or "people".', code="not-an-option")
         person = self.table.person
-        counted = f"COUNT(DISTINCT {quoted(person)})" if of == "people" and person is not None else "COUNT(*)"
+        counted = f"COUNT(DISTINCT {quote(person)})" if of == "people" and person is not None else "COUNT(*)"
         return self._number(counted, {}, epsilon, delta, where)
 
     def sum(
@@ -119,7 +119,7 @@ class Methods:
         on average (`"mean"`) or at worst (`"largest"`). `"mean"` usually has several times less error, but much wider
         intervals. A twentieth of ε is used first to count the values.
         """
-        checked(at, least)
+        validate_quantiles(at, least)
         sure = check_confidence(confidence)
         if len(at) <= FEW and not check_delta(delta):
             return self._few_quantiles(column, at, between, epsilon, where)
@@ -132,7 +132,7 @@ class Methods:
         def asked(known: TableRows, size: float) -> Drawing[BandedQuantiles]:
             return distributions.quantiles(known, column, at, size=size, least=least, confidence=sure, kind=kind)
 
-        return _CountedFirst(rows, lambda known: distributions.counted(known, whole * COUNTING, column), asked)
+        return _CountedFirst(rows, lambda known: distributions.count_values(known, whole * COUNTING, column), asked)
 
     def _few_quantiles(
         self, column: str, at: Sequence[Number], between: Between, epsilon: Number, where: str | None
@@ -162,7 +162,7 @@ class Methods:
                 "between must be two public ends, such as (0, 120): they are the grid.", code="ends-missing"
             )
         kind = self._kind(column, between)
-        low, high = map(day_of, checked_range(between, kind, column))
+        low, high = map(day_of, validate_range(between, kind, column))
         points = distributions.Points(low, high, step)
         place = points.places(column, kind)
         rows = self._rows(where, {column: between}, {}, epsilon, delta, place, f"MEDIAN({place}) AS value")
@@ -337,7 +337,7 @@ class Methods:
 
     def _planner(self, between: Mapping[str, Any], choices: Mapping[str, Any]) -> Planner:
         """A planner for the table, with what is declared for this method only."""
-        listed = {name: None if given is None else listed_choices(given, name) for name, given in choices.items()}
+        listed = {name: None if given is None else list_choices(given, name) for name, given in choices.items()}
         columns = dict(self.table.columns)
         for name in (*between, *listed):
             columns[name] = self._typed(self._column(name), between.get(name), listed.get(name))
@@ -346,7 +346,7 @@ class Methods:
         for name, given in listed.items():
             kind = columns[name].type
             if given is not None and kind != "other":  # an unsupported type gets its own error
-                given = tuple(checked_choice(value, kind, name) for value in given)
+                given = tuple(validate_choice(value, kind, name) for value in given)
             columns[name] = replace(columns[name], choices=given)
         engine = self.engine.typed(NAME, {name: column.type for name, column in columns.items()})
         schema = Schema(unit=self.ledger.protects, tables={NAME: replace(self.table, columns=columns)})
@@ -365,7 +365,7 @@ class Methods:
 
     def _quoted(self, column: Any) -> str:
         """A column of the table, as SQL writes it."""
-        return quoted(self._column(column).name)
+        return quote(self._column(column).name)
 
     def _kind(self, column: str, between: Any) -> Type:
         """The type of a column. In a text file it follows from the given range."""
@@ -434,7 +434,7 @@ class _FitOffer:
     target: str | None
 
     def explain(self) -> Explanation:
-        return explained_fit(self.estimator, self.ledger, self.rows, self.features, self.target)
+        return explain_fit(self.estimator, self.ledger, self.rows, self.features, self.target)
 
     def release(self) -> Estimator:
-        return fitted(self.estimator, self.ledger, self.rows, self.features, self.target)
+        return fit_estimator(self.estimator, self.ledger, self.rows, self.features, self.target)

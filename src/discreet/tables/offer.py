@@ -18,8 +18,8 @@ from discreet.sql.measurement import line_before
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner, RowsPlan
 from discreet.sql.running.answer import Answer
-from discreet.sql.running.answering import answered
-from discreet.sql.running.explanation import Explanation, explained
+from discreet.sql.running.answering import answer_plan
+from discreet.sql.running.explanation import Explanation, explain_plan
 
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
@@ -48,10 +48,10 @@ class SqlOffer:
     error_of: Callable[[Answer, float], Accuracy]
 
     def explain(self) -> Explanation:
-        return explained(self.plan)
+        return explain_plan(self.plan)
 
     def release(self) -> Release:
-        answer = answered(self.planner, self.plan)
+        answer = answer_plan(self.planner, self.plan)
         shown = {name: answer.table.column(name).to_pylist() for name in answer.table.column_names}
         error = _Error(partial(self.error_of, answer))
         return replace(answer.release, value=self.value_of(shown), _mechanism=error, _sizes={})
@@ -209,6 +209,6 @@ def old_line(text: str, line: str) -> str | None:
     return None if known is None else f"{text} {known}"
 
 
-def released_as(kind: type[Any], release: Release, **parts: Any) -> Any:
+def convert_release(kind: type[Any], release: Release, **parts: Any) -> Any:
     """The release as an instance of a class with more attributes."""
     return kind(**({one.name: getattr(release, one.name) for one in fields(Release)} | parts))

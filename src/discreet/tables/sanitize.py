@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.engines.duckdb.dialect import TYPES, literal, quoted, total
+from discreet.engines.duckdb.dialect import TYPES, literal, quote, total
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import exactly
@@ -42,7 +42,7 @@ class Randomized:
         """The value as a number of the space, in the engine's dialect. It is NULL if there is none, so no row can stop
         the copy.
         """
-        value, kind = quoted(self.column.name), self.column.type
+        value, kind = quote(self.column.name), self.column.type
         if self.column.choices is not None:
             listed = ", ".join(map(literal, self.column.choices))
             place = total(f"list_position([{listed}], TRY_CAST({value} AS {TYPES[kind]}))")
@@ -118,7 +118,7 @@ class Copy:
         return pa.table(arrays, names=[one.column.name for one in self.columns])
 
 
-def planned(table: Table, columns: Sequence[str] | None, *, epsilon: Any) -> Copy:
+def plan_copy(table: Table, columns: Sequence[str] | None, *, epsilon: Any) -> Copy:
     """How `columns` of a table are randomized, from public facts. By default these are all declared columns."""
     if table.public:
         raise NotAllowed(

@@ -16,7 +16,7 @@ from discreet.rows.containers import Data
 from discreet.rows.tables import refuse_untyped
 from discreet.sql.running.explanation import Explanation
 from discreet.sql.schema import Column, Schema, Table, check_type
-from discreet.tables.fit import compared
+from discreet.tables.fit import comparable_columns
 from discreet.tables.methods import NAME, Methods
 from discreet.tables.offer import Offer
 
@@ -96,7 +96,7 @@ class PrivateTable(Closed):
 
     def _columns_of_study(self) -> dict[str, Any]:
         """All columns that can be compared, with one row per person: numbers with NaN, text, and booleans."""
-        return compared(self._methods.one_of_each())
+        return comparable_columns(self._methods.one_of_each())
 
 
 class ExplainedTable(Closed):
@@ -161,11 +161,11 @@ def table(
     found = engine.columns(NAME)
     for name, kind in (types or {}).items():
         if found.get(name) != kind:
-            told = (
+            reason = (
                 f"is {found[name]} in its source, and not {kind}" if name in found else "is not a column of its source"
             )
             raise InvalidArgument(
-                f"{name} {told}. Correct types=.", code="column-type" if name in found else "unknown-column"
+                f"{name} {reason}. Correct types=.", code="column-type" if name in found else "unknown-column"
             )
     columns = {name: Column(name=name, type=kind, declared=name in (types or {})) for name, kind in found.items()}  # type: ignore[arg-type]
     described = Table(

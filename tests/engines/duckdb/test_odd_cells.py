@@ -23,9 +23,9 @@ from discreet.engines import parquet_files
 from discreet.engines.duckdb import dialect
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument
-from discreet.learn.streams import opened
+from discreet.learn.streams import open_batches
 from discreet.sql.expressions import PARTS, UNITS, Call, Const, call
-from discreet.sql.running.rows import printed, safe
+from discreet.sql.running.rows import print_expression, safe
 
 from ...refusing import refuses
 from ..test_dialect import field, questions
@@ -147,7 +147,7 @@ def test_a_person_whose_id_is_no_utf8_stops_no_question(tmp_path):
 
 def test_a_label_that_is_no_utf8_stops_no_fit(tmp_path):
     table = pa.table({"x": [1.0, 2.0, 3.0], "y": raw_text([b"a", b"\xffx", b"b"])})
-    batches = opened(on_disk(table, tmp_path), ["x"], "y")
+    batches = open_batches(on_disk(table, tmp_path), ["x"], "y")
     seen = [labels for _, labels in batches.read(lambda labels: np.array([len(one) for one in labels], dtype=float))]
     assert len(np.concatenate(seen)) == 3
 
@@ -289,7 +289,9 @@ def uses(expr: Call) -> Iterator[str]:
     yield shown
     yield dialect.group_key(shown, expr.type)
     if expr.type in ("date", "timestamp"):
-        yield dialect.total(dialect.operation("cast", [printed(expr, dialect)], [expr.type], "text", "VARCHAR"))
+        yield dialect.total(
+            dialect.operation("cast", [print_expression(expr, dialect)], [expr.type], "text", "VARCHAR")
+        )
     if expr.type in ("number", "integer"):
         yield dialect.octave_bin(shown, -10, 10)
 
@@ -319,7 +321,7 @@ def test_no_word_stops_at_a_hostile_cell(first, second, where, tmp_path):
         counts = ", ".join(f"count({word})" for word in every[start : start + 100])
         assert len(engine.rows(f"SELECT {counts} FROM {engine.relations['t']}")) == 1
     for kind, name in ((first, "a"), (second, "b")):
-        key = dialect.group_key(dialect.quoted(name), OURS.get(kind, kind))
+        key = dialect.group_key(dialect.quote(name), OURS.get(kind, kind))
         assert engine.rows(f"SELECT DISTINCT {key} FROM {engine.relations['t']}")
     assert engine.rows(f"SELECT count(*) FROM {engine.relations['t']}") == [(table.num_rows,)]
 

@@ -19,7 +19,7 @@ from discreet.engines.postgres.engine import Postgres
 from discreet.errors import EngineFailed, InvalidArgument, NotAllowed
 from discreet.sql.expressions import PARTS, UNITS, Const, Expr, call, fits
 from discreet.sql.running.compile import Statement
-from discreet.sql.running.measure import measured
+from discreet.sql.running.measure import read_measures
 from discreet.sql.running.rows import safe
 from discreet.sql.schema import Column, Schema, Table
 
@@ -340,9 +340,9 @@ def test_a_person_moves_an_answer_by_no_more_than_the_bounds(server, schema, kin
     most = dict(zip(("rows_per_person", "groups_per_person", "rows_per_group"), bounds, strict=True))
     asked = database(opened(server, schema, "odd"), told, **most)
     plans = [asked.plan(text, epsilon=1) for text in ASKED]
-    with_it = [measured(plan.question, asked.engine, plan.bounds, plan.groups) for plan in plans]
+    with_it = [read_measures(plan.question, asked.engine, plan.bounds, plan.groups) for plan in plans]
     run(f"DELETE FROM {schema}.odd WHERE pid = %s", (heavy,))
-    without = [measured(plan.question, asked.engine, plan.bounds, plan.groups) for plan in plans]
+    without = [read_measures(plan.question, asked.engine, plan.bounds, plan.groups) for plan in plans]
     for plan, *both in zip(plans, with_it, without, strict=True):
         for measure, more, less in zip(plan.question.measures, *both, strict=True):
             moved = [_distance(measure, a, b) for a, b in zip(more, less, strict=True)]

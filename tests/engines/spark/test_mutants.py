@@ -14,7 +14,7 @@ from discreet.engines.spark import engine as spark_engine
 from discreet.engines.spark import sessions as spark_sessions
 from discreet.errors import EngineFailed
 from discreet.sql.question import Bounds
-from discreet.sql.reading.select import understood
+from discreet.sql.reading.select import read_question
 from discreet.sql.running.compile import Statement
 from discreet.sql.schema import Column, Schema, Table
 
@@ -41,7 +41,7 @@ def rows() -> pa.Table:
 
 def found(lake: Lake, bounds: Bounds, text: str, seeds: tuple[int, ...] = (1,)) -> list[dict[str, tuple[Any, ...]]]:
     engine = lake.opened({"t": rows()})
-    statements = [Statement(understood(text, SCHEMA), engine, bounds, seed).additive() for seed in seeds]
+    statements = [Statement(read_question(text, SCHEMA), engine, bounds, seed).additive() for seed in seeds]
     return [{row[0]: row[1:] for row in engine.rows(statement)} for statement in statements]
 
 

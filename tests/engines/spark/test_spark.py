@@ -19,7 +19,7 @@ from discreet.datasets.database import Database
 from discreet.engines.spark.engine import Spark
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.sql.question import Bounds
-from discreet.sql.reading.select import understood
+from discreet.sql.reading.select import read_question
 from discreet.sql.running.compile import Statement
 from discreet.sql.schema import Column, Schema, Table
 
@@ -238,7 +238,7 @@ def test_what_is_chosen_is_the_same_however_often_it_is_computed(lake):
     rows = pa.table({"pid": [n % 50 for n in range(3000)], "city": [f"c{n % 7}" for n in range(3000)]})
     told = {"pid": Column(name="pid", type="integer"), "city": Column(name="city", type="text")}
     schema = Schema(unit=dp.person("pid"), tables={"t": Table(name="t", columns=told, person="pid", rows_per_person=9)})
-    question = understood("SELECT city, COUNT(*) AS n FROM t GROUP BY city", schema)
+    question = read_question("SELECT city, COUNT(*) AS n FROM t GROUP BY city", schema)
     found = []
     for table in (rows, rows.take(pa.array(list(range(3000))[::-1]))):
         engine = lake.opened({"t": table})

@@ -13,7 +13,13 @@ import discreet as dp
 from discreet.exact.rational import exp_bounds
 from discreet.guarantees.privacy_loss.finite_pairs import FinitePair
 from discreet.guarantees.privacy_loss.pairs import Floats
-from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair, _cut, told_along, told_at, weights
+from discreet.guarantees.privacy_loss.randomized_bits import (
+    RandomizedBitsPair,
+    _cut,
+    delta_at_weights,
+    deltas_at_weights,
+    weights,
+)
 from discreet.guarantees.privacy_loss.shuffled_pairs import (
     LOST,
     CountedPair,
@@ -95,11 +101,11 @@ def test_both_ways_to_sum_agree_and_knowing_more_tells_no_less() -> None:
     lie = Fraction(3, 100)
     most, least = weights(lie, EPSILONS[:-1])
     for ones, zeros in [(0, 0), (0, 7), (5, 0), (40, 300), (1000, 1000)]:
-        along = told_along(ones, zeros, lie, most, least)
-        each = [told_at(ones, zeros, lie, float(a), float(b)) for a, b in zip(most, least, strict=True)]
+        along = deltas_at_weights(ones, zeros, lie, most, least)
+        each = [delta_at_weights(ones, zeros, lie, float(a), float(b)) for a, b in zip(most, least, strict=True)]
         assert np.allclose(along, each, rtol=1e-8, atol=1e-30)
         for more in ((ones + 1, zeros), (ones, zeros + 1)):
-            assert (told_along(*more, lie, most, least) <= along * (1 + 1e-9)).all()
+            assert (deltas_at_weights(*more, lie, most, least) <= along * (1 + 1e-9)).all()
 
 
 def test_a_billion_clients_are_as_quick_as_a_thousand() -> None:

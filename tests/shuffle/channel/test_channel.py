@@ -158,7 +158,7 @@ def test_a_copy_in_a_batch_counts_once_at_the_analyzer(poll: Poll) -> None:
     one = b"".join(keys.seal(bytes([m]), task.analyzer_key, wire.inner(task.hash)) for m in (0, EMPTY))
     blob = one * 10
     batch = wire.Batch(task.hash, 10, wire.digest(task.hash, 10, blob), blob)
-    assert analyzer.receive(wire.packed(batch)) == "received"
+    assert analyzer.receive(wire.pack_batch(batch)) == "received"
     assert analyzer.analyze() == {"reports": 10, "heard": 1, "needed": 8}
 
 
@@ -220,7 +220,7 @@ def test_reports_are_counted_again_after_damaged_and_copied_ones_are_left_out(po
     fill(poll, shuffler, 1, first=30)
     store = shuffler.store
     with store.database.transaction(write=True) as execute:  # one row is damaged: nine are left, and the copy
-        mine = keys.keyed(poll.issuer.nullifiers, b"row", uploads[0][1])[:16]
+        mine = keys.keyed_hash(poll.issuer.nullifiers, b"row", uploads[0][1])[:16]
         rows = dict(store.reports.all(execute))
         store.reports.clear(execute)
         store.reports.add(execute, [*(rows | {mine: bytes(len(rows[mine]))}).items()])
@@ -232,12 +232,14 @@ def test_reports_are_counted_again_after_damaged_and_copied_ones_are_left_out(po
 def test_a_smaller_batch_is_refused_by_the_analyzer_too(poll: Poll) -> None:
     analyzer, task = poll.analyzer(), poll.task
     blob = bytes(9 * 2 * task.shape.message)
-    small = wire.packed(wire.Batch(task.hash, 9, wire.digest(task.hash, 9, blob), blob))
+    small = wire.pack_batch(wire.Batch(task.hash, 9, wire.digest(task.hash, 9, blob), blob))
     assert analyzer.receive(small) == "not accepted"
     other = replace(task, epsilon=9.0).hash
     blob = bytes(10 * 2 * task.shape.message)
-    assert analyzer.receive(wire.packed(wire.Batch(other, 10, wire.digest(other, 10, blob), blob))) == "not accepted"
-    right = wire.packed(wire.Batch(task.hash, 10, wire.digest(task.hash, 10, blob), blob))
+    assert (
+        analyzer.receive(wire.pack_batch(wire.Batch(other, 10, wire.digest(other, 10, blob), blob))) == "not accepted"
+    )
+    right = wire.pack_batch(wire.Batch(task.hash, 10, wire.digest(task.hash, 10, blob), blob))
     assert analyzer.receive(right[:-1] + b"x") == "not accepted"
     assert analyzer.store.standing() == ("waiting", None)
     assert analyzer.receive(right) == "received"
@@ -248,11 +250,11 @@ def test_a_second_batch_of_a_task_is_refused(poll: Poll, tmp_path: Path) -> None
     shuffler, analyzer = poll.shuffler(), poll.analyzer()
     fill(poll, shuffler, 10)
     shuffler.seal()
-    first = wire.packed(wire.Batch(poll.task.hash, *shuffler.store.batch()[1]))
+    first = wire.pack_batch(wire.Batch(poll.task.hash, *shuffler.store.batch()[1]))
     again = Poll(poll.path, str(tmp_path / "again.db"), poll.analyzer_at, poll.ledger_at).shuffler()
     fill(poll, again, 11)
     again.seal()
-    second = wire.packed(wire.Batch(poll.task.hash, *again.store.batch()[1]))
+    second = wire.pack_batch(wire.Batch(poll.task.hash, *again.store.batch()[1]))
     assert analyzer.receive(first) == "received"
     assert analyzer.receive(second) == "another batch"
     result = analyzer.analyze()
@@ -337,7 +339,7 @@ def test_the_tables_tell_neither_who_nor_when(poll: Poll) -> None:
         rows = shuffler.store.reports.all(execute)
     stored = b"".join(names) + b"".join(one + body for one, body in rows)
     for token, report in uploads:
-        inside = keys.opened(report, poll.issuer.outer, wire.outer(poll.task.hash, token[:16]))
+        inside = keys.open_seal(report, poll.issuer.outer, wire.outer(poll.task.hash, token[:16]))
         assert token[:16] not in stored
         assert report[:32] not in stored
         assert inside[:32] not in stored  # encrypted at rest: a stolen database does not help the analyzer

@@ -79,7 +79,7 @@ def test_from_an_empty_folder_to_a_table(run, tmp_path: Path, capsys, monkeypatc
         found = json.loads(run("close", "poll.toml", "--json").out)
         assert found["reports"] == 12
         assert found["error"] > 0
-        assert run("report", "poll.toml", "DE").err.startswith("discreet: The task is closed.")
+        assert run("report", "poll.toml", "DE").err.startswith("error [shuffle-closed]: ")
         assert keys.AnalyzerKeys.load(files.analyzer_key).inner == b""
     finally:
         shuffler.stop()
@@ -114,7 +114,7 @@ def test_init_of_a_bit(run, tmp_path: Path) -> None:
     assert run("init", "bit.toml", "--bit", "--clients", 500, "--minimum", 400, "--honest", 0.9).status == 0
     task = Task.load(tmp_path / "bit.toml")
     assert (task.protocol.minimum, task.protocol.messages, task.protocol.length) == (400, 1, 1)
-    assert run("report", "bit.toml", "maybe").err == "discreet: This poll takes yes or no, or 1 or 0.\n"
+    assert run("report", "bit.toml", "maybe").err == "error [unknown-answer]: This poll takes yes or no, or 1 or 0.\n"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_bad_input_is_one_line(run, tmp_path: Path, arguments: tuple[object, ...
     said = run(*arguments)
     assert said.status == 2
     assert words in said.err
-    assert said.err.startswith("discreet: ")
+    assert said.err.startswith("error [")
     assert said.err.count("\n") == 1
     assert "my secret" not in said.err
 

@@ -39,7 +39,7 @@ def another_suite():
 def test_we_open_what_another_implementation_seals(message: bytes, info: bytes) -> None:
     suite = another_suite()
     enc, sender = suite.create_sender_context(suite.kem.deserialize_public_key(keys.public_of(PRIVATE)), info=info)
-    assert keys.opened(enc + sender.seal(message), PRIVATE, info) == message
+    assert keys.open_seal(enc + sender.seal(message), PRIVATE, info) == message
 
 
 @given(message=st.binary(max_size=200), info=st.binary(max_size=100))
@@ -52,16 +52,16 @@ def test_another_implementation_opens_what_we_seal(message: bytes, info: bytes) 
 
 def test_what_was_changed_or_is_bound_elsewhere_does_not_open() -> None:
     sealed = keys.seal(b"yes", keys.public_of(PRIVATE), b"here")
-    assert keys.opened(sealed, PRIVATE, b"here") == b"yes"
-    assert keys.opened(sealed, PRIVATE, b"there") is None
-    assert keys.opened(sealed, PRIVATE[::-1], b"here") is None
+    assert keys.open_seal(sealed, PRIVATE, b"here") == b"yes"
+    assert keys.open_seal(sealed, PRIVATE, b"there") is None
+    assert keys.open_seal(sealed, PRIVATE[::-1], b"here") is None
     for place in range(len(sealed)):
         changed = bytearray(sealed)
         changed[place] ^= 1
-        assert keys.opened(bytes(changed), PRIVATE, b"here") is None
+        assert keys.open_seal(bytes(changed), PRIVATE, b"here") is None
     for length in range(len(sealed)):
-        assert keys.opened(sealed[:length], PRIVATE, b"here") is None
-    assert keys.opened(bytes(80), PRIVATE, b"here") is None  # a point of low order
+        assert keys.open_seal(sealed[:length], PRIVATE, b"here") is None
+    assert keys.open_seal(bytes(80), PRIVATE, b"here") is None  # a point of low order
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_every_answer_has_one_length(protocol, values) -> None:
     client = Client(task, token)
     lengths = {len(client.sealed(value)) for value in values for _ in range(5)}
     assert lengths == {task.shape.report}
-    opened = keys.opened(client.sealed(values[-1]), PRIVATE, wire.outer(task.hash, token[:16]))
+    opened = keys.open_seal(client.sealed(values[-1]), PRIVATE, wire.outer(task.hash, token[:16]))
     assert len(opened) == protocol.messages * (48 + protocol.length)
 
 
@@ -109,11 +109,11 @@ def test_a_report_opens_for_its_client_and_its_task_only(tmp_path: Path) -> None
     poll = make_poll(tmp_path)
     task, secret = poll.task, poll.issuer
     token, report = poll.exact(1, 0)
-    assert keys.opened(report, secret.outer, wire.outer(task.hash, token[:16])) is not None
-    assert keys.opened(report, secret.outer, wire.outer(task.hash, poll.token(2)[:16])) is None
+    assert keys.open_seal(report, secret.outer, wire.outer(task.hash, token[:16])) is not None
+    assert keys.open_seal(report, secret.outer, wire.outer(task.hash, poll.token(2)[:16])) is None
     less_noise = replace(task, description=task.description | {"fakes": 0.01})
     assert less_noise.hash != task.hash
-    assert keys.opened(report, secret.outer, wire.outer(less_noise.hash, token[:16])) is None
+    assert keys.open_seal(report, secret.outer, wire.outer(less_noise.hash, token[:16])) is None
 
 
 def test_whatever_weakens_a_task_changes_its_hash(tmp_path: Path) -> None:
@@ -263,21 +263,21 @@ def test_a_batch_of_another_shape_is_refused(blob: bytes, reports: int) -> None:
     shape, task = wire.MessageSizes(2, 1), bytes(32)
     batch = wire.Batch(task, reports, wire.digest(task, reports, blob), blob)
     if len(blob) == reports * 2 * 49:
-        assert wire.unpacked(wire.packed(batch), shape) == batch
+        assert wire.unpack_batch(wire.pack_batch(batch), shape) == batch
     else:
         with pytest.raises(wire.Malformed):
-            wire.unpacked(wire.packed(batch), shape)
+            wire.unpack_batch(wire.pack_batch(batch), shape)
 
 
 def test_a_changed_batch_is_refused() -> None:
     shape, task, blob = wire.MessageSizes(1, 1), bytes(32), bytes(98)
-    whole = wire.packed(wire.Batch(task, 2, wire.digest(task, 2, blob), blob))
-    assert wire.unpacked(whole, shape).reports == 2
+    whole = wire.pack_batch(wire.Batch(task, 2, wire.digest(task, 2, blob), blob))
+    assert wire.unpack_batch(whole, shape).reports == 2
     for place in range(len(whole)):
         changed = bytearray(whole)
         changed[place] ^= 1
         with pytest.raises(wire.Malformed):
-            wire.unpacked(bytes(changed), shape)
+            wire.unpack_batch(bytes(changed), shape)
 
 
 def test_many_uploads_are_those_of_single_clients(tmp_path: Path) -> None:

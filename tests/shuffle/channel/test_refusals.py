@@ -172,7 +172,7 @@ def test_a_batch_in_parquet_that_is_not_whole(tmp_path: Path) -> None:
     batch.write_bytes(b"no parquet")
     refused(lambda: spark_job._verified(TASK, batch), "shuffle-batch-damaged")
     batch.unlink()
-    packed = wire.packed(wire.Batch(TASK.hash, 0, wire.digest(TASK.hash, 0, b""), b""))
+    packed = wire.pack_batch(wire.Batch(TASK.hash, 0, wire.digest(TASK.hash, 0, b""), b""))
     spark_job.write(packed, TASK, batch)
     other = replace(TASK, epsilon=9.0)
     refused(lambda: spark_job._verified(other, batch), "shuffle-batch-damaged")
@@ -189,6 +189,6 @@ def test_a_batch_in_parquet_that_somebody_else_wrote(reports: int, messages: lis
 def test_a_job_with_too_few_reports(tmp_path: Path, ledger: dp.Ledger) -> None:
     pytest.importorskip("pyspark", reason='needs pip install "discreet[spark]"')
     batch = tmp_path / "batch.parquet"
-    spark_job.write(wire.packed(wire.Batch(TASK.hash, 0, wire.digest(TASK.hash, 0, b""), b"")), TASK, batch)
+    spark_job.write(wire.pack_batch(wire.Batch(TASK.hash, 0, wire.digest(TASK.hash, 0, b""), b"")), TASK, batch)
     few = lambda: spark_job.analyze(None, TASK, ANALYZER, batch, ledger)  # noqa: E731
     refused(few, "too-few-reports", NotAllowed)

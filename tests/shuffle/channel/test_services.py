@@ -168,7 +168,7 @@ def test_a_captured_shuffler_tells_no_answer_and_a_captured_analyzer_no_client(t
             Client(task, tokens[0]).report(CHOICES[2])
         captured = {"trace": bytes(trace), "collecting": everything(files.shuffler_store)}
         operator = {"Authorization": f"Bearer {poll.issuer.operator.hex()}"}
-        names = [keys.keyed(poll.issuer.nullifiers, b"client", token[:16]) for token in tokens]
+        names = [keys.keyed_hash(poll.issuer.nullifiers, b"client", token[:16]) for token in tokens]
         assert sum(name in captured["collecting"] for name in names) == 10  # it is the right file
         httpx.post(f"{shuffler.url}/v1/close", headers=operator)
         with httpx.Client() as http:
@@ -272,7 +272,7 @@ def test_why_the_ledger_refuses_is_told_to_the_operator_only(tmp_path: Path) -> 
             app.router.lifespan_context(app),
             httpx.AsyncClient(transport=transport, base_url="http://here") as http,
         ):
-            batch = wire.packed(wire.Batch(poll.task.hash, *shuffler.store.batch()[1]))
+            batch = wire.pack_batch(wire.Batch(poll.task.hash, *shuffler.store.batch()[1]))
             assert (await http.post("/v1/batch", headers=own, content=batch)).status_code == 202
             while (first := await http.get("/v1/result")).status_code == 202:
                 await asyncio.sleep(0.01)

@@ -37,7 +37,7 @@ def sealed(poll: Poll, reports: int) -> bytes:
     shuffler = poll.shuffler()
     shuffler.accept([poll.exact(number, number % 3) for number in range(reports)])
     shuffler.seal()
-    return wire.packed(wire.Batch(poll.task.hash, *shuffler.store.batch()[1]))
+    return wire.pack_batch(wire.Batch(poll.task.hash, *shuffler.store.batch()[1]))
 
 
 @pytest.mark.filterwarnings("default")
@@ -71,7 +71,7 @@ def test_what_is_not_the_batch_is_refused(spark: Any, tmp_path: Path) -> None:
         with refuses(InvalidArgument, "shuffle-batch-damaged"):
             spark_job.analyze(spark, poll.task, secrets, path, poll.ledger())
     small = poll.task.hash, 5, bytes(5 * 2 * poll.task.shape.message)
-    spark_job.write(wire.packed(wire.Batch(*small[:2], wire.digest(*small), small[2])), poll.task, path)
+    spark_job.write(wire.pack_batch(wire.Batch(*small[:2], wire.digest(*small), small[2])), poll.task, path)
     with refuses(NotAllowed, "too-few-reports"):
         spark_job.analyze(spark, poll.task, secrets, path, poll.ledger())
     assert poll.ledger().count == 0

@@ -26,7 +26,7 @@ from discreet.sql.pricing.price import contribution
 from discreet.sql.running.answer import _shown_rows
 from discreet.sql.running.compile import Statement
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.measure import measured
+from discreet.sql.running.measure import read_measures
 from discreet.sql.schema import Column, Schema, Table
 
 PERSON, SWAPPED = dp.person("pid"), dp.person("pid", neighbors="replace")
@@ -95,7 +95,7 @@ def planned(text, unit, bounds):
 def exact(rows, text, unit, **bounds):
     """The plan, and the exact measures of every cell."""
     plan = planned(text, unit, tuple(sorted(bounds.items())))
-    return plan, measured(plan.question, database(rows, unit, **bounds).engine, plan.bounds, plan.groups)
+    return plan, read_measures(plan.question, database(rows, unit, **bounds).engine, plan.bounds, plan.groups)
 
 
 def moved(measure, first, second):
@@ -246,7 +246,7 @@ def test_a_join_is_bounded_after_it():
     ledger = dp.Ledger.open(":memory:", protects=PERSON, limit=dp.Approx(epsilon=1000, delta=0.1), rule="basic")
     asked = Database(Schema(unit=PERSON, tables={"t": table, "u": other}), DuckDB({"t": data, "u": data}), ledger)
     plan = asked.plan("SELECT t.k, COUNT(*) AS n, SUM(u.x) AS s FROM t JOIN u ON t.pid = u.pid GROUP BY t.k", epsilon=1)
-    count, total = measured(plan.question, asked.engine, plan.bounds, plan.groups)
+    count, total = read_measures(plan.question, asked.engine, plan.bounds, plan.groups)
     assert count.tolist() == [3, 0, 0]
     assert total[0] * float(plan.question.measures[1].step) == 15
 
@@ -258,7 +258,7 @@ def test_the_choice_of_rows_and_groups_is_spread_out():
     rows = of(1, [("abc"[n % 3], 1, 1.0, n % 8) for n in range(9)])
     asked = database(rows, PERSON, rows_per_person=9, groups_per_person=1)
     plan = asked.plan("SELECT k, COUNT(*) AS n FROM t GROUP BY k", epsilon=1)
-    kept = sum(measured(plan.question, asked.engine, plan.bounds, plan.groups)[0] > 0 for _ in range(60))
+    kept = sum(read_measures(plan.question, asked.engine, plan.bounds, plan.groups)[0] > 0 for _ in range(60))
     assert sum(kept) == 60
     assert all(kept > 0)
 
@@ -287,7 +287,7 @@ class Ranged:
 
     def measured(self, values):
         self.database.engine._connection.register("source t", self.data(values))
-        return measured(self.plan.question, self.database.engine, self.plan.bounds, self.plan.groups)
+        return read_measures(self.plan.question, self.database.engine, self.plan.bounds, self.plan.groups)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_statistics_of_a_file_are_not_believed(tmp_path, unit, kind):
     assert claimed != content[footer:]
     path.write_bytes(content[:footer] + claimed)
     question = asked.plan.question
-    found = measured(question, DuckDB({"t": path}), asked.plan.bounds, asked.plan.groups)
+    found = read_measures(question, DuckDB({"t": path}), asked.plan.bounds, asked.plan.groups)
     expected = asked.measured([1, 50, 100])
     assert [int(f[0]) for f in found] == [int(e[0]) for e in expected]
 

@@ -16,8 +16,8 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.pricing import bounds
 from discreet.sql.pricing.price import contribution
 from discreet.sql.pricing.relation import Few
-from discreet.sql.reading.select import understood
-from discreet.sql.running.measure import measured
+from discreet.sql.reading.select import read_question
+from discreet.sql.running.measure import read_measures
 from discreet.sql.running.rows import rows_of
 from discreet.sql.schema import Column, Schema, Table
 
@@ -56,7 +56,7 @@ def database(left, right, most, unit=ROW, public=(("x", "X"), ("y", "Y"), ("y", 
 
 
 def joined(asked, text):
-    question = understood(text, asked.schema)
+    question = read_question(text, asked.schema)
     found = asked.engine.rows(rows_of(question.relation, asked.engine))
     return question, Counter(found)
 
@@ -95,7 +95,7 @@ def test_the_count_moves_by_what_is_priced_where_rows_are_put_out():
     both = [database(left, [1], 1) for left in ([(1, "x")], [(1, "x"), (1, "y")])]
     plan = both[1].plan(text, epsilon=1)
     for _ in range(40):
-        moved = [measured(plan.question, asked.engine, None, plan.groups)[0] for asked in both]
+        moved = [read_measures(plan.question, asked.engine, None, plan.groups)[0] for asked in both]
         apart = abs(moved[0] - moved[1])
         bound = contribution(plan.question.measures[0], plan.bounds, ROW)
         assert sum(apart) <= bound.l1
@@ -128,7 +128,7 @@ def test_rows_that_are_swapped_may_add_up_when_a_row_is_replaced():
             continue
         for _ in range(3):
             one, other = (
-                measured(plan.question, asked[str(left)].engine, None, plan.groups)[0] for left in (first, second)
+                read_measures(plan.question, asked[str(left)].engine, None, plan.groups)[0] for left in (first, second)
             )
             apart = one - other
             bound = contribution(plan.question.measures[0], plan.bounds, dp.row(neighbors="replace"))

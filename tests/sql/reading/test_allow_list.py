@@ -12,7 +12,7 @@ from sqlglot import exp
 
 import discreet as dp
 from discreet.sql.reading.aggregates import AGGREGATES, Aggregates
-from discreet.sql.reading.parse import Text, parsed
+from discreet.sql.reading.parse import Text, parse_query
 from discreet.sql.reading.translate import ALLOWED, Translator
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "sql"
@@ -21,7 +21,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "sql"
 def nodes_of_the_corpus() -> set[type]:
     """The classes of syntax that the corpus holds: `test_corpus` compares each of its questions with plain DuckDB."""
     texts = [text for path in FIXTURES.glob("*.sql") for text in path.read_text().split("-- name: ")[1:]]
-    return {type(node) for text in texts for node in parsed(text.partition("\n")[2])[1].walk()}
+    return {type(node) for text in texts for node in parse_query(text.partition("\n")[2])[1].walk()}
 
 
 def kinds_of(kind: type) -> Iterator[type[exp.Expression]]:

@@ -15,7 +15,7 @@ from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.pricing.price import contribution
 from discreet.sql.question import Bounds
-from discreet.sql.running.measure import measured
+from discreet.sql.running.measure import read_measures
 from discreet.sql.schema import Column, Schema, Table
 
 from ...refusing import refuses
@@ -71,7 +71,7 @@ def database(data, **bounds):
 def exact(data, text, **bounds):
     asked = database(data, **bounds)
     plan = asked.plan(text, epsilon=1)
-    return plan, measured(plan.question, asked.engine, plan.bounds, plan.groups)
+    return plan, read_measures(plan.question, asked.engine, plan.bounds, plan.groups)
 
 
 VISITS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ef")), max_size=5)
@@ -201,7 +201,7 @@ def test_one_row_for_each_person_is_priced_as_one():
     text = "SELECT COUNT(*) AS n FROM (SELECT pid, COUNT(*) AS k FROM visits GROUP BY pid) u WHERE k > 1"
     plan = asked.plan(text, epsilon=1)
     assert plan.bounds.rows == 1
-    assert measured(plan.question, asked.engine, plan.bounds, plan.groups)[0].tolist() == [1]
+    assert read_measures(plan.question, asked.engine, plan.bounds, plan.groups)[0].tolist() == [1]
     joined = "SELECT v.pid, COUNT(*) AS k FROM items i JOIN visits v ON i.vid = v.vid GROUP BY v.pid"
     assert asked.plan(f"SELECT COUNT(*) AS n FROM ({joined}) u", epsilon=1).bounds.rows == 1
     by_city = "SELECT COUNT(*) AS n FROM (SELECT pid, c, COUNT(*) AS k FROM visits GROUP BY pid, c) u"
@@ -218,11 +218,11 @@ def test_people_are_counted_by_whichever_of_their_columns():
     text = "SELECT COUNT(DISTINCT v.pid) AS n FROM items i JOIN visits v ON i.vid = v.vid"
     plan = asked.plan(text, epsilon=1)
     assert [measure.kind for measure in plan.question.measures] == ["people"]
-    assert measured(plan.question, asked.engine, plan.bounds, plan.groups)[0].tolist() == [2]
+    assert read_measures(plan.question, asked.engine, plan.bounds, plan.groups)[0].tolist() == [2]
     some = "(SELECT * FROM visits WHERE c = 'f') w"
     left = f"SELECT COUNT(DISTINCT w.pid) AS n FROM visits v LEFT JOIN {some} ON v.pid = w.pid"
     plan = asked.plan(left, epsilon=1)
-    assert measured(plan.question, asked.engine, plan.bounds, plan.groups)[0].tolist() == [2]
+    assert read_measures(plan.question, asked.engine, plan.bounds, plan.groups)[0].tolist() == [2]
 
 
 def test_groups_of_others_in_from_are_refused():
@@ -244,7 +244,7 @@ def test_a_question_may_lower_the_bounds(bounds):
     expected = Bounds(rows, bounds.get("groups_per_person", 2), bounds.get("rows_per_group", rows))
     assert plan.bounds == expected
     assert plan.price.parts[0].scale <= whole.price.parts[0].scale
-    count = measured(plan.question, asked.engine, plan.bounds, plan.groups)[0]
+    count = read_measures(plan.question, asked.engine, plan.bounds, plan.groups)[0]
     assert sum(count) <= contribution(plan.question.measures[0], plan.bounds, PERSON).l1
 
 

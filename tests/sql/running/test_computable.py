@@ -19,7 +19,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.mechanisms.selection.threshold import KeySelection
 from discreet.sql.running import answer as answers
-from discreet.sql.schema import Column, Schema, Table, checked_range
+from discreet.sql.schema import Column, Schema, Table, validate_range
 
 from ...refusing import refuses
 
@@ -195,7 +195,7 @@ def test_weights_are_numbers_of_columns(weights: Any, database: Any) -> None:
 )
 def test_ranges_that_have_no_steps_are_refused(ends: Any) -> None:
     with pytest.raises(InvalidArgument):
-        checked_range(ends, "number", "x")
+        validate_range(ends, "number", "x")
     with pytest.raises(InvalidArgument):
         opened(columns={"x": {"between": list(ends)}})
 

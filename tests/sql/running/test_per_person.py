@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.sql.running.measure import measured
+from discreet.sql.running.measure import read_measures
 
 from ..connecting import connected, rows_of
 
@@ -26,7 +26,7 @@ def test_a_person_s_sum_does_not_depend_on_where_others_rows_lie():
             "SELECT COUNT(*) AS n FROM (SELECT pid, SUM(x) AS s FROM v WHERE pid >= 0 GROUP BY pid) u WHERE s > 0",
             epsilon=1,
         )
-        counts.add(int(measured(plan.question, database.engine, plan.bounds, plan.groups)[0][0]))
+        counts.add(int(read_measures(plan.question, database.engine, plan.bounds, plan.groups)[0][0]))
     assert len(counts) == 1
 
 

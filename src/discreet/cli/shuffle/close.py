@@ -46,9 +46,9 @@ def close(
     )
     headers = {"Authorization": f"Bearer {secrets.operator.hex()}"}
     body = b'{"discard": true}' if discard else b""
-    told = _asked("POST", f"{known.shuffler}/v1/close", "shuffler", headers=headers, content=body)
-    if told["state"] in ("collecting", "discarded"):
-        print(f"{told['reports']} of {told['minimum']} reports: nothing is released")
+    state = _asked("POST", f"{known.shuffler}/v1/close", "shuffler", headers=headers, content=body)
+    if state["state"] in ("collecting", "discarded"):
+        print(f"{state['reports']} of {state['minimum']} reports: nothing is released")
         raise typer.Exit(3)
     with Console(stderr=True).status("The analyzer opens the messages …"):
         found = _result(known, wait, headers)
@@ -71,8 +71,8 @@ def _result(task: Task, wait: float, headers: dict[str, str]) -> dict[str, Any]:
         if "refused" in found:
             kind: type[DiscreetError] = BudgetExhausted if found["refused"] == "budget" else ServiceUnavailable
             raise kind(found.get("why", "The analyzer refuses the batch. Look at what it printed."))
-        told = _asked("GET", f"{task.shuffler}/v1/state", "shuffler", headers=headers) if pause > 1 else {}
-        trouble: Sequence[str] = told.get("trouble", ())
+        state = _asked("GET", f"{task.shuffler}/v1/state", "shuffler", headers=headers) if pause > 1 else {}
+        trouble: Sequence[str] = state.get("trouble", ())
         if trouble or time.monotonic() > deadline:
             why = " ".join(trouble) or f"The analyzer is not done after {wait:.0f} s."
             raise ServiceUnavailable(f"{why} The batch is safe: run discreet shuffle close again.")
@@ -110,7 +110,9 @@ def _show(found: dict[str, Any]) -> None:
         table.add_row(clean(str(name)), f"{count:,.1f}".removesuffix(".0"), bars)
     out = Console(highlight=False, markup=False)
     out.print(table)
-    unheard = "" if found["heard"] == found["reports"] else f", {found['heard']} of which can be read"
-    out.print(f"{found['reports']} reports{unheard}; {found['guarantee']}; receipt {found['receipt']}", soft_wrap=True)
+    unreadable = "" if found["heard"] == found["reports"] else f", {found['heard']} of which can be read"
+    out.print(
+        f"{found['reports']} reports{unreadable}; {found['guarantee']}; receipt {found['receipt']}", soft_wrap=True
+    )
     if found["not_private"]:
         out.print("NOT PRIVATE: made in test mode")

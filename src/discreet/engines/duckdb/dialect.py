@@ -12,19 +12,19 @@ from discreet.engines.dialect import ALL_ROWS
 from discreet.errors import InvalidArgument
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A name, quoted, with any characters in it."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def quoted_text(text: str) -> str:
+def quote_text(text: str) -> str:
     """A text literal, with any characters in it."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def listed(texts: Sequence[str]) -> str:
+def list_texts(texts: Sequence[str]) -> str:
     """Texts as a list."""
-    return f"[{', '.join(map(quoted_text, texts))}]"
+    return f"[{', '.join(map(quote_text, texts))}]"
 
 
 def literal(value: Any) -> str:
@@ -39,11 +39,11 @@ def literal(value: Any) -> str:
         case float():
             return f"({value!r}::DOUBLE)"
         case str():
-            return quoted_text(value)
+            return quote_text(value)
         case datetime.datetime():
-            return f"TIMESTAMP {quoted_text(value.isoformat(' '))}"
+            return f"TIMESTAMP {quote_text(value.isoformat(' '))}"
         case datetime.date():
-            return f"DATE {quoted_text(value.isoformat())}"
+            return f"DATE {quote_text(value.isoformat())}"
     raise InvalidArgument(
         f"A {type(value).__name__} cannot be a constant in a query. Use numbers, text or dates.", code="sql-constant"
     )
@@ -144,10 +144,10 @@ def total(value: str) -> str:
 
 def exact_sum(value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS) -> str:
     """A sum of integers, in 128 bits."""
-    return f"sum({value}){filtered(where)}"
+    return f"sum({value}){filter_rows(where)}"
 
 
-def filtered(where: str) -> str:
+def filter_rows(where: str) -> str:
     """Restricts an aggregate to some rows, unless all rows count."""
     return f" FILTER (WHERE {where})" if where else ""
 

@@ -14,7 +14,7 @@ from typing import Any
 from discreet.engines import parquet_files
 from discreet.engines.dialect import Dialect
 from discreet.engines.duckdb import dialect, forks
-from discreet.engines.duckdb.dialect import listed, quoted, quoted_text
+from discreet.engines.duckdb.dialect import list_texts, quote, quote_text
 from discreet.engines.duckdb.in_memory import NOTHING, InMemory
 from discreet.engines.duckdb.spill import Spill
 from discreet.engines.duckdb.text_files import Csv, JsonLines, TextSource
@@ -39,7 +39,7 @@ _LEAST_MEMORY = 100 * 10**6
 _REMEMBERED = 1000
 """So many statements are known to be fine without being tried again."""
 _PATIENCE, _COARSE = 0.5, 5
-"""Progress is looked at every so many seconds, and told in steps of so many percent."""
+"""How often progress is read, in seconds, and the steps in which it is reported, in percent."""
 
 
 class DuckDB:
@@ -127,7 +127,7 @@ class DuckDB:
                 self._left_out[name] = parquet_files.in_milliseconds(found)
                 return parquet_files.reading(files), [str(path)]
             if sniffed:
-                return f"{reader}({quoted_text(files)}, sample_size = -1)", [str(path)]
+                return f"{reader}({quote_text(files)}, sample_size = -1)", [str(path)]
             self._texts[name] = JsonLines.opened(name, found) if inside in _JSON else Csv.opened(name, found)
             return "", [str(path)]
         if isinstance(source, self._duckdb.DuckDBPyRelation):
@@ -172,10 +172,10 @@ class DuckDB:
         unread += [column for column in self._left_out.get(name, ()) if column in types and column not in unread]
         if len(unread) == len(types):
             raise InvalidArgument(NOTHING.format(name), code="source-no-columns")
-        read = {quoted(column): given for column, given in types.items() if column not in unread}
+        read = {quote(column): given for column, given in types.items() if column not in unread}
         parquet = name in self._left_out
         how = {column: text for column, given in read.items() if (text := plainly(column, given, parquet=parquet))}
-        without = f" EXCLUDE ({', '.join(map(quoted, unread))})" if unread else ""
+        without = f" EXCLUDE ({', '.join(map(quote, unread))})" if unread else ""
         replaced = f" REPLACE ({', '.join(f'{text} AS {column}' for column, text in how.items())})" if how else ""
         return f"(SELECT *{without}{replaced} FROM {relation})" if unread or how else relation
 
@@ -193,13 +193,13 @@ class DuckDB:
             self._connection.execute("SET enable_progress_bar = true")
             self._connection.execute("SET enable_progress_bar_print = false")
         for statement in (
-            f"SET temp_directory = {quoted_text(spill)}",
+            f"SET temp_directory = {quote_text(spill)}",
             *([] if memory is None else self._within(memory)),
             "SET preserve_insertion_order = false",
             "SET error_on_division_by_zero = false",
             f"SET disabled_optimizers = '{','.join(without)}'",
-            f"SET allowed_paths = {listed(files)}",
-            f"SET allowed_directories = {listed(folders)}",
+            f"SET allowed_paths = {list_texts(files)}",
+            f"SET allowed_directories = {list_texts(folders)}",
             "SET enable_external_access = false",
             "SET lock_configuration = true",
         ):
@@ -264,7 +264,7 @@ class DuckDB:
     def _blank(self, relation: str) -> str:
         if relation not in self._blanks:
             typed = self.rows(f"DESCRIBE SELECT * FROM {relation}")
-            columns = ", ".join(f"CAST(NULL AS {row[1]}) AS {quoted(row[0])}" for row in typed)
+            columns = ", ".join(f"CAST(NULL AS {row[1]}) AS {quote(row[0])}" for row in typed)
             self._blanks[relation] = f"(SELECT {columns} WHERE FALSE)"
         return self._blanks[relation]
 
@@ -332,11 +332,11 @@ class DuckDB:
             watcher.join()
 
     def _watch(self, tell: Callable[[int], None], done: threading.Event) -> None:
-        told = 0
+        reported = 0
         while not done.wait(_PATIENCE):
             percent = int(self._connection.query_progress()) // _COARSE * _COARSE
-            if percent > told:
-                told = percent
+            if percent > reported:
+                reported = percent
                 tell(percent)
 
     def close(self) -> None:

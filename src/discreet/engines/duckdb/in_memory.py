@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from discreet.engines.duckdb.arrow_tables import readable
-from discreet.engines.duckdb.dialect import quoted
+from discreet.engines.duckdb.dialect import quote
 from discreet.errors import InvalidArgument
 from discreet.rows.tables import Cells, guarded
 
@@ -33,7 +33,7 @@ class InMemory:
             name = f"source {self._name}" if not self._known else f"source {self._name} {len(self._known)}"
             table = self._table(dict(zip(self.cells, kinds, strict=True)))
             guarded(lambda: self._register(name, table), NOTHING.format(self._name), code="source-no-columns")
-            self._known[kinds] = quoted(name)
+            self._known[kinds] = quote(name)
         return self._known[kinds]
 
     def _table(self, kinds: Mapping[str, str]) -> Any:

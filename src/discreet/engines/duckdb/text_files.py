@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from discreet.engines.duckdb.dialect import TYPES, WORDS, listed, quoted, quoted_text, total
+from discreet.engines.duckdb.dialect import TYPES, WORDS, list_texts, quote, quote_text, total
 from discreet.errors import InvalidArgument
 
 _LINES = (
@@ -57,8 +57,8 @@ class Csv:
         return cls(tuple(map(str, files)), names, delimiter)
 
     def relation(self, types: Mapping[str, str]) -> str:
-        dialect = f"""header = true, delim = {quoted_text(self.delimiter)}, quote = '"', escape = '"'"""
-        columns = [f"{_cast(quoted(name), types.get(name))} AS {quoted(name)}" for name in self.names]
+        dialect = f"""header = true, delim = {quote_text(self.delimiter)}, quote = '"', escape = '"'"""
+        columns = [f"{_cast(quote(name), types.get(name))} AS {quote(name)}" for name in self.names]
         return f"(SELECT {', '.join(columns)} FROM {_read_lines(self.files, self.names, dialect)})"
 
 
@@ -85,15 +85,15 @@ class JsonLines:
             )
         # the delimiter is a character that JSON always escapes, so every line is one field
         lines = _read_lines(self.files, ["line"], "header = false, delim = '\x01', quote = '', escape = ''")
-        paths = listed(["/" + name.replace("~", "~0").replace("/", "~1") for name in types])
+        paths = list_texts(["/" + name.replace("~", "~0").replace("/", "~1") for name in types])
         found = total(f"json_extract_string(line, {paths})")
-        columns = [f"{_cast(f'found[{n}]', kind)} AS {quoted(name)}" for n, (name, kind) in enumerate(types.items(), 1)]
+        columns = [f"{_cast(f'found[{n}]', kind)} AS {quote(name)}" for n, (name, kind) in enumerate(types.items(), 1)]
         return f"(SELECT {', '.join(columns)} FROM (SELECT {found} AS found FROM {lines}))"
 
 
 def _read_lines(files: Sequence[str], names: Sequence[str], dialect: str) -> str:
-    columns = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in names)
-    return f"read_csv({listed(files)}, columns = {{{columns}}}, {dialect}, {_LINES}, {_IN_ORDER})"
+    columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
+    return f"read_csv({list_texts(files)}, columns = {{{columns}}}, {dialect}, {_LINES}, {_IN_ORDER})"
 
 
 def _header(file: Path) -> tuple[tuple[str, ...], str]:

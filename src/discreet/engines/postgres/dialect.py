@@ -8,7 +8,7 @@ from fractions import Fraction
 from discreet.engines.duckdb.dialect import drawn as drawn
 from discreet.engines.duckdb.dialect import exact_sum as exact_sum
 from discreet.engines.duckdb.dialect import few_of_each as few_of_each
-from discreet.engines.duckdb.dialect import quoted as quoted
+from discreet.engines.duckdb.dialect import quote as quote
 from discreet.engines.duckdb.dialect import steps as steps
 from discreet.engines.postgres.values import INFINITE, LONGEST, NAN, TYPES, WHOLE, as_types, cast, once, refuse
 from discreet.engines.postgres.values import literal as literal
@@ -47,7 +47,7 @@ def plainly_typed(name: str, kind: str, given: str) -> str:
     """A column of a source, converted to one of our types. `given` is PostgreSQL's type, or says that it is an
     array.
     """
-    column = quoted(name)
+    column = quote(name)
     match kind:
         case "number" if given == "numeric":
             return (

@@ -16,7 +16,7 @@ from typing import Any
 
 from discreet.engines.dialect import Dialect
 from discreet.engines.postgres import dialect as postgres_dialect
-from discreet.engines.postgres.dialect import ARRAY, plainly_typed, quoted
+from discreet.engines.postgres.dialect import ARRAY, plainly_typed, quote
 from discreet.engines.postgres.values import TYPES
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.extras import need
@@ -132,7 +132,7 @@ class Postgres:
                 "BYPASSRLS, or a table of its own.",
                 code="source-row-security",
             )
-        relation = f"{quoted(schema)}.{quoted(table)}"
+        relation = f"{quote(schema)}.{quote(table)}"
         listed = connection.execute(f"SELECT * FROM {relation} LIMIT 0").description
         types = {column.name: self._type(connection, column.type_code) for column in listed}
         self._kinds[name] = {column: kind for column, (kind, _) in types.items()}
@@ -234,7 +234,7 @@ class Postgres:
 def _blank(kinds: Mapping[str, str]) -> str:
     """Columns of these types, as `plainly_typed` writes them."""
     typed = {kind: f"NULL::{own}" for kind, own in TYPES.items()} | dict.fromkeys(("text", "other"), _NO_TEXT)
-    columns = ", ".join(f"{typed[kind]} AS {quoted(column)}" for column, kind in kinds.items())
+    columns = ", ".join(f"{typed[kind]} AS {quote(column)}" for column, kind in kinds.items())
     return f"(SELECT {columns} WHERE FALSE) AS source_of_rows"
 
 

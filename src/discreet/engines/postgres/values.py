@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from discreet.engines.duckdb.dialect import PLAIN_WORDS, quoted_text
+from discreet.engines.duckdb.dialect import PLAIN_WORDS, quote_text
 from discreet.errors import NotAllowed
 
 TYPES = {
@@ -62,7 +62,7 @@ def _text(value: str) -> str:
         value.encode()
     except UnicodeEncodeError:
         refuse("Text that is not Unicode")
-    return refuse("Text with a zero character") if "\0" in value else quoted_text(value)
+    return refuse("Text with a zero character") if "\0" in value else quote_text(value)
 
 
 def once(body: str, **operands: str) -> str:

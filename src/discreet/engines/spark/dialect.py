@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from discreet.engines.dialect import ALL_ROWS, ROWS_OF_ONE
-from discreet.engines.duckdb.dialect import filtered
+from discreet.engines.duckdb.dialect import filter_rows
 from discreet.engines.spark.values import INFINITE, TYPES, as_types, refuse
 from discreet.engines.spark.values import literal as literal
 from discreet.engines.spark.values import operation as operation
-from discreet.engines.spark.values import quoted as quoted
+from discreet.engines.spark.values import quote as quote
 from discreet.exact.randomness import random_integer
 
 ranks_all = True
@@ -42,7 +42,7 @@ _LIMB = 2**26
 
 def exact_sum(value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS) -> str:
     """A sum of integers: in 64 bits if all rows fit, in two halves of 64 bits, or as decimals."""
-    only = filtered(where)
+    only = filter_rows(where)
     if largest * rows < 2**63:
         return f"sum(CAST({value} AS BIGINT)){only}"
     if largest >= _LIMB * 2**27:
@@ -151,8 +151,8 @@ def drawn(rows: str, columns: Sequence[str], seed: int) -> str:
 
 def _hashed(columns: Sequence[str], seed: int, *others: str) -> str:
     """A pseudorandom number for each distinct row. The hash itself ignores NULL."""
-    told = (part for column in columns for part in (f"{column} IS NULL", column))
-    return f"xxhash64({', '.join([f'{seed}L', *others, *told])})"
+    parts = (part for column in columns for part in (f"{column} IS NULL", column))
+    return f"xxhash64({', '.join([f'{seed}L', *others, *parts])})"
 
 
 def among(rows: str, others: str) -> str:
@@ -219,7 +219,7 @@ _DAYS["timestamp"] = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-
 
 def plainly_typed(name: str, kind: str, given: str) -> str:
     """A column of a source, converted to one of our types. `given` is Spark's type."""
-    column = quoted(name)
+    column = quote(name)
     match kind:
         case "date":
             return f"CASE WHEN {column} BETWEEN {_DAYS[kind]} THEN {column} END AS {column}"

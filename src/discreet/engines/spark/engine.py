@@ -17,7 +17,7 @@ from typing import Any
 from discreet.engines.configuration import DELTA, is_path
 from discreet.engines.dialect import Dialect
 from discreet.engines.spark import dialect as spark_dialect
-from discreet.engines.spark.dialect import plainly_typed, quoted
+from discreet.engines.spark.dialect import plainly_typed, quote
 from discreet.engines.spark.sessions import Silence, attempt, in_time, new_name, own_session, session_for
 from discreet.errors import EngineFailed, InvalidArgument
 
@@ -114,13 +114,13 @@ class Spark:
 
         self._files[view] = listed
         listed()
-        return quoted(view)
+        return quote(view)
 
     def _table(self, source: str) -> str:
         """A table of the catalog, used directly if reading a row cannot fail. Anything else is computed first."""
         known = self._given.catalog.getTable(source)
         if not known.isTemporary and known.tableType in ("MANAGED", "EXTERNAL"):
-            name = ".".join(map(quoted, [known.catalog, *known.namespace, known.name]))
+            name = ".".join(map(quote, [known.catalog, *known.namespace, known.name]))
             described = self._session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
             if any(row[0] == "Provider" and row[1].lower() in _TYPED for row in described):
                 return name
@@ -136,7 +136,7 @@ class Spark:
         view = new_name()
         frame.localCheckpoint(eager=True).createGlobalTempView(view)
         self._kept.append(view)
-        return f"{quoted(self._session.conf.get('spark.sql.globalTempDatabase'))}.{quoted(view)}"
+        return f"{quote(self._session.conf.get('spark.sql.globalTempDatabase'))}.{quote(view)}"
 
     def columns(self, name: str) -> dict[str, str]:
         """The names and types of a source's columns."""

@@ -32,7 +32,7 @@ def refuse(what: str) -> NoReturn:
     raise NotAllowed(f"{what} is not supported on Spark yet. Use CASE, comparisons and arithmetic.", code="sql-engine")
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A name, quoted, with any characters in it."""
     return "`" + name.replace("`", "``") + "`"
 

@@ -25,7 +25,7 @@ from discreet.guarantees.privacy_loss.pairs import Floats
 from discreet.guarantees.privacy_loss.shuffled_pairs import LOST, binomial
 
 View = Callable[[int, int], Floats]
-"""What can be told beside so many known ones and zeros: upper bounds that fall with either number."""
+"""An upper bound on δ, given the numbers of known ones and zeros. It falls as either number grows."""
 
 _FINE, _COARSE, _ROUGH = 1e-3, 8e-3, 2e-2
 """How far above the worst view a bound may end, as a part of it: at one ε, along a curve, of a Rényi divergence."""
@@ -57,7 +57,7 @@ class RandomizedBitsPair(ProfilePair):
         most, least = (float(one[0]) for one in weights(self.lie, np.array([epsilon])))
 
         def view(ones: int, zeros: int) -> Floats:
-            return np.array([told_at(ones, zeros, self.lie, most, least)])
+            return np.array([delta_at_weights(ones, zeros, self.lie, most, least)])
 
         return min(1.0, float(worst(self.clients - 1, view, _FINE)[0]))
 
@@ -128,7 +128,7 @@ def _sides(ones: int, zeros: int, lie: Fraction, window: float = 16.0) -> tuple[
     return up, down, 2e-15 * (len(up) + len(down) + 16)
 
 
-def told_at(ones: int, zeros: int, lie: Fraction, most: float, least: float) -> float:
+def delta_at_weights(ones: int, zeros: int, lie: Fraction, most: float, least: float) -> float:
     """δ at one ε with weights A = `most`, B = `least`, for a zero replaced by a one, rounded up.
 
     The sum of the others has a log-concave law, so s(k−1)/s(k) rises and A·s(k) > B·s(k−1) up to some k only. That k is
@@ -157,7 +157,7 @@ def told_at(ones: int, zeros: int, lie: Fraction, most: float, least: float) -> 
     return min(most, excess) + LOST
 
 
-def told_along(ones: int, zeros: int, lie: Fraction, most: Floats, least: Floats) -> Floats:
+def deltas_at_weights(ones: int, zeros: int, lie: Fraction, most: Floats, least: Floats) -> Floats:
     """The same at many ε, from the whole law of the sum."""
     up, down, error = _sides(ones, zeros, lie)
     law = _summed(up, down)
@@ -182,7 +182,7 @@ def _table(pair: RandomizedBitsPair) -> tuple[Floats, Floats]:
     knots = np.linspace(0.0, _reach(pair), _KNOTS)
     most, least = weights(pair.lie, knots)
     heights = worst(
-        pair.clients - 1, lambda ones, zeros: told_along(ones, zeros, pair.lie, most, least), tolerance=_COARSE
+        pair.clients - 1, lambda ones, zeros: deltas_at_weights(ones, zeros, pair.lie, most, least), tolerance=_COARSE
     )
     return np.expm1(knots), heights
 
@@ -193,7 +193,7 @@ def _reach(pair: RandomizedBitsPair) -> float:
 
     def beyond(loss: float) -> bool:
         most, least = (float(one[0]) for one in weights(pair.lie, np.array([loss])))
-        return max(told_at(t, others - t, pair.lie, most, least) for t in (0, others // 2, others)) <= 1e-25
+        return max(delta_at_weights(t, others - t, pair.lie, most, least) for t in (0, others // 2, others)) <= 1e-25
 
     found = bracket(beyond, pair.largest, least=pair.largest * 1e-9, most=pair.largest, factor=8)
     return pair.largest if found is None else bisect(beyond, *found, relative=0.02)

@@ -43,7 +43,7 @@ def binomial(trials: int, chance: Fraction, window: float = _WINDOW) -> tuple[in
     return low, masses / masses.sum()
 
 
-def added(first: tuple[int, Floats], second: tuple[int, Floats]) -> tuple[int, Floats]:
+def law_of_sum(first: tuple[int, Floats], second: tuple[int, Floats]) -> tuple[int, Floats]:
     """The law of a sum of two independent counts."""
     return first[0] + second[0], np.convolve(first[1], second[1])
 
@@ -202,8 +202,8 @@ class TwoCountsPair(CountedPair):
         # both terms may be far larger than their difference: their rounding is added, that of tails ten times over
         size = np.abs(slope * totals / 2 * one_less) + np.abs(level * at_least)
         rounding = float((size * (1e-12 + 1e-15 * np.sqrt(totals))).sum())
-        told = float(np.maximum(excess, 0.0).sum()) + rounding
-        return min(1.0, max(5e-324, told * (1 + self.relative) + LOST))
+        total = float(np.maximum(excess, 0.0).sum()) + rounding
+        return min(1.0, max(5e-324, total * (1 + self.relative) + LOST))
 
     def mirrored(self) -> Pair:
         return self
@@ -211,7 +211,7 @@ class TwoCountsPair(CountedPair):
 
 @lru_cache(maxsize=64)
 def _totals(pair: TwoCountsPair) -> tuple[int, Floats]:
-    return added(binomial(pair.others, pair.chance), binomial(pair.more, pair.more_chance))
+    return law_of_sum(binomial(pair.others, pair.chance), binomial(pair.more, pair.more_chance))
 
 
 def _at_least(start: Floats, trials: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 A `Rule` is two functions, `coordinates(guarantee)` and `total(vector)`; the base class owns addition,
 repetition and refusal. Vectors are integers in units of 10^-18, costs rounded up and limits down; δ is
-always the first. A `Filter` has one cost beside δ and one box fixed at opening, so it holds however the
+always the first. A `Filter` has one cost besides δ and one box fixed at opening, so it holds however the
 questions are chosen.
 """
 

@@ -26,7 +26,7 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
 from discreet.mechanisms import sampling
-from discreet.mechanisms.learning.descent_noise import StepNoise, calibrated, taught
+from discreet.mechanisms.learning.descent_noise import StepNoise, calibrate_noise, taught
 from discreet.mechanisms.learning.excess_risk import Descended, drift_term
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
@@ -151,7 +151,7 @@ class Descent:
             chosen: Gaussian | Laplace = taught(guarantee, bound, steps, calibration, noise, unit_of(clip))
         else:
             drawn = StepNoise(bound, clip, steps, None if sampling is None else exactly(sampling), size is None)
-            chosen = calibrated(guarantee, drawn, noise)
+            chosen = calibrate_noise(guarantee, drawn, noise)
             counting = drawn.counting(chosen, is_pure(guarantee))
         return cls(
             noise=chosen,

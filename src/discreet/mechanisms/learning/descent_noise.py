@@ -66,7 +66,7 @@ class StepNoise:
 
 
 @lru_cache(maxsize=256)
-def calibrated(guarantee: Guarantee, drawn: StepNoise, kind: str) -> Gaussian | Laplace:
+def calibrate_noise(guarantee: Guarantee, drawn: StepNoise, kind: str) -> Gaussian | Laplace:
     """The least noise, found once: cross-validation asks for the same many times."""
     family: Any = Gaussian if kind == "gaussian" else Laplace
     pure = is_pure(guarantee)

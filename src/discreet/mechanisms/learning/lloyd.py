@@ -14,7 +14,7 @@ from discreet.exact.rational import Number, check_bound, check_count, check_posi
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit, row
-from discreet.mechanisms.learning.moments import calibrated, noisy_units, within_deviations
+from discreet.mechanisms.learning.moments import calibrate_noise, noisy_units, within_deviations
 from discreet.mechanisms.noise.lattice import step_for
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
@@ -120,7 +120,7 @@ class Lloyd:
                 sum=tidy(significant(total, up=True)),
             )
 
-        found: Self = calibrated(make, guarantee, unit, rows_per_person)
+        found: Self = calibrate_noise(make, guarantee, unit, rows_per_person)
         return found
 
     def error(self, confidence: float) -> Accuracy:

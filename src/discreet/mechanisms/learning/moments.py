@@ -144,7 +144,7 @@ class Moments:
             noise = {part: tidy(significant(scale * width, up=True)) for part, width in widths.items()}
             return cls(features=features, feature_norm=feature_norm, target_bound=target_bound, **noise)
 
-        found: Self = calibrated(make, guarantee, unit, rows_per_person)
+        found: Self = calibrate_noise(make, guarantee, unit, rows_per_person)
         return found
 
     # --- how good it is -------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def noisy_units(exact: NDArray[Any], grain: Fraction, step: Fraction, variance: 
     return from_lattice(flat + noise, step).astype(np.float64).reshape(np.shape(exact))
 
 
-def calibrated(make: Callable[[Fraction], D], guarantee: Guarantee, unit: Unit | None, rows_per_person: int) -> D:
+def calibrate_noise(make: Callable[[Fraction], D], guarantee: Guarantee, unit: Unit | None, rows_per_person: int) -> D:
     """The mechanism of the family `make(scale)` with the least noise that keeps `guarantee`."""
     if is_pure(guarantee):
         raise InvalidArgument(

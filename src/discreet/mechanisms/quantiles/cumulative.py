@@ -20,7 +20,7 @@ from discreet.mechanisms.counts.count_tree import CountTree
 from discreet.mechanisms.counts.factorization import MOST_POINTS, PrefixSums
 from discreet.mechanisms.protocol import is_pure
 from discreet.mechanisms.quantiles.quantile import lattice_of
-from discreet.mechanisms.quantiles.quantiles import Quantiles, checked_quantiles
+from discreet.mechanisms.quantiles.quantiles import Quantiles, validate_quantiles
 from discreet.queries.ranks import places_of
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.space import Grid, Integers, Interval
@@ -147,7 +147,7 @@ class Cumulative:
 
     def quantiles(self, quantiles: Sequence[Number]) -> NDArray[Any]:
         """For each share, the middle point of the first bin at or below which that share of the rows lies."""
-        shares = np.array([float(exactly(q)) for q in checked_quantiles(quantiles)])
+        shares = np.array([float(exactly(q)) for q in validate_quantiles(quantiles)])
         bins = np.searchsorted(self.monotone, shares * self.monotone[-1], "left")
         points, width = self.mechanism.points, self.mechanism.width
         places = np.minimum(bins * width + width // 2, len(points) - 1)
@@ -167,7 +167,7 @@ class QuantilesFromCounts:
     quantiles: tuple[Number, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "quantiles", checked_quantiles(self.quantiles))
+        object.__setattr__(self, "quantiles", validate_quantiles(self.quantiles))
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """How many rows one unit can add, remove or replace."""

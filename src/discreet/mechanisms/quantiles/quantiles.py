@@ -70,7 +70,7 @@ def plan(quantiles: tuple[Fraction, ...]) -> tuple[tuple[Choice, ...], ...]:
     return tuple(levels)
 
 
-def checked_quantiles(quantiles: Any) -> tuple[Number, ...]:
+def validate_quantiles(quantiles: Any) -> tuple[Number, ...]:
     """At least one quantile, strictly between 0 and 1 and increasing, or a typed error."""
     if isinstance(quantiles, str) or not isinstance(quantiles, Sequence | np.ndarray) or not len(quantiles):
         raise InvalidArgument(
@@ -119,7 +119,7 @@ class Quantiles:
                 "space must be dp.Interval(low, high), dp.Integers(low, high) or dp.queries.Grid(low, high, step).",
                 code="wrong-type",
             )
-        object.__setattr__(self, "quantiles", checked_quantiles(self.quantiles))
+        object.__setattr__(self, "quantiles", validate_quantiles(self.quantiles))
 
     @property
     def levels(self) -> tuple[tuple[Choice, ...], ...]:
@@ -149,7 +149,7 @@ class Quantiles:
         rows_per_person: int = 1,
     ) -> Self:
         """The strongest preference that keeps `guarantee` for this unit."""
-        listed = checked_quantiles(quantiles)
+        listed = validate_quantiles(quantiles)
         once = cls(space=space, rate=1, quantiles=listed)
         bound = once.sensitivity(unit or row(), rows_per_person)
         loss = once.guarantee(bound).largest_loss
@@ -173,7 +173,7 @@ class Quantiles:
         confidence: float = 0.95,
     ) -> Self:
         """The weakest preference whose worst rank error stays within `ranks` with this confidence."""
-        most, once = check_positive(ranks, "ranks"), cls(space=space, rate=1, quantiles=checked_quantiles(quantiles))
+        most, once = check_positive(ranks, "ranks"), cls(space=space, rate=1, quantiles=validate_quantiles(quantiles))
         whole = once._worst(0.0, 1.0)  # what cutting whole rows adds, at any rate
         if most <= exactly(whole):
             raise InvalidArgument(f"ranks must be above {whole:.3g} for these quantiles.", code="error-out-of-reach")

@@ -24,7 +24,7 @@ from discreet.mechanisms.reports.local_reports import (
     blocks,
     check_promise,
     coins,
-    fitted,
+    largest_odds,
     ratio_of,
     whole_numbers,
     within,
@@ -68,7 +68,7 @@ class _PackedBits(FrequencyOracle):
             total += np.unpackbits(reports[part], axis=1, count=self.size).sum(axis=0, dtype=np.uint8)
         return total
 
-    def _told(self, places: Places) -> Reports:
+    def _randomize(self, places: Places) -> Reports:
         packed = np.empty((len(places), self.columns), dtype=np.uint8)
         for part in blocks(len(places), self.size):
             packed[part] = np.packbits(self._sets(places[part]), axis=1)
@@ -100,7 +100,7 @@ class SubsetSelection(_PackedBits):
     def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: SensitivityLike = None) -> Self:
         near = check_count(size, "size", at_least=2) / (float(ratio_of(check_promise(guarantee).epsilon)) + 1)
         widths = {min(max(1, width), size - 1) for width in (math.floor(near), math.ceil(near))}
-        made = [fitted(guarantee, lambda odds, w=w: cls(size=size, odds=odds, width=w)) for w in sorted(widths)]  # type: ignore[misc]
+        made = [largest_odds(guarantee, lambda odds, w=w: cls(size=size, odds=odds, width=w)) for w in sorted(widths)]  # type: ignore[misc]
         return min(made, key=lambda oracle: oracle.variance)
 
     @property
@@ -119,8 +119,8 @@ class SubsetSelection(_PackedBits):
 
     @cached_property
     def support(self) -> Support:
-        told = exactly(self.odds) * self.width
-        truth = told / (told + self.size - self.width)
+        weight = exactly(self.odds) * self.width
+        truth = weight / (weight + self.size - self.width)
         both = truth * Fraction(self.width - 1, self.size - 1)
         return Support(truth, both + (1 - truth) * Fraction(self.width, self.size - 1), both)
 
@@ -135,8 +135,8 @@ class SubsetSelection(_PackedBits):
     def is_valid(self, reports: Reports) -> NDArray[np.bool_]:
         if self.listed:
             return np.asarray(within(reports, self.size).all(axis=1) & (np.diff(reports, axis=1) > 0).all(axis=1))
-        told = np.bitwise_count(reports.astype(np.uint8)).sum(axis=1, dtype=np.int64)
-        return np.asarray(super().is_valid(reports) & (told == self.width))
+        ones = np.bitwise_count(reports.astype(np.uint8)).sum(axis=1, dtype=np.int64)
+        return np.asarray(super().is_valid(reports) & (ones == self.width))
 
     def valid(self, reports: Data) -> Reports:
         return FrequencyOracle.valid(self, reports) if self.listed else super().valid(reports)
@@ -144,11 +144,11 @@ class SubsetSelection(_PackedBits):
     def supported(self, reports: Reports) -> NDArray[np.int64]:
         return np.bincount(reports.ravel(), minlength=self.size) if self.listed else super().supported(reports)
 
-    def _told(self, places: Places) -> Reports:
-        return self._lists(places) if self.listed else super()._told(places)
+    def _randomize(self, places: Places) -> Reports:
+        return self._lists(places) if self.listed else super()._randomize(places)
 
     def _lists(self, places: Places) -> Reports:
-        told = ~samplers.bernoulli(1 - self.support.truth, len(places))
+        truthful = ~samplers.bernoulli(1 - self.support.truth, len(places))
         others = np.empty((len(places), self.width), dtype=np.int64)
         left = np.arange(len(places))
         while len(left):  # rows with a repeated position are drawn again, whatever the value
@@ -159,17 +159,17 @@ class SubsetSelection(_PackedBits):
         others += others >= places[:, None]
         # the true value replaces a random element of the set
         room = samplers.uniform_below(self.width, len(places))
-        rows = np.flatnonzero(told)
+        rows = np.flatnonzero(truthful)
         others[rows, room[rows]] = places[rows]
         return np.sort(others, axis=1)
 
     def _sets(self, places: Places) -> NDArray[np.bool_]:
-        told = ~samplers.bernoulli(1 - self.support.truth, len(places))
-        drawn = self._few_others(places, told) if self.width <= _FEW else self._many_others(places, told)
-        drawn[np.arange(len(places)), places] = told
+        truthful = ~samplers.bernoulli(1 - self.support.truth, len(places))
+        drawn = self._few_others(places, truthful) if self.width <= _FEW else self._many_others(places, truthful)
+        drawn[np.arange(len(places)), places] = truthful
         return drawn
 
-    def _few_others(self, places: Places, told: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _few_others(self, places: Places, truthful: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """`width` of the other values, or one less if the true one is reported: the start of a random order."""
         rows = np.arange(len(places))
         drawn = np.zeros((len(places), self.size), dtype=bool)
@@ -178,18 +178,18 @@ class SubsetSelection(_PackedBits):
             j = i + samplers.uniform_below(self.size - 1 - i, len(places))
             picked = order[rows, j]
             order[rows, j] = order[:, i]
-            used = rows if i < self.width - 1 else np.flatnonzero(~told)
+            used = rows if i < self.width - 1 else np.flatnonzero(~truthful)
             drawn[used, picked[used] + (picked[used] >= places[used])] = True
         return drawn
 
-    def _many_others(self, places: Places, told: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _many_others(self, places: Places, truthful: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The same with a coin for each value, then random additions or removals: all sets of the right size are
         equally likely.
         """
         count, k = len(places), self.size
         drawn = coins(Fraction(self.width, k), count * k).reshape(count, k)
         drawn[np.arange(count), places] = False
-        excess = drawn.sum(axis=1) - (self.width - told)
+        excess = drawn.sum(axis=1) - (self.width - truthful)
         left, turn = np.flatnonzero(excess), 0
         while len(left):
             item = (samplers.uniform_below(k, len(left)) + turn) % k  # uniform as well; a draw that is fixed moves on

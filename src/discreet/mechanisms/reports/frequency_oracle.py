@@ -27,9 +27,9 @@ from discreet.mechanisms.reports.local_reports import (
     LARGEST_ODDS,
     Places,
     Reports,
-    fitted,
+    largest_odds,
     mean_interval,
-    told_apart,
+    report_loss,
     whole_numbers,
     within,
 )
@@ -93,12 +93,12 @@ class FrequencyOracle:
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """The exact loss of one report. `sensitivity` is not used: any two values are neighbors."""
-        return told_apart((self.odds, self.apart))
+        return report_loss((self.odds, self.apart))
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, size: int, sensitivity: SensitivityLike = None) -> Self:
         """The oracle of this kind with the least error that keeps (ε,δ)."""
-        return fitted(guarantee, lambda odds: cls(size=size, odds=odds))
+        return largest_odds(guarantee, lambda odds: cls(size=size, odds=odds))
 
     # --- error -----------------------------------------------------------------------------------------------
 
@@ -174,9 +174,9 @@ class FrequencyOracle:
 
     def _draw(self, value: Any) -> Reports:
         """The reports of indices 0 … size−1. A record outside is reported as a uniform one."""
-        return self._told(inside(places_below(value, self.size), self.size))
+        return self._randomize(inside(places_below(value, self.size), self.size))
 
-    def _told(self, places: Places) -> Reports:
+    def _randomize(self, places: Places) -> Reports:
         """The reports of indices that are all inside."""
         raise NotImplementedError
 
@@ -217,5 +217,5 @@ class DirectResponse(FrequencyOracle):
     def supported(self, reports: Reports) -> NDArray[np.int64]:
         return np.bincount(reports, minlength=self.size)
 
-    def _told(self, places: Places) -> Reports:
+    def _randomize(self, places: Places) -> Reports:
         return self.response._report(places)

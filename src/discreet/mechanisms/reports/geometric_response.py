@@ -20,7 +20,7 @@ from discreet.exact.rational import check_count, exactly
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle, Support
 from discreet.mechanisms.reports.local_hashing import next_prime
-from discreet.mechanisms.reports.local_reports import Places, Reports, check_promise, fitted, ratio_of, within
+from discreet.mechanisms.reports.local_reports import Places, Reports, check_promise, largest_odds, ratio_of, within
 from discreet.queries.sensitivity import SensitivityLike
 
 _LARGEST_PRIME = 2000  # past e^ε = 2000 hashing is as good, and its tables are small
@@ -67,12 +67,12 @@ class HadamardResponse(FrequencyOracle):
         signs = _walsh_hadamard(np.bincount(reports, minlength=self.order))
         return (len(reports) + signs[1 : self.size + 1]) // 2
 
-    def _told(self, places: Places) -> Reports:
+    def _randomize(self, places: Places) -> Reports:
         rows = places + 1
         drawn = samplers.uniform_below(self.order, len(rows))
-        told = ~samplers.bernoulli(1 - self.support.truth, len(rows))
+        truthful = ~samplers.bernoulli(1 - self.support.truth, len(rows))
         odd = np.bitwise_count(rows & drawn) % 2 == 1
-        return np.where(odd == told, drawn ^ (rows & -rows), drawn)  # one bit of the row turns the sign
+        return np.where(odd == truthful, drawn ^ (rows & -rows), drawn)  # one bit of the row turns the sign
 
 
 def _walsh_hadamard(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -115,7 +115,9 @@ class ProjectiveResponse(FrequencyOracle):
         largest = min(3 * float(ratio) + 8, 2.0 * check_count(size, "size", at_least=2) + 8, _LARGEST_PRIME)
         made = [cls(size=size, odds=ratio, prime=p, dimension=t) for p, t in _spaces(size, largest)]
         best = min(made, key=lambda oracle: oracle.variance)
-        return fitted(guarantee, lambda odds: cls(size=size, odds=odds, prime=best.prime, dimension=best.dimension))
+        return largest_odds(
+            guarantee, lambda odds: cls(size=size, odds=odds, prime=best.prime, dimension=best.dimension)
+        )
 
     def _spanned(self, dimension: int) -> int:
         return int((self.prime**dimension - 1) // (self.prime - 1))
@@ -180,19 +182,19 @@ class ProjectiveResponse(FrequencyOracle):
         waves = fftn(table).real[tuple(self._vectors(np.arange(self.size)).T)]
         return np.asarray(np.rint((len(reports) + waves) / self.prime), dtype=np.int64)
 
-    def _told(self, places: Places) -> Reports:
+    def _randomize(self, places: Places) -> Reports:
         normals = self._vectors(places)
         rows, free = np.arange(len(normals)), self.prime ** (self.dimension - 1)
-        told = ~samplers.bernoulli(1 - self.support.truth, len(rows))
+        truthful = ~samplers.bernoulli(1 - self.support.truth, len(rows))
         # one coordinate, where the normal is 1, follows from the others: x·u = 0 on the hyperplane, x·u = 1 off it
         on = samplers.uniform_below(free - 1, len(rows)) + 1
         off = samplers.uniform_below(free, len(rows))
-        others = self._digits(np.where(told, on, off), self.dimension - 1)
+        others = self._digits(np.where(truthful, on, off), self.dimension - 1)
         pivot = (normals != 0).argmax(axis=1)
         column = np.arange(self.dimension - 1)
         vectors = np.zeros_like(normals)
         vectors[rows[:, None], column + (column >= pivot[:, None])] = others
-        vectors[rows, pivot] = (np.where(told, 0, 1) - (normals * vectors).sum(axis=1)) % self.prime
+        vectors[rows, pivot] = (np.where(truthful, 0, 1) - (normals * vectors).sum(axis=1)) % self.prime
         return self._places(vectors)
 
 

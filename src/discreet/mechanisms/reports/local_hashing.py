@@ -17,7 +17,15 @@ from discreet.exact import samplers
 from discreet.exact.rational import check_count, exactly
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle, Support
-from discreet.mechanisms.reports.local_reports import Places, Reports, blocks, check_promise, fitted, ratio_of, within
+from discreet.mechanisms.reports.local_reports import (
+    Places,
+    Reports,
+    blocks,
+    check_promise,
+    largest_odds,
+    ratio_of,
+    within,
+)
 from discreet.queries.sensitivity import SensitivityLike
 
 LIMB = 30
@@ -33,7 +41,7 @@ class LocalHashing(FrequencyOracle):
     A function is v ↦ ⌊cells·((Σ aᵢvᵢ + b) mod prime)/prime⌋ with aᵢ and b uniform below `prime`, v in one or two limbs
     that are. Any two values get independent residues, so the probability of a collision is known exactly.
 
-    Promise: (ln odds)-DP: the function does not depend on the value, and its cell is told with these odds.
+    Promise: (ln odds)-DP: the function does not depend on the value, and its cell is reported with these odds.
     Error: variance near 4·odds/(odds−1)² a report for cells = odds + 1, whatever the number of values.
     Source: Wang-Blocki-Li-Jha 2017 ("optimized local hashing"); Carter-Wegman 1979 for the family.
     """
@@ -54,7 +62,7 @@ class LocalHashing(FrequencyOracle):
         near = ratio_of(check_promise(guarantee).epsilon) + 1
         most = min(_prime_for(size), 2**20) - 1
         cells = {min(max(2, n), most) for n in (math.floor(near), math.ceil(near))}
-        made = [fitted(guarantee, lambda odds, g=g: cls(size=size, odds=odds, cells=g)) for g in sorted(cells)]  # type: ignore[misc]
+        made = [largest_odds(guarantee, lambda odds, g=g: cls(size=size, odds=odds, cells=g)) for g in sorted(cells)]  # type: ignore[misc]
         return min(made, key=lambda oracle: oracle.variance)
 
     @cached_property
@@ -120,7 +128,7 @@ class LocalHashing(FrequencyOracle):
             return [whole]
         return [whole >> np.uint64(LIMB), whole & np.uint64(2**LIMB - 1)]
 
-    def _told(self, places: Places) -> Reports:
+    def _randomize(self, places: Places) -> Reports:
         count = len(places)
         drawn = [samplers.uniform_below(self.prime, count) for _ in range(self.limbs + 1)]
         lied = samplers.bernoulli((self.cells - 1) / (exactly(self.odds) + self.cells - 1), count)

@@ -30,9 +30,9 @@ from discreet.mechanisms.reports.local_reports import (
     Places,
     Reports,
     check_promise,
-    fitted,
+    largest_odds,
     ratio_of,
-    told_apart,
+    report_loss,
     whole_numbers,
     within,
 )
@@ -86,7 +86,7 @@ class WindowResponse:
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         """The exact loss of one report, for the two ends of the range; `sensitivity` is not used."""
-        return told_apart((self.odds, self.apart))
+        return report_loss((self.odds, self.apart))
 
     @classmethod
     def for_guarantee(
@@ -94,7 +94,7 @@ class WindowResponse:
     ) -> Self:
         """The window with the least variance that keeps (ε,δ)."""
         made = [
-            fitted(guarantee, lambda odds, w=w: cls(outputs=outputs, window=w, odds=odds))  # type: ignore[misc]
+            largest_odds(guarantee, lambda odds, w=w: cls(outputs=outputs, window=w, odds=odds))  # type: ignore[misc]
             for w in _windows(outputs, guarantee)
         ]
         return min(made, key=lambda one: one.variance)
@@ -153,16 +153,16 @@ class WindowResponse:
 
     def _draw(self, value: Any) -> Reports:
         """The reports of positions 0 … grid. A record outside is reported as the middle one."""
-        return self._told(in_the_middle(places_below(value, self.grid + 1), self.grid))
+        return self._randomize(in_the_middle(places_below(value, self.grid + 1), self.grid))
 
-    def _told(self, places: Places) -> Reports:
+    def _randomize(self, places: Places) -> Reports:
         count = len(places)
         start, rest = np.divmod(places * self._moves, self.grid)
         start = start + (samplers.uniform_below(self.grid, count) < rest)
-        told = ~samplers.bernoulli(self._moves / self._total, count)
+        truthful = ~samplers.bernoulli(self._moves / self._total, count)
         inside = start + samplers.uniform_below(self.window, count)
         outside = samplers.uniform_below(self._moves, count)
-        return np.where(told, inside, np.where(outside < start, outside, outside + self.window))
+        return np.where(truthful, inside, np.where(outside < start, outside, outside + self.window))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,11 +190,11 @@ class HybridResponse:
         cls, guarantee: Guarantee, *, outputs: int = OUTPUTS, sensitivity: SensitivityLike = None
     ) -> Self:
         """The share and the window with the least worst variance that keep (ε,δ)."""
-        coin = fitted(guarantee, lambda odds: WindowResponse(odds=odds))
+        coin = largest_odds(guarantee, lambda odds: WindowResponse(odds=odds))
         shares = [Fraction(i, 64) for i in range(65)]
         made = []
         for window in _windows(outputs, guarantee):
-            wide = fitted(guarantee, lambda odds, w=window: WindowResponse(outputs=outputs, window=w, odds=odds))  # type: ignore[misc]
+            wide = largest_odds(guarantee, lambda odds, w=window: WindowResponse(outputs=outputs, window=w, odds=odds))  # type: ignore[misc]
             made += [cls(wide=wide, coin=coin, share=share) for share in shares]
         return min(made, key=lambda one: one.variance)
 
@@ -207,7 +207,7 @@ class HybridResponse:
         """The exact loss of one report, for the two ends of the range."""
         share = exactly(self.share)
         parts = [(self.wide, share), (self.coin, 1 - share)]
-        return told_apart(*((part.odds, weight * part.apart) for part, weight in parts if weight))
+        return report_loss(*((part.odds, weight * part.apart) for part, weight in parts if weight))
 
     def laws(self) -> Mapping[Hashable, Mapping[Hashable, Fraction]]:
         """The exact distribution of the report for each position. Coarse grids only."""
@@ -249,7 +249,7 @@ class HybridResponse:
     def _draw(self, value: Any) -> Reports:
         places = in_the_middle(places_below(value, self.grid + 1), self.grid)
         wide = samplers.bernoulli(exactly(self.share), len(places))
-        return np.where(wide, self.wide._told(places), self.wide.outputs + self.coin._told(places))
+        return np.where(wide, self.wide._randomize(places), self.wide.outputs + self.coin._randomize(places))
 
 
 @dataclass(frozen=True, kw_only=True)

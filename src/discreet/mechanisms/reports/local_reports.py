@@ -28,17 +28,17 @@ Reports = NDArray[Any]
 LARGEST_ODDS = Fraction(10**18)
 
 
-class ToldApart(Protocol):
+class ReportOdds(Protocol):
     """A report whose loss is ln odds, either way, with probability apart·odds and `apart`, and otherwise 0."""
 
     @property
     def apart(self) -> Fraction: ...
 
 
-Report = TypeVar("Report", bound=ToldApart)
+Report = TypeVar("Report", bound=ReportOdds)
 
 
-def told_apart(*parts: tuple[Any, Fraction]) -> LossDistribution:
+def report_loss(*parts: tuple[Any, Fraction]) -> LossDistribution:
     """The loss of one report, for a replaced value: for each (odds, apart) it is ±ln odds with these probabilities."""
     above = tuple(exactly(odds) * apart for odds, apart in parts)
     below = tuple(apart for _, apart in parts)
@@ -62,7 +62,7 @@ def check_promise(guarantee: Guarantee) -> Approx:
     return guarantee
 
 
-def fitted(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
+def largest_odds(guarantee: Guarantee, make: Callable[[Number], Report]) -> Report:
     """The report with the largest odds that satisfies (ε,δ): e^ε if δ = 0, otherwise apart·(odds − e^ε) ≤ δ."""
     promise = check_promise(guarantee)
     low = ratio_of(promise.epsilon)

@@ -63,9 +63,9 @@ class PrefixResponse:
         found, groups = self.oracle.laws(), len(self.lengths)
         return {
             x: {
-                (g, told): p / groups
+                (g, report): p / groups
                 for g, n in enumerate(self.lengths)
-                for told, p in found[x // self.base ** (self.length - n)].items()
+                for report, p in found[x // self.base ** (self.length - n)].items()
             }
             for x in range(self.base**self.length)
         }
@@ -83,7 +83,7 @@ class PrefixResponse:
         places = inside(places_below(value, size), size)
         group = samplers.uniform_below(len(self.lengths), len(places))
         cut = np.array([self.base ** (self.length - n) for n in self.lengths])[group]
-        return np.column_stack([group, self.oracle._told(places // cut)])
+        return np.column_stack([group, self.oracle._randomize(places // cut)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +143,8 @@ class SketchResponse:
     def _draw(self, value: Any) -> Reports:
         places = inside(places_below(value, OPEN), OPEN)
         function = samplers.uniform_below(self.hashes, len(places))
-        told = self.oracle._told(self.cells(function, places))
-        return np.column_stack([function, told]).astype(np.int64)
+        reports = self.oracle._randomize(self.cells(function, places))
+        return np.column_stack([function, reports]).astype(np.int64)
 
 
 def _split(reports: Any, groups: int, oracle: FrequencyOracle) -> tuple[NDArray[np.int64], Reports]:

@@ -36,8 +36,8 @@ class RandomizedResponse:
     Promise: (ε,δ)-DP for a replaced record iff lie ≥ (1−δ)/(m+e^ε); no trusted collector is needed.
     `dp.verify` checks it exactly.
     Error: a record is wrong with probability m·lie, the least possible [T.5.6].
-    Source: [T.4.10]. A record that is none of the choices is told as a uniform one, so that no error can tell; only
-    `encode`, on a person's own device, refuses it.
+    Source: [T.4.10]. For a record that is none of the choices, a uniform choice is reported, so that no error
+    reveals it. Only `encode`, on a person's own device, refuses it.
 
     >>> RandomizedResponse(choices=["a", "b"], lie=0.25).truth
     0.75
@@ -144,8 +144,8 @@ class RandomizedResponse:
     def _draw(self, value: Any) -> Any:
         if not is_column(value):
             return self._draw([value.item() if isinstance(value, np.ndarray) else value])[0]
-        told = self._report(inside(self._places(value), len(self.choices)))
-        return [self.choices[i] for i in told.tolist()]
+        reports = self._report(inside(self._places(value), len(self.choices)))
+        return [self.choices[i] for i in reports.tolist()]
 
     def _report(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         size = len(places)

@@ -19,7 +19,7 @@ from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import LossDistribution
 from discreet.guarantees.privacy_loss.shuffled_pairs import TwoCountsPair, blanket_of_response, cloned, split_apart
 from discreet.guarantees.unit import row
-from discreet.mechanisms.protocol import ChecksShape, check_heard, meets, tidy
+from discreet.mechanisms.protocol import ChecksShape, check_enough_records, meets, tidy
 from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle
 from discreet.mechanisms.reports.local_records import is_column
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
@@ -105,7 +105,7 @@ class Shuffled:
         """How many records the promise depends on."""
         return self.clients
 
-    def heard(self, value: Data) -> int:
+    def count_records(self, value: Data) -> int:
         """The number of records, from the length of their container."""
         if not is_column(value):
             raise InvalidArgument(
@@ -119,7 +119,7 @@ class Shuffled:
             self.local.check(value)
 
     def _draw(self, value: Any) -> list[Any]:
-        check_heard(self, self.heard(value))
+        check_enough_records(self, self.count_records(value))
         reports = list(self.local._draw(value))
         if len(reports) != len(value):
             raise InvalidArgument(

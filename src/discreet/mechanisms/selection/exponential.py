@@ -179,7 +179,7 @@ class PermuteAndFlip(_ByRate):
 
     Promise: ε-DP with ε = 2·rate·Δ (rate·Δ for monotone scores), never a worse choice than the exponential
     mechanism at this ε; but its losses have no bounded range, so in zCDP it costs ε²/2 and not ε²/8.
-    Error: as the exponential mechanism's, or better. Source: McKenna-Sheldon 2020, beside [L6.T7].
+    Error: as the exponential mechanism's, or better. Source: McKenna-Sheldon 2020, and [L6.T7].
     """
 
     def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:

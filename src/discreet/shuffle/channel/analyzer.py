@@ -57,7 +57,7 @@ class Analyzer:
     def receive(self, data: bytes) -> Literal["received", "analyzed", "another batch", "not accepted"]:
         """Store a batch that is complete and large enough. Receiving the same one again changes nothing."""
         try:
-            batch = wire.unpacked(data, self.task.shape)
+            batch = wire.unpack_batch(data, self.task.shape)
         except wire.Malformed:
             return "not accepted"
         if batch.task != self.task.hash or batch.reports < self.task.protocol.minimum:
@@ -81,7 +81,7 @@ class Analyzer:
                     return opened[0]
 
                 try:
-                    result = result_of(released(self.task, self.ledger, batch.reports, messages))
+                    result = result_of(release_result(self.task, self.ledger, batch.reports, messages))
                 except NotAllowed:
                     if not opened:  # the ledger's own refusal
                         raise
@@ -111,7 +111,7 @@ class Analyzer:
         self.ledger.close()
 
 
-def released(task: Task, ledger: Ledger, reports: int, messages: Callable[[], NDArray[np.int64]]) -> PollRelease:
+def release_result(task: Task, ledger: Ledger, reports: int, messages: Callable[[], NDArray[np.int64]]) -> PollRelease:
     """The protocol's result for the messages, which are fetched after the ledger is charged.
 
     The charge is what the task promises, to a ledger that adds up nothing else; else the exact loss of the protocol.
@@ -141,7 +141,11 @@ def check(task: Task, secrets: keys.AnalyzerKeys, ledger: Ledger) -> None:
 
 def withheld(task: Task, reports: int, messages: NDArray[np.int64]) -> dict[str, Any]:
     """What is published about a batch with too few readable reports: their number, which is public, but no count."""
-    return {"reports": reports, "heard": task.protocol.heard((messages, reports)), "needed": task.protocol.at_least}
+    return {
+        "reports": reports,
+        "heard": task.protocol.count_records((messages, reports)),
+        "needed": task.protocol.at_least,
+    }
 
 
 def result_of(release: PollRelease) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def application(analyzer: Analyzer, operator: bytes) -> Any:
     async def batch(request: Any) -> Any:
         named = request.headers.get("idempotency-key", "")
         if not service.is_operator(request, operator) or named != analyzer.task.hash.hex():
-            return service.malformed()
+            return service.malformed_response()
         body = await service.body_of(request, LARGEST)
         said = "not accepted" if body is None else await asyncio.to_thread(analyzer.receive, body)
         if said == "received":
@@ -61,8 +61,8 @@ def application(analyzer: Analyzer, operator: bytes) -> Any:
             return service.answer(200, found)
         if refused:
             kind, why = refused[0]
-            told = {"why": why} if service.is_operator(request, operator) else {}
-            return service.answer(409, {"state": state, "refused": kind} | told)
+            reason = {"why": why} if service.is_operator(request, operator) else {}
+            return service.answer(409, {"state": state, "refused": kind} | reason)
         return service.answer(404 if state == "waiting" else 202, {"state": state})
 
     routes = {("POST", "/v1/batch"): batch, ("GET", "/v1/result"): result}

@@ -28,7 +28,7 @@ def seal(message: bytes, public: bytes, info: bytes) -> bytes:
     return _SUITE.encrypt(message, _public(public), info=info)
 
 
-def opened(sealed: bytes, private: bytes, info: bytes) -> bytes | None:
+def open_seal(sealed: bytes, private: bytes, info: bytes) -> bytes | None:
     """The content of a seal. None if it was not sealed to this key and this `info`, or was changed."""
     try:
         return _SUITE.decrypt(sealed, _private(private), info=info)
@@ -56,7 +56,7 @@ def random_bytes(count: int) -> bytes:
     return random_integer(8 * count).to_bytes(count, "big")
 
 
-def keyed(key: bytes, purpose: bytes, *parts: bytes) -> bytes:
+def keyed_hash(key: bytes, purpose: bytes, *parts: bytes) -> bytes:
     """HMAC-SHA-256 of parts of fixed lengths, for one purpose."""
     return hmac.digest(key, b"".join((VERSION, purpose, b"|", *parts)), "sha256")
 
@@ -67,7 +67,7 @@ def keyed(key: bytes, purpose: bytes, *parts: bytes) -> bytes:
 def token_for(registration: bytes, task: bytes, client: bytes | None = None) -> bytes:
     """A token that lets one client report once: a name of 16 random bytes, and the registration secret's tag on it."""
     name = random_bytes(CLIENT) if client is None else client
-    return name + keyed(registration, b"token", task, name)
+    return name + keyed_hash(registration, b"token", task, name)
 
 
 def client_of(token: bytes, registration: bytes, task: bytes) -> bytes | None:
@@ -171,11 +171,11 @@ def forget(path: Path, *names: str) -> None:
     if not any(getattr(kept, name) for name in names):
         return
     cleared = kind(**{one.name: b"" if one.name in names else getattr(kept, one.name) for one in fields(kind)})
-    beside = path.with_name(path.name + ".new")
-    beside.unlink(missing_ok=True)
-    _write_new(beside, cleared._text())
+    new = path.with_name(path.name + ".new")
+    new.unlink(missing_ok=True)
+    _write_new(new, cleared._text())
     old = os.open(path, os.O_WRONLY)
-    os.replace(beside, path)
+    os.replace(new, path)
     _sync_folder(path)
     os.write(old, b"\0" * os.fstat(old).st_size)
     os.fsync(old)

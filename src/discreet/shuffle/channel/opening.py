@@ -72,9 +72,9 @@ def _end_with_parent() -> None:
 
 def _messages(blob: bytes, *, width: int, private: bytes, info: bytes) -> bytes:
     sealed = (blob[start : start + width] for start in range(0, len(blob), width))
-    opened = (keys.opened(one, private, info) for one in sealed)
+    opened = (keys.open_seal(one, private, info) for one in sealed)
     return b"".join(one for one in opened if one is not None)
 
 
 def _reports(sealed: Iterable[tuple[bytes, bytes]], private: bytes) -> list[bytes | None]:
-    return [keys.opened(one, private, info) for one, info in sealed]
+    return [keys.open_seal(one, private, info) for one, info in sealed]

@@ -31,7 +31,7 @@ def answer(status: int, content: Any = None) -> Any:
     return responses.Response(json.dumps(content).encode(), status, media_type="application/json")
 
 
-def malformed() -> Any:
+def malformed_response() -> Any:
     """The single response to a malformed request."""
     return answer(400, NOT_ACCEPTED)
 

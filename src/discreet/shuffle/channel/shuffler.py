@@ -103,7 +103,7 @@ class Shuffler:
         state, sealed = self.store.batch()
         if sealed is not None and sealed.reports >= self.task.protocol.minimum:
             if state == "sealed" or ask() in ("waiting", "refused"):
-                reply = post(wire.packed(wire.Batch(self.task.hash, *sealed)))
+                reply = post(wire.pack_batch(wire.Batch(self.task.hash, *sealed)))
                 if reply not in ("received", "analyzed"):
                     raise DiscreetError(
                         f"The analyzer rejected the batch: {reply}. Check that both services have the same task file.",
@@ -131,7 +131,7 @@ class Shuffler:
 def _row(secrets: keys.ShufflerKeys, client: bytes, report: bytes, content: bytes) -> StoredReport:
     """What is stored of a report: keyed hashes that only this shuffler can compute, and the encrypted messages."""
     name, digest, row = (
-        keys.keyed(secrets.nullifiers, purpose, what)
+        keys.keyed_hash(secrets.nullifiers, purpose, what)
         for purpose, what in ((b"client", client), (b"bytes", report), (b"row", report))
     )
     nonce = keys.random_bytes(_NONCE)

@@ -78,16 +78,16 @@ def application(shuffler: Shuffler, operator: bytes, analyzer: str) -> Any:
     async def report(request: Any) -> Any:
         body = await service.body_of(request, shape.report)
         if body is None or len(body) != shape.report:
-            return service.malformed()
+            return service.malformed_response()
         said = await group.accept(service.token_in(request), body)
         if said == "malformed":
-            return service.malformed()
+            return service.malformed_response()
         return service.answer(CODES[said], f"{said}\n".encode())
 
     async def reports(request: Any) -> Any:
         body = await service.body_of(request, MOST * shape.upload)
         if not body or len(body) % shape.upload:
-            return service.malformed()
+            return service.malformed_response()
         found = [_split(body[start : start + shape.upload]) for start in range(0, len(body), shape.upload)]
         said: list[Answer] = []
         for start in range(0, len(found), MOST // 4):
@@ -97,17 +97,17 @@ def application(shuffler: Shuffler, operator: bytes, analyzer: str) -> Any:
     async def close(request: Any) -> Any:
         body = await service.body_of(request, 1000)
         if not service.is_operator(request, operator) or body not in (b"", b'{"discard": true}'):
-            return service.malformed()
+            return service.malformed_response()
         await asyncio.to_thread(shuffler.store.discard if body else shuffler.seal)
         deliver.set()
         return await state(request)
 
     async def state(request: Any) -> Any:
         now, count = await asyncio.to_thread(shuffler.store.standing)
-        told: dict[str, Any] = {"state": now, "minimum": shuffler.task.protocol.minimum}
+        reply: dict[str, Any] = {"state": now, "minimum": shuffler.task.protocol.minimum}
         if service.is_operator(request, operator):  # a growing count would show others who reports when
-            told |= {"reports": count, "trouble": trouble}
-        return service.answer(200, told)
+            reply |= {"reports": count, "trouble": trouble}
+        return service.answer(200, reply)
 
     routes = {
         ("POST", "/v1/report"): report,

@@ -18,7 +18,7 @@ from discreet.errors import InvalidArgument, NotAllowed
 from discreet.extras import need
 from discreet.ledger import Ledger
 from discreet.shuffle.channel import keys, wire
-from discreet.shuffle.channel.analyzer import check, released, result_of
+from discreet.shuffle.channel.analyzer import check, release_result, result_of
 from discreet.shuffle.channel.task import Task
 
 _ROWS = 65_536
@@ -32,7 +32,7 @@ def write(packed: bytes, task: Task, path: Path) -> None:
     import pyarrow.parquet as pq
 
     try:
-        batch = wire.unpacked(packed, task.shape)
+        batch = wire.unpack_batch(packed, task.shape)
     except wire.Malformed:
         raise InvalidArgument(
             "This is not a complete batch of the task. Fetch it again from the shuffler.", code="shuffle-batch-damaged"
@@ -63,7 +63,7 @@ def analyze(spark: Any, task: Task, secrets: keys.AnalyzerKeys, path: Path, ledg
             "Collect more.",
             code="too-few-reports",
         )
-    release = released(task, ledger, reports, lambda: _messages(spark, task, secrets.inner, path, reports))
+    release = release_result(task, ledger, reports, lambda: _messages(spark, task, secrets.inner, path, reports))
     return result_of(release)
 
 
@@ -80,7 +80,7 @@ def _verified(task: Task, path: Path) -> int:
             if name.startswith(b"discreet.")
         }
         reports = int(facts[b"discreet.reports"])
-        digest = wire.begun_digest(task.hash, reports)
+        digest = wire.start_digest(task.hash, reports)
         rows = 0
         for part in file.iter_batches(_ROWS, columns=["message"]):
             digest.update(b"".join(part.column(0).to_pylist()))
@@ -106,7 +106,7 @@ def _messages(spark: Any, task: Task, private: bytes, path: Path, reports: int) 
         import pyarrow as pa
 
         for batch in batches:
-            opened = (keys.opened(one, private, info) for one in batch.column(0).to_pylist())
+            opened = (keys.open_seal(one, private, info) for one in batch.column(0).to_pylist())
             found = protocol.unpacked(b"".join(one for one in opened if one is not None))
             values, times = np.unique(found[found >= 0], return_counts=True)
             yield pa.RecordBatch.from_arrays([pa.array(values), pa.array(times)], names=["message", "times"])

@@ -73,14 +73,14 @@ class Batch(NamedTuple):
         return self.digest == digest(self.task, self.reports, self.blob)
 
 
-def begun_digest(task: bytes, reports: int) -> hashlib._Hash:
+def start_digest(task: bytes, reports: int) -> hashlib._Hash:
     """SHA-256 of a batch before its messages, which follow."""
     return hashlib.sha256(b"".join((VERSION, b"batch", task, reports.to_bytes(8, "big"))))
 
 
 def digest(task: bytes, reports: int, blob: bytes) -> bytes:
     """SHA-256 of everything in a batch."""
-    whole = begun_digest(task, reports)
+    whole = start_digest(task, reports)
     whole.update(blob)
     return whole.digest()
 
@@ -93,12 +93,12 @@ def without_copies(blob: bytes, width: int) -> bytes:
     return b"".join(dict.fromkeys(blob[start : start + width] for start in range(0, len(blob), width)))
 
 
-def packed(batch: Batch) -> bytes:
+def pack_batch(batch: Batch) -> bytes:
     """A batch as bytes."""
     return b"".join((batch.task, batch.reports.to_bytes(8, "big"), batch.digest, batch.blob))
 
 
-def unpacked(data: bytes, shape: MessageSizes) -> Batch:
+def unpack_batch(data: bytes, shape: MessageSizes) -> Batch:
     """A batch of this shape whose digest is right, or Malformed."""
     if len(data) < _HEAD:
         raise Malformed

@@ -80,7 +80,7 @@ def columns_to_find(relation: Relation, bounded: Iterable[Field]) -> list[tuple[
     return sorted(ranges | joined)
 
 
-def found_in(schema: Schema, name: str, origin: Origin, value: Any) -> Schema:
+def with_bound(schema: Schema, name: str, origin: Origin, value: Any) -> Schema:
     """The schema with a bound that was found for a column."""
     table = schema.tables[origin[0]]
     column = table.columns[origin[1]]
@@ -96,7 +96,7 @@ def widest(schema: Schema, wanted: list[tuple[str, Origin]]) -> Schema:
     for name, origin in wanted:
         column = schema.tables[origin[0]].columns[origin[1]]
         bins = _bins(column) if name == "between" else range(0)
-        schema = found_in(schema, name, origin, _ends(column, [bins[0], bins[-1]]) if bins else 1)
+        schema = with_bound(schema, name, origin, _ends(column, [bins[0], bins[-1]]) if bins else 1)
     return schema
 
 
@@ -120,7 +120,7 @@ def _range(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBound:
     least = float(noise.error(SURE, values=len(bins)))
 
     def read(engine: Engine) -> Any:
-        found = dict(engine.rows(_binned(relation, column, engine)))
+        found = dict(engine.rows(_count_in_bins(relation, column, engine)))
         return np.array([found.get(bin, 0) for bin in bins], dtype=np.int64)
 
     def value(noisy: Any) -> tuple[Any, Any]:
@@ -137,16 +137,16 @@ def _bins(column: Column) -> range:
     return range(first - last, last - first + 1)
 
 
-def _binned(relation: Relation, column: Column, engine: Engine) -> str:
+def _count_in_bins(relation: Relation, column: Column, engine: Engine) -> str:
     """How many people (or rows) have a value in each bin."""
     field = next(field for field in relation.fields if field.name == column.name)
     dialect = engine.dialect
-    name = dialect.quoted(field.id)
+    name = dialect.quote(field.id)
     if column.type in ("date", "timestamp"):
         bin = dialect.year_bin(name, YEARS[0], YEARS[-1])
     else:
         bin = dialect.octave_bin(name, *OCTAVES[column.type])
-    whose = "" if relation.person is None else f", {dialect.quoted(relation.person.id)} AS person"
+    whose = "" if relation.person is None else f", {dialect.quote(relation.person.id)} AS person"
     rows = f"SELECT {bin} AS bin{whose} FROM ({rows_of(relation, engine)}) AS one"
     rows = f"SELECT * FROM ({rows}) AS one WHERE bin IS NOT NULL"
     if relation.person is not None:
@@ -185,7 +185,7 @@ def _frequency(schema: Schema, origin: Origin, epsilon: Fraction) -> AutomaticBo
     margin = float(noise.error(0.95))
 
     def read(engine: Engine) -> Any:
-        key = engine.dialect.quoted(origin[1])
+        key = engine.dialect.quote(origin[1])
         counts = f"SELECT count(*) AS n FROM {engine.relations[origin[0]]} WHERE {key} IS NOT NULL GROUP BY {key}"
         return np.array([engine.rows(f"SELECT coalesce(max(n), 0) FROM ({counts}) AS one")[0][0]], dtype=np.int64)
 

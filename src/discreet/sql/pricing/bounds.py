@@ -26,7 +26,7 @@ from discreet.sql.pricing.relation import (
     rows_of_person,
 )
 from discreet.sql.question import Bounds, Question
-from discreet.sql.schema import BOUNDS, checked_bound
+from discreet.sql.schema import BOUNDS, validate_bound
 
 Frequency = Callable[[Relation, tuple[Field, ...]], int]
 """How many rows of a public relation share the values of these fields, at most."""
@@ -60,14 +60,14 @@ def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapp
     return Bounds(rows, most_groups, min([rows, *in_group, asked.get("rows_per_group", rows)]))
 
 
-def checked_bounds(given: Mapping[str, int] | None) -> dict[str, int]:
+def validate_bounds(given: Mapping[str, int] | None) -> dict[str, int]:
     """The bounds of one question: public numbers, under the names that the policy uses."""
     if not isinstance(given, Mapping | None):
         raise InvalidArgument('bounds must name what to lower, such as {"rows_per_person": 3}.', code="wrong-type")
     for name in given or ():
         if name not in BOUNDS:
             raise InvalidArgument(f"bounds has no {name}. Known: {', '.join(BOUNDS)}.", code="not-an-option")
-    return {name: checked_bound(value, f"{name} of bounds") for name, value in (given or {}).items()}
+    return {name: validate_bound(value, f"{name} of bounds") for name, value in (given or {}).items()}
 
 
 def _repeated(question: Question, frequency: Frequency) -> Bounds | None:

@@ -29,7 +29,7 @@ from discreet.sql.question import Bounds, Measure, Question
 from discreet.sql.terms import Terms
 
 
-def priced(
+def choose_noise(
     question: Question,
     unit: Unit,
     bounds: Bounds | None,
@@ -130,7 +130,7 @@ class NoiseChoice:
             # choices in several groups compose to less than the sum of their ε
             goal = Approx(epsilon=total, delta=slack)
             makes = [self.laplace, lambda more: self.gaussian(more, slack)][: len(offers)]
-            stretched = (_stretched(make, total, goal, self.bounds.groups) for make in makes)
+            stretched = (_stretch(make, total, goal, self.bounds.groups) for make in makes)
             offers += [offer for offer in stretched if offer is not None]
         return min(offers, key=_expected_error)
 
@@ -190,7 +190,7 @@ class NoiseChoice:
         return Price(mechanism, mechanism.mechanisms, tuple(sensitivities), guarantee, noise, self.shares, delta)
 
 
-def _stretched(make: Callable[[Fraction], Price], total: Fraction, goal: Approx, most: int) -> Price | None:
+def _stretch(make: Callable[[Fraction], Price], total: Fraction, goal: Approx, most: int) -> Price | None:
     """The offer with the largest sum of ε, up to a given multiple of the goal's ε, that still satisfies the goal. It is
     judged by its ρ, which is fast to add.
     """

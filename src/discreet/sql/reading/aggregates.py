@@ -12,7 +12,7 @@ from sqlglot import exp
 from discreet.exact.rational import power_of_two_below
 from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, has_number, present
 from discreet.sql.question import Aggregate, AggregateKind, Measure
-from discreet.sql.reading.parse import Text, given
+from discreet.sql.reading.parse import Text, unread_arguments
 from discreet.sql.reading.ranges import range_of
 from discreet.sql.reading.scope import Scope
 from discreet.sql.schema import NARROWEST, Schema, Type
@@ -56,7 +56,7 @@ class Aggregates:
                 what = "FILTER takes a condition that is true or false, such as age >= 18."
                 self.sql.unknown(node, what, code="sql-not-a-condition")
         kind, parts, sample, type_ = self._parts(inner, where)
-        field = Field(f"a{len(self.taken)}", shown(node), type_)
+        field = Field(f"a{len(self.taken)}", default_name(node), type_)
         for known in self.taken:
             if (known.kind, known.parts, known.sample) == (kind, parts, sample):
                 return known.field
@@ -64,7 +64,7 @@ class Aggregates:
         return field
 
     def _parts(self, node: exp.Expression, where: Expr | None) -> Parts:
-        if given(node, "this", "expression", "quantile", "big_int"):
+        if unread_arguments(node, "this", "expression", "quantile", "big_int"):
             self._unknown_aggregate(node)
         if type(node) not in AGGREGATES:
             self._unknown_aggregate(node)
@@ -139,7 +139,7 @@ class Aggregates:
             self.sql.refuse(node, what, "Write SUM(x), or COUNT(DISTINCT x).", code="sql-distinct")
         value = self.scope.translate(of)
         if value.type not in ("integer", "number", "boolean"):
-            self.sql.unknown(node, f"{shown(of)} is not a number. {_NUMBER}", code="sql-not-a-number")
+            self.sql.unknown(node, f"{default_name(of)} is not a number. {_NUMBER}", code="sql-not-a-number")
         return value, self._within(node, value)
 
     def _within(self, node: exp.Expression, value: Expr) -> Range:
@@ -205,7 +205,7 @@ def _step(low: Fraction, high: Fraction, center: Fraction, whole: bool, power: i
     return max(step, Fraction(1)) if whole else step
 
 
-def shown(node: exp.Expression) -> str:
+def default_name(node: exp.Expression) -> str:
     """The name of a column of the answer that was given no name."""
     return node.sql(dialect="duckdb").lower()
 

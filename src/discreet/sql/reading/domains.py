@@ -48,7 +48,7 @@ def _is_found(expr: Expr) -> bool:
     return any(field.found or isinstance(field.between, Found) for field in expr.fields())
 
 
-def typed(domain: tuple[Any, ...], kind: Type) -> tuple[Any, ...]:
+def convert_values(domain: tuple[Any, ...], kind: Type) -> tuple[Any, ...]:
     """Values converted to the type of their key, each once."""
     return tuple(dict.fromkeys(_of_type(value, kind) for value in domain))
 
@@ -75,7 +75,7 @@ _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def restricted(key: Expr, domain: tuple[Any, ...], conditions: Iterable[Expr]) -> tuple[Any, ...]:
+def restrict_values(key: Expr, domain: tuple[Any, ...], conditions: Iterable[Expr]) -> tuple[Any, ...]:
     """The values of a key for which the conditions can hold. All of them if none is left."""
     listed = list(conditions)
     left = tuple(value for value in domain if all(_holds(c, key, value) in (True, _UNKNOWN) for c in listed))

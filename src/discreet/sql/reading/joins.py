@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from discreet.sql.expressions import Call, Expr, Field, Ref, call, fits
 from discreet.sql.pricing.relation import Few, Join, Pairs, Relation, most_with
-from discreet.sql.reading.parse import Text, given
+from discreet.sql.reading.parse import Text, unread_arguments
 from discreet.sql.reading.scope import Scope
 from discreet.sql.schema import AUTO, Schema
 
@@ -35,8 +35,8 @@ class Joins:
     def joined(self, left: Scope, node: exp.Join, right: Scope, where: exp.Where | None) -> Scope:
         """What a query sees after one more join."""
         side, kind = (str(node.args.get(name) or "").upper() for name in ("side", "kind"))
-        beside = given(node, "this", "on", "using", "side", "kind")
-        if beside or side not in ("", "LEFT") or kind not in ("", "INNER") + (("OUTER",) if side else ()):
+        unread = unread_arguments(node, "this", "on", "using", "side", "kind")
+        if unread or side not in ("", "LEFT") or kind not in ("", "INNER") + (("OUTER",) if side else ()):
             self.sql.refuse(
                 node,
                 f"This kind of join is not supported ({(side + ' ' + kind).strip() or 'join'}).",

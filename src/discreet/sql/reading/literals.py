@@ -40,7 +40,7 @@ def later(start: datetime.date, amount: int, unit: str) -> datetime.datetime:
     return moment.replace(year=year, month=month + 1, day=min(moment.day, calendar.monthrange(year, month + 1)[1]))
 
 
-def folded(op: str, args: tuple[Expr, ...]) -> Const | None:
+def fold_numbers(op: str, args: tuple[Expr, ...]) -> Const | None:
     """Numeric literals, combined as decimals: 0.06 + 0.01 is 0.07, which is not true for floats."""
     if op not in _EXACT:
         return None
@@ -53,7 +53,7 @@ def folded(op: str, args: tuple[Expr, ...]) -> Const | None:
     return Const(int(found), "integer") if all(isinstance(v, int) for v in values) else Const(float(found), "number")
 
 
-def dated(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def read_date(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """A date literal written as text, next to an expression that is a date: day >= '2025-01-01'."""
     kinds = {arg.type for arg in args} & {"date", "timestamp"}
     if not kinds:

@@ -132,12 +132,12 @@ def span_of(node: exp.Expression) -> tuple[int, int] | None:
     return (min(p["start"] for p in places), max(p["end"] for p in places)) if places else None
 
 
-def given(node: exp.Expression, *read: str) -> list[str]:
+def unread_arguments(node: exp.Expression, *read: str) -> list[str]:
     """The arguments of a node that are not read."""
     return [name for name, value in node.args.items() if value and name not in read]
 
 
-def unnamed(item: exp.Expression) -> exp.Expression:
+def without_alias(item: exp.Expression) -> exp.Expression:
     """An item of a SELECT list without its AS."""
     return item.this if isinstance(item, exp.Alias) else item
 
@@ -171,7 +171,7 @@ class Parsed(NamedTuple):
     query: exp.Query
 
 
-def parsed(source: Any) -> Parsed:
+def parse_query(source: Any) -> Parsed:
     """The single query of a text."""
     if isinstance(source, Parsed):
         return source
@@ -191,9 +191,11 @@ def _condition(text: Any) -> exp.Condition:
     """The single condition of a text: all of it, and nothing that would belong to the query around it."""
     said = "where must be one condition and nothing else, such as city = 'Acre' AND age >= 18"
     code = "sql-where-argument"
-    sql = _checked(text) if isinstance(text, str) else Text("")
+    sql = _check_text(text) if isinstance(text, str) else Text("")
     dialect = sqlglot.Dialect.get_or_raise("duckdb")
-    found = _read(sql, f"{said}. This does not parse: ", lambda: dialect.parser().parse_into(exp.Condition, sql.tokens))
+    found = _parse_tree(
+        sql, f"{said}. This does not parse: ", lambda: dialect.parser().parse_into(exp.Condition, sql.tokens)
+    )
     if not found:
         raise QueryError(f"{said}. To ask about all rows, leave it out.", code=code)
     if len(found) != 1 or not isinstance(found[0], exp.Condition) or any(token.text == ";" for token in sql.tokens):
@@ -201,7 +203,7 @@ def _condition(text: Any) -> exp.Condition:
     return found[0]
 
 
-def _checked(text: str) -> Text:
+def _check_text(text: str) -> Text:
     """A text, checked not to be too long and to be encodable."""
     if len(text) > LONGEST:
         raise QueryError(f"The query has more than {LONGEST:,} characters. Write a shorter one.", code="sql-too-long")
@@ -210,7 +212,7 @@ def _checked(text: str) -> Text:
     return Text(text)
 
 
-def _read(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
+def _parse_tree(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
     """The syntax tree of a text. Errors of the parser become errors of ours."""
     sqlglot_logger.disabled = True  # it would log the question
     try:
@@ -233,8 +235,8 @@ def _read(sql: Text, said: str, parse: Callable[[], Any]) -> Any:
 def _query(text: Any) -> Parsed:
     if not isinstance(text, str) or not text.strip():
         raise QueryError("A query must be text in SQL, such as SELECT COUNT(*) FROM visits.", code="sql-not-a-query")
-    sql = _checked(text)
-    statements = _read(sql, "This does not parse as SQL: ", lambda: sqlglot.parse(text, read="duckdb"))
+    sql = _check_text(text)
+    statements = _parse_tree(sql, "This does not parse as SQL: ", lambda: sqlglot.parse(text, read="duckdb"))
     if not statements:
         raise QueryError("This text contains no query. Write SELECT COUNT(*) FROM visits.", code="sql-not-a-query")
     if len(statements) > 1:

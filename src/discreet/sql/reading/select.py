@@ -12,9 +12,9 @@ from discreet.sql.expressions import Expr, Field, conjuncts
 from discreet.sql.measurement import canonical, identity_of
 from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.question import Key, Measure, Ordering, Output, Question
-from discreet.sql.reading.aggregates import Aggregates, shown
-from discreet.sql.reading.domains import domain_of, restricted, typed
-from discreet.sql.reading.parse import Conditioned, Parsed, Text, given, parsed, span_of, unnamed
+from discreet.sql.reading.aggregates import Aggregates, default_name
+from discreet.sql.reading.domains import convert_values, domain_of, restrict_values
+from discreet.sql.reading.parse import Conditioned, Parsed, Text, parse_query, span_of, unread_arguments, without_alias
 from discreet.sql.reading.scope import Scope
 from discreet.sql.reading.sources import Sources
 from discreet.sql.reading.translate import Translator
@@ -25,9 +25,9 @@ MOST_NODES = 10_000
 _CLAUSES = {"expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset"}
 
 
-def understood(source: Any, schema: Schema) -> Question:
+def read_question(source: Any, schema: Schema) -> Question:
     """The question in a text. Raises if something in it is wrong."""
-    sql, query = tree = parsed(source)
+    sql, query = tree = parse_query(source)
     if not isinstance(query, exp.Select):
         what = f"{query.key.upper()} of whole queries is not supported."
         sql.refuse(query, what, "Ask them one by one.", code="sql-union")
@@ -67,8 +67,8 @@ class RowsAsked:
 
 def rows_in(source: str | Conditioned | Parsed, schema: Schema, value: str | None = None) -> RowsAsked:
     """The rows of a query `SELECT … FROM …`. Its SELECT list is ignored. `value` is an expression over the rows."""
-    sql, query = tree = parsed(source)
-    if not isinstance(query, exp.Select) or given(query, "expressions", "from_", "joins", "where", "with_"):
+    sql, query = tree = parse_query(source)
+    if not isinstance(query, exp.Select) or unread_arguments(query, "expressions", "from_", "joins", "where", "with_"):
         raise QueryError(
             "Write only what stands after FROM: tables, joins and WHERE. Remove GROUP BY, HAVING, ORDER BY and LIMIT.",
             code="sql-rows-only",
@@ -111,12 +111,12 @@ class _Reader:
         )
 
     def _check_clauses(self) -> None:
-        for name in given(self.query, *_CLAUSES):
+        for name in unread_arguments(self.query, *_CLAUSES):
             value = self.query.args[name]
             node = value if isinstance(value, exp.Expression) else self.query
             self.sql.refuse(node, f"{name.strip('_').upper()} is not supported.", "Remove it.", code="sql-clause")
         group = self.query.args.get("group")
-        for name in [] if group is None else given(group, "expressions"):
+        for name in [] if group is None else unread_arguments(group, "expressions"):
             what = f"GROUP BY {name.upper()} is not supported."
             self.sql.refuse(group, what, "List the columns.", code="sql-grouping")
 
@@ -189,18 +189,18 @@ class _Reader:
         found, relation = domain_of(key), self.scope.relation
         if found is None:
             return None
-        domain = typed(found, key.type)
-        return restricted(key, domain, conjuncts(relation.condition)) if isinstance(relation, Where) else domain
+        domain = convert_values(found, key.type)
+        return restrict_values(key, domain, conjuncts(relation.condition)) if isinstance(relation, Where) else domain
 
     def _grouped(self, item: exp.Expression) -> tuple[exp.Expression, str]:
         """What a GROUP BY item refers to: itself, an alias of the SELECT list, or the column at its number."""
         if (place := self.sql.numbered(item, "GROUP BY", len(self.query.expressions))) is not None:
             chosen = self.query.expressions[place]
-            return unnamed(chosen), chosen.alias_or_name
+            return without_alias(chosen), chosen.alias_or_name
         if isinstance(item, exp.Column) and not item.table and not self.scope.knows(item.name):
             for chosen in self.query.expressions:
                 if isinstance(chosen, exp.Alias) and chosen.alias.lower() == item.name.lower():
-                    return unnamed(chosen), chosen.alias
+                    return without_alias(chosen), chosen.alias
         return item, item.name if isinstance(item, exp.Column) else ""
 
     # --- what is shown ------------------------------------------------------------------------------------
@@ -209,9 +209,9 @@ class _Reader:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
             what = "SELECT * would show rows of individual people."
             self.sql.refuse(item, what, "Ask for aggregates, such as COUNT(*).", code="sql-not-aggregated")
-        node = unnamed(item)
+        node = without_alias(item)
         expr = self._noisy(node)
-        name = item.alias or (self.scope.lookup(node).name if isinstance(node, exp.Column) else shown(node))
+        name = item.alias or (self.scope.lookup(node).name if isinstance(node, exp.Column) else default_name(node))
         return Output(name, expr)
 
     def _ordering(self, item: exp.Ordered, outputs: tuple[Output, ...]) -> Ordering:
@@ -232,7 +232,7 @@ class _Reader:
             return None
         value = clause.expression
         plain = isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdecimal()
-        if given(clause, "expression") or not plain or len(value.this) > 18:
+        if unread_arguments(clause, "expression") or not plain or len(value.this) > 18:
             what = f"{name.upper()} takes a whole number."
             self.sql.refuse(clause, what, f"Write {name.upper()} 10.", code="sql-limit")
         return int(value.this)

@@ -22,9 +22,9 @@ from discreet.sql.pricing.relation import (
     parts_of,
     rows_of_person,
 )
-from discreet.sql.reading.domains import domain_of, restricted
+from discreet.sql.reading.domains import domain_of, restrict_values
 from discreet.sql.reading.joins import Joins
-from discreet.sql.reading.parse import Text, given, unnamed
+from discreet.sql.reading.parse import Text, unread_arguments, without_alias
 from discreet.sql.reading.ranges import range_of
 from discreet.sql.reading.scope import Scope
 from discreet.sql.schema import Schema, Type
@@ -80,7 +80,7 @@ class Sources:
         return found
 
     def _source(self, node: exp.Expression, ctes: Mapping[str, exp.Expression]) -> Scope:
-        plain = not given(node, "this", "alias")
+        plain = not unread_arguments(node, "this", "alias")
         if plain and isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             name = node.name.lower()
             if name in ctes:
@@ -124,7 +124,7 @@ class Sources:
         return Project(source, tuple(columns), person)
 
     def _rows(self, node: exp.Expression, ctes: Mapping[str, exp.Expression]) -> Relation:
-        if isinstance(node, exp.Subquery) and not given(node, "this"):
+        if isinstance(node, exp.Subquery) and not unread_arguments(node, "this"):
             return self._rows(node.this, ctes)
         if isinstance(node, exp.Union):
             return self._union(node, ctes)
@@ -156,7 +156,7 @@ class Sources:
         group = node.args["group"]
         keys = [(item, scope.translate(item)) for item in map(partial(self._at, node), group.expressions)]
         led = [self.schema.leads(e.field.origin) if isinstance(e, Ref) else None for _, e in keys]
-        if relation.person is None or not any(led) or given(group, "expressions"):
+        if relation.person is None or not any(led) or unread_arguments(group, "expressions"):
             self.sql.refuse(
                 group,
                 "Inside a query in FROM, GROUP BY is supported by the person only: other groups mix people.",
@@ -165,7 +165,7 @@ class Sources:
             )
         shown: list[tuple[Field, str, Expr]] = []
         for item in node.expressions:
-            inner = unnamed(item)
+            inner = without_alias(item)
             shown.append(self._of_person(scope, relation, item.alias_or_name or item.sql(), inner, keys))
         self._check_names(node, [field for field, _, _ in shown])
         owner = [f for f, word, e in shown if word == "key" and isinstance(e, Ref) and e.field == relation.person]
@@ -177,7 +177,7 @@ class Sources:
     def _at(self, query: exp.Select, item: exp.Expression) -> exp.Expression:
         """What an item of GROUP BY refers to: itself, or the column at its number."""
         place = self.sql.numbered(item, "GROUP BY", len(query.expressions))
-        return item if place is None else unnamed(query.expressions[place])
+        return item if place is None else without_alias(query.expressions[place])
 
     def _of_person(
         self, scope: Scope, relation: Relation, name: str, node: exp.Expression, keys: list[tuple[exp.Expression, Expr]]
@@ -216,7 +216,7 @@ class Sources:
 
     def _union(self, node: exp.Union, ctes: Mapping[str, exp.Expression]) -> Relation:
         """The rows of both sides. Columns match by position and have the names of the first side."""
-        if given(node, "this", "expression"):
+        if unread_arguments(node, "this", "expression"):
             what = "Only a plain UNION ALL is supported."
             self.sql.refuse(node, what, "Write SELECT … UNION ALL SELECT ….", code="sql-union")
         left, right = self._rows(node.this, ctes), self._rows(node.expression, ctes)
@@ -251,7 +251,7 @@ class Sources:
         return self.names.fresh(first.name, Field("", "", first.type, between, choices, origin, None, found))
 
     def _check_clauses(self, node: exp.Select) -> None:
-        for name in sorted(given(node, *_INSIDE, "kind", "hint")):
+        for name in sorted(unread_arguments(node, *_INSIDE, "kind", "hint")):
             clause, value = name.strip("_").upper(), node.args[name]
             self.sql.refuse(
                 value if isinstance(value, exp.Expression) else node,
@@ -269,7 +269,7 @@ class Sources:
                 what = f"Unknown table {item.table}. Known here: {', '.join(scope.names)}."
                 self.sql.unknown(item, what, code="sql-unknown-table")
             return [(self.names.fresh(f.name, f), Ref(f)) for f in scope.names[item.table.lower()].values()]
-        expr = scope.translate(unnamed(item))
+        expr = scope.translate(without_alias(item))
         name = item.alias_or_name or item.sql()
         known = expr.field if isinstance(expr, Ref) else _like(expr)
         return [(self.names.fresh(name, known), expr)]
@@ -280,7 +280,7 @@ def _left(field: Field, expr: Expr, source: Relation) -> Field:
     domain = domain_of(expr)
     if domain is None or not isinstance(source, Where):
         return field
-    left = restricted(expr, domain, conjuncts(source.condition))
+    left = restrict_values(expr, domain, conjuncts(source.condition))
     return replace(field, choices=left) if len(left) < len(domain) else field
 
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from sqlglot import exp
 
 from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Const, Expr, Field, Ref, call, fits
-from discreet.sql.reading.literals import MONTHS, SECONDS, dated, folded, later, moment_of
+from discreet.sql.reading.literals import MONTHS, SECONDS, fold_numbers, later, moment_of, read_date
 from discreet.sql.reading.parse import Text
 from discreet.sql.schema import Type
 
@@ -48,7 +48,7 @@ _READ: dict[type[exp.Expression], set[str]] = {
     exp.Literal: {"is_string"},
     exp.Column: {"table"},
 }
-"""The arguments of a node that are read below, beside this, expression and expressions. Others are never dropped."""
+"""The arguments of a node that are read below, besides this, expression and expressions. Others are never dropped."""
 _HARMLESS = {"safe", "coalesce", "typed", "big_int", "requires_string", "returns_list_for_maps"}
 """Arguments that sqlglot sets by itself, and that change nothing here."""
 
@@ -112,12 +112,12 @@ class Translator:
         if len(args) < rule.least or (rule.most is not None and len(args) > rule.most):
             what = f"{op.upper()} has the wrong number of arguments. Write as many as it takes."
             self.sql.unknown(node, what, code="sql-arguments")
-        args = dated(args)
+        args = read_date(args)
         if not fits(op, args):
             shown = ", ".join(arg.type for arg in args)
             what = f"{op.upper().replace('_', ' ')} is not defined for {shown}. Cast one of them."
             self.sql.unknown(node, what, code="sql-types")
-        return folded(op, args) or call(op, *args, detail=detail)
+        return fold_numbers(op, args) or call(op, *args, detail=detail)
 
     def _constant(self, node: exp.Expression) -> Const:
         if isinstance(node, exp.Null):

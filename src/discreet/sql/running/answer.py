@@ -24,7 +24,7 @@ from discreet.sql.expressions import Expr, Ref
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Question
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.plot import plotted
+from discreet.sql.running.plot import plot_answer
 from discreet.sql.running.rows import safe
 
 CONFIDENCE = 0.95
@@ -93,7 +93,7 @@ class Answer(Released):
 
     def plot(self, *, confidence: float = CONFIDENCE) -> Any:
         """The answer as a matplotlib figure: bars with error bars. Save it with `figure.savefig("answer.png")`."""
-        return plotted(self, confidence=confidence)
+        return plot_answer(self, confidence=confidence)
 
     def as_json(self) -> dict[str, Any]:
         """The answer as one JSON object."""
@@ -168,7 +168,7 @@ def _only_shown(question: Question) -> bool:
 
 def _shown_statement(question: Question, dialect: Dialect, noisy: str) -> str:
     """The statement, in DuckDB's dialect, that computes the rows of the answer from the noisy numbers."""
-    quoted = dialect.quoted
+    quoted = dialect.quote
     shown = [f"{safe(output.expr, dialect)} AS {quoted(output.name)}" for output in question.outputs]
     text = f"SELECT place AS {quoted(_PLACE)}, {', '.join(shown)} FROM {noisy}"
     if question.having is not None:

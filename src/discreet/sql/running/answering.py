@@ -17,22 +17,22 @@ from discreet.sql.pricing.price import Price
 from discreet.sql.question import Question
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.measure import discovered, measured
+from discreet.sql.running.measure import read_measures, read_undeclared
 from discreet.sql.running.notes import notes_on
 from discreet.sql.running.stored import chosen_numbers, find_reusable, mark_of
 
 
-def answered(planner: Planner, plan: Plan, *, key: str | None = None) -> Answer:
+def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None) -> Answer:
     """Charge, read, draw, store and return. What was measured before, at least as accurately, is free."""
     plan = planner.settle(plan, key=key)
-    price, release = _measured(planner, plan, key)
+    price, release = _measure(planner, plan, key)
     plan = replace(plan, price=price)
     keys, noisy = release.value if plan.groups is None else (plan.groups.keys(), release.value)
     columns = Columns(plan.question, price, *_as_written(plan.question, noisy, keys))
     return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
 
 
-def _measured(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Release]:
+def _measure(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Release]:
     """The noisy numbers of all groups, and the price at which they were bought: now, or before."""
     question, price, ledger = plan.question, plan.price, planner.ledger
     identity = planner.identity(
@@ -52,16 +52,16 @@ def _measured(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Rel
         return own, replace(release, value=chosen_numbers(release.value, plan, places))
     marked = str(mark) if identity.lasting else ""
     release = through(
-        lambda: _read(planner, plan), price.mechanism, price.guarantee, ledger=ledger, mark=marked, **request
+        lambda: _read_measures(planner, plan), price.mechanism, price.guarantee, ledger=ledger, mark=marked, **request
     )
     return price, release
 
 
-def _read(planner: Planner, plan: Plan) -> Any:
+def _read_measures(planner: Planner, plan: Plan) -> Any:
     """The exact measures. Only this function reads data for a question."""
     if plan.groups is None:
-        return discovered(plan.question, planner.engine, plan.enforced)
-    return tuple(measured(plan.question, planner.engine, plan.enforced, plan.groups))
+        return read_undeclared(plan.question, planner.engine, plan.enforced)
+    return tuple(read_measures(plan.question, planner.engine, plan.enforced, plan.groups))
 
 
 def _as_written(question: Question, noisy: Sequence[Any], keys: Sequence[tuple[Any, ...]]) -> tuple[Any, Any]:

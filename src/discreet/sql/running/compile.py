@@ -37,7 +37,7 @@ class Statement:
             f"{self.dialect.group_key(safe(key.expr, self.dialect), key.expr.type)} AS {name}" for name, key in keys
         ]
         if person is not None:
-            columns.append(f"{self.dialect.quoted(person.id)} AS person")
+            columns.append(f"{self.dialect.quote(person.id)} AS person")
         values = [self._value(measure) for measure in question.measures]
         # if a row only has to have a value, the value itself is the flag
         self.plain = {m.where: v for m, v in zip(question.measures, values, strict=True) if _is_plain(m)}

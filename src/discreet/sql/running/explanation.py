@@ -16,10 +16,10 @@ from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
 from discreet.sql.question import Output
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.notes import counted
+from discreet.sql.running.notes import number_of
 
 IMAGINED = (1_000, 100_000)
-"""Where an error depends on the size of a group, it is told for groups of so many rows."""
+"""Where an error depends on the size of a group, it is shown for groups with these numbers of rows."""
 _CAVEAT = """\
 Rows beyond these bounds are left out at random, and values outside their declared range are moved to its
 ends: errors are about what is left. Nothing was spent."""
@@ -31,41 +31,43 @@ class Explanation(str):
     data: dict[str, Any]
 
 
-def explained(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> Explanation:
+def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> Explanation:
     """A plan explained in text: who is protected, bounds, noise, cost, the expected error, and how ε is divided."""
-    data = explained_data(plan, ledger=ledger, confidence=confidence)
-    told = {"protects": data["protects"]}
+    data = describe_plan(plan, ledger=ledger, confidence=confidence)
+    described = {"protects": data["protects"]}
     if repeated := data["one_row"]:
-        told["one row"] = f"in at most {repeated:,} joined rows"
+        described["one row"] = f"in at most {repeated:,} joined rows"
     elif bounds := data["one_person"]:
-        within = f", {counted(bounds['groups'], 'group')}, {counted(bounds['rows_in_group'], 'row')} in a group"
-        told["one person"] = f"at most {counted(bounds['rows'], 'row')}{within if data['keys'] else ''}"
+        within = f", {number_of(bounds['groups'], 'group')}, {number_of(bounds['rows_in_group'], 'row')} in a group"
+        described["one person"] = f"at most {number_of(bounds['rows'], 'row')}{within if data['keys'] else ''}"
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
-    told["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
-    told |= {"noise": data["noise"], "cost": data["guarantee"]}
+    described["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
+    described |= {"noise": data["noise"], "cost": data["guarantee"]}
     if first := data.get("found_first"):
-        told["found first"] = f"{', '.join(first)}, for ε = {float(plan.spent_on_bounds):.4g} of it"
-        told[""] = "(until then, errors are told for public defaults)"
+        described["found first"] = f"{', '.join(first)}, for ε = {float(plan.spent_on_bounds):.4g} of it"
+        described[""] = "(until then, errors are shown for public defaults)"
     if "fits" in data:
-        told["then"] = f"{data['remaining'] or 'nothing'} would remain" if data["fits"] else "does NOT fit the ledger"
-    columns = [[c["name"], c["is"], _expected(c)] for c in data["columns"]]
+        described["then"] = (
+            f"{data['remaining'] or 'nothing'} would remain" if data["fits"] else "does NOT fit the ledger"
+        )
+    columns = [[c["name"], c["is"], _error_text(c)] for c in data["columns"]]
     measures = [
         [m["name"], f"{100 * m['share']:.3g}%", _round(m["moved_by"]), f"± {_round(m['error'])} {m['of']}"]
         for m in data["measures"]
     ]
     expected = _grid(["column", "is", f"expected error ({100 * confidence:.6g}%)"], columns)
     shared = _grid(["noisy number", "share of ε", "one unit moves it by", "noise"], measures)
-    told_as = Explanation("\n\n".join([data["question"], lines(told), expected, shared, _CAVEAT]))
-    told_as.data = data
-    return told_as
+    explanation = Explanation("\n\n".join([data["question"], lines(described), expected, shared, _CAVEAT]))
+    explanation.data = data
+    return explanation
 
 
-def explained_data(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> dict[str, Any]:
+def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> dict[str, Any]:
     """The same for other programs."""
     question, price, bounds = plan.question, plan.price, plan.bounds
     facts: dict[str, Any] = {
         "question": question.line,
-        "protects": protected(price.guarantee.protects or Unit()),
+        "protects": describe_unit(price.guarantee.protects or Unit()),
         "one_row": bounds.rows if bounds is not None and question.relation.person is None else None,
         "one_person": bounds and {"rows": bounds.rows, "groups": bounds.groups, "rows_in_group": bounds.per_group},
         "groups": None if plan.groups is None else plan.groups.count,
@@ -95,7 +97,7 @@ def _measures(plan: Plan, confidence: float) -> list[dict[str, Any]]:
     taken = float(used / whole) if used and whole else 0.0
     choice = {"name": "people, to choose groups", "share": taken, "moved_by": float(chosen.keys_per_person)}
     choice |= {"error": chosen.error(confidence).amount, "of": f"people; {chosen.threshold:,} are enough"}
-    return [*(told | {"share": told["share"] * (1 - taken)} for told in listed), choice]
+    return [*(column | {"share": column["share"] * (1 - taken)} for column in listed), choice]
 
 
 def _measure(plan: Plan, number: int, confidence: float) -> dict[str, Any]:
@@ -118,15 +120,15 @@ def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
     if not plan.question.is_noisy(output):
         return {"name": output.name, "is": "a key", "error": 0.0, "of": ""}
     used = [aggregate for aggregate in plan.question.aggregates if aggregate.field in set(output.expr.fields())]
-    told = {"name": output.name, "is": " and ".join(aggregate.name for aggregate in used)}
+    column = {"name": output.name, "is": " and ".join(aggregate.name for aggregate in used)}
     if isinstance(output.expr, Ref) and used[0].kind in ("count", "sum", "quantile"):
         known = _measure(plan, used[0].parts[0], confidence)
-        return told | {"error": known["error"], "of": known["of"]}
-    sizes = {rows: _imagined(plan, output, rows, confidence) for rows in IMAGINED}
-    return told | {"error": None, "of": "", "error_by_rows": sizes}
+        return column | {"error": known["error"], "of": known["of"]}
+    sizes = {rows: _example_error(plan, output, rows, confidence) for rows in IMAGINED}
+    return column | {"error": None, "of": "", "error_by_rows": sizes}
 
 
-def _imagined(plan: Plan, output: Output, rows: int, confidence: float) -> float | None:
+def _example_error(plan: Plan, output: Output, rows: int, confidence: float) -> float | None:
     """The error in an example group with this many rows and values that are uniform in their range."""
     question, numbers = plan.question, []
     for measure in question.measures:
@@ -139,7 +141,7 @@ def _imagined(plan: Plan, output: Output, rows: int, confidence: float) -> float
     return half if math.isfinite(half) else None
 
 
-def _expected(column: dict[str, Any]) -> str:
+def _error_text(column: dict[str, Any]) -> str:
     if column["error"] is not None:
         return f"± {_round(column['error'])} {column['of']}".rstrip() if column["error"] else "none"
     sizes = [f"± {_round(e)} for {rows:,} rows" for rows, e in column["error_by_rows"].items() if e is not None]
@@ -156,11 +158,11 @@ def _grid(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in lined)
 
 
-def protected(unit: Unit) -> str:
+def describe_unit(unit: Unit) -> str:
     who = "one row" if unit.column is None else f"one person (all rows of one {unit.column})"
     return who if unit.neighbors == "add_or_remove" else f"{who}, replaced by another"
 
 
-def lines(told: dict[str, str]) -> str:
-    width = max(map(len, told))
-    return "\n".join(f"{name:<{width}}  {words}" for name, words in told.items())
+def lines(described: dict[str, str]) -> str:
+    width = max(map(len, described))
+    return "\n".join(f"{name:<{width}}  {words}" for name, words in described.items())

@@ -16,7 +16,7 @@ from discreet.sql.running.compile import Statement
 from discreet.sql.running.groups import Groups
 
 
-def measured(question: Question, engine: Engine, bounds: Bounds | None, groups: Groups) -> list[Any]:
+def read_measures(question: Question, engine: Engine, bounds: Bounds | None, groups: Groups) -> list[Any]:
     """For each measure, the integers of all groups. For a quantile, the values in each group."""
     seed = random_integer(62)
 
@@ -51,14 +51,14 @@ def measured(question: Question, engine: Engine, bounds: Bounds | None, groups: 
     return found
 
 
-def discovered(question: Question, engine: Engine, bounds: Bounds | None) -> tuple[dict[Any, int], dict[Any, Any]]:
+def read_undeclared(question: Question, engine: Engine, bounds: Bounds | None) -> tuple[dict[Any, int], dict[Any, Any]]:
     """For keys that are not declared: how many people are in each group that exists, and the measures of each.
 
     Promise: nothing of this leaves but through a selection of groups.
     """
     asked = replace(question, measures=(*question.measures, Measure("people")))
     groups = _Found()
-    *measures, people = measured(asked, engine, bounds, groups)
+    *measures, people = read_measures(asked, engine, bounds, groups)
     keys = list(groups.found)
     parts = {key: tuple(values[place] for values in measures) for place, key in enumerate(keys)}
     return {key: int(people[place]) for place, key in enumerate(keys)}, parts

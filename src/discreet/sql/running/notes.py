@@ -50,11 +50,11 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
     """What the errors do not cover. A note depends only on public facts, never on what happened in the data."""
     notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
     if plan.bounds is not None and plan.question.relation.person is None:
-        notes.append(f"One row takes part in at most {counted(plan.bounds.rows, 'joined row')}.")
+        notes.append(f"One row takes part in at most {number_of(plan.bounds.rows, 'joined row')}.")
     elif plan.bounds is not None:
-        at_most = counted(plan.bounds.rows, "row")
+        at_most = number_of(plan.bounds.rows, "row")
         if plan.question.keys:
-            at_most += f" and {counted(plan.bounds.groups, 'group')}"
+            at_most += f" and {number_of(plan.bounds.groups, 'group')}"
         notes.append(f"The answer uses at most {at_most} of one person; what lies beyond is not in the ±.")
     if any(measure.kind == "sum" for measure in plan.question.measures):
         notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
@@ -71,11 +71,11 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def written(found: Any) -> str:
+def format_bound(found: Any) -> str:
     """A bound that was found, in readable form."""
     return " to ".join(map(str, found)) if isinstance(found, tuple) else str(found)
 
 
-def counted(number: int, what: str) -> str:
+def number_of(number: int, what: str) -> str:
     """A number of things, in words."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -20,7 +20,7 @@ _LONGEST = 40
 """Labels are cut after so many characters."""
 
 
-def plotted(answer: Answer, *, confidence: float) -> Any:
+def plot_answer(answer: Answer, *, confidence: float) -> Any:
     """The answer as a matplotlib figure: groups in the order of the answer, each with its interval.
 
     A few groups with short names are drawn side by side. Many groups are drawn below one another, so that their names
@@ -41,15 +41,15 @@ def plotted(answer: Answer, *, confidence: float) -> Any:
     labels = [_label(", ".join(_shown(row[key]) for key in keys)) for row in table.to_pylist()]
     widest = max(map(len, labels), default=0)
     lying = len(labels) * (widest + 2) > 90
-    beside = lying or not keys
-    rows, columns = (1, len(panels)) if beside else (len(panels), 1)
+    side_by_side = lying or not keys
+    rows, columns = (1, len(panels)) if side_by_side else (len(panels), 1)
     figure = blank_figure("answer.plot", size=_size(len(labels), widest, len(panels), keys, lying=lying))
-    axes_of = figure.subplots(rows, columns, squeeze=False, sharex=not beside, sharey=lying).flat
+    axes_of = figure.subplots(rows, columns, squeeze=False, sharex=not side_by_side, sharey=lying).flat
     for axes, name in zip(axes_of, panels, strict=True):
         values, errors = (table.column(c).cast("float64").to_numpy() for c in (name, f"{name}_error"))
         size, word = _scale(values)
-        told = name if np.isfinite(errors).any() or not labels else f"{name} (error not known)"
-        _bars(axes, labels, values / size, errors / size, _escaped(told) + word, lying=lying)
+        title = name if np.isfinite(errors).any() or not labels else f"{name} (error not known)"
+        _bars(axes, labels, values / size, errors / size, _escaped(title) + word, lying=lying)
         axes.spines[["top", "right"]].set_visible(False)
         if not labels:
             axes.text(0.5, 0.6, "no group is shown", ha="center", transform=axes.transAxes)

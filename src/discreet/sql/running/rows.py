@@ -10,12 +10,12 @@ from discreet.sql.expressions import Call, Const, Expr, Field, Ref, conjuncts
 from discreet.sql.pricing.relation import Both, Few, Join, Led, PerPerson, Project, Relation, Scan, Where
 
 
-def printed(expr: Expr, dialect: Dialect) -> str:
+def print_expression(expr: Expr, dialect: Dialect) -> str:
     """An expression in the engine's dialect."""
-    inner = [printed(arg, dialect) for arg in expr.args] if isinstance(expr, Call) else []
+    inner = [print_expression(arg, dialect) for arg in expr.args] if isinstance(expr, Call) else []
     match expr:
         case Ref(field=field):
-            return dialect.quoted(field.id)
+            return dialect.quote(field.id)
         case Const(value=value):
             return dialect.literal(value)
         case Call(op="and" | "or" as op):
@@ -35,13 +35,13 @@ def printed(expr: Expr, dialect: Dialect) -> str:
 
 def safe(expr: Expr, dialect: Dialect) -> str:
     """An expression that is NULL where it cannot be computed."""
-    text = printed(expr, dialect)
+    text = print_expression(expr, dialect)
     return text if isinstance(expr, Ref | Const) else dialect.total(text)
 
 
 def rows_of(relation: Relation, engine: Engine) -> str:
     """A relation as a query."""
-    dialect, quoted = engine.dialect, engine.dialect.quoted
+    dialect, quoted = engine.dialect, engine.dialect.quote
     match relation:
         case Scan(table=table, fields=fields):
             columns = ", ".join(f"{quoted(f.name)} AS {quoted(f.id)}" for f in fields)
@@ -98,7 +98,7 @@ def _key(expr: Expr, dialect: Dialect) -> str:
 
 def _renamed(side: Relation, fields: tuple[Field, ...], person: Field | None, engine: Engine) -> str:
     """One side of UNION ALL, with its columns under the names of the result."""
-    quoted = engine.dialect.quoted
+    quoted = engine.dialect.quote
     named = list(zip(side.fields, fields, strict=True))
     if person is not None and person not in fields and side.person is not None:
         named.append((side.person, person))
@@ -110,8 +110,8 @@ def _on(condition: Expr, dialect: Dialect) -> str:
     """An equality of columns that the engine can join by, as one type. Any other condition is made total."""
     match condition:
         case Call(op="eq", args=(Ref(field=first), Ref(field=second))) if first.type == second.type:
-            return printed(condition, dialect)
+            return print_expression(condition, dialect)
         case Call(op="eq", args=(Ref() as first, Ref() as second)):
             kind = "number" if "number" in (first.type, second.type) else "timestamp"
-            return dialect.equal_as(printed(first, dialect), printed(second, dialect), kind)
+            return dialect.equal_as(print_expression(first, dialect), print_expression(second, dialect), kind)
     return safe(condition, dialect)

@@ -18,14 +18,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.engines.spark.dialect import quoted
+from discreet.engines.spark.dialect import quote
 from discreet.engines.spark.sessions import in_time
 from discreet.errors import EngineFailed, InvalidArgument
 from discreet.guarantees.unit import Unit
 from discreet.queries.counts import Count, CountingQuery, Histogram
 from discreet.queries.numeric import Sum, VectorSum
 from discreet.queries.sensitivity import Sensitivity
-from discreet.rows.arrays import is_frame
+from discreet.rows.arrays import is_spark_dataframe
 from discreet.rows.arrow import Batch, Targets, from_arrow, unlabelled
 from discreet.rows.partitions import SpreadStream, Whole, Work
 from discreet.rows.rounding import RoundedBatches
@@ -56,7 +56,7 @@ _MOST = 2**100  # in whole units: 2^26 partitions of them still fit in 128 bits
 # --- a pass -------------------------------------------------------------------------------------------------
 
 
-def passed(
+def run_on_partitions(
     frame: Any, work: Pass, *, alike: bool = False, then: Fold | None = None, timeout: int | None = None
 ) -> list[bytes]:
     """The result of `work` for each partition. With `then`, the parts are combined on a few executors.
@@ -65,11 +65,13 @@ def passed(
     """
 
     def on_partition(batches: Iterable[Any]) -> Iterator[Any]:
-        return _guarded(lambda: [(_arithmetic() if alike else _ANY, part) for part in work(iter(batches), _place())])
+        return _without_errors(
+            lambda: [(_arithmetic() if alike else _ANY, part) for part in work(iter(batches), _partition_number())]
+        )
 
     def on_parts(batches: Iterable[Any]) -> Iterator[Any]:
         assert then is not None
-        return _guarded(lambda: [_folded(batches, then)])
+        return _without_errors(lambda: [_fold(batches, then)])
 
     schema = "mark binary, part binary"
     found: list[tuple[bytes, bytes]] | None = None
@@ -91,7 +93,7 @@ def passed(
     return [part for _, part in found]
 
 
-def _guarded(work: Callable[[], list[tuple[bytes, bytes]]]) -> Iterator[Any]:
+def _without_errors(work: Callable[[], list[tuple[bytes, bytes]]]) -> Iterator[Any]:
     """The result of a partition. If anything fails it is empty and marked as failed, because Spark would log the
     reason.
     """
@@ -106,7 +108,7 @@ def _guarded(work: Callable[[], list[tuple[bytes, bytes]]]) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays(columns, names=["mark", "part"])
 
 
-def _folded(batches: Iterable[Any], then: Fold) -> tuple[bytes, bytes]:
+def _fold(batches: Iterable[Any], then: Fold) -> tuple[bytes, bytes]:
     """The parts that arrived here combined into one, with the mark that they agree on."""
     marks: set[bytes] = set()
 
@@ -120,7 +122,7 @@ def _folded(batches: Iterable[Any], then: Fold) -> tuple[bytes, bytes]:
     return (_LOST if _LOST in marks else _UNLIKE if len(marks) > 1 else min(marks, default=_ANY)), total
 
 
-def _place() -> int:
+def _partition_number() -> int:
     from pyspark import TaskContext
 
     here = TaskContext.get()
@@ -137,7 +139,7 @@ def _arithmetic() -> bytes:
 # --- exact sums ---------------------------------------------------------------------------------------------
 
 
-def summed(
+def sum_over_partitions(
     frame: Any, function: Callable[[Iterator[Any], int], Whole], *, alike: bool = False, timeout: int | None = None
 ) -> Whole:
     """The sum over all partitions of the integer arrays that `function` computes from their record batches.
@@ -149,20 +151,20 @@ def summed(
     width = sum(int(np.prod(shape)) for shape in shapes)
 
     def part(batches: Iterator[Any], place: int) -> Iterator[bytes]:
-        yield _packed(function(batches, place))
+        yield _pack(function(batches, place))
 
     def fold(parts: Iterator[bytes]) -> bytes:
-        low, high = _added(parts, width)
+        low, high = _add(parts, width)
         return low.tobytes() + high.tobytes()
 
     then = fold if width > _NARROW else None
-    total = _added(passed(frame, part, alike=alike, then=then, timeout=timeout), width)
+    total = _add(run_on_partitions(frame, part, alike=alike, then=then, timeout=timeout), width)
     whole = total[1].astype(object) * 2**64 + total[0].astype(object)
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
     return [one.reshape(shape) for one, shape in zip(np.split(whole, ends), shapes, strict=True)]
 
 
-def _packed(parts: Whole) -> bytes:
+def _pack(parts: Whole) -> bytes:
     """Integers as 128 bits each: all low halves, then all high ones."""
     flat = [_whole(one) for part in parts for one in np.asarray(part, dtype=object).reshape(-1)]
     low = np.array([one & (2**64 - 1) for one in flat], dtype=np.uint64)
@@ -176,7 +178,7 @@ def _whole(number: Any) -> int:
     return whole
 
 
-def _added(blobs: Iterable[bytes], width: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _add(blobs: Iterable[bytes], width: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     low, high = np.zeros(width, dtype=np.uint64), np.zeros(width, dtype=np.int64)
     for blob in blobs:
         if len(blob) != 16 * width:
@@ -214,11 +216,11 @@ class Partitions:
 
     def summed(self, targets: Targets, work: Work, *, alike: bool = False) -> Whole:
         """Exact sums of the results of `work` on each partition."""
-        return summed(self.frame, _on_rows(self.cells, targets, work), alike=alike, timeout=self.timeout)
+        return sum_over_partitions(self.frame, _on_rows(self.cells, targets, work), alike=alike, timeout=self.timeout)
 
     def gathered(self, targets: Targets, work: Callable[[Iterator[Batch], int], Iterable[bytes]]) -> list[bytes]:
         """All results of `work` on each partition."""
-        return passed(self.frame, _on_rows(self.cells, targets, work), timeout=self.timeout)
+        return run_on_partitions(self.frame, _on_rows(self.cells, targets, work), timeout=self.timeout)
 
 
 def _on_rows(cells: Any, targets: Targets, work: Any) -> Any:
@@ -227,7 +229,7 @@ def _on_rows(cells: Any, targets: Targets, work: Any) -> Any:
 
 def kinds_of(frame: Any) -> list[tuple[str, str]]:
     """The names of the columns, each with its kind: "number", "text" or "other"."""
-    fields = _analyzed(lambda: [(field.name, field.dataType.typeName()) for field in frame.schema.fields])
+    fields = _analyze(lambda: [(field.name, field.dataType.typeName()) for field in frame.schema.fields])
     if frame.isStreaming:
         raise InvalidArgument(
             "A streaming DataFrame has no end. Give one that can be read repeatedly.", code="source-streaming"
@@ -242,11 +244,11 @@ def partitions_of(frame: Any, features: Sequence[str], target: str | None) -> Pa
     there = [name for name, _ in kinds]
     if any(there.count(name) > 1 for name in (names if target is None else [*names, target])):
         raise InvalidArgument(COLUMNS, code="source-columns")
-    wanted = [quoted(name) for name in names]
+    wanted = [quote(name) for name in names]
     if target is not None:
         known = (target, "other") not in kinds
-        wanted.append(quoted(target) if known else f"CAST(NULL AS DOUBLE) AS {quoted(target)}")
-    chosen = _analyzed(lambda: _with_schema(frame.selectExpr(*wanted)))
+        wanted.append(quote(target) if known else f"CAST(NULL AS DOUBLE) AS {quote(target)}")
+    chosen = _analyze(lambda: _with_schema(frame.selectExpr(*wanted)))
     return Partitions(chosen, len(names), names, partial(from_arrow, names=names, target=target))
 
 
@@ -255,7 +257,7 @@ def _with_schema(frame: Any) -> Any:
     return frame
 
 
-def _analyzed(look: Callable[[], Any]) -> Any:
+def _analyze(look: Callable[[], Any]) -> Any:
     found = None
     try:
         found = look()
@@ -293,7 +295,7 @@ class ByPartition:
             )
 
     def __call__(self, data: Any) -> Any:
-        if not is_frame(data):
+        if not is_spark_dataframe(data):
             raise InvalidArgument("The data must be a DataFrame of Spark.", code="wrong-type")
         kinds = dict(kinds_of(data))
         if missing := [name for name in self.columns if kinds.get(name) != "number"]:
