@@ -1,4 +1,4 @@
-"""The promise as data: units, guarantees, composition, accuracy, and exact checks of finite mechanisms."""
+"""Guarantees as values: units, guarantees, composition, accuracy, and exact checks of finite mechanisms."""
 
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.finite.least_error import least_error

@@ -12,23 +12,23 @@ from discreet.exact.rational import Number, exactly
 MEANINGS = {
     "value": "the answer is within this of the true answer",
     "every value": "all answers at once are within this of the true ones",
-    "rank": "the answer's rank is within this many rows of the one asked",
+    "rank": "the rank of the answer is within this many rows of the requested one",
     "score": "the chosen item's score is within this of the best",
-    "every score": "each item named has a score within this of the one that truly has its place",
+    "every score": "each named item has a score within this of the one that truly has its rank",
     "threshold": "answers this far above or below the threshold are distinguished",
     "norm": "the answer is within this of the true one in the L2 norm",
     "fraction wrong": "at most this fraction of the records is changed",
-    "excess risk": "the mean loss is within this of the least that is possible",
-    "population": "the answer is within this of the population's",
+    "excess risk": "the mean loss is within this of the least possible one",
+    "population": "the answer is within this of the answer for the population",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """With probability `confidence` the error, in the sense named by `of`, is at most `amount`.
+    """With probability `confidence`, the error is at most `amount`, in the sense that `of` names.
 
-    `amount` is None where no bound is known; `reason` then says why. `float()` gives the amount. A quantile's error in
-    its own unit also has the bound in `ranks`.
+    If no bound is known, `amount` is None and `reason` says why. `float()` gives the amount. For a quantile, `amount`
+    is in the unit of the column, and `ranks` is the bound in ranks.
 
     >>> float(Accuracy(amount=3.0, confidence=0.95))
     3.0
@@ -43,7 +43,7 @@ class Accuracy:
     def __post_init__(self) -> None:
         if self.of not in MEANINGS:
             raise InvalidArgument(f"of must be one of {', '.join(MEANINGS)}.", code="not-an-option")
-        if self.amount is not None:  # one type, whatever array the amount was taken from
+        if self.amount is not None:  # a plain float, even if the amount came from an array
             object.__setattr__(self, "amount", float(self.amount))
 
     def __float__(self) -> float:
@@ -64,7 +64,7 @@ class Accuracy:
 
 
 def check_confidence(confidence: Number) -> float:
-    """A confidence strictly between 0 and 1, or a typed error."""
+    """A confidence, checked to be strictly between 0 and 1."""
     exact = exactly(confidence, "confidence")
     if not 0 < exact < 1:
         raise InvalidArgument("confidence must be strictly between 0 and 1, such as 0.95.", code="out-of-range")
@@ -72,7 +72,7 @@ def check_confidence(confidence: Number) -> float:
 
 
 def at_most(amount: float, digits: int = 3) -> str:
-    """An error bound as text, rounded up: what is printed is promised, too.
+    """An error bound as text, rounded up, so that the printed bound also holds.
 
     >>> at_most(0.10229), at_most(0.0294)
     ('0.103', '0.0294')
@@ -82,10 +82,10 @@ def at_most(amount: float, digits: int = 3) -> str:
 
 
 def bernstein(variance: float, largest: float, log: float) -> float:
-    """How far above its mean a sum of independent terms is at most, but with probability e^(−log).
+    """A bound that a sum of independent terms exceeds its mean by with probability at most e^(−log).
 
-    `variance` is that of the sum, and no term is farther than `largest` from its own mean. It is no farther below, with
-    the same probability. For the mean of n terms, give the variance of one, and log/n.
+    `variance` is that of the sum, and no term is farther than `largest` from its mean. The sum is this far below its
+    mean with the same probability. For the mean of n terms, give the variance of one term and log/n.
 
     >>> round(bernstein(100.0, 1.0, 3.0), 2)
     25.52

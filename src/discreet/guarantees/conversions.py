@@ -1,4 +1,4 @@
-"""From one kind of promise to another: formulas in floats, each rounded to the safe side."""
+"""Conversions between kinds of guarantees: formulas in floats, each rounded to the safe side."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from discreet.exact.rational import Number
 from discreet.exact.search import bisect, bracket, geometric, least_place
 
 SLACK = 1 + 1e-12
-"""Float formulas below are good to far better than this; multiplying by it rounds them up."""
+"""The float formulas below are far more accurate than this. Multiplying by it rounds them up."""
 
 
 def renyi_of_response(epsilon: float, order: float) -> float:
-    """The Rényi divergence of randomized response at ε, the worst of all ε-DP mechanisms, rounded up."""
+    """The Rényi divergence of randomized response, the worst ε-DP mechanism, rounded up."""
     if order <= 1:
         raise InvalidArgument("order must be above 1.", code="out-of-range")
-    # ln[(e^{aε} + e^{(1-a)ε}) / (1+e^ε)] / (a-1), with the large exponents taken out
+    # ln[(e^{aε} + e^{(1-a)ε}) / (1+e^ε)] / (a-1), with the large exponents factored out
     ratio = math.log1p(math.exp((1 - 2 * order) * epsilon)) - math.log1p(math.exp(-epsilon))
     exact_part = epsilon + ratio / (order - 1)
     if order * epsilon < 1e-3:  # the difference above cancels; its second-order bound does not
@@ -41,7 +41,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 @lru_cache(maxsize=256)
 def largest_mu(epsilon: float, delta: float) -> float:
-    """The largest μ with δ(ε) of N(0,1) against N(μ,1) at most `delta`: where to begin, not a promise."""
+    """The largest μ for which δ(ε) of N(0,1) against N(μ,1) is at most `delta`. A starting point, not a promise."""
     return bisect(lambda mu: gaussian_delta(mu, epsilon) <= delta, 1e-19, 1e4, relative=1e-13, middle=geometric)
 
 
@@ -64,7 +64,7 @@ def delta_at_order(order: float, divergence: float, epsilon: float) -> float:
         return 1.0
     terms = ((order - 1) * divergence, -(order - 1) * epsilon, order * math.log1p(-1 / order), -math.log(order - 1))
     rounding = 1e-15 * (1 + sum(abs(term) for term in terms))
-    # never 0 by underflow: only a bounded loss has no δ at all
+    # underflow must not give 0: only a bounded loss has δ = 0
     return min(1.0, max(math.exp(min(sum(terms) + rounding, 0.0)) * SLACK, 5e-324))
 
 
@@ -78,7 +78,7 @@ def epsilon_at_order(order: float, divergence: float, delta: Number) -> float:
 
 
 def _best_order(objective: Callable[[float], float]) -> float:
-    # in ln(order-1), from the best of a grid; any order is valid, so a poor search only costs tightness
+    # in ln(order-1), from the best of a grid; any order is valid, so a poor search only gives a looser bound
     low, high = math.log(1e-4), math.log(1e7)
     grid = [low + (high - low) * i / 60 for i in range(61)]
     values = [objective(1 + math.exp(x)) for x in grid]

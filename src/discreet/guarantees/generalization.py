@@ -1,13 +1,14 @@
-"""From privacy to the population: noise that hides every row of a sample also keeps its answers true elsewhere. [L6.T9]
+"""From privacy to the population: noise that hides every row of a sample also keeps answers true on the population.
+[L6.T9]
 
-Rows are drawn independently from a population; an analyst asks for means of [0,1]-valued functions of a row, each
-question chosen after the answers before it. The exact theorem used here is proved in
+Rows are drawn independently from a population. An analyst asks for means of [0,1]-valued functions of a row, and may
+choose each question by the earlier answers. The exact theorem used here is proved in
 `docs/decisions/0009-widths-on-the-population.md`:
 
     width = 1 − least(β·(1 − C)) / β
 
-`C` is the mean of the largest error on the sample in its worst β, and `least(v)` the least probability that an event
-has when one row is replaced, if it has probability v before.
+`C` is the mean of the largest error on the sample over its worst β. `least(v)` is the least probability of an event
+after one row is replaced, if it had probability v before.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _ROUNDING = 1e-9
 
 
 def miss_of(confidence: float) -> float:
-    """The probability with which a statement may fail; at most ½, up to which the theorem holds."""
+    """The probability with which a statement may fail. At most ½, because the theorem holds up to that."""
     miss = 1 - check_confidence(confidence)
     if miss <= 0:
         raise InvalidArgument(
@@ -41,10 +42,10 @@ def miss_of(confidence: float) -> float:
 
 
 def width_on_population(guarantee: LossDistribution, worst: float, miss: float) -> float:
-    """How far all answers together may be from the population's means, but with probability `miss`; rounded up.
+    """How far any answer may be from the mean of the population, except with probability `miss`, rounded up.
 
-    `guarantee` is that of the whole transcript for one replaced row, `worst` the mean of the largest error on the
-    sample in its worst `miss`. Answers lie in [0,1].
+    `guarantee` is that of the whole transcript for one replaced row. `worst` is the mean of the largest error on the
+    sample over its worst `miss`. Answers lie in [0,1].
     """
     if worst >= 1:
         return 1.0
@@ -52,10 +53,10 @@ def width_on_population(guarantee: LossDistribution, worst: float, miss: float) 
 
 
 def least_chance(guarantee: LossDistribution, reached: float) -> float:
-    """The least probability of an event on one neighbor, if it has `reached` on the other: a bound from below.
+    """A lower bound on the probability of an event on one neighbor, if it has probability `reached` on the other.
 
-    It is max over ε ≥ 0 of (reached − δ(ε))·e^{−ε}, and every ε gives a valid bound; Φ(Φ⁻¹(reached) − μ) for Gaussian
-    noise.
+    It is the maximum over ε ≥ 0 of (reached − δ(ε))·e^{−ε}. Every ε gives a valid bound. For Gaussian noise it is
+    Φ(Φ⁻¹(reached) − μ).
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import ndtr, ndtri
@@ -68,7 +69,7 @@ def least_chance(guarantee: LossDistribution, reached: float) -> float:
     def kept(epsilon: float) -> float:
         return (reached - guarantee.delta_at(epsilon=epsilon)) * math.exp(-epsilon)
 
-    most = 1.0  # beyond it δ stays and e^{−ε} falls
+    most = 1.0  # beyond it, δ is constant and e^{−ε} falls
     while most < 2**10 and kept(2 * most) > kept(most):
         most *= 2
     found = minimize_scalar(lambda epsilon: -kept(epsilon), bounds=(0, 2 * most), options={"xatol": 1e-4})
@@ -89,10 +90,11 @@ def laplace_tail(z: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 def worst_mean(tail: Callable[[Floats], Floats], count: int, miss: float) -> float:
-    """The mean of the largest of `count` independent |X| in its worst `miss`, where `tail(z)` is P[|X| > z]; an upper
-    bound, about 10⁻⁴ too large: the integral of a falling function by its cells' left ends.
+    """The mean of the largest of `count` independent |X| over its worst `miss`, where `tail(z)` is P[|X| > z].
+
+    This is an upper bound, about 10⁻⁴ too large: the integral of a falling function from the left ends of its cells.
     """
-    one = -math.expm1(math.log1p(-miss) / count)  # P[|X| > z] where the largest is above z with probability miss
+    one = -math.expm1(math.log1p(-miss) / count)  # P[|X| > z] for the z that the largest exceeds with probability miss
     start, far = _where(tail, one), _where(tail, one * 1e-16)
     edges = np.linspace(start, far, _CELLS)
     above = -np.expm1(count * np.log1p(-np.minimum(tail(edges), 1 - 1e-16)))
@@ -106,15 +108,16 @@ def _where(tail: Callable[[Floats], Floats], chance: float) -> float:
         return float(tail(np.array([z]))[0]) <= chance
 
     found = bracket(rare, 1.0, least=2.0**-60, most=2.0**60)
-    assert found is not None  # every tail falls below every chance
+    assert found is not None  # every tail falls below every probability
     return bisect(rare, *found)
 
 
 def taught_width(size: int, queries: int, miss: float) -> tuple[float, float]:
-    """The lecture's width α + 10ε and the scale of its Laplace noise, at the best ε, with half of `miss` for each part.
+    """The width α + 10ε of the lecture and the scale of its Laplace noise, at the best ε, with half of `miss` for each
+    part.
 
-    L6.C5: γ = ε/√(8k ln(1/δ)), noise Lap(1/(γn)); L6.CL6: α = ln(k/β)/(γn); L6.T9: all within α + 10ε, but with
-    probability β + kδ/ε, for n ≥ ln(1/δ)/ε².
+    L6.C5: γ = ε/√(8k ln(1/δ)), noise Lap(1/(γn)); L6.CL6: α = ln(k/β)/(γn); L6.T9: all answers are within α + 10ε,
+    except with probability β + kδ/ε, for n ≥ ln(1/δ)/ε².
     """
     best = (1.0, 1.0)
     for epsilon in np.geomspace(1e-5, 0.1, 400):

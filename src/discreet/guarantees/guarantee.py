@@ -1,9 +1,8 @@
-"""The promise as data: how much one unit can change what the world sees.
+"""Guarantees: how much one unit can change what is released.
 
-Each class answers the same four questions, rounded to the safe side: `epsilon_at(delta=)`,
-`delta_at(epsilon=)`, `renyi(order)` (the Rényi divergence of what is left once the mass `infinite` is set
-aside) and `for_replacement()`. A limit is a guarantee too. Fields keep the number a person wrote; `exactly`
-reads it as that decimal.
+Each class has the same four methods, rounded to the safe side: `epsilon_at(delta=)`, `delta_at(epsilon=)`,
+`renyi(order)` (the Rényi divergence outside the mass `infinite`, which is set aside) and `for_replacement()`. A limit
+is also a guarantee. Fields keep the number that a person wrote, and `exactly` reads it as that decimal.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ Trust = Literal["central", "local", "shuffled"]
 
 @dataclass(frozen=True, repr=False)
 class Guarantee:
-    """What every promise has: who is protected (`protects`, None while no unit is named) and against whom (`trust`).
+    """What every guarantee has: who is protected (`protects`, None if no unit is named) and against whom (`trust`).
 
-    `neighbors` is the relation that a promise with no unit was proved for; None when its sensitivity was stated for the
-    unit of whatever ledger it is charged to.
+    `neighbors` is the relation for which a guarantee without a unit was proved. It is None if the sensitivity was
+    stated for the unit of the ledger that is charged.
     """
 
     _: KW_ONLY
@@ -60,7 +59,7 @@ class Guarantee:
 
     @property
     def relation(self) -> Relation:
-        """The neighbor relation the promise is stated for."""
+        """The neighbor relation of the guarantee."""
         return (self.neighbors or "add_or_remove") if self.protects is None else self.protects.neighbors
 
     @property
@@ -70,11 +69,13 @@ class Guarantee:
 
     @property
     def largest_loss(self) -> Fraction | None:
-        """An exact bound on every loss outside the mass `infinite`, or None: the ε coordinate of basic sums."""
+        """An exact bound on every loss outside the mass `infinite`: the ε coordinate of basic sums. None if there is
+        none.
+        """
         return None
 
     def epsilon_at(self, *, delta: Number) -> float:
-        """The smallest known ε for which (ε, delta) holds, rounded up; infinity when none is known."""
+        """The smallest known ε for which (ε, delta) holds, rounded up. Infinity if none is known."""
         raise NotImplementedError
 
     def delta_at(self, *, epsilon: Number) -> float:
@@ -86,7 +87,7 @@ class Guarantee:
         raise NotImplementedError
 
     def for_replacement(self) -> Self:
-        """The same promise when a unit is replaced instead of added or removed (two steps of the relation)."""
+        """The guarantee if a unit is replaced instead of added or removed (two steps of the relation)."""
         if self.relation == "replace":
             return self
         if self.protects is None:
@@ -97,7 +98,9 @@ class Guarantee:
         raise NotImplementedError
 
     def stated_for(self, unit: Unit | None) -> Self:
-        """This promise, for `unit`: refused for another unit, converted from add/remove to replace."""
+        """This guarantee for `unit`. It is converted from add/remove to replace if needed. Raises for a different
+        unit.
+        """
         if unit is None:
             return self
         if self.protects is None:
@@ -105,7 +108,7 @@ class Guarantee:
             return named.stated_for(unit)
         if not unit.same_kind(self.protects):
             raise IncompatibleGuarantee(
-                f"The guarantee protects {self.protects!r}, but {unit!r} is asked for. "
+                f"The guarantee protects {self.protects!r}, but {unit!r} is requested. "
                 "Derive the sensitivity for the unit that the ledger protects."
             )
         if unit.neighbors == self.relation:
@@ -153,7 +156,7 @@ class Approx(Guarantee):
         return exactly(self.epsilon)
 
     def delta_at(self, *, epsilon: Number) -> float:
-        # the worst (ε,δ) mechanism is a total leak with probability δ, and else randomized response
+        # the worst (ε,δ) mechanism leaks everything with probability δ, and is otherwise randomized response
         own_epsilon, own_delta = exactly(self.epsilon), exactly(self.delta)
         at = exactly(epsilon, "epsilon")
         if at >= own_epsilon:
@@ -178,14 +181,14 @@ class Approx(Guarantee):
         own_epsilon, own_delta = exactly(self.epsilon), exactly(self.delta)
         doubled = (1 + exp_bounds(own_epsilon)[1]) * own_delta
         if doubled >= 1:
-            raise IncompatibleGuarantee("δ is too large to be converted to replacement: (1+e^ε)δ passes 1.")
+            raise IncompatibleGuarantee("δ is too large to be converted to replacement: (1+e^ε)δ exceeds 1.")
         twice = replace(self, epsilon=2 * own_epsilon)
         return replace(twice, delta=doubled) if doubled else twice
 
 
 @dataclass(frozen=True, repr=False)
 class Pure(Approx):
-    """ε-differential privacy, with no exception.
+    """ε-differential privacy: δ is 0.
 
     >>> Pure(epsilon=0.5).delta_at(epsilon=0.5)
     0.0
@@ -238,7 +241,7 @@ class ZeroConcentrated(Guarantee):
         return float_up(exactly(self.rho) * exactly(order, "order"))
 
     def _curve(self) -> Callable[[float], float]:
-        """`renyi` for floats, rounded up: many orders are tried."""
+        """`renyi` in floats, rounded up. It is faster, because many orders are tried."""
         rho = float_up(exactly(self.rho))
         return lambda order: math.nextafter(rho * order, math.inf)
 
@@ -283,7 +286,7 @@ class Renyi(Guarantee):
 
 @dataclass(frozen=True, repr=False)
 class GaussianTradeoff(Guarantee):
-    """μ-GDP: telling neighbors apart is at least as hard as telling N(0,1) from N(μ,1).
+    """μ-GDP: distinguishing neighbors is at least as hard as distinguishing N(0,1) from N(μ,1).
 
     >>> round(GaussianTradeoff(mu=1).epsilon_at(delta=1e-6), 3)
     4.887

@@ -1,4 +1,4 @@
-"""Who is protected, and so which two databases are neighbors."""
+"""Who is protected, which determines the databases that are neighbors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ RELATIONS: tuple[Relation, ...] = ("add_or_remove", "replace")
 
 @dataclass(frozen=True)
 class Unit:
-    """The thing one release hides: all rows of a person, or one row.
+    """What a release hides: all rows of a person, or one row.
 
-    Neighbors differ in one unit, by `add_or_remove` (the default) or by `replace` (the number of units is
-    then public).
+    Neighbors differ in one unit, by `add_or_remove` (the default) or by `replace`. With `replace`, the number of units
+    is public.
 
     >>> person("patient_id")
     person('patient_id')
@@ -43,12 +43,12 @@ class Unit:
         return f"{'row' if self.column is None else 'person'}({', '.join(parts)})"
 
     def same_kind(self, other: Unit) -> bool:
-        """Whether both hide the same thing, whatever the relation."""
+        """Whether both protect the same column or rows, for any relation."""
         return self.column == other.column
 
 
 def person(column: str, *, neighbors: Relation = "add_or_remove") -> Unit:
-    """Protect everything one person contributed; `column` identifies the person."""
+    """Protect everything that one person contributed. `column` identifies the person."""
     if not isinstance(column, str) or not column:
         raise InvalidArgument(
             "person() needs the name of the column that identifies a person: person('patient_id').", code="wrong-type"
@@ -57,5 +57,5 @@ def person(column: str, *, neighbors: Relation = "add_or_remove") -> Unit:
 
 
 def row(*, neighbors: Relation = "add_or_remove") -> Unit:
-    """Protect single rows: right only when each person has one row."""
+    """Protect single rows. Use it only if each person has one row."""
     return Unit(None, neighbors)

@@ -47,7 +47,7 @@ class Device(Closed):
         With a ledger, every call is a new report and is charged anew; a retry with the same `key` is not.
         """
         places = self.place_of(value)
-        return self._report(lambda: places, key)[0].tolist()
+        return self._make_reports(lambda: places, key)[0].tolist()
 
     def encode_many(self, values: Data) -> Any:
         """The reports of many people, one value each, as an array with one row per report.
@@ -57,9 +57,9 @@ class Device(Closed):
         [T.4.7].
         """
         column = one_column(values)
-        return self._report(lambda: self.places(column), None)
+        return self._make_reports(lambda: self.places(column), None)
 
-    def _report(self, places: Callable[[], Places], key: str | None) -> Any:
+    def _make_reports(self, places: Callable[[], Places], key: str | None) -> Any:
         return make_reports(
             places,
             self.mechanism,

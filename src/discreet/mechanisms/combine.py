@@ -112,7 +112,7 @@ class Each:
         return errors[0] if len(errors) == 1 else errors
 
     def check(self, value: Data) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Raise if the value cannot be read. Only its shape and type decide, never its content."""
         self._draw(none_of(value))
 
     def _draw(self, value: Any) -> Any:
@@ -348,7 +348,7 @@ class Subsampled:
         return Accuracy(amount=None, confidence=sure, reason=f"{why}; of the sample's own answer: mechanism.error")
 
     def check(self, value: Data) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Raise if the value cannot be read. Only its shape and type decide, never its content."""
         if self.query is not None:
             self.query(none_of(value))
 

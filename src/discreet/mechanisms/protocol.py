@@ -52,7 +52,7 @@ class ChecksShape(Protocol):
     """Looks at a value before anything is charged."""
 
     def check(self, value: Data) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Raise if the value cannot be read. Only its shape and type decide, never its content."""
 
 
 @runtime_checkable

@@ -122,6 +122,6 @@ def test_a_fit_takes_rows_and_nothing_else(more: str) -> None:
 def test_a_pasted_condition_is_caught(monkeypatch: pytest.MonkeyPatch, table: Any) -> None:
     """As it was in version 0.1: put into the text of the query, and read with it."""
     pasted = parse._query
-    monkeypatch.setattr("discreet.sql.reading.select.parsed", lambda one: pasted(getattr(one, "text", one)))
+    monkeypatch.setattr("discreet.sql.reading.select.parse_query", lambda one: pasted(getattr(one, "text", one)))
     with pytest.raises(pytest.fail.Exception):
         test_what_is_no_condition_is_refused("x > 1 ORDER BY 1", table)

@@ -1,6 +1,6 @@
-"""Finite mechanisms as tables of exact probabilities; their products, repetitions and adaptive compositions.
+"""Finite mechanisms as tables of exact probabilities, with products, repetitions and adaptive compositions.
 
-Probabilities are whole numbers over one common denominator, so that long products reduce no fractions.
+Probabilities are integers over one common denominator, so that long products need not reduce fractions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Laws = Mapping[Any, Mapping[Any, Any]]
 
 @dataclass(frozen=True)
 class FiniteLaws:
-    """Each output has probability `weights[input][output] / total`; what is missing to 1 is unresolved."""
+    """Each output has probability `weights[input][output] / total`. The mass missing to 1 is unresolved."""
 
     inputs: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
@@ -92,8 +92,8 @@ def product(*mechanisms: Any) -> FiniteLaws:
 def repeat(mechanism: Any, times: int) -> FiniteLaws:
     """The mechanism run `times` times on the same input, independently; outputs are counts.
 
-    Outputs with proportional probabilities tell an observer the same and are counted as one, so the result
-    has one output for each way to divide `times` over the kinds: for randomized response, times + 1.
+    Outputs with proportional probabilities give an observer the same information and count as one. So the result has
+    one output for each way to divide `times` among the kinds: times + 1 for randomized response.
     """
     table, count = finite(mechanism), check_count(times, "times")
     kinds: dict[tuple[Fraction, ...], list[int]] = {}
@@ -115,7 +115,7 @@ def repeat(mechanism: Any, times: int) -> FiniteLaws:
 
 
 def adaptive(first: Any, then: Callable[[Any], Any]) -> FiniteLaws:
-    """Run `first`, then the mechanism `then(output)`, or stop where that is None; outputs are transcripts."""
+    """Run `first`, then the mechanism `then(output)`, or stop if that is None. Outputs are transcripts."""
     table = finite(first)
     following = {y: None if (chosen := then(y)) is None else finite(chosen) for y in table.outputs}
     later = math.lcm(*(after.total for after in following.values() if after is not None))

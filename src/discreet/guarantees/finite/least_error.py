@@ -1,4 +1,4 @@
-"""The error no private mechanism can avoid: lower bounds for one row of a metric space."""
+"""The error that no private mechanism can avoid: lower bounds for one row of a metric space."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from discreet.guarantees.guarantee import Approx, Guarantee
 
 
 class MetricSpace(Protocol):
-    """What is asked of a space: its diameter; of a finite one also `minimal_distance` and its length."""
+    """A space with a diameter. A finite one also has `minimal_distance` and a length."""
 
     @property
     def diameter(self) -> Fraction:
@@ -20,14 +20,14 @@ class MetricSpace(Protocol):
 
 
 def least_error(space: MetricSpace, guarantee: Guarantee) -> float:
-    """A floor, rounded down, under the worst expected error of publishing one row of `space` privately.
+    """A lower bound, rounded down, on the worst expected error of publishing one row of `space` privately.
 
-    A guarantee that names no unit is read as one for replaced rows; one for added or removed rows is
-    converted. Of a guarantee with a whole curve every (ε, δ) gives a valid bound: the best of a grid is
-    taken.
+    A guarantee without a unit is taken to be for replaced rows. One for added or removed rows is converted. For a
+    guarantee with a whole curve, every (ε, δ) gives a valid bound, and the best of a grid is used.
 
-    Error: `(1-δ) diam / (2(1+e^ε))`, and on m+1 points with smallest distance κ, answered by one of them,
-    `(1-δ) κ m/(m+e^ε)`, which randomized response attains. Source: [T.5.3], [T.5.5], [T.5.6].
+    Error: `(1-δ) diam / (2(1+e^ε))`. On m+1 points with smallest distance κ, if the answer is one of them, it is `(1-δ)
+    κ m/(m+e^ε)`, which randomized response attains.
+    Source: [T.5.3], [T.5.5], [T.5.6].
     """
     if not hasattr(space, "diameter") or not isinstance(guarantee, Guarantee):
         raise InvalidArgument(
@@ -51,9 +51,9 @@ def _promises(guarantee: Guarantee) -> Iterator[tuple[Fraction, Fraction]]:
     if guarantee.protects is not None:
         try:
             guarantee = guarantee.for_replacement()
-        except IncompatibleGuarantee:  # nothing is promised to replaced rows, so no error follows
+        except IncompatibleGuarantee:  # nothing is promised for replaced rows, so no error follows
             return
-    if isinstance(guarantee, Approx):  # its own pair is the best of its curve
+    if isinstance(guarantee, Approx):  # its own (ε, δ) is the best point of its curve
         yield exactly(guarantee.epsilon), exactly(guarantee.delta)
         return
     for epsilon in [

@@ -1,8 +1,8 @@
 """The exact check of a finite mechanism, in rationals: no sampling, no floats, no grid.
 
-`verify` reads the law of every input and answers δ(ε) and ε(δ) for the worst pair of neighbors. A law may
-leave some of its mass unresolved (a cut tail): what is missing counts against privacy. Products,
-repetitions and adaptive compositions of finite mechanisms are finite mechanisms again.
+`verify` reads the law of every input and computes δ(ε) and ε(δ) for the worst pair of neighbors. A law may leave some
+mass unresolved (a tail that was cut off). This mass counts against privacy. Products, repetitions and adaptive
+compositions of finite mechanisms are also finite mechanisms.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Neighbors(NamedTuple):
         return zip(self.laws.weights[self.first], self.laws.weights[self.second], strict=True)
 
     def infinite(self) -> int:
-        """Mass that the first input alone can produce, the unresolved mass included, over `laws.total`."""
+        """The mass that only the first input can produce, including the unresolved mass, over `laws.total`."""
         return self.laws.unresolved(self.first) + sum(p for p, q in self.weights() if not q)
 
     def delta(self, epsilon: Fraction) -> Fraction:
-        """Σ max(0, p − e^ε p') and the unresolved mass, rounded up by less than 1e-50."""
+        """Σ max(0, p − e^ε p') plus the unresolved mass, rounded up by less than 1e-50."""
         total = self.laws.total
         if epsilon > total.bit_length():  # no finite ratio of weights is that large
             return Fraction(self.infinite(), total)
@@ -58,12 +58,12 @@ class Neighbors(NamedTuple):
         return Fraction(excess + self.laws.unresolved(self.first) * under, total * under)
 
     def ratio(self, delta: Fraction) -> Fraction | None:
-        """The least e^ε ≥ 1 with δ(ε) ≤ delta, exactly; None when delta is below the infinite mass."""
+        """The exact least e^ε ≥ 1 with δ(ε) ≤ delta. None if delta is below the infinite mass."""
         over, under = delta.numerator * self.laws.total, delta.denominator
         inside, outside = self.infinite(), 0
         if inside * under > over:
             return None
-        # δ is linear in e^ε between the ratios of neighboring outputs: walk down until it passes delta
+        # δ is linear in e^ε between the ratios of neighboring outputs: walk down until it exceeds delta
         for p, q in _by_ratio(self.weights()):
             if p <= q or (q * inside - p * outside) * under > over * q:
                 break
@@ -75,11 +75,10 @@ class Neighbors(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Verified(Guarantee):
-    """What a finite mechanism really promises over all `pairs` of neighbors.
+    """The exact guarantee of a finite mechanism over all `pairs` of neighbors.
 
     Promise: δ(ε) = max over ordered pairs of Σ max(0, p − e^ε p'), and ε(δ) its inverse.
-    Source: the definition; for a finite mechanism the worst event keeps the outputs with `p > e^ε p'`
-    [T.4.8].
+    Source: the definition. For a finite mechanism, the worst event is the set of outputs with `p > e^ε p'` [T.4.8].
     """
 
     _: KW_ONLY
@@ -100,7 +99,7 @@ class Verified(Guarantee):
         return max(pair.delta(at) for pair in self.pairs)
 
     def exact_ratio_at(self, delta: Number) -> Fraction | None:
-        """e^ε(δ), which is rational, exactly; None when no ε will do."""
+        """The exact e^ε(δ), which is rational. None if no ε suffices."""
         ratios = [pair.ratio(check_delta(delta)) for pair in self.pairs]
         return None if None in ratios else max(ratio for ratio in ratios if ratio is not None)
 
@@ -141,7 +140,7 @@ class Verified(Guarantee):
         return frozenset(output for output, (p, q) in found if p > ratio * q)
 
     def _twice(self) -> Self:
-        raise IncompatibleGuarantee("An enumeration holds for its own neighbors. Verify the pairs you mean.")
+        raise IncompatibleGuarantee("An enumeration holds only for its own neighbors. Verify the pairs that you mean.")
 
 
 def verify(mechanism: Any, *, neighbors: Callable[[Any, Any], bool] | None = None) -> Verified:
@@ -196,7 +195,7 @@ def _by_ratio(weights: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _renyi(pair: Neighbors, order: float) -> float:
-    # ln Σ p (p/p')^{order-1}, what is unresolved or infinite set aside
+    # ln Σ p (p/p')^{order-1}, without the unresolved or infinite mass
     losses = [(_log_ratio(p, q), _log_ratio(p, pair.laws.total)) for p, q in pair.weights() if p and q]
     if not losses:
         return 0.0

@@ -1,9 +1,9 @@
-"""Privacy amplification by Poisson subsampling: each unit takes part with probability `rate`, on its own.
+"""Privacy amplification by Poisson subsampling: each unit takes part independently, with probability `rate`.
 
-Everything here is for add/remove neighbors ONLY, and for samples really drawn that way: shuffled or
-fixed-size batches follow another law. With p the law of the output when the unit takes part and q when it
-does not, the sampled mechanism tells `m = (1−rate)·q + rate·p` from q. Mixing over what the others do can
-only help, because `Σ p^α q^{1−α}` is jointly convex.
+Everything here is for add/remove neighbors only, and for samples that are really drawn this way. Shuffled or fixed-size
+batches have another law. Let p be the law of the output if the unit takes part, and q if it does not. An observer of
+the sampled mechanism must distinguish `m = (1−rate)·q + rate·p` from q. Mixing over the choices of the other units can
+only help privacy, because `Σ p^α q^{1−α}` is jointly convex.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from discreet.guarantees.conversions import SLACK
 from discreet.guarantees.guarantee import Approx
 
 LARGEST_EXPANDED = 10_000
-"""Above this order the binomial sum gives way to a simpler, larger bound."""
+"""Above this order, a simpler and larger bound replaces the binomial sum."""
 
 
 def subsampled_approx(epsilon: Number, delta: Number, rate: Any) -> Approx:
@@ -47,22 +47,21 @@ def subsampled_approx(epsilon: Number, delta: Number, rate: Any) -> Approx:
 def subsampled_gaussian_renyi(sigma: Any, rate: Any, order: int) -> float:
     """The Rényi divergence of Gaussian noise `sigma`, per unit of sensitivity, on a Poisson sample.
 
-    Promise: `ln(Σ_k C(α,k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)})/(α−1)`, rounded up, for whole orders α ≥ 2; both
-    directions of add/remove; on the line and, for shifts along it, on a lattice.
-    Source: Mironov-Talwar-Zhang 2019, Theorem 4 and Section 3.3. The second direction is never larger where a
-    reflection swaps p and q: it pairs outputs whose ratios are r and 1/r, and `(1−q+qr)(1−q+q/r) ≥ 1`.
+    Promise: `ln(Σ_k C(α,k) (1−q)^{α−k} q^k e^{k(k−1)/(2σ²)})/(α−1)`, rounded up, for whole orders α ≥ 2, in both
+    directions of add/remove. It holds on the line and, for shifts by lattice steps, on a lattice.
+    Source: Mironov-Talwar-Zhang 2019, Theorem 4 and Section 3.3. The second direction is never larger if a reflection
+    swaps p and q: it pairs outputs whose ratios are r and 1/r, and `(1−q+qr)(1−q+q/r) ≥ 1`.
     """
     unit = float_up(1 / (2 * check_positive(sigma, "sigma") ** 2)) * SLACK
     return _forward(lambda k: k * unit, float_up(_check_rate(rate)), check_count(order, "order", at_least=2))
 
 
 def subsampled_renyi(renyi: Callable[[float], float], rate: Any, order: int) -> float:
-    """The Rényi divergence of any mechanism on a Poisson sample, from its own curve (nothing set aside).
+    """The Rényi divergence of any mechanism on a Poisson sample, from its own curve (with no mass set aside).
 
     Promise: an upper bound for whole orders α ≥ 2, both directions of add/remove.
-    Source: m against q is `E_q[(1−rate+rate·r)^α]` with r = p/q, expanded as in Zhu-Wang 2019, Theorem 5,
-    with constant 1; q against m is bounded in `_backward`. So the factor 3 of their general Theorem 6 is
-    not needed.
+    Source: m against q is `E_q[(1−rate+rate·r)^α]` with r = p/q, expanded as in Zhu-Wang 2019, Theorem 5, with constant
+    1. q against m is bounded in `_backward`. So the factor 3 of their general Theorem 6 is not needed.
     """
     sampled, whole = float_up(_check_rate(rate)), check_count(order, "order", at_least=2)
     return max(_forward(renyi, sampled, whole), _backward(renyi, sampled, whole))
@@ -82,7 +81,7 @@ def _forward(renyi: Callable[[float], float], rate: float, order: int) -> float:
     if top > 1:
         first = (order - 1) * stay + math.log1p((order - 1) * rate)
         total = top + math.log(math.fsum(math.exp(log - top) for log in [first, *logs]))
-    else:  # the terms without divergences add up to 1: adding up what exceeds them keeps small results exact
+    else:  # the terms without divergences add up to 1: adding up only the excess keeps small results exact
         excess = (math.exp(log) * -math.expm1(-d) for log, d in zip(logs, divergences, strict=True))
         total = math.log1p(math.fsum(excess))
     return total * (1 + error) / (order - 1)
@@ -119,7 +118,7 @@ def _backward(renyi: Callable[[float], float], rate: float, order: int) -> float
 
 
 def _bend(v: float, n: int) -> float:
-    # (1−v)^{−n} − 1 − nv, as its series Σ_{k≥2} C(n+k−1, k) v^k where the difference would cancel
+    # (1−v)^{−n} − 1 − nv, by its series Σ_{k≥2} C(n+k−1, k) v^k where the difference would cancel
     if n * v > 0.1:
         return math.expm1(-n * math.log1p(-v)) - n * v
     term, total = n * (n + 1) / 2 * v * v, 0.0

@@ -1,9 +1,8 @@
-"""Privacy-loss distributions as guarantees, and `compose`: numerically tight, for parameters fixed in
-advance.
+"""Privacy-loss distributions as guarantees, and `compose`: numerically tight, for parameters that are fixed in advance.
 
-A `LossDistribution` keeps WHICH pairs compose and how often, not numbers on a grid: composing ten times or
-once with a count of ten is the same value, nothing is rounded until a question is asked, and each question
-gets a grid made for it.
+A `LossDistribution` stores which pairs compose and how often, not numbers on a grid. Composing ten times gives the same
+value as composing once with a count of ten. Nothing is rounded until ε or δ is computed, and each computation gets a
+grid of its own.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ from discreet.guarantees.unit import Relation
 
 Factors = tuple[tuple[Pair, int], ...]
 _FINE, _COARSE = 1e-6, 1e-3
-"""About by which fraction of itself an ε may be rounded up."""
+"""The fraction of itself by which an ε may be rounded up, approximately."""
 
 
 @dataclass(frozen=True, repr=False)
 class LossDistribution(Guarantee):
-    """The exact loss of the laws drawn: `factors` lists each dominating pair and how often it is used.
+    """The exact privacy loss of the noise that is drawn. `factors` lists each dominating pair and how often it is used.
 
-    Promise: `epsilon_at` and `delta_at` are never below the truth for these pairs composed, both directions
-    of the relation.
+    Promise: `epsilon_at` and `delta_at` are never below the truth for the composition of these pairs, in both
+    directions of the relation.
     """
 
     _: KW_ONLY
@@ -65,7 +64,7 @@ class LossDistribution(Guarantee):
 
     @property
     def pure(self) -> Pure | None:
-        """The pure guarantee that follows, when every loss is bounded."""
+        """The pure guarantee that follows if every loss is bounded."""
         bound = self.largest_loss
         if bound is None or self.infinite:
             return None
@@ -87,14 +86,14 @@ class LossDistribution(Guarantee):
     def epsilon_at(self, *, delta: Number) -> float:
         at = check_delta(delta)
         if (bound := self.largest_loss) is not None and at == _one_leak(self.factors):
-            return float_up(bound)  # exactly the δ that was stated
+            return float_up(bound)  # exactly the stated δ
         return _epsilon_at(self.factors, float_down(at))
 
     def renyi(self, order: float) -> float:
         return sum(times * pair.renyi(order) for pair, times in self.factors) * SLACK
 
     def rho(self) -> float:
-        """A ρ for which ρ-zCDP holds, or infinity when none is known."""
+        """A ρ for which ρ-zCDP holds. Infinity if none is known."""
         return sum(times * _rho(pair) for pair, times in self.factors) * SLACK
 
     def _twice(self) -> Self:
@@ -112,13 +111,15 @@ def _largest_loss(factors: Factors) -> Fraction | None:
 
 
 def _moving(factors: Factors) -> tuple[Factors, float]:
-    """The factors with losses other than 0 and infinity, and the probability that one of the others leaks all."""
+    """The factors with losses other than 0 and infinity, and the probability that one of the others leaks
+    everything.
+    """
     still = tuple((pair, times) for pair, times in factors if pair.bound == 0)
     return tuple((pair, times) for pair, times in factors if pair.bound != 0), _infinite(still)
 
 
 def _one_leak(factors: Factors) -> Fraction | None:
-    """The exact probability of a total leak, when one stated δ is all there is of it."""
+    """The exact probability of a total leak, if it comes from a single stated δ."""
     leaks = [(pair, times) for pair, times in factors if pair.infinite or pair.mirrored().infinite]
     if not leaks:
         return Fraction(0)
@@ -152,8 +153,8 @@ def _directions(factors: Factors) -> list[Factors]:
 
 
 def _worst(factors: Factors, answer: Callable[[Factors, float], float]) -> float:
-    """The larger answer of the two directions. A coarse one is never below the fine one, so a direction whose coarse
-    answer is under the other's fine answer needs no more.
+    """The larger result of the two directions. A coarse result is never below the fine one, so a direction is done if
+    its coarse result is below the fine result of the other.
     """
     sides = _directions(factors)
     if len(sides) == 1:
@@ -218,10 +219,10 @@ def pair_of(guarantee: Guarantee) -> Factors:
 
 
 def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
-    """What several releases promise together, when all their parameters were fixed before the first.
+    """The guarantee of several releases together, if all their parameters were fixed before the first.
 
-    Promise: never below the exact answer for the laws drawn. NOT a stopping rule for questions chosen as
-    answers come in: for that a ledger has its own rule.
+    Promise: never below the exact answer for the noise that is drawn. This is not a stopping rule for questions that
+    depend on earlier answers: a ledger has a rule for that.
 
     >>> one = Pure(epsilon=0.1)
     >>> compose([one] * 10) == compose([compose([one] * 5), compose([one] * 5)])
@@ -235,7 +236,7 @@ def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
         raise InvalidArgument(
             "compose takes guarantees. Write compose([m.guarantee(sensitivity=1), …]).", code="wrong-type"
         )
-    uses = Counter(map(id, listed))  # a thousand uses of one object are looked at once
+    uses = Counter(map(id, listed))  # a thousand uses of one object are handled once
     different = {id(one): one for one in listed}
     trust = listed[0].trust
     if any(guarantee.trust != trust for guarantee in different.values()):
@@ -262,8 +263,8 @@ def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
 
 
 def _merged(counts: Counter[Pair]) -> Factors:
-    """Divergences add before they are turned into pairs: all zCDP items are one, and so are Rényi items of one
-    order.
+    """Divergences are added before they are turned into pairs: all zCDP items become one, and so do the Rényi items of
+    one order.
     """
     kept: list[tuple[Pair, int]] = []
     rho = sum((times * pair.rho for pair, times in counts.items() if isinstance(pair, ConcentratedPair)), Fraction(0))

@@ -1,10 +1,9 @@
-"""Numerically tight composition of fixed pairs: grid, tilt, Fourier transform, and an error bound that is
-added to δ.
+"""Numerically tight composition of fixed pairs: grid, tilt, Fourier transform, and an error bound that is added to δ.
 
-Each pair is put on a grid of losses so that every cell's mass of P and of Q is kept exactly and only moves
-to the cell's two ends: the curve can only rise, and by the square of the step. Losses are then summed by
-FFT under an exponential tilt that puts the interesting tail in the middle, so that rounding is relative to
-δ and not to 1. What is cut off, wraps around or is rounded is bounded and counted in δ.
+Each pair is put on a grid of losses. In every cell, the masses of P and of Q are kept exactly and move only to the two
+ends of the cell. So the curve can only rise, by an amount of the order of the squared step. Losses are then summed by
+FFT under an exponential tilt that moves the relevant tail to the middle, so that rounding is relative to δ and not to
+1. Everything that is cut off, wraps around or is rounded is bounded and counted in δ.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ _UNIT = 2.0**-53
 _LARGEST_TRANSFORM = 2**22
 _MOST_CELLS = 2**18
 _CHEAP_TRANSFORM = 200_000
-_DROWNED = 10.0  # masses above 1 are rounding errors under a steep tilt: there is no bound for that ε
-_FAINT = -60.0  # ln of a size of the spectrum, whose peak is 1, that is left out
+_DROWNED = 10.0  # masses above 1 are rounding errors under a steep tilt, so there is no bound for this ε
+_FAINT = -60.0  # ln of the size below which the spectrum, whose peak is 1, is left out
 
 
 @dataclass(frozen=True)
 class GridLaw:
-    """Masses of P at the losses (first + i)·step, and the mass counted as an infinite loss."""
+    """The masses of P at the losses (first + i)·step, and the mass that counts as an infinite loss."""
 
     step: float
     first: int
@@ -64,8 +63,8 @@ class GridLaw:
 
 
 def on_grid(pair: Pair, step: float, span: tuple[float, float] | None = None) -> GridLaw:
-    """The pair on the grid of multiples of `step`: masses of P and Q kept, moved only to the ends of their
-    cells. Losses below `span` are raised to its lower end, those above it count as infinite.
+    """The pair on the grid of multiples of `step`. The masses of P and Q are kept, and move only to the ends of their
+    cells. Losses below `span` are raised to its lower end, and those above it count as infinite.
     """
     low, high = span or pair.span()
     first, last = math.floor(low / step - 1e-9), math.ceil(high / step + 1e-9)
@@ -90,9 +89,7 @@ def on_grid(pair: Pair, step: float, span: tuple[float, float] | None = None) ->
 
 @dataclass(frozen=True)
 class Composition:
-    """The curve of a composition above a window: suffix sums of P and of Q over the grid, with all errors in
-    `lost`.
-    """
+    """The curve of a composition over a window: suffix sums of P and of Q over the grid, with all errors in `lost`."""
 
     step: float
     first: int
@@ -108,7 +105,7 @@ class Composition:
         """δ(ε), rounded up."""
         place = math.floor(epsilon / self.step) + 1 - self.first
         if place < 0 and not self.whole:
-            return 1.0  # what lies below the window was cut
+            return 1.0  # losses below the window were cut off
         place = max(place, 0)
         if place >= len(self.above):
             return min(1.0, self.lost)
@@ -149,11 +146,11 @@ def _mean_and_deviation(laws: Sequence[tuple[GridLaw, int]], tilt: float) -> tup
 
 
 def _tilt_for(laws: Sequence[tuple[GridLaw, int]], *, epsilon: float | None, log_delta: float) -> float:
-    """The tilt whose mean is the ε asked about, or the Chernoff estimate of ε at δ. Any tilt is valid; this one
-    is precise.
+    """The tilt whose mean is the requested ε, or the Chernoff estimate of ε at δ. Any tilt is valid, and this one is
+    precise.
     """
 
-    # a tilt so strong that the law shrinks onto its largest losses would lose sight of all others
+    # under too strong a tilt, only the largest losses would be visible
     narrow = _mean_and_deviation(laws, 0.0)[1] / 5
 
     def too_small(tilt: float) -> bool:
@@ -171,7 +168,7 @@ def _tilt_for(laws: Sequence[tuple[GridLaw, int]], *, epsilon: float | None, log
 
 
 def _step_for(factors: Factors, estimate: float, deviation: float, log_delta: float, accuracy: float) -> float:
-    """A grid step whose rounding moves ε by about `accuracy` of itself."""
+    """A grid step whose rounding moves ε by about a fraction `accuracy`."""
     steps_in_all = sum(times for _, times in factors)
     pull = 1 + math.sqrt(2 * max(-log_delta, 1.0)) / max(deviation, 1e-9)
     step = math.sqrt(12 * accuracy * max(estimate, 1e-3) / (steps_in_all * pull))
@@ -180,12 +177,12 @@ def _step_for(factors: Factors, estimate: float, deviation: float, log_delta: fl
 
 
 def _aligned(step: float, factors: Factors) -> float:
-    """The step, shortened to divide the spacing of the commonest losses, or at least the largest, an atom for bounded
-    noise: what lies on the grid is not rounded at all.
+    """The step, shortened so that it divides the spacing of the most common losses, or at least the largest loss, which
+    is an atom for bounded noise. Losses on the grid are not rounded at all.
     """
     spacings = {pair.spacing for pair, _ in factors}
     if len(spacings) == 1 and (only := spacings.pop()) is not None and only > step:
-        return only  # the one lattice on which all losses lie: nothing is rounded
+        return only  # all losses lie on one lattice, so nothing is rounded
     for pair, _ in sorted(factors, key=lambda factor: -factor[1]):
         for unit in (pair.spacing, pair.largest):
             if unit is not None and step < unit < math.inf:
@@ -194,7 +191,7 @@ def _aligned(step: float, factors: Factors) -> float:
 
 
 def _pilot(pair: Pair) -> GridLaw:
-    """The pair on a grid just fine enough to show its standard deviation, to plan the real one."""
+    """The pair on a grid that is just fine enough to estimate its standard deviation, to plan the real grid."""
     low, high = pair.span()
     step = max(high - low, 1e-30) / 400
     while True:
@@ -206,9 +203,9 @@ def _pilot(pair: Pair) -> GridLaw:
 
 
 def _window(pilots: Sequence[tuple[GridLaw, int]], tilt: float, delta: float) -> tuple[float, float, float]:
-    """Ends of a window that holds the tilted sum, and the tilt that best bounds what lies above it (Chernoff).
+    """The ends of a window for the tilted sum, and the tilt that best bounds the mass above it (Chernoff).
 
-    What lies below comes back above, times e^(-tilt·width): under a steep tilt little room is needed below.
+    Mass below the window wraps around to the top, times e^(-tilt·width). So a steep tilt needs little room below.
     """
     center, deviation = _mean_and_deviation(pilots, tilt)
     negligible = math.log(delta) - 16
@@ -218,7 +215,7 @@ def _window(pilots: Sequence[tuple[GridLaw, int]], tilt: float, delta: float) ->
         further = [tilt + part * reach / deviation**2 for part in (0.03, 0.1, 0.2, 0.4, 0.7, 1.0)]
         bounds = [_log_moment(pilots, t) - t * high for t in further]
         best = min(range(len(bounds)), key=bounds.__getitem__)
-        # mass so far up that it comes back above ε, as a part of the tilted law
+        # mass so far above that it wraps around to above ε, as a fraction of the tilted law
         returning = min(bound - (t - tilt) * 3 * deviation for bound, t in zip(bounds, further, strict=True))
         returning += tilt * high - _log_moment(pilots, tilt)
         if (bounds[best] < negligible and returning < -16) or reach > 100 * deviation:
@@ -228,7 +225,7 @@ def _window(pilots: Sequence[tuple[GridLaw, int]], tilt: float, delta: float) ->
 
 
 def _reach(pilot: GridLaw, tilt: float, negligible: float) -> tuple[float, float]:
-    """A range of losses worth a grid: above it lies `negligible` mass, and what lies below may be raised to its lower
+    """The range of losses for the grid. Above it lies `negligible` mass, and losses below it may be raised to its lower
     end, which adds 1e-10 to a tilted law of mass 1.
     """
     raised = np.cumsum(pilot.masses) * np.exp(np.minimum(tilt * pilot.losses() - pilot.log_moment(tilt), 700.0))
@@ -241,10 +238,10 @@ def _reach(pilot: GridLaw, tilt: float, negligible: float) -> tuple[float, float
 def compose_pairs(
     factors: Factors, *, epsilon: float | None = None, delta: float | None = None, accuracy: float = 1e-6
 ) -> Composition:
-    """The composition's curve around one ε or one δ.
+    """The curve of the composition around one ε or one δ.
 
-    Error: the curve is never below the true one and, at the point asked about, its ε is about a fraction
-    `accuracy` above, or a sixteenth of that where it costs little.
+    Error: the curve is never below the true one. At the requested point, its ε is above by a fraction of about
+    `accuracy`, or a sixteenth of that where this is cheap.
     """
     still = sum(times * math.log1p(-pair.infinite) for pair, times in factors if not _moves(pair))
     factors = [(pair, times) for pair, times in factors if _moves(pair)]
@@ -260,7 +257,7 @@ def compose_pairs(
     step = max(step / 4, min(step, (high - low) / _CHEAP_TRANSFORM))
     step = max(step, (high - low) / _LARGEST_TRANSFORM, *((ends[1] - ends[0]) / _MOST_CELLS for ends in spans))
     if sum(times * (ends[1] - ends[0]) for ends, (_, times) in zip(spans, factors, strict=True)) < _MOST_CELLS * step:
-        low, high = -math.inf, math.inf  # few enough losses to keep them all
+        low, high = -math.inf, math.inf  # few losses, so all are kept
     step = _aligned(step, factors)
     laws = [(on_grid(pair, step, span), times) for (pair, times), span in zip(factors, spans, strict=True)]
     least = sum(times * law.first for law, times in laws)
@@ -277,7 +274,9 @@ def _moves(pair: Pair) -> bool:
 
 
 def _power(base: NDArray[np.complex128], times: int) -> NDArray[np.complex128]:
-    """By squaring: a third of the error that `powers` below allows for, and many times faster than `**`."""
+    """The power by repeated squaring. Its error is a third of what `powers` below allows, and it is much faster than
+    `**`.
+    """
     result = np.ones_like(base)
     while True:
         if times & 1:
@@ -303,7 +302,7 @@ def _transform(laws: Sequence[tuple[GridLaw, int]], tilt: float, first: int, las
         tilted = law.masses * np.exp(tilt * law.losses() - log_moment)
         parts.append((rfft(np.bincount(places, tilted, minlength=length)), times))
         ceiling += times * np.log(np.abs(parts[-1][0]) + rounding)
-    active = np.flatnonzero(ceiling > _FAINT)  # the rest could be left out: its size goes into the error
+    active = np.flatnonzero(ceiling > _FAINT)  # the rest is left out, and its size is added to the error
     spectrum = np.zeros(length // 2 + 1, dtype=np.complex128)
     spectrum[active] = 1.0
     for part, times in parts:
@@ -311,14 +310,14 @@ def _transform(laws: Sequence[tuple[GridLaw, int]], tilt: float, first: int, las
     powers = 1 + 16 * _UNIT * sum(times for _, times in parts)
     error = float((np.exp(ceiling[active]) * powers - np.abs(spectrum[active])).sum()) + length * math.exp(_FAINT)
     drift = 2 * (error + rounding * float(np.abs(spectrum[active]).sum())) / length
-    kept = last - first + 1  # what lies above is counted in `beyond`, what lies below matters to no ε here
+    kept = last - first + 1  # losses above are counted in `beyond`, and losses below do not affect these ε
     tilted_sum = np.roll(irfft(spectrum, length), -(first % length))[:kept]
     ends = (first + np.arange(kept)) * step
     masses = (np.maximum(tilted_sum, 0.0) + drift) * np.exp(np.clip(log_scale - tilt * ends, -745.0, 600.0))
     lost = -math.expm1(sum(times * math.log1p(-min(law.infinite, 1 - 1e-16)) for law, times in laws))
     reference = float(ends[len(ends) // 2])
     whole = first <= sum(times * law.first for law, times in laws)
-    with np.errstate(over="ignore", under="ignore"):  # an exponent cut short makes Q smaller: the safe side
+    with np.errstate(over="ignore", under="ignore"):  # clipping the exponent makes Q smaller, which is safe
         other = np.minimum(masses, _DROWNED) * np.exp(np.minimum(reference - ends, 600.0))
     above, below = (np.cumsum(side[::-1])[::-1] for side in (masses, other))
     summing = 1 + 2 * length * _UNIT

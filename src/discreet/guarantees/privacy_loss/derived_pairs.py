@@ -1,4 +1,4 @@
-"""Pairs made from others: subsampled, and those of guarantees that are stated by a divergence only."""
+"""Pairs that are derived from others: subsampled pairs, and pairs of guarantees that state only a divergence."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from discreet.guarantees.privacy_loss.pairs import Floats, GaussianPair, Pair, T
 class SubsampledPair(Pair):
     """Poisson subsampling: each unit takes part with probability `rate`, independently (add or remove only).
 
-    With the unit present the output is the mixture (1−rate)·Q + rate·P, without it Q. `removed` is that
-    order; its mirror is the other. The loss of the mixture is ln(1 − rate + rate·e^ℓ).
+    With the unit, the output has the law (1−rate)·Q + rate·P, and without it Q. `removed` means this order, and its
+    mirror is the other. The loss of the mixture is ln(1 − rate + rate·e^ℓ).
     """
 
     base: Pair
@@ -39,7 +39,8 @@ class SubsampledPair(Pair):
             return (
                 None if self.base.bound is None else log_bounds(1 + self.rate * (exp_bounds(self.base.bound)[1] - 1))[1]
             )
-        lowest = self.base.mirrored().bound  # of ln Q/P; without it the mixture keeps at least (1−rate)·Q
+        # a bound on ln Q/P; if there is none, the mixture still has at least (1−rate)·Q
+        lowest = self.base.mirrored().bound
         kept = exp_bounds(-lowest)[0] if lowest is not None and not self.base.mirrored().infinite else Fraction(0)
         return log_bounds(1 / (1 - self.rate + self.rate * kept))[1]
 
@@ -71,7 +72,7 @@ class SubsampledPair(Pair):
         return (mixed, outside) if self.removed else (outside[::-1], mixed[::-1])
 
     def _outside_only(self, outside: Floats) -> float:
-        """The mass of Q where P has none: `cells` leaves it out, but the mixture does not."""
+        """The mass of Q where P has none. `cells` leaves it out, but the mixture contains it."""
         if isinstance(self.base, ProfilePair):
             return max(0.0, 1 - float(outside.sum()))
         return self.base.mirrored().infinite
@@ -95,8 +96,8 @@ class SubsampledPair(Pair):
 
 
 def _renyi_on_grid(pair: Pair, order: float) -> float:
-    """The divergence of a bounded pair from its cells, each mass moved to the cell's ends (never below the
-    truth).
+    """The divergence of a bounded pair from its cells. Each mass moves to the ends of its cell, so the result is never
+    below the truth.
     """
     from discreet.guarantees.privacy_loss.convolution import on_grid
 
@@ -110,7 +111,7 @@ def _renyi_on_grid(pair: Pair, order: float) -> float:
 
 @dataclass(frozen=True)
 class NearPair(Pair):
-    """A pair whose masses are those of `base` up to factors e^±slack/2, but for a mass `lost` of P.
+    """A pair whose masses are those of `base` up to factors of e^±slack/2, except for a mass `lost` of P.
 
     So a loss differs by at most `slack`, and the curve is at most that of `base` at ε − slack, times e^slack, plus
     `lost`.
@@ -140,18 +141,18 @@ class NearPair(Pair):
         return NearPair(self.base.subsampled(rate), self.slack, self.lost)
 
     def twice(self) -> Pair:
-        # twice the coordinates may move, twice as far: the slack grows by less than 2·4
+        # twice as many coordinates may move, twice as far: the slack grows by a factor below 2·4
         return NearPair(self.base.twice(), 8 * self.slack, 2 * self.lost)
 
 
 def near_gaussian(squared: int | Fraction, variance: Fraction, moved: int) -> NearPair:
-    """Discrete Gaussian noise when up to `moved` coordinates move by `squared` squared steps in all.
+    """Discrete Gaussian noise if up to `moved` coordinates move by `squared` squared steps in total.
 
-    Within r = 12+μ standard deviations of either center (μ the move in standard deviations) the mass at a lattice point
-    is that of its cell under the continuous law, up to a factor e^±η with η = (r²+1)/(24·variance), by the midpoint
-    rule, and a little for its next term. The mass of P beyond 12 of them is below 1e-32 a coordinate. The Rényi
-    divergences, of a Poisson sample too, are exactly those of the continuous law: a shift by whole steps keeps the sum
-    that normalizes a discrete Gaussian.
+    Let μ be the move in standard deviations. Within r = 12+μ standard deviations of either center, the mass at a
+    lattice point is that of its cell under the continuous law, up to a factor e^±η with η = (r²+1)/(24·variance), by
+    the midpoint rule, plus a small amount for its next term. The mass of P beyond 12 standard deviations is below 1e-32
+    per coordinate. The Rényi divergences, also those of a Poisson sample, are exactly those of the continuous law,
+    because a shift by whole steps does not change the sum that normalizes a discrete Gaussian.
     """
     mu = math.sqrt(squared / variance) * (1 + 1e-15)
     slack = float(2 * moved / variance) * ((12 + mu) ** 2 + 1) / 24 * 1.05
@@ -159,15 +160,17 @@ def near_gaussian(squared: int | Fraction, variance: Fraction, moved: int) -> Ne
 
 
 class ProfilePair(Pair):
-    """A pair known only by an upper bound on its curve δ(ε), the same both ways: the largest pair under that
-    bound.
+    """A pair that is known only by an upper bound on its curve δ(ε), the same in both directions. It is the largest
+    pair under that bound.
     """
 
     knots: ClassVar[int | None] = 600
-    """On finer grids the curve is asked at so many points, and is straight in e^ε between: never below a convex one."""
+    """On finer grids, the curve is computed at this many points and interpolated linearly in e^ε. A convex curve is
+    never above that.
+    """
 
     loose: ClassVar[bool] = True
-    """Whether the Rényi divergences may say more of a composition than the curve."""
+    """Whether the Rényi divergences may give a tighter composition than the curve."""
 
     def _curve(self, epsilon: float) -> float:
         raise NotImplementedError
@@ -188,7 +191,7 @@ class ProfilePair(Pair):
         return -reach, reach
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
-        far = int(np.count_nonzero(edges < -700))  # the ratio there is 0 in floats, and so is the mass
+        far = int(np.count_nonzero(edges < -700))  # there the ratio is 0 in floats, and so is the mass
         if far:
             inside, outside = self.cells(edges[far:]) if far < len(edges) else (np.ones(1), np.zeros(1))
             return np.concatenate([np.zeros(far), inside]), np.concatenate([np.zeros(far), outside])
@@ -198,7 +201,7 @@ class ProfilePair(Pair):
             inside, outside = (np.zeros(len(edges) + 1) for _ in sides)
             inside[places], outside[places], inside[-1] = sides[0][:-1], sides[1][:-1], sides[0][-1]
             return inside, outside
-        # the curve is convex in e^ε: its lower hull over the edges gives Q as slopes, and P at an edge is e^edge of it
+        # the curve is convex in e^ε: the slopes of its lower hull over the edges are Q, and P at an edge is e^edge·Q
         ratios = np.concatenate([[0.0], np.exp(edges)])
         curve = self._curves(np.abs(edges))
         heights = np.concatenate([[1.0], np.where(edges >= 0, curve, -np.expm1(edges) + np.exp(edges) * curve)])
@@ -255,10 +258,11 @@ class RenyiPair(ProfilePair):
 
 @dataclass(frozen=True)
 class BoundedRangePair(ProfilePair):
-    """A mechanism whose log-ratios span a range of at most ε = `bound`, as the exponential mechanism's do.
+    """A mechanism whose log-ratios span a range of at most ε = `bound`, such as the exponential mechanism.
 
-    The worst such mechanism puts its two losses at t and t − ε; over all t its curve is (1 − e^{-(ε-e)/2})²
-    / (1 − e^{-ε}), and it is ε²/8-zCDP. Source: Dong-Durfee-Rogers 2020, Cesar-Rogers 2021.
+    The worst such mechanism has two losses, t and t − ε. Over all t, its curve is (1 − e^{-(ε-e)/2})² / (1 − e^{-ε}),
+    and it is ε²/8-zCDP.
+    Source: Dong-Durfee-Rogers 2020, Cesar-Rogers 2021.
     """
 
     bound: Fraction
@@ -273,7 +277,7 @@ class BoundedRangePair(ProfilePair):
         largest = self.largest
         if edges[0] < -700:
             return super().cells(edges)
-        # as above, all edges at once: this curve is convex in e^ε, so that it needs no hull
+        # as above, for all edges at once: this curve is convex in e^ε, so it needs no hull
         size = np.minimum(np.abs(edges), largest)
         curve = np.expm1((size - largest) / 2) ** 2 / -math.expm1(-largest) * (1 + 1e-12)
         ratios = np.concatenate([[0.0], np.exp(edges)])
@@ -294,7 +298,7 @@ class BoundedRangePair(ProfilePair):
 
 @dataclass(frozen=True)
 class EitherPair(ProfilePair):
-    """A mechanism dominated by each of two symmetric pairs: its curve lies below both."""
+    """A mechanism that is dominated by each of two symmetric pairs, so its curve lies below both."""
 
     first: Pair
     second: Pair

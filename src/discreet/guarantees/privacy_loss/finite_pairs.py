@@ -1,4 +1,4 @@
-"""Dominating pairs of few outcomes: two laws in rationals, and the worst pair of a stated (ε,δ)."""
+"""Dominating pairs with few outcomes: two laws in rationals, and the worst pair of a stated (ε,δ)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from discreet.guarantees.privacy_loss.pairs import Floats, Pair
 
 @dataclass(frozen=True)
 class FinitePair(Pair):
-    """Two laws on the same few outcomes, in rationals."""
+    """Two laws on the same few outcomes, as rationals."""
 
     inside: tuple[Fraction, ...]
     outside: tuple[Fraction, ...]
@@ -86,7 +86,7 @@ def renyi_of_atoms(losses: Floats, masses: Floats, order: float) -> float:
 
 @dataclass(frozen=True)
 class ResponsePair(Pair):
-    """The worst pair of a stated (ε,δ): a total leak with probability δ, and else randomized response."""
+    """The worst pair of a stated (ε,δ): a total leak with probability δ, and otherwise randomized response."""
 
     bound: Fraction
     delta_mass: Fraction = Fraction(0)

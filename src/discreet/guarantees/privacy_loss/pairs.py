@@ -1,9 +1,8 @@
-"""Dominating pairs: the two output laws that are hardest to keep apart, and how far apart they are.
+"""Dominating pairs: the two output laws that are easiest to distinguish, and how well they can be distinguished.
 
-A pair (P, Q) with privacy loss ℓ = ln P/Q answers one question, `cells(edges)`: how much of P and of Q has
-its loss in each cell (edges[i-1], edges[i]]. Curves, Rényi divergences and composition all follow from it.
-The laws are the DISCRETE ones that are drawn: a shift by `distance` lattice steps of noise with its scale
-in steps.
+A pair (P, Q) with privacy loss ℓ = ln P/Q has one central method, `cells(edges)`: how much mass of P and of Q has its
+loss in each cell (edges[i-1], edges[i]]. Curves, Rényi divergences and composition all follow from it. The laws are the
+discrete ones that are drawn: noise with its scale in lattice steps, shifted by `distance` steps.
 """
 
 from __future__ import annotations
@@ -22,37 +21,39 @@ from discreet.exact.rational import float_up
 from discreet.guarantees.conversions import SLACK, gaussian_delta, renyi_of_response
 
 Floats = NDArray[np.float64]
-_FAR = 40.0  # standard deviations: the float of a Gaussian tail beyond is 0
+_FAR = 40.0  # in standard deviations; beyond, a Gaussian tail is 0 in floats
 _DIRECT_STEPS = 2**12  # up to this standard deviation in steps a discrete Gaussian is summed term by term
 
 
 class Pair:
-    """What a dominating pair offers. Subclasses are frozen, so equal pairs compose as one pair counted twice."""
+    """The interface of dominating pairs. Subclasses are frozen, so two equal pairs compose as one pair with a count of
+    2.
+    """
 
     infinite: float = 0.0
     """The mass of P where Q has none."""
     bound: Fraction | None = None
-    """An exact upper bound on the finite losses; None when they are unbounded."""
+    """An exact upper bound on the finite losses. None if they are unbounded."""
     relative: ClassVar[float] = 4e-12
-    """Every cell's mass is good to this relative error; whoever uses it adds that on the unsafe side."""
+    """The relative error of the mass of every cell. Whoever uses a mass adds this error on the safe side."""
     spacing: float | None = None
-    """When all losses are whole multiples of one number, that number."""
+    """If all losses are multiples of one number, that number."""
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Masses of P and Q with loss ≤ edges[0], in each cell, and > edges[-1] (infinite loss excluded)."""
+        """The masses of P and Q with loss ≤ edges[0], in each cell, and > edges[-1] (without infinite losses)."""
         raise NotImplementedError
 
     def span(self) -> tuple[float, float]:
-        """A range of losses outside of which P has less than about 1e-30 of its mass."""
+        """A range of losses that contains all but about 1e-30 of the mass of P."""
         raise NotImplementedError
 
     def renyi(self, order: float) -> float:
-        """The larger of the two Rényi divergences of this order, rounded up, the mass `infinite` set aside."""
+        """The larger of the two Rényi divergences of this order, without the mass `infinite`, rounded up."""
         raise NotImplementedError
 
     @property
     def largest(self) -> float:
-        """The bound as a float, rounded up; infinity when there is none."""
+        """The bound as a float, rounded up. Infinity if there is none."""
         return math.inf if self.bound is None else float_up(self.bound)
 
     def mirrored(self) -> Pair:
@@ -60,11 +61,11 @@ class Pair:
         return self
 
     def repeated(self, times: int) -> tuple[Pair, int]:
-        """`times` uses of this pair, as one use of another where the law of the summed loss is known."""
+        """`times` uses of this pair, as one use of another pair if the law of the summed loss is known."""
         return self, times
 
     def subsampled(self, rate: Fraction) -> Pair:
-        """The pair when each unit takes part with probability `rate` only."""
+        """The pair if each unit takes part only with probability `rate`."""
         from discreet.guarantees.privacy_loss.derived_pairs import SubsampledPair
 
         return SubsampledPair(self, rate)
@@ -79,7 +80,7 @@ class Pair:
     def delta(self, epsilon: float) -> float:
         """The exact hockey-stick divergence δ(ε) of P from Q, rounded up."""
         inside, outside = self.cells(np.array([epsilon]))
-        # never 0 by underflow: only beyond the largest loss is there no δ at all
+        # underflow must not give 0: δ is 0 only beyond the largest loss
         least = 0.0 if epsilon >= self.largest else 5e-324
         moved = math.exp(min(epsilon + math.log(outside[1]), 700.0)) if outside[1] > 0 else 0.0
         excess = inside[1] * (1 + self.relative) - moved * (1 - self.relative)
@@ -87,16 +88,16 @@ class Pair:
 
 
 class _Shifted(Pair):
-    """Symmetric lattice noise around 0 (P) and around `distance` (Q): the loss falls as the output grows."""
+    """Symmetric lattice noise around 0 (P) and around `distance` (Q). The loss falls as the output grows."""
 
     distance: int
 
     def _last_above(self, edges: Floats) -> Floats:
-        """For each edge the largest k whose loss is above it (±inf where all or none are)."""
+        """For each edge, the largest k whose loss is above it (±inf if all or none are)."""
         raise NotImplementedError
 
     def _between(self, after: Floats, upto: Floats) -> Floats:
-        """P-mass of the k with after < k ≤ upto."""
+        """The mass of P at the k with after < k ≤ upto."""
         raise NotImplementedError
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
@@ -145,7 +146,7 @@ class LaplacePair(_Shifted):
     def renyi(self, order: float) -> float:
         t, d, a = float(self.scale), self.distance, order
         norm = 1 + math.exp(-1 / t)
-        # ln Σ P^a Q^(1-a), divided by e^{(a-1)d/t}: the ends, and a geometric sum over 0 < k < d
+        # ln of Σ P^a Q^(1-a) divided by e^{(a-1)d/t}: the two ends, and a geometric sum over 0 < k < d
         ratio = -(2 * a - 1) / t
         middle = math.exp(ratio) * math.expm1(ratio * (d - 1)) / math.expm1(ratio) if d > 1 else 0.0
         ends = 1 + math.exp((1 - 2 * a) * d / t)
@@ -170,9 +171,9 @@ def _gaussian_sums(variance: Fraction) -> tuple[int, Floats, Floats]:
 
 @dataclass(frozen=True)
 class GaussianPair(_Shifted):
-    """Discrete Gaussian noise of a variance in squared steps, shifted by `distance` steps.
+    """Discrete Gaussian noise with its variance in squared steps, shifted by `distance` steps.
 
-    ρ-zCDP holds with ρ = distance²/(2·variance), exactly; μ-GDP does not.
+    ρ-zCDP holds exactly, with ρ = distance²/(2·variance). μ-GDP does not hold.
     """
 
     distance: int
@@ -208,7 +209,7 @@ class GaussianPair(_Shifted):
 
     def repeated(self, times: int) -> tuple[Pair, int]:
         # the loss is linear in the summed noise. Noise of variances a and b adds up to mass ∝ e^(-m²/2(a+b)) times a
-        # theta sum of variance ab/(a+b) ≥ variance/2, flat to 4e^(-π²·variance): far below `relative`, however often
+        # theta sum of variance ab/(a+b) ≥ variance/2, flat to 4e^(-π²·variance): far below `relative` for any count
         if self.variance < 8 or times > 2**40:
             return self, times
         return GaussianPair(times * self.distance, times * self.variance), 1
@@ -225,7 +226,7 @@ class GaussianPair(_Shifted):
 
 
 def _normal_between(low: Floats, high: Floats) -> Floats:
-    """Φ(high) − Φ(low), each taken on the side where it is small."""
+    """Φ(high) − Φ(low), each computed on the side where it is small."""
     from scipy.special import ndtr
 
     flip = low > 0
@@ -233,8 +234,8 @@ def _normal_between(low: Floats, high: Floats) -> Floats:
 
 
 def _midpoint_term(low: Floats, high: Floats) -> Floats:
-    """The first correction of a midpoint sum to its integral: φ'(low) − φ'(high); the next is below 1e-11 of
-    the mass.
+    """The first correction of a midpoint sum to its integral: φ'(low) − φ'(high). The next one is below 1e-11 of the
+    mass.
     """
     low, high = np.clip(low, -_FAR, _FAR), np.clip(high, -_FAR, _FAR)
     return np.asarray((high * np.exp(-high * high / 2) - low * np.exp(-low * low / 2)) / math.sqrt(2 * math.pi))
@@ -242,7 +243,7 @@ def _midpoint_term(low: Floats, high: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class TradeoffPair(Pair):
-    """N(0,1) against N(μ,1), for a stated Gaussian trade-off; nothing is drawn from it."""
+    """N(0,1) against N(μ,1), for a stated Gaussian trade-off. Nothing is drawn from it."""
 
     mu: float
 

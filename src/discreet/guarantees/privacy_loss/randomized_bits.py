@@ -1,8 +1,9 @@
-"""Sums of randomized bits: how well they reveal one replaced bit, whatever the others hold. [L8.SUM]
+"""Sums of randomized bits: how well they reveal one replaced bit, whatever the other bits are. [L8.SUM]
 
-Of m others t hold a one; the analyzer sees Bin(t, 1−lie) + Bin(m−t, lie) and the replaced client's turned bit. No t is
-the worst for all ε, so the worst one is bounded and not guessed: who knows some of the others' bits, turned, can tell
-no less, so that one view with a ones and m−b zeros bounds all t from a to b. Proofs: `docs/decisions/0011`.
+Of m other clients, t hold a one. The analyzer sees Bin(t, 1−lie) + Bin(m−t, lie) plus the randomized bit of the
+replaced client. No t is the worst for all ε, so the worst case is bounded and not guessed. An observer who also knows
+some of the other randomized bits can distinguish at least as well, so one view with a ones and m−b zeros bounds all t
+from a to b. Proofs: `docs/decisions/0011`.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ View = Callable[[int, int], Floats]
 """An upper bound on δ, given the numbers of known ones and zeros. It falls as either number grows."""
 
 _FINE, _COARSE, _ROUGH = 1e-3, 8e-3, 2e-2
-"""How far above the worst view a bound may end, as a part of it: at one ε, along a curve, of a Rényi divergence."""
+"""How far a bound may be above the worst view, as a fraction of it: at one ε, along a curve, for a Rényi divergence."""
 _KNOTS = 400
-_MOST_VIEWS = 20_000  # a search that needs more ends with the bounds it has: looser, never lower
+_MOST_VIEWS = 20_000  # a search that needs more stops with the current bounds: looser, never too low
 
 
 @dataclass(frozen=True)
 class RandomizedBitsPair(ProfilePair):
-    """Sums of bits that are each turned with probability `lie`, one of `clients` replaced; whatever the others hold.
+    """Sums of bits that are each flipped with probability `lie`, if one of `clients` is replaced, for any other bits.
 
-    Promise: δ(ε) is never below that of the worst number of ones among the others, rounding included, and at most a
-    part in 1000 above it; in compositions a part in 100, as a Rényi divergence a part in 50.
+    Promise: δ(ε) is never below that of the worst number of ones among the others, including rounding. It is above by
+    at most 0.1%, in compositions by at most 1%, and as a Rényi divergence by at most 2%.
     """
 
     clients: int
@@ -48,7 +49,9 @@ class RandomizedBitsPair(ProfilePair):
 
     @property
     def largest(self) -> float:
-        """The loss of a client's own bit, which nobody learns more than; not stated as the promise of the sum."""
+        """The loss of a client's own randomized bit, an upper bound on what anyone learns. The guarantee of the sum
+        does not use it.
+        """
         return float_up(log_bounds((1 - self.lie) / self.lie)[1])
 
     def _curve(self, epsilon: float) -> float:
@@ -62,7 +65,7 @@ class RandomizedBitsPair(ProfilePair):
         return min(1.0, float(worst(self.clients - 1, view, _FINE)[0]))
 
     def _curves(self, epsilons: Floats) -> Floats:
-        # a largest of convex functions of e^ε is convex: between knots it lies below the straight line
+        # a maximum of convex functions of e^ε is convex: between knots it lies below the straight line
         knots, heights = _table(self)
         grown = np.expm1(np.minimum(epsilons, 700.0))
         rounding = 1e-13 * heights[np.searchsorted(knots, grown, side="right") - 1]
@@ -81,10 +84,10 @@ class RandomizedBitsPair(ProfilePair):
 
 
 def worst(others: int, view: View, tolerance: float) -> Floats:
-    """An upper bound on view(t, others − t) for every t, element by element, that is at most `tolerance` of the largest
-    one above it.
+    """An elementwise upper bound on view(t, others − t) for every t. It exceeds the largest view by at most a fraction
+    `tolerance`.
 
-    All t from a to b are bounded by view(a, others − b); the range with the most room above what was found is halved.
+    view(a, others − b) bounds all t from a to b. The range whose bound is farthest above the largest view is halved.
     """
     found = np.maximum(view(0, others), view(others, 0))
     closed = found
@@ -115,7 +118,9 @@ def worst(others: int, view: View, tolerance: float) -> Floats:
 
 
 def weights(lie: Fraction, epsilons: Floats) -> tuple[Floats, Floats]:
-    """P − e^ε·Q at a sum k is A·s(k) − B·s(k−1), where s is the law of the others' sum: A rounded up, B down."""
+    """A, rounded up, and B, rounded down: P − e^ε·Q at a sum k is A·s(k) − B·s(k−1), where s is the law of the other
+    bits' sum.
+    """
     grown = np.exp(epsilons)
     most = float_up(1 - lie) * (1 + 1e-15) - grown * float_down(lie) * (1 - 2e-15)
     least = grown * float_down(1 - lie) * (1 - 2e-15) - float_up(lie) * (1 + 1e-15)
@@ -123,7 +128,7 @@ def weights(lie: Fraction, epsilons: Floats) -> tuple[Floats, Floats]:
 
 
 def _sides(ones: int, zeros: int, lie: Fraction, window: float = 16.0) -> tuple[Floats, Floats, float]:
-    """The laws of the zeros' and of the ones' turned bits, and the relative error of sums of their products."""
+    """The laws of the sums of the randomized zeros and ones, and the relative error of sums of their products."""
     up, down = binomial(zeros, lie, window)[1], binomial(ones, lie, window)[1][::-1]
     return up, down, 2e-15 * (len(up) + len(down) + 16)
 
@@ -131,8 +136,8 @@ def _sides(ones: int, zeros: int, lie: Fraction, window: float = 16.0) -> tuple[
 def delta_at_weights(ones: int, zeros: int, lie: Fraction, most: float, least: float) -> float:
     """δ at one ε with weights A = `most`, B = `least`, for a zero replaced by a one, rounded up.
 
-    The sum of the others has a log-concave law, so s(k−1)/s(k) rises and A·s(k) > B·s(k−1) up to some k only. That k is
-    found by halving, with room for rounding on the safe side, and the terms up to it are summed.
+    The sum of the others has a log-concave law, so s(k−1)/s(k) rises, and A·s(k) > B·s(k−1) holds only up to some k.
+    This k is found by bisection, rounded to the safe side, and the terms up to it are summed.
     """
     up, down, error = _sides(ones, zeros, lie)
     back, length = down[::-1], len(down)
@@ -146,7 +151,7 @@ def delta_at_weights(ones: int, zeros: int, lie: Fraction, most: float, least: f
 
     def counts(k: int) -> bool:
         here = mass(k)
-        # far below the center a mass may be 0 in floats: it counts
+        # far below the center a mass may be 0 in floats, but it counts
         return k < center if here == 0 else mass(k - 1) <= here * ratio
 
     counted = bisect(counts, 0, len(up) + length - 1)
@@ -178,7 +183,7 @@ def _summed(up: Floats, down: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 def _table(pair: RandomizedBitsPair) -> tuple[Floats, Floats]:
-    """The curve at knots up to its reach, over e^ε − 1."""
+    """The curve at knots up to its reach, as a function of e^ε − 1."""
     knots = np.linspace(0.0, _reach(pair), _KNOTS)
     most, least = weights(pair.lie, knots)
     heights = worst(
@@ -188,7 +193,7 @@ def _table(pair: RandomizedBitsPair) -> tuple[Floats, Floats]:
 
 
 def _reach(pair: RandomizedBitsPair) -> float:
-    """A loss beyond which there is about 10⁻²⁵: where the knots end, which any choice keeps valid."""
+    """A loss that is exceeded by a mass of about 10⁻²⁵. The knots end there. Any choice is valid."""
     others = pair.clients - 1
 
     def beyond(loss: float) -> bool:
@@ -202,13 +207,13 @@ def _reach(pair: RandomizedBitsPair) -> float:
 def renyi_of_view(ones: int, zeros: int, lie: Fraction, order: float) -> float:
     """The Rényi divergence of a zero from a one, next to this many others, rounded up."""
     steepest = (order - 1) * float_up(log_bounds((1 - lie) / lie)[1])
-    window = 36.0 * max(1.0, min(steepest + 40, 660) / 200)  # the cut must not be visible, up to float precision
+    window = 36.0 * max(1.0, min(steepest + 40, 660) / 200)  # the mass that is cut off must be below float precision
     up, down, error = _sides(ones, zeros, lie, window)
     law, p = _summed(up, down), float(lie)
     here, before = np.append(law, 0.0), np.insert(law, 0, 0.0)
     inside, outside = (1 - p) * here + p * before, p * here + (1 - p) * before
     exponents = order * np.log(inside) - (order - 1) * np.log(outside)
-    # what was cut has losses of at most the largest one: the sum is convex, so its part adds to the rest at most
+    # the mass that was cut off has at most the largest loss; the sum is convex, so this is the most that it can add
     lost = math.log(_cut(zeros, lie, window) + _cut(ones, lie, window) + 1e-290)
     exponents = np.append(exponents, lost + steepest)
     top = float(exponents.max())
@@ -217,7 +222,7 @@ def renyi_of_view(ones: int, zeros: int, lie: Fraction, order: float) -> float:
 
 
 def _cut(trials: int, chance: Fraction, window: float) -> float:
-    """More than the mass of a binomial law outside of its window: ratios of neighbors fall outward."""
+    """An upper bound on the mass of a binomial law outside its window, because ratios of neighbors fall outward."""
     first, masses = binomial(trials, chance, window)
     ends = [masses[:2]] * (first > 0) + [masses[:-3:-1]] * (first + len(masses) <= trials)
     return sum(float(last / (1 - last / before)) for last, before in ends if last > 0) * (1 + 1e-9)

@@ -1,7 +1,7 @@
 """What an analyzer sees of shuffled messages: counts, and how well they distinguish one replaced value. [L8.DEF]
 
-Laws are binomial. Their masses come from ratios of neighbors, summed from the mode outward and normalized, so that
-every one is good to about 10⁻¹²; what lies further than 16 deviations out, less than `LOST`, is counted as a leak.
+The laws are binomial. Their masses are computed from ratios of neighbors, from the mode outward, and then normalized,
+so each has a relative error of about 10⁻¹². The mass beyond 16 deviations is below `LOST` and counts as a leak.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from discreet.guarantees.privacy_loss.finite_pairs import by_cell, renyi_of_atom
 from discreet.guarantees.privacy_loss.pairs import Floats, Pair
 
 LOST = 1e-35
-"""More than the mass that is left out beyond 16 deviations and 16 counts of a mode."""
+"""An upper bound on the mass that is left out, beyond 16 deviations plus 16 counts from a mode."""
 _WINDOW = 16.0
 
 
 @lru_cache(maxsize=512)
 def binomial(trials: int, chance: Fraction, window: float = _WINDOW) -> tuple[int, Floats]:
     """The first k and the masses of Bin(trials, chance) within 16 deviations of its mode, which sum to 1."""
-    if chance > Fraction(1, 2):  # 1 − p would cancel: failures are counted instead
+    if chance > Fraction(1, 2):  # 1 − p would cancel, so failures are counted instead
         first, masses = binomial(trials, 1 - chance, window)
         return trials - first - len(masses) + 1, masses[::-1]
     p = float(chance)
@@ -57,7 +57,7 @@ class CountedPair(Pair):
         return 8e-16 * (self._window() + 16)
 
     def _window(self) -> int:
-        """How many steps a mass is from its mode at most."""
+        """The largest number of steps from a mass to its mode."""
         raise NotImplementedError
 
     def _laws(self) -> tuple[Floats, Floats]:
@@ -65,7 +65,7 @@ class CountedPair(Pair):
         raise NotImplementedError
 
     def _atoms(self) -> tuple[Floats, Floats, Floats, float]:
-        """Losses in rising order with the masses of P and Q, and the mass of P where Q has none."""
+        """The losses in ascending order with the masses of P and Q, and the mass of P where Q has none."""
         return _sorted_atoms(self)
 
     @property
@@ -79,7 +79,7 @@ class CountedPair(Pair):
 
     def cells(self, edges: Floats) -> tuple[Floats, Floats]:
         losses, p, q, _ = self._atoms()
-        up = (1e-13 + 4 * self.relative) * (1 + np.abs(losses))  # more than rounding can have lowered a loss
+        up = (1e-13 + 4 * self.relative) * (1 + np.abs(losses))  # more than rounding can lower a loss
         place = np.searchsorted(edges, losses + up, side="left")
         size = len(edges) + 1
         return by_cell(place, p, size), by_cell(place, q, size)
@@ -90,8 +90,8 @@ class CountedPair(Pair):
     def deltas(self, epsilons: Floats) -> Floats:
         """The curve at many ε, rounded up.
 
-        A loss is good to twice the relative error: what may lie above ε is counted, each mass of it rounded apart by
-        enough to keep its part from being negative.
+        A loss is accurate to twice the relative error. Every loss that may lie above ε is counted, and its masses are
+        rounded far enough apart that its part is not negative.
         """
         losses, above_p, above_q, alone = _suffixes(self)
         start = np.searchsorted(losses, epsilons - 3 * self.relative, side="right")
@@ -120,7 +120,7 @@ def _sorted_atoms(pair: CountedPair) -> tuple[Floats, Floats, Floats, float]:
 
 @lru_cache(maxsize=1024)
 def _suffixes(pair: CountedPair) -> tuple[Floats, Floats, Floats, float]:
-    """The losses in rising order, and the mass of P and of Q from each of them upward."""
+    """The losses in ascending order, and the masses of P and of Q at or above each of them."""
     losses, p, q, alone = pair._atoms()
     upward = [np.append(np.cumsum(law[::-1])[::-1], 0.0) for law in (p, q)]
     return losses, upward[0], upward[1], alone
@@ -128,7 +128,7 @@ def _suffixes(pair: CountedPair) -> tuple[Floats, Floats, Floats, float]:
 
 @dataclass(frozen=True)
 class ShiftedBinomialPair(CountedPair):
-    """Bin(trials, chance) and the same plus one: a bit next to everyone's noise bits [L8.SUM]."""
+    """Bin(trials, chance) and the same plus one: a bit among the noise bits of all clients [L8.SUM]."""
 
     trials: int
     chance: Fraction
@@ -150,10 +150,11 @@ class ShiftedBinomialPair(CountedPair):
 class TwoCountsPair(CountedPair):
     """The counts of two values a and b, of which one replaced client holds a (P) or b (Q).
 
-    Of `others` messages, each is a or b with probability `chance`, either alike; `more` of them with `more_chance`. The
-    client's own is the value it holds with probability `truth`, the other one with `lie`, and neither with what is
-    left, of which the view is told: how many messages are neither may show it. Fakes have truth 1; k-ary response, and
-    any ε₀-local randomizer by its clones, have both.
+    Each of `others` messages is a or b with probability `chance` in total, and both are equally likely. For `more`
+    further messages this probability is `more_chance`. The client's own message is the value it holds with probability
+    `truth`, the other value with probability `lie`, and otherwise neither. The observer is assumed to know whether it
+    is neither, because the number of such messages may show it. Fakes have truth 1. k-ary response, and the clones of
+    any ε₀-local randomizer, also lie.
     """
 
     others: int
@@ -164,7 +165,7 @@ class TwoCountsPair(CountedPair):
     more_chance: Fraction = Fraction(0)
 
     def _totals(self) -> tuple[int, Floats]:
-        """How many of the others' messages are a or b."""
+        """The law of the number of other messages that are a or b."""
         return _totals(self)
 
     def _window(self) -> int:
@@ -172,7 +173,7 @@ class TwoCountsPair(CountedPair):
 
     @property
     def infinite(self) -> float:  # type: ignore[override]
-        """No b at all, which the client who holds b cannot leave; never, where it may lie."""
+        """The mass without any b, which is impossible if the client holds b and never lies. 0 if it may lie."""
         if self.lie:
             return LOST
         first, masses = self._totals()
@@ -183,23 +184,23 @@ class TwoCountsPair(CountedPair):
         return _two_counts(self)
 
     def delta(self, epsilon: float) -> float:
-        """By tails of fair coins: of `total` messages in all, i are a, and the ratio grows with i."""
+        """Computed from tails of fair coins: of `total` messages, i are a, and the ratio grows with i."""
         ratio = math.exp(min(epsilon, 700.0))
         first, masses = self._totals()
         truth, lie = float(self.truth), float(self.lie)
-        totals = np.arange(first + 1, first + len(masses) + 1, dtype=np.float64)  # the client's own is one of them
+        totals = np.arange(first + 1, first + len(masses) + 1, dtype=np.float64)  # including the client's own message
         # P ∝ C(T,i)·2·b(T−1)·(truth·i + lie·(T−i))/T, and Q with i and T−i exchanged
         scale = 2 * masses / totals
         slope = scale * (truth - lie) * (1 + ratio)
         level = scale * totals * (lie - ratio * truth)
         with np.errstate(divide="ignore", invalid="ignore"):
             start = np.where(slope > 0, np.floor(-level / slope * (1 - 1e-14)) + 1, totals + 1)
-        start = np.clip(start, 0, totals + 1)  # the least i with P > ratio·Q, or one where they are equal in floats
+        start = np.clip(start, 0, totals + 1)  # the least i with P > ratio·Q, or one at which they are equal in floats
         # Σ_{i≥start} C(T,i)2^-T·(i·slope + level): i·C(T,i) = T·C(T−1,i−1)
         at_least = _at_least(start, totals)
         one_less = _at_least(start - 1, totals - 1)
         excess = slope * totals / 2 * one_less + level * at_least
-        # both terms may be far larger than their difference: their rounding is added, that of tails ten times over
+        # both terms may be far larger than their difference: their rounding errors are added, those of tails ten times
         size = np.abs(slope * totals / 2 * one_less) + np.abs(level * at_least)
         rounding = float((size * (1e-12 + 1e-15 * np.sqrt(totals))).sum())
         total = float(np.maximum(excess, 0.0).sum()) + rounding
@@ -226,7 +227,7 @@ def _at_least(start: Floats, trials: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _two_counts(pair: TwoCountsPair) -> tuple[Floats, Floats]:
-    """Over rows of one total each: the masses of P and Q on a window of i around half of it."""
+    """For each total: the masses of P and Q on a window of i around half of it."""
     first, masses = pair._totals()
     truth, lie = float(pair.truth), float(pair.lie)
     neither = np.array([max(0.0, float(1 - pair.truth - pair.lie))])
@@ -244,9 +245,9 @@ def _two_counts(pair: TwoCountsPair) -> tuple[Floats, Floats]:
 def cloned(epsilon: Fraction, clients: int) -> TwoCountsPair:
     """The dominating pair of any ε₀-local randomizer whose reports are shuffled among `clients`.
 
-    Source: Feldman-McMillan-Talwar 2021: each other client is a clone of the replaced one, holding either value alike,
-    with probability e^-ε₀ in all. (The stronger clone of Feldman-McMillan-Talwar 2023, 2/(e^ε₀ + 1), has an erratum: it
-    is proved for some randomizers only.)
+    Source: Feldman-McMillan-Talwar 2021: each other client is a clone of the replaced one with probability e^-ε₀ in
+    total, with both values equally likely. (The stronger clone of Feldman-McMillan-Talwar 2023, 2/(e^ε₀ + 1), has an
+    erratum: it is proved only for some randomizers.)
     """
     above = exp_bounds(epsilon)[1]
     lie = 1 / (above + 1)
@@ -254,12 +255,13 @@ def cloned(epsilon: Fraction, clients: int) -> TwoCountsPair:
 
 
 def split_apart(odds: Fraction, apart: Fraction, clients: int) -> TwoCountsPair:
-    """The dominating pair of a randomizer with no report more than `odds` times likelier for one value than another,
-    where the likelier reports of each of two values have probability odds·`apart` for it and `apart` for the other.
+    """The dominating pair of a randomizer in which no report is more than `odds` times likelier for one value than for
+    another. For any two values, the reports that are likelier for one of them have probability odds·`apart` for it and
+    `apart` for the other.
 
-    Proof: for values 0 and 1, R₀ = odds·apart·Q₀ + apart·Q₁ + rest and R₁ with the roles exchanged, where
-    Q₀ ∝ (R₀ − R₁)⁺ and Q₁ ∝ (R₁ − R₀)⁺; and every value's R_i ≥ apart·(Q₀ + Q₁), as (r₀ − r₁)⁺/(odds − 1) ≤ r₀/odds ≤
-    r_i. So each other client holds one of the two, alike, with probability 2·apart.
+    Proof: for values 0 and 1, R₀ = odds·apart·Q₀ + apart·Q₁ + rest, and R₁ with the roles exchanged, where Q₀ ∝ (R₀ −
+    R₁)⁺ and Q₁ ∝ (R₁ − R₀)⁺. For every value i, R_i ≥ apart·(Q₀ + Q₁), because (r₀ − r₁)⁺/(odds − 1) ≤ r₀/odds ≤ r_i.
+    So each other client holds one of the two values with probability 2·apart, and both are equally likely.
     """
     return TwoCountsPair(clients - 1, 2 * apart, odds * apart, apart)
 
@@ -267,7 +269,7 @@ def split_apart(odds: Fraction, apart: Fraction, clients: int) -> TwoCountsPair:
 def blanket_of_response(choices: int, lie: Fraction, clients: int) -> TwoCountsPair:
     """The dominating pair of k-ary response: with probability choices·lie a report is uniform, and hides the others.
 
-    Source: Balle-Bell-Gascón-Nissim 2019, the privacy blanket, of a client whose report, when it is neither value, is
-    known to be so.
+    Source: Balle-Bell-Gascón-Nissim 2019, the privacy blanket, if the observer knows whether the client's report is
+    neither value.
     """
     return TwoCountsPair(clients - 1, 2 * lie, 1 - (choices - 1) * lie, lie)

@@ -1,4 +1,4 @@
-"""Advanced composition, which adds Σε² and Σδ, as rules that may stop a session."""
+"""Advanced composition, which adds up ε² and δ, as rules that may stop a session."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Heterogeneous(AdaptiveAdvanced):
     """Σε² for pure releases, as taught.
 
     Promise: adaptive (ε_i,0)-DP releases are `(Σ2ε_i² + √(Σ2ε_i² ln(1/δ)), δ)`-DP.
-    Source: [L10.HC]. With δ fixed it may stop a session: it stops no later than the filter above with δ' = δ.
+    Source: [L10.HC]. For a fixed δ it may stop a session, because it stops no later than the filter above with δ' = δ.
     """
 
     name, share, adds_stated = "heterogeneous", Fraction(1), False
     linear = Fraction(2)
-    remedy = 'L10.HC is stated for pure releases: open the ledger with rule="advanced" or rule="best".'
+    remedy = 'L10.HC is stated for pure releases. Open the ledger with rule="advanced" or rule="best".'
 
     def cost(self, guarantee: Guarantee) -> Fraction | None:
         return None if stated_delta(guarantee) else super().cost(guarantee)

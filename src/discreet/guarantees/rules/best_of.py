@@ -1,4 +1,4 @@
-"""The rules a ledger may be opened with, and the default one: the best of several boxes."""
+"""The rules for ledgers, and the default one: the best of several filters ("boxes")."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ __all__ = [
 ]
 
 CLOSED = 10**60
-"""A cost above every limit: it closes one box of several, and stays above when costs are added to it."""
+"""A cost above every limit. It closes one box of several, and stays above the limit when more costs are added."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BestOf(Rule):
-    """At least one of several boxes still fits: basic sums, and Rényi divergences on a grid of orders.
+    """Several boxes, of which at least one must fit: basic sums, and Rényi divergences on a grid of orders.
 
-    The boxes are fixed at opening. Half of the limit's δ is room for the releases' own δ_i, the same in all
-    boxes; the other half pays for the conversions, most of it at the orders that suit the limit.
+    The boxes are fixed when the ledger is opened. Half of the limit's δ is for the δ_i of the releases, the same in all
+    boxes. The other half is for the conversions, most of it at the orders that suit the limit.
 
-    Promise: a session that ends with `Σδ_i ≤ δ_own` and `Σr_i(α_j) ≤ r*(α_j; ε, δ_j)` in some box j is
-    (ε,δ)-DP, however it chose its questions, because `δ_own + Σ_j δ_j ≤ δ`.
-    Source: decision 0004. Proof: take the parts P', Q' of the transcript's laws in which no
-    release went bad; what they leave out has mass at most δ_own, whichever box holds. Split the transcripts
-    by the first box that holds at the end. On its part the session is that box's own stopped session, so
-    `P' − e^ε Q'` is at most δ_j there; disjoint parts add.
+    Promise: a session that ends with `Σδ_i ≤ δ_own` and `Σr_i(α_j) ≤ r*(α_j; ε, δ_j)` in some box j is (ε,δ)-DP,
+    however its questions were chosen, because `δ_own + Σ_j δ_j ≤ δ`.
+    Source: decision 0004. Proof: let P' and Q' be the parts of the laws of the transcript in which no release failed.
+    The mass outside them is at most δ_own, whichever box holds. Split the transcripts by the first box that holds at
+    the end. On each part, the session is the session that this box alone would stop, so `P' − e^ε Q'` is at most δ_j
+    there. Disjoint parts add up.
 
-    A single release that needs all of the limit's δ does not fit; the refusal then names rule="basic".
+    A single release that needs all of the limit's δ does not fit. The error then names rule="basic".
     """
 
     name = "best"
     limit: Approx
     grid: tuple[tuple[Fraction, Fraction], ...] | None = None
-    """The Rényi orders, each with the δ that pays for its conversion; None for those that suit the limit."""
+    """The Rényi orders, each with the δ for its conversion. None chooses those that suit the limit."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.limit, Approx) or not exactly(self.limit.delta):
@@ -83,7 +83,8 @@ class BestOf(Rule):
         delta = exactly(self.limit.delta)
         center = float(best_order(self.limit.epsilon, delta / 6)) - 1
         weights: dict[Fraction, Fraction] = {}
-        for step in range(-2, 9):  # further below the center no room is left; above it, boxes tend to basic sums
+        # further below the center no room is left; far above it, boxes are close to basic sums
+        for step in range(-2, 9):
             order = _round_order(1 + center * 2 ** (step / 2))
             weights[order] = weights.get(order, Fraction(0)) + Fraction(1, 1 + step * step)
         half = delta / 2 / sum(weights.values())
@@ -91,7 +92,7 @@ class BestOf(Rule):
 
     @cached_property
     def converted(self) -> Fraction:
-        """The part of the limit's δ that pays for all conversions."""
+        """The part of the limit's δ that is for all conversions."""
         return sum((share for _, share in self.conversions), Fraction(0))
 
     @cached_property
@@ -145,7 +146,7 @@ class BestOf(Rule):
 
 
 def _round_order(order: float) -> Fraction:
-    # whole orders suit subsampled mechanisms; near 1 quarters are as good
+    # whole orders suit subsampled mechanisms; near 1, quarters are as good
     return Fraction(round(order)) if order >= 3 else max(Fraction(5, 4), Fraction(round(order * 4), 4))
 
 
@@ -158,11 +159,11 @@ RULES: dict[str, type[Rule]] = {
     "advanced": AdaptiveAdvanced,
     "heterogeneous": Heterogeneous,
 }
-"""The rules that may guard an adaptive session, by name."""
+"""The rules that can enforce a limit in an adaptive session, by name."""
 
 
 def rule_for(limit: Guarantee, name: str | Rule | None = None) -> Rule:
-    """The rule that guards `limit`: the one named, or the natural one for its kind.
+    """The rule that enforces `limit`: the named one, or the default for its kind.
 
     >>> rule_for(Approx(epsilon=1, delta=1e-6)).name
     'best'

@@ -1,4 +1,4 @@
-"""What a guarantee costs in each coordinate, and how a total is read as an ε: arithmetic under the rules."""
+"""The cost of a guarantee in each coordinate, and the conversion of a total to an ε. The rules use this arithmetic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from discreet.guarantees.guarantee import Approx, GaussianTradeoff, Guarantee, Z
 
 
 def stated_delta(guarantee: Guarantee) -> Fraction:
-    """The mass a guarantee sets aside: its own δ coordinate."""
+    """The mass that a guarantee sets aside: its δ coordinate."""
     return exactly(guarantee.delta) if isinstance(guarantee, Approx) else Fraction(guarantee.infinite)
 
 
@@ -22,8 +22,8 @@ def stated_epsilon(guarantee: Guarantee) -> Fraction | None:
 def stated_rho(guarantee: Guarantee) -> Fraction | None:
     """The smallest known ρ outside the mass set aside, rounded up: `ε tanh(ε/2) ≤ ε²/2` when an ε is stated.
 
-    Proof: randomized response, the worst ε-DP mechanism (Kairouz-Oh-Viswanath 2015), has the Rényi divergence
-    `(ln cosh((α−½)ε) − ln cosh(ε/2))/(α−1)`; `ln cosh(ε√s)` is concave in s, so below its tangent at s = ¼.
+    Proof: randomized response, the worst ε-DP mechanism (Kairouz-Oh-Viswanath 2015), has the Rényi divergence `(ln
+    cosh((α−½)ε) − ln cosh(ε/2))/(α−1)`. `ln cosh(ε√s)` is concave in s, so it lies below its tangent at s = ¼.
     """
     if isinstance(guarantee, ZeroConcentrated):
         return exactly(guarantee.rho)
@@ -40,7 +40,7 @@ def stated_rho(guarantee: Guarantee) -> Fraction | None:
 
 
 def conversion_cost(order: Fraction, delta: Fraction) -> Fraction:
-    """What reading a Rényi divergence as an ε at δ adds to it, rounded up.
+    """What the conversion of a Rényi divergence to an ε at δ adds to it, rounded up.
 
     Source: Canonne-Kamath-Steinke 2020, Proposition 12: `ln(1−1/α) − (ln δ + ln α)/(α−1)`.
     """
@@ -48,7 +48,7 @@ def conversion_cost(order: Fraction, delta: Fraction) -> Fraction:
 
 
 def best_order(epsilon: Number, delta: Fraction) -> Fraction:
-    """The order at which a limit (ε,δ) leaves Gaussian noise nearly the most room. Any order is valid."""
+    """An order at which a limit (ε,δ) allows nearly the most Gaussian releases. Any order is valid."""
     limit, log = float(epsilon), max(1e-3, -float(log_bounds(delta)[1]))
     center = math.sqrt(log) * (math.sqrt(log + limit) + math.sqrt(log)) / limit
 
@@ -60,5 +60,5 @@ def best_order(epsilon: Number, delta: Fraction) -> Fraction:
 
 
 def as_fraction(value: float) -> Fraction:
-    """A float as it is; infinity as a number larger than any limit."""
+    """A float as a fraction. Infinity becomes a number that is larger than any limit."""
     return Fraction(min(value, 1e300))

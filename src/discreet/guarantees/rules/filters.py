@@ -1,9 +1,8 @@
-"""Composition as addition: a rule turns each guarantee into a vector of costs, and the vectors add.
+"""Composition as addition: a rule turns each guarantee into a vector of costs, and the vectors are added.
 
-A `Rule` is two functions, `coordinates(guarantee)` and `total(vector)`; the base class owns addition,
-repetition and refusal. Vectors are integers in units of 10^-18, costs rounded up and limits down; δ is
-always the first. A `Filter` has one cost besides δ and one box fixed at opening, so it holds however the
-questions are chosen.
+A `Rule` has two functions, `coordinates(guarantee)` and `total(vector)`. The base class adds, repeats and refuses.
+Vectors are integers in units of 10^-18. Costs are rounded up and limits down, and δ is always first. A `Filter` has one
+cost besides δ, and one box that is fixed when the ledger is opened, so it holds however the questions are chosen.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ from discreet.guarantees.rules.coordinates import (
 
 Vector = tuple[int, ...]
 SHOWN_AT = Fraction(1, 10**6)
-"""The δ at which a total is shown when the limit names none (a limit in ρ, μ or a Rényi order)."""
+"""The δ at which a total is shown if the limit has none (a limit in ρ, μ or a Rényi order)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How costs add up, and when a limit is reached. `adaptive`: may it guard an adaptive session?
+    """How costs add up, and when a limit is reached. `adaptive` says whether it can guard an adaptive session.
 
-    `adds_stated`: of a release with δ it adds nothing but an ε and a δ that are stated, and no curve of its losses.
+    `adds_stated` says that, for a release with δ, it adds only a stated ε and δ, and not the curve of its losses.
     """
 
     limit: Guarantee
@@ -63,11 +62,11 @@ class Rule:
         raise NotImplementedError
 
     def total(self, vector: Vector) -> Approx:
-        """The (ε,δ) that releases fixed in advance and costing `vector` together amount to, rounded up."""
+        """The (ε,δ) of releases that were fixed in advance and cost `vector` in total, rounded up."""
         raise NotImplementedError
 
     def fits(self, vector: Vector) -> bool:
-        """Whether spending `vector` in all keeps the promise of `limit`."""
+        """Whether a total cost of `vector` keeps `limit`."""
         raise NotImplementedError
 
     @property
@@ -76,38 +75,42 @@ class Rule:
         return (0,) * len(self.labels)
 
     def charged(self, drawn: Guarantee, goal: Guarantee, *, proved: bool = False) -> Guarantee:
-        """What a release costs that was made to keep `goal`: that (ε,δ) where the rule adds nothing else, or its own.
+        """The cost of a release that was calibrated for `goal`: the goal if the rule adds only (ε,δ), otherwise
+        `drawn`.
 
-        `ledger.cost_of` is how others ask for it. With `proved`, the caller has shown that `drawn` keeps the goal.
-        Promise: whatever is returned, `drawn` keeps it, for the unit that `drawn` protects.
+        Other modules call `ledger.cost_of`. With `proved`, the caller has shown that `drawn` keeps the goal.
+
+        Promise: `drawn` keeps the returned guarantee, for the unit that `drawn` protects.
         """
         if not self.adds_stated or not isinstance(goal, Approx) or not exactly(goal.delta):
             return drawn
         kept = proved or drawn.delta_at(epsilon=goal.epsilon) <= exactly(goal.delta)
         if not kept:
             raise IncompatibleGuarantee(
-                "The noise does not keep the (ε,δ) that is asked for. This is a bug: please report it.",
+                "The noise does not keep the requested (ε,δ). This is a bug: please report it.",
                 code="guarantee-not-kept",
             )
         return replace(goal, protects=drawn.protects, trust=drawn.trust, neighbors=drawn.neighbors)
 
     def spend(self, vector: Vector, guarantee: Guarantee, times: int = 1) -> Vector:
-        """What is spent after `times` more releases."""
+        """The total after `times` more releases."""
         return self.add(vector, self.coordinates(guarantee), times)
 
     def add(self, vector: Vector, cost: Vector, times: int = 1) -> Vector:
-        """A total and a cost together. Addition and repetition happen here and nowhere else."""
+        """A total plus a cost. Costs are added and repeated only here."""
         count = check_count(times, "times")
         return tuple(spent + count * more for spent, more in zip(vector, cost, strict=True))
 
     def fixed(self) -> Self:
-        """The same rule with all that it derived from its limit written out: what a ledger records at opening."""
+        """The same rule with everything that follows from its limit stated explicitly. A ledger records it when it is
+        opened.
+        """
         return self
 
     def raised(self, limit: Guarantee) -> Self:
-        """The rule for a larger limit, its coordinates and conversions as they were.
+        """The rule for a larger limit, with the same coordinates and conversions.
 
-        Promise: whatever fitted still fits, so a session that raises its limit on the way is one under the larger.
+        Promise: what fitted before still fits, so a session that raises its limit is a session under the larger limit.
         """
         if not _covers(limit, self.limit):
             raise InvalidArgument(
@@ -117,7 +120,7 @@ class Rule:
         return replace(self.fixed(), limit=limit)
 
     def admit(self, vector: Vector, guarantee: Guarantee, times: int = 1) -> Vector:
-        """What is spent after the releases; BudgetExhausted, and nothing spent, when they pass the limit."""
+        """The total after the releases. Raises BudgetExhausted if they exceed the limit. Nothing is spent then."""
         after = self.spend(vector, guarantee, times)
         if not self.fits(after):
             remaining = self.largest(vector, guarantee)
@@ -125,7 +128,7 @@ class Rule:
         return after
 
     def largest(self, vector: Vector, like: Guarantee) -> Guarantee | None:
-        """The largest guarantee of the kind of `like` (same δ or order) that still fits, or None."""
+        """The largest guarantee of the same kind as `like` (same δ or order) that still fits. None if nothing fits."""
 
         def fits(units: int) -> bool:
             return self.fits(self.spend(vector, _of_size(like, Fraction(units, LEDGER_UNIT))))
@@ -150,9 +153,10 @@ class Filter(Rule):
     """One cost besides δ, and one box: `Σ cost ≤ room` and `Σ δ_i ≤ δ − conversion`, both fixed when the ledger is
     opened.
 
-    `conversion` is the part of the limit's δ that pays for reading the cost as an ε; by default `share`.
-    Promise: every adaptive sequence of releases that stays in the box satisfies `limit`.
-    Proof: each release costs `cost` but for a bad part of mass δ_i; together these have mass at most Σδ_i.
+    `conversion` is the part of the limit's δ that is for the conversion of the cost to an ε. The default is `share`.
+
+    Promise: every adaptive sequence of releases that stays in the box satisfies `limit`. Proof: each release costs
+    `cost` except on a bad part of mass δ_i, and together these have mass at most Σδ_i.
     """
 
     conversion: Fraction | None = None
@@ -175,11 +179,11 @@ class Filter(Rule):
         return replace(self, conversion=self.converted)
 
     def cost(self, guarantee: Guarantee) -> Fraction | None:
-        """The cost besides δ, rounded up, or None if this rule has no finite one."""
+        """The cost besides δ, rounded up. None if it is not finite under this rule."""
         raise NotImplementedError
 
     def epsilon(self, spent: Fraction, delta: Fraction) -> Fraction:
-        """The ε of a total cost `spent` > 0 at a conversion δ, rounded up."""
+        """The ε of a total cost `spent` > 0, converted at δ = `conversion`, rounded up."""
         raise NotImplementedError
 
     @property
@@ -188,14 +192,14 @@ class Filter(Rule):
 
     @property
     def converted(self) -> Fraction:
-        """The δ paid for the conversion to ε."""
+        """The δ for the conversion to ε."""
         if self.conversion is not None:
             return self.conversion
         return exactly(self.limit.delta) * self.share if isinstance(self.limit, Approx) else SHOWN_AT
 
     @cached_property
     def room(self) -> int:
-        """The largest total cost, in ledger units, that keeps the limit; below 0 when there is none."""
+        """The largest total cost, in ledger units, that keeps the limit. Negative if there is none."""
         if not isinstance(self.limit, Approx):
             return round_down(self.cost(self.limit) or Fraction(0))
         epsilon, unit = exactly(self.limit.epsilon), Fraction(1, LEDGER_UNIT)
@@ -224,7 +228,7 @@ class Filter(Rule):
 class Basic(Filter):
     """Σε and Σδ. The whole limit can be spent on one release.
 
-    Promise: adaptive (ε_i,δ_i)-DP releases are (Σε_i, Σδ_i)-DP, also when the ε_i are chosen on the way.
+    Promise: adaptive (ε_i,δ_i)-DP releases are (Σε_i, Σδ_i)-DP, even if the ε_i are chosen adaptively.
     Source: basic composition (Dwork et al. 2006); as a filter, Rogers-Roth-Ullman-Vadhan 2016.
     """
 
@@ -241,7 +245,7 @@ class ZeroConcentratedRule(Filter):
     """Σρ.
 
     Promise: adaptive δ_i-approximate ρ_i-zCDP releases are Σδ_i-approximate Σρ_i-zCDP, a valid stopping rule.
-    Source: Bun-Steinke 2016; as a filter, Whitehouse-Ramdas-Rogers-Wu 2023, Theorem 1. ε is read at a fixed order.
+    Source: Bun-Steinke 2016; as a filter, Whitehouse-Ramdas-Rogers-Wu 2023, Theorem 1. ε is computed at a fixed order.
     """
 
     name, symbol, native = "zcdp", "ρ", ZeroConcentrated
@@ -262,7 +266,8 @@ class ZeroConcentratedRule(Filter):
 
 @dataclass(frozen=True, kw_only=True)
 class RenyiRule(Filter):
-    """Σ of the Rényi divergences of one `order`, fixed at opening (by default the best for Gaussian noise).
+    """The sum of the Rényi divergences of one `order`, fixed when the ledger is opened (by default, the best for
+    Gaussian noise).
 
     Promise: adaptive releases with divergences r_i outside masses δ_i have divergence Σr_i outside Σδ_i.
     Source: Mironov 2017; as a filter, Feldman-Zrnic 2021; ε by Canonne-Kamath-Steinke 2020, Proposition 12.
@@ -275,7 +280,7 @@ class RenyiRule(Filter):
         super().__post_init__()
         if self.at <= 1 or (isinstance(self.limit, Renyi) and self.order not in (None, self.limit.order)):
             raise InvalidArgument(
-                "order must be above 1, and that of the limit when the limit is Renyi.", code="out-of-range"
+                "order must be above 1. If the limit is Renyi, it must be the order of the limit.", code="out-of-range"
             )
 
     def fixed(self) -> Self:
@@ -309,14 +314,14 @@ class RenyiRule(Filter):
 
 
 class GaussianRule(Filter):
-    """Σμ², for true Gaussian trade-offs only: items in ρ or Rényi have no μ.
+    """Σμ², for true Gaussian trade-offs only. Guarantees in ρ or Rényi divergences have no μ.
 
-    Promise: adaptive μ_i-GDP releases with Σμ_i² ≤ μ² are μ-GDP, also when the μ_i are chosen on the way.
-    Source: Dong-Roth-Su 2022; as a filter, Smith-Thakurta 2022. (f-DP at large is no filter.)
+    Promise: adaptive μ_i-GDP releases with Σμ_i² ≤ μ² are μ-GDP, even if the μ_i are chosen adaptively.
+    Source: Dong-Roth-Su 2022; as a filter, Smith-Thakurta 2022. (f-DP in general is not a filter.)
     """
 
     name, symbol, native, share = "gaussian", "μ²", GaussianTradeoff, Fraction(1)
-    remedy = 'Only GaussianTradeoff adds here: open the ledger with rule="zcdp" or rule="best".'
+    remedy = 'This rule adds only GaussianTradeoff. Open the ledger with rule="zcdp" or rule="best".'
 
     def cost(self, guarantee: Guarantee) -> Fraction | None:
         return exactly(guarantee.mu) ** 2 if isinstance(guarantee, GaussianTradeoff) else None
@@ -326,7 +331,7 @@ class GaussianRule(Filter):
 
 
 def _covers(limit: Guarantee, old: Guarantee) -> bool:
-    """Whether a limit promises no more than an old one of its kind did."""
+    """Whether a limit allows at least as much as an old one of the same kind."""
     if isinstance(limit, Approx) and isinstance(old, Approx):
         names: tuple[str, ...] = ("epsilon", "delta")
     elif type(limit) is not type(old) or getattr(limit, "order", None) != getattr(old, "order", None):
@@ -337,7 +342,7 @@ def _covers(limit: Guarantee, old: Guarantee) -> bool:
 
 
 def _of_size(like: Guarantee, size: Any) -> Guarantee:
-    # the same kind of promise at another size; a loss distribution has none and is offered as (ε,δ)
+    # the same kind of guarantee with another size; for a loss distribution, (ε,δ) instead
     for field, kind in (("rho", ZeroConcentrated), ("mu", GaussianTradeoff), ("epsilon", Approx | Renyi)):
         if isinstance(like, kind):
             return replace(like, **{field: size})
@@ -347,7 +352,7 @@ def _of_size(like: Guarantee, size: Any) -> Guarantee:
 
 
 def _readable(size: Fraction) -> float:
-    # the largest float that, read back as the decimal it prints, means no more than `size`
+    # the largest float that is at most `size` when it is read as the decimal that it prints
     value = float(size)
     while exactly(value) > size:
         value = math.nextafter(value, 0)

@@ -1,4 +1,4 @@
-"""Means that may be asked one after another, each question chosen after the answers before it."""
+"""Means that are asked one after another. Each question may depend on the earlier answers."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from discreet.mechanisms.protocol import TAUGHT, TIGHT, check_calibration, least
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 
 QUANTUM = Fraction(1, 2**20)
-"""Every row's value is rounded to a multiple of this, so that sums are whole numbers."""
+"""The value of every row is rounded to a multiple of this, so that sums are integers."""
 Kind = Literal["gaussian", "laplace"]
 _NOISES: dict[Kind, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
 
 
 def one_row(unit: Unit, rows_per_person: int = 1) -> Sensitivity:
-    """How far a row that is added, removed or replaced moves a sum; a person has one, as rows must be independent."""
+    """How far an added, removed or replaced row moves a sum. A person has one row, because rows must be independent."""
     if check_count(rows_per_person, "rows_per_person") != 1:
         raise InvalidArgument(
             "Rows of one person are not independent: give one row for each person.", code="rows-not-independent"
@@ -45,7 +45,7 @@ def one_row(unit: Unit, rows_per_person: int = 1) -> Sensitivity:
 
 
 def of_size(scale: Any, size: int, kind: Kind) -> Gaussian | Laplace:
-    """Noise on a sum over `size` rows that is so large on their mean."""
+    """Noise on a sum over `size` rows, from its size on their mean."""
     if kind not in _NOISES:
         raise InvalidArgument("noise must be 'gaussian' or 'laplace'.", code="not-an-option")
     amount = significant(check_positive(scale, "scale") * check_count(size, "size"), up=True, digits=6)
@@ -56,13 +56,14 @@ def of_size(scale: Any, size: int, kind: Kind) -> Gaussian | Laplace:
 class AdaptiveMeans:
     """Noisy means of up to `queries` functions into [0,1] over a sample of `size` rows, asked one after another.
 
-    `noise` is added to the sum over the rows. Which function is asked next may depend on all answers so far. A sum is
-    given in whole numbers of `QUANTUM`; an answer is clipped to [0,1]. `dp.stream` begins it, charged once.
+    `noise` is added to the sum over the rows. The next function may depend on all earlier answers. A sum is given in
+    units of `QUANTUM`, and an answer is clipped to [0,1]. `dp.stream` starts it and charges once.
 
-    Promise: the composition of `queries` times `noise` on a sum that one added, removed or replaced row moves by at
-    most 1, for any analyst; the number of rows asked of is `size`, which is public.
-    Error: on the population by the exact transfer theorem, for all questions at once; `calibration="taught"` states
-    α + 10ε instead. Source: [L6.T9], [L6.C5]; decision 0009.
+    Promise: the composition of `queries` draws of `noise`, each on a sum that one added, removed or replaced row moves
+    by at most 1, for any analyst. The number of rows is `size`, which is public.
+    Error: on the population, for all questions at once, by the exact transfer theorem. `calibration="taught"` states α
+    + 10ε instead.
+    Source: [L6.T9], [L6.C5]; decision 0009.
     """
 
     size: int
@@ -78,11 +79,11 @@ class AdaptiveMeans:
             raise InvalidArgument("noise must be Gaussian or Laplace noise with step=2**-20.", code="part-does-not-fit")
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
-        """One row, in sums."""
+        """The sensitivity of a sum to one row."""
         return one_row(unit, rows_per_person)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
-        """That of all questions together; by default for one added or removed row."""
+        """The guarantee of all questions together. The default is for one added or removed row."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity)
         one = self.noise.guarantee(bound)
         assert isinstance(one, LossDistribution)
@@ -91,12 +92,14 @@ class AdaptiveMeans:
 
     @classmethod
     def of_noise(cls, scale: Any, *, size: int, queries: int, noise: Kind = "gaussian") -> Self:
-        """With noise of this standard deviation, or scale of Laplace noise, on a mean."""
+        """The mechanism with noise of this standard deviation on a mean, or this scale for Laplace noise."""
         return cls(size=size, queries=queries, noise=of_size(scale, size, noise))
 
     @classmethod
     def narrowest(cls, *, size: int, queries: int, confidence: float = 0.95, noise: Kind = "gaussian") -> Self:
-        """The noise with the least error on the population: less hides the sample too little, more blurs it."""
+        """The noise with the least error on the population. Less noise lets answers overfit, and more makes them
+        inaccurate.
+        """
         from scipy.optimize import minimize_scalar
 
         def width(log_scale: float) -> float:
@@ -151,28 +154,28 @@ class AdaptiveMeans:
 
     @classmethod
     def taught(cls, *, size: int, queries: int, confidence: float = 0.95) -> Self:
-        """The lecture's: Laplace noise, and all within α + 10ε [L6.C5, L6.T9]."""
+        """The mechanism of the lecture: Laplace noise, with all answers within α + 10ε [L6.C5, L6.T9]."""
         scale = taught_width(size, queries, miss_of(confidence))[1]
         made = cls.of_noise(scale, size=size, queries=queries, noise="laplace")
         return cls(size=size, queries=queries, noise=made.noise, calibration=TAUGHT)
 
     @property
     def _scale(self) -> float:
-        """The noise's size on a mean."""
+        """The size of the noise on a mean."""
         return float(self.noise._size) / self.size
 
     def width(self, confidence: float) -> float:
-        """How far all answers may be from the population's means; 1 where nothing is known."""
+        """How far all answers may be from the means of the population. 1 if nothing is known."""
         miss = miss_of(confidence)
         tail: Callable[..., Any] = gaussian_tail if isinstance(self.noise, Gaussian) else laplace_tail
-        off = float(QUANTUM) * (0.5 + 1 / self.size)  # of rounding rows, and of noise in whole quanta
+        off = float(QUANTUM) * (0.5 + 1 / self.size)  # for the rounding of rows, and for noise in whole quanta
         exact = width_on_population(self.guarantee(), self._scale * worst_mean(tail, self.queries, miss) + off, miss)
         if self.calibration == TAUGHT:
             return max(exact, taught_width(self.size, self.queries, miss)[0])
         return exact
 
     def error(self, confidence: float, *, of: str = "population") -> Accuracy:
-        """Of all answers at once: on the "population", or on the sample that is asked ("every value")."""
+        """The error of all answers at once, on the "population" or on the sample ("every value")."""
         sure = check_confidence(confidence)
         if of == "population":
             return Accuracy(amount=self.width(sure), confidence=sure, of="population")
@@ -196,7 +199,7 @@ class Answering:
         self._ahead: list[int] = []
 
     def _draw(self, value: int) -> float:
-        """The noisy mean for the sum of one question, in whole numbers of `QUANTUM`."""
+        """The noisy mean for the sum of one question, which is in units of `QUANTUM`."""
         if self._asked >= self._mechanism.queries:
             raise BudgetExhausted(
                 f"All {self._mechanism.queries} questions are used up. Start again with new rows.",
@@ -207,8 +210,8 @@ class Answering:
         return min(1.0, max(0.0, noisy))
 
     def _noise(self) -> int:
-        """One draw, in quanta; many are made at once, and each is used once."""
-        if not samplers.is_private():  # a test may put other noise in its place at any time
+        """One draw, in units of `QUANTUM`. Many are drawn at once, and each is used once."""
+        if not samplers.is_private():  # a test may replace the noise at any time
             return int(self._mechanism.noise._noise(1)[0])
         if not self._ahead:
             left = self._mechanism.queries - self._asked + 1

@@ -1,4 +1,4 @@
-"""The reusable holdout: results of training are checked against a hidden sample, and corrected a few times."""
+"""The reusable holdout: a hidden sample checks the results of training, and corrects a limited number of them."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholdout:
-    """Up to `queries` guesses at means over a hidden sample of `size` rows; a guess that is far off is corrected.
+    """Up to `queries` guesses at means over a hidden sample of `size` rows. A guess that is far off is corrected.
 
-    While a guess is not off by about `test.threshold` rows, it is confirmed; otherwise the mean is answered with
-    `noise`. After `overfits` of those the next one ends it. What is given is a pair: the guess, a number of [0,1], and
-    the sum over the sample in whole numbers of `QUANTUM`; what is drawn says whether the guess was `confirmed`, and the
-    value, clipped to [0,1].
+    A guess that is off by less than about `test.threshold` rows is confirmed. Otherwise the answer is the mean with
+    `noise`. After `overfits` corrections, the next one ends it. The input is a pair: the guess, a number in [0,1], and
+    the sum over the sample in units of `QUANTUM`. The result says whether the guess was `confirmed`, and has the value,
+    clipped to [0,1].
 
     Promise: the composition of `overfits` + 1 sparse-vector tests, each of any number of guesses, and of `overfits`
     noisy means, for an added, removed or replaced row, whatever is guessed and asked.
-    Error: on the population by the exact transfer theorem. Source: Dwork et al. 2015; [L6.T9]; decision 0009.
+    Error: on the population, by the exact transfer theorem.
+    Source: Dwork et al. 2015; [L6.T9]; decision 0009.
     """
 
     size: int
@@ -61,11 +62,11 @@ class Thresholdout:
             raise InvalidArgument("noise must be Gaussian or Laplace noise with step=2**-20.", code="part-does-not-fit")
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
-        """One row, in sums."""
+        """The sensitivity of a sum to one row."""
         return one_row(unit, rows_per_person)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
-        """That of all guesses together; by default for one added or removed row."""
+        """The guarantee of all guesses together. The default is for one added or removed row."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity)
         tests = [self.test.guarantee(bound)] * (self.overfits + 1)
         return compose([*tests, *[self.noise.guarantee(bound)] * self.overfits])
@@ -82,7 +83,7 @@ class Thresholdout:
         noise: Any,
         kind: Kind = "gaussian",
     ) -> Self:
-        """With a `tolerance` on a mean, an ε for each test, and this much noise on a corrected mean."""
+        """The mechanism with a `tolerance` on a mean, an ε for each test, and this much noise on a corrected mean."""
         scale = tidy(significant(3 / exactly(test), up=True, digits=6))  # Δ/bar + 2Δ/answer = 3/scale
         return cls(
             size=size,
@@ -108,7 +109,9 @@ class Thresholdout:
         confidence: float = 0.95,
         kind: Kind = "gaussian",
     ) -> Self:
-        """The noise with the least error on the population; a correction is about as accurate as a confirmation."""
+        """The noise with the least error on the population. A correction is then about as accurate as a
+        confirmation.
+        """
         from scipy.optimize import minimize_scalar
 
         check_count(size, "size")
@@ -131,13 +134,13 @@ class Thresholdout:
         return best
 
     def _confirmed(self, miss: float) -> float:
-        """The mean, in its worst `miss`, of how far a confirmed guess may be from the sample's mean."""
+        """The mean distance of a confirmed guess from the mean of the sample, over the worst `miss` of all cases."""
         bars = worst_mean(one_sided_laplace, self.overfits + 1, miss) * float(exactly(self.test.threshold_scale))
         tests = worst_mean(one_sided_laplace, self.queries, miss) * float(exactly(self.test.answer_scale))
         return (float(exactly(self.test.threshold)) + bars + tests) / self.size + 4 * float(QUANTUM)
 
     def width(self, confidence: float) -> float:
-        """How far all answers may be from the population's means. 1 if nothing is known."""
+        """How far all answers may be from the means of the population. 1 if nothing is known."""
         miss = miss_of(confidence)
         tail: Callable[..., Any] = gaussian_tail if isinstance(self.noise, Gaussian) else laplace_tail
         scale, bar = float(self.noise._size) / self.size, float(exactly(self.test.threshold)) / self.size
@@ -159,14 +162,14 @@ def one_sided_laplace(z: Floats) -> Floats:
 
 @lru_cache(maxsize=64)
 def _worst_beyond(tail: Callable[[Floats], Floats], count: int, miss: float, bar: float) -> float:
-    """The mean of the largest of `count` values of (|X| − bar)⁺ in its worst `miss`."""
+    """The mean of the largest of `count` values of (|X| − bar)⁺ over its worst `miss`."""
     return worst_mean(lambda z: tail(z + bar), count, miss)
 
 
 class Checking:
-    """Guesses checked one after another.
+    """Checks guesses one after another.
 
-    Promise: a fresh noisy bar after every correction, fresh noise for every guess and every correction, and no more
+    Promise: a new noisy threshold after every correction, new noise for every guess and every correction, and no more
     guesses or corrections than were charged.
     """
 

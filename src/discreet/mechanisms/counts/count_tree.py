@@ -1,4 +1,4 @@
-"""All prefix sums and ranges with pure ε: counts of a tree of ranges, Laplace noise, made to agree with each other."""
+"""All prefix sums and ranges with pure ε: noisy counts of a tree of ranges, adjusted so that they add up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_BRANCHES = 64
 
 
 def levels_of(points: int, branches: int) -> int:
-    """How many levels, the whole left out, until every point is a range of its own."""
+    """The number of levels below the whole range, down to ranges of one point."""
     levels = 1
     while branches**levels < points:
         levels += 1
@@ -36,9 +36,10 @@ def levels_of(points: int, branches: int) -> int:
 
 @lru_cache(maxsize=256)
 def _from_below(levels: int, branches: int) -> tuple[float, ...]:
-    """The variance of a range's count by all measurements inside it, in units of one measurement's; leaves first.
+    """The variance of a range's count when it is estimated from all measurements inside it, leaves first.
 
-    The whole, which is not measured, is the last: only its parts tell of it.
+    The unit is the variance of one measurement. The last entry is the whole range. It is not measured itself, so its
+    count is the sum of its parts.
     """
     variances = [1.0]
     for _ in range(levels - 1):
@@ -48,10 +49,11 @@ def _from_below(levels: int, branches: int) -> tuple[float, ...]:
 
 @lru_cache(maxsize=8)
 def prefix_variances(points: int, branches: int) -> Floats:
-    """The variance of each prefix sum, in units of one measurement's, exactly.
+    """The exact variance of each prefix sum, in units of the variance of one measurement.
 
-    Given the count t of a range, a prefix inside it is share·t plus a part of its own: t's parts, given t, have the
-    covariance v·(I − J/branches), v being the variance of a part from below.
+    Given the count t of a range, a prefix inside it is share·t plus an independent term. Given t, the counts of the
+    parts of the range have the covariance v·(I − J/branches), where v is the variance of one part, estimated from
+    below.
     """
     return _variances(np.arange(points), levels_of(points, branches), branches)
 
@@ -71,7 +73,8 @@ def _variances(place: NDArray[np.int64], levels: int, branches: int) -> Floats:
 def best_branches(points: int) -> int:
     """The number of branches with the least mean squared error of prefix sums at a fixed ε."""
 
-    some = np.arange(points) if points <= 2**13 else np.arange(2**13) * 2654435761 % points  # spread over all
+    # a sample, spread over all points
+    some = np.arange(points) if points <= 2**13 else np.arange(2**13) * 2654435761 % points
 
     def cost(branches: int) -> float:
         levels = levels_of(points, branches)
@@ -82,12 +85,14 @@ def best_branches(points: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class CountTree:
-    """Counts the rows in ranges of 1, b, b², … points (b = `branches`), adds Laplace noise to each, reconciles them.
+    """Counts the rows in ranges of 1, b, b², … points (b = `branches`), adds Laplace noise, and makes the counts add
+    up.
 
-    Promise: that of Laplace noise of this scale on whole counts: a row is in one range of each level, so the L1
+    Promise: that of Laplace noise of this scale on whole counts. A row is in one range of each level, so the L1
     sensitivity is the number of levels for an added or removed row, and twice that for a replaced one.
-    Error: each prefix sum is the least-squares one, unbiased, with the exact variance `deviation`²; all at once by the
-    moments of Laplace noise and a union bound. Source: [L3.CDF]; Hay-Rastogi-Miklau-Suciu 2010.
+    Error: each prefix sum is the least-squares estimate. It is unbiased and has the exact variance `deviation`². The
+    bound for all sums at once follows from the moments of Laplace noise and a union bound.
+    Source: [L3.CDF]; Hay-Rastogi-Miklau-Suciu 2010.
     """
 
     points: int
@@ -118,7 +123,7 @@ class CountTree:
         return Sensitivity(bound.exact * counts * self.levels, "L1", bound.unit, dimension, 1)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         return for_rows(Laplace(scale=self.scale, step=1).guarantee(self.measured(sensitivity)))
 
     @classmethod
@@ -131,7 +136,7 @@ class CountTree:
         unit: Unit | None = None,
         rows_per_person: int = 1,
     ) -> Self:
-        """The least noise that keeps `guarantee` for this unit; by default in the tree with the least error."""
+        """The least noise that keeps `guarantee` for this unit. By default, the tree with the least error is used."""
         wide = best_branches(check_count(points, "points")) if branches is None else branches
         bound = cls(points=points, scale=1, branches=wide).measured(rows_moved(unit or row(), rows_per_person))
         noise = Laplace.for_guarantee(guarantee, sensitivity=bound, step=1)
@@ -146,7 +151,7 @@ class CountTree:
 
     @property
     def _variance(self) -> float:
-        """Of one measurement: that of the discrete law, just below 2·scale²."""
+        """The variance of one measurement: that of the discrete law, just below 2·scale²."""
         half = 1 / (2 * float(exactly(self.scale)))
         return 0.0 if half > 300 else 1 / (2 * math.sinh(half) ** 2)
 
@@ -173,8 +178,10 @@ class CountTree:
         return sum(shares) / self.branches, sum(own for _, own in parts) + below[level - 1] * spread
 
     def error(self, confidence: float) -> Accuracy:
-        """By Chernoff: no measurement moves a sum by more than itself, so that ln E exp(λ·noise) is at most
-        (V/2)·λ²/(1 − scale²·λ²) for a sum of variance V, discrete noise included.
+        """How far any prefix sum may be off, by Chernoff's bound.
+
+        Every measurement has a weight of at most 1 in a sum, so for a sum of variance V, ln E exp(λ·noise) is at most
+        (V/2)·λ²/(1 − scale²·λ²). This also holds for discrete noise.
         """
         sure = check_confidence(confidence)
         variance = float(prefix_variances(self.points, self.branches).max())
@@ -182,8 +189,8 @@ class CountTree:
         return Accuracy(amount=amount, confidence=sure, of="every value")
 
     def within(self, last: int, first: int, confidence: float) -> float:
-        """How far the counts number `first` to `last` (exclusive) may be off: by Chernoff as above. A difference of two
-        sums moves by no more than twice a measurement.
+        """How far the sum of counts `first` to `last` (exclusive) may be off, by Chernoff's bound as in `error`. In a
+        difference of two sums, a measurement has a weight of at most 2.
         """
         if not self._variance:
             return 0.0
@@ -191,8 +198,8 @@ class CountTree:
         return self._tail(variance, 2 if first else 1, math.log(2 / (1 - check_confidence(confidence))))
 
     def _tail(self, variance: float, weight: int, miss: float) -> float:
-        """What a sum passes with probability exp(−miss): its variance is that of so many measurements, none of which it
-        has more than `weight` times.
+        """The bound that a sum exceeds with probability at most exp(−miss). `variance` is in units of one
+        measurement's, and no measurement has a weight above `weight` in the sum.
         """
         scale = float(exactly(self.scale))
         rates = np.linspace(0, 1, 4001)[1:-1] / (weight * scale)
@@ -200,7 +207,7 @@ class CountTree:
         return float(bounds.min())
 
     def check(self, value: Data) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Raise if the value cannot be read. Only its shape and type decide, never its content."""
         check_counts(value, self.points)
 
     def _draw(self, value: Any) -> Floats:
@@ -215,14 +222,16 @@ class CountTree:
         return np.cumsum(self._reconciled(noisy))[: self.points]
 
     def _reconciled(self, noisy: list[Floats]) -> Floats:
-        """The least-squares counts of the points: averages from the leaves up, differences shared out back down."""
+        """The least-squares counts of the points: averages from the leaves up, then differences divided on the way
+        down.
+        """
         below = _from_below(self.levels, self.branches)
         best = [noisy[0]]
         for level in range(1, self.levels):
             inner = best[-1].reshape(-1, self.branches).sum(axis=1)
             own, under = 1.0, 1 / (self.branches * below[level - 1])
             best.append((own * noisy[level] + under * inner) / (own + under))
-        final = best[-1]  # the whole is not measured: the parts of the top level stay as they are
+        final = best[-1]  # the whole range is not measured, so the parts of the top level stay as they are
         for level in range(self.levels - 2, -1, -1):
             parts = best[level].reshape(-1, self.branches)
             final = (parts + ((final - parts.sum(axis=1)) / self.branches)[:, None]).reshape(-1)

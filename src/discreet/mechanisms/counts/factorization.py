@@ -1,9 +1,10 @@
-"""All prefix sums at once, and running sums of a stream: Gaussian noise under a square root of the summing matrix.
+"""All prefix sums at once, and running sums of a stream: Gaussian noise, multiplied by a square root of the summing
+matrix.
 
-The matrix A of prefix sums is R·R for the Toeplitz matrix R with r_k = C(2k,k)/4^k. What is measured is R̃x + z, with
-R̃ = round(2^30·R) in whole numbers, x the exact counts and z discrete Gaussian: nothing is rounded after the counts, and
-the sensitivity is that of the whole numbers used. With E = R̃/2^30 − R all else is arithmetic on the measurement:
-(R−E)(R+E)x = Ax − E²x, where E² is below 2^-62 a coefficient and step.
+The matrix A of prefix sums is R·R for the Toeplitz matrix R with r_k = C(2k,k)/4^k. We measure R̃x + z, where R̃ =
+round(2^30·R) has integer entries, x are the exact counts, and z is discrete Gaussian noise. Nothing is rounded after
+counting, and the sensitivity is that of the integers that are used. With E = R̃/2^30 − R, everything else is arithmetic
+on the measurement: (R−E)(R+E)x = Ax − E²x, where E² is below 2^-62 per coefficient and step.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Ints = NDArray[np.int64]
 MOST_POINTS = 2**22
 _BITS = 30
 _STEP = Fraction(1, 2**_BITS)
-_MOST = 2**40  # in one count: sums over 2^22 points stay within 64 bits
+_MOST = 2**40  # the largest count: sums over 2^22 points stay within 64 bits
 _ROOT_LIMB, _COUNT_LIMB = 10, 12  # a transform of 2^22 products of such digits is off by less than 0.1
 
 
@@ -48,7 +49,7 @@ def root(points: int) -> tuple[Ints, Floats]:
 
 
 def _length(points: int) -> int:
-    """A power of two with room for a product without wrap."""
+    """A power of two that is long enough for a product without wrapping around."""
     return 1 << (2 * points - 1).bit_length()
 
 
@@ -61,7 +62,7 @@ def _spectra(points: int) -> tuple[tuple[NDArray[np.complex128], ...], NDArray[n
 
 
 def _digits(values: Ints, bits: int) -> list[Floats]:
-    """Digits in base 2^bits, each at most half of that in size, the lowest first."""
+    """Digits in base 2^bits, each at most half the base in size, lowest first."""
     digits: list[Floats] = []
     rest, half = values, 1 << (bits - 1)
     while not digits or rest.any():
@@ -72,10 +73,10 @@ def _digits(values: Ints, bits: int) -> list[Floats]:
 
 
 def measured(counts: Ints) -> NDArray[Any]:
-    """R̃ times the counts, exactly: products of small digits by Fourier transforms, whose error is far below a half."""
+    """R̃ times the counts, exactly: products of small digits by Fourier transforms, whose error is far below ½."""
     points, length = len(counts), _length(len(counts))
     spectra, _ = _spectra(points)
-    # the largest entry is below 2^30·Σ|x|: beyond 64 bits Python's integers add the digits up
+    # the largest entry is below 2^30·Σ|x|; if that exceeds 64 bits, Python's integers add up the digits
     total: NDArray[Any] = np.zeros(points, dtype=np.int64 if int(np.abs(counts).sum()) < 2**32 else object)
     for place, digit in enumerate(_digits(counts, _COUNT_LIMB)):
         transformed = np.fft.rfft(digit, length)
@@ -87,12 +88,13 @@ def measured(counts: Ints) -> NDArray[Any]:
 
 @lru_cache(maxsize=64)
 def column_norms(points: int) -> tuple[Fraction, Fraction]:
-    """The squared L2 norm of what one added row adds to the measurement, and one replaced row at most.
+    """The squared L2 norm of the change in the measurement: for one added row, and at most for one replaced row.
 
-    A row moved by d places changes it by r̃_k − r̃_{k−d}; moving from the first place is worst, and d is tried in full.
+    A row that moves by d points changes it by r̃_k − r̃_{k−d}. Moving from the first point is worst, and every d is
+    tried.
     """
     whole, _ = root(points)
-    added = Fraction(int((whole * whole).sum()), 4**_BITS)  # below 2^63: the sum is 1 + ln(points)/π or so
+    added = Fraction(int((whole * whole).sum()), 4**_BITS)  # below 2^63: the sum is about 1 + ln(points)/π
     scaled = np.ldexp(whole.astype(np.float64), -_BITS)
     up_to = np.cumsum(scaled * scaled)
     overlap = np.fft.irfft(np.abs(np.fft.rfft(scaled, _length(points))) ** 2, _length(points))[:points]
@@ -103,13 +105,14 @@ def column_norms(points: int) -> tuple[Fraction, Fraction]:
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixSums:
-    """Noisy sums of the first 1, 2, … counts of a vector of `points` whole numbers, with little noise in every one.
+    """Noisy sums of the first 1, 2, … counts of a vector of `points` whole numbers, each with little noise.
 
-    Promise: that of Gaussian noise of this stddev on a measurement whose L2 sensitivity is the norm of the factor's own
-    column, √(1.07 + ln(points)/π) for an added or removed row, times its rows for a person. What is noised are whole
-    numbers.
-    Error: sum number i has the standard deviation stddev·√Σ_{k<i} r_k², at most `deviation(points)`; all at once by a
-    union bound. Source: [L3.CDF]; the factor is Fichtenberger-Henzinger-Upadhyay 2023.
+    Promise: that of Gaussian noise of this stddev on a measurement whose L2 sensitivity is the norm of a column of the
+    factor: √(1.07 + ln(points)/π) for an added or removed row, times the number of rows for a person. The noise is
+    added to whole numbers.
+    Error: sum number i has the standard deviation stddev·√Σ_{k<i} r_k², at most `deviation(points)`. The bound for all
+    sums at once is a union bound.
+    Source: [L3.CDF]; the factor is that of Fichtenberger-Henzinger-Upadhyay 2023.
 
     >>> round(PrefixSums(points=1024, stddev=1).spread, 3)
     3.273
@@ -129,7 +132,7 @@ class PrefixSums:
 
     @property
     def spread(self) -> float:
-        """The largest standard deviation of a prefix sum when stddev is one sensitivity of an added row."""
+        """The largest standard deviation of a prefix sum if stddev is the sensitivity to one added row."""
         column = math.sqrt(column_norms(self.points)[0])
         return column * float(self.deviation(self.points)) / float(exactly(self.stddev))
 
@@ -145,7 +148,7 @@ class PrefixSums:
         return Sensitivity(bound.exact * norm, "L2", bound.unit, self.points, _STEP)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         return for_rows(self._noise.guarantee(self.measured(sensitivity)))
 
     @classmethod
@@ -183,14 +186,14 @@ class PrefixSums:
         return Accuracy(amount=away * float(self.deviation(self.points)), confidence=sure, of="every value")
 
     def within(self, last: int, first: int, confidence: float) -> float:
-        """How far the counts number `first` (from 0) to `last` (exclusive) may be off together."""
+        """How far the sum of counts `first` (from 0) to `last` (exclusive) may be off."""
         from scipy.special import ndtri
 
         away = -float(ndtri((1 - check_confidence(confidence)) / 2)) * (1 + 1e-9)
         return away * float(self.deviation(last, first))
 
     def check(self, value: Data) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Raise if the value cannot be read. Only its shape and type decide, never its content."""
         check_counts(value, self.points)
 
     def _draw(self, value: Any) -> Floats:
@@ -205,18 +208,18 @@ class PrefixSums:
         return np.asarray(np.fft.irfft(np.fft.rfft(scaled, length) * spectrum, length)[: self.points])
 
     def _start(self) -> RunningSum:
-        """A stream of at most `points` steps, to be charged once before the first of them."""
+        """A stream of at most `points` steps. It is charged once, before the first step."""
         return RunningSum(self)
 
 
 def counts_of_points(value: Data, points: int) -> Ints:
-    """The counts as machine integers, one for each point; a point without a number has none."""
+    """The counts as machine integers, one for each point. A value that is not a number counts as 0."""
     check_counts(value, points)
     return _whole(value)
 
 
 def check_counts(value: Data, points: int) -> None:
-    """Refuse by shape and type an array that does not have this many counts."""
+    """Check, by shape and type only, that an array has this many counts."""
     _whole(none_of(value))
     if not has(value, "__len__") or len(value) != points:
         raise InvalidArgument(f"Give {points} whole numbers, one count for each point.", code="wrong-shape")
@@ -234,10 +237,10 @@ def _whole(value: Any) -> Ints:
 
 
 class RunningSum:
-    """Noisy sums of a stream so far: counts come one by one or many at a time, at most `points` of them.
+    """Noisy running sums of a stream of at most `points` counts, which arrive one by one or many at a time.
 
-    Promise: all sums together are one release of `PrefixSums`, whatever the batches: the noise of a step is drawn when
-    the step comes, and kept. A unit may be in one step, or in as many rows of the stream as its sensitivity says.
+    Promise: all sums together are one release of `PrefixSums`, however they are batched. The noise of a step is drawn
+    once, when the step arrives. A unit may be in one step, or in as many rows of the stream as its sensitivity says.
     """
 
     def __init__(self, mechanism: PrefixSums) -> None:
@@ -262,7 +265,7 @@ class RunningSum:
         self._taken = last
         noise = samplers.discrete_gaussian(self._mechanism._noise._variance, len(more))
         whole, other = root(self._mechanism.points)
-        if len(more) <= 64:  # a few steps: one row of the factors each
+        if len(more) <= 64:  # for a few steps, one row of the factors each
             rows = [self._row(whole, step) for step in range(first, last)]
             self._noisy[first:last] = [a + int(b) for a, b in zip(rows, noise, strict=True)]
             scaled = np.ldexp(self._noisy[:last].astype(np.float64), -_BITS)

@@ -1,8 +1,8 @@
-"""Small databases over an ordered domain as monotone paths: counted by their error, and drawn, with no list of them.
+"""Small databases over an ordered domain as monotone paths, counted by their error and drawn without listing them.
 
-A database of m rows is the path `j_1 ≤ … ≤ j_D = m`, where j_d is how many rows are at most the d-th value. Its
-error is `max_d |m·c_d − n·j_d|`, c_d being the true counts. Paths of error below v are those inside a corridor, so a
-sum over the corridor, value by value, counts them in whole numbers.
+A database of m rows is the path `j_1 ≤ … ≤ j_D = m`, where j_d is the number of rows with at most the d-th value. Its
+error is `max_d |m·c_d − n·j_d|`, where c_d are the true prefix counts. The paths with an error below v are those inside
+a corridor, so a sum over the corridor, value by value, counts them exactly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Paths:
 
     @cached_property
     def above_all(self) -> int:
-        """A bound that every path's error lies below."""
+        """A bound above the error of every path."""
         return max(int(abs(self._scaled - self.size * end).max()) for end in (0, self.rows)) + 1
 
     @property
@@ -37,14 +37,16 @@ class Paths:
         return math.comb(len(self._scaled) + self.rows - 1, self.rows)
 
     def _corridor(self, bound: int) -> tuple[list[int], list[int]]:
-        """The lowest and highest place at each value that keep the error below `bound`."""
+        """The lowest and highest position at each value that keep the error below `bound`."""
         low = np.maximum(-((bound - 1 - self._scaled) // self.size), 0)
         high = np.minimum((self._scaled + bound - 1) // self.size, self.rows)
         low[-1] = max(int(low[-1]), self.rows)
         return low.tolist(), high.tolist()
 
     def _table(self, bound: int) -> tuple[Table, list[int]] | None:
-        """How many paths of error below `bound` lead to each place, and where the lists start; None when none does."""
+        """How many paths with an error below `bound` lead to each position, and where the lists start. None if there
+        are none.
+        """
         low, high = self._corridor(bound)
         if any(a > b for a, b in zip(low, high, strict=True)):
             return None
@@ -71,7 +73,7 @@ class Paths:
         assert outer is not None
         path, place, inside = [self.rows], self.rows, inner is not None
         for d in range(len(outer[0]) - 1, 0, -1):
-            # a path must leave the inner corridor somewhere: here, or before
+            # a path must leave the inner corridor here or earlier
             inside = inside and _at(inner, d, place) is not None
             lowest = outer[1][d - 1]
             for before in range(min(place, lowest + len(outer[0][d - 1]) - 1), lowest - 1, -1):
@@ -89,7 +91,7 @@ class Paths:
 
 
 def _at(table: tuple[Table, list[int]] | None, d: int, place: int) -> int | None:
-    """How many paths lead to a place, or None outside the corridor."""
+    """How many paths lead to a position. None outside the corridor."""
     if table is None:
         return None
     offset = place - table[1][d]
@@ -97,11 +99,12 @@ def _at(table: tuple[Table, list[int]] | None, d: int, place: int) -> int | None
 
 
 def blocks(paths: Paths, rate: float, ratio: float = 4.0, most: int = 256) -> list[tuple[int, int, int]]:
-    """Stretches [start, end) of errors with their numbers of paths, fine where the weight exp(−rate·error) lies.
+    """Intervals [start, end) of errors with their numbers of paths, narrow where most of the weight exp(−rate·error)
+    is.
 
-    Each is split until the weights at all starts are at most `ratio` times those at the ends, so that a path kept
-    with the ratio of its own weight to that at the start is kept one time in `ratio` or more often. Up to `most`
-    errors are simply listed one by one. Floats only steer: any division is right.
+    Each interval is split until the weight at its start is at most `ratio` times the weight at its end. A path is later
+    accepted with the ratio of its own weight to that at the start, so at least one of `ratio` paths is accepted on
+    average. Up to `most` errors are listed one by one. Floats affect only the speed: any division is correct.
     """
     last = paths.above_all
     cuts = list(range(last + 1)) if last <= most else _cuts(paths, rate, ratio, last)

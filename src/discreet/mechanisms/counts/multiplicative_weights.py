@@ -1,7 +1,7 @@
 """A synthetic histogram that learns the queries it answers worst: multiplicative weights, by MWEM.
 
-The histogram is computed from what was released and from public numbers only, so floats are safe there; true counts
-meet noise as whole numbers.
+The histogram is computed only from released and public numbers, so it may use floats. Noise is added to the true counts
+as whole numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from discreet.rows import none_of
 from discreet.rows.containers import Data
 
 MOST_CELLS = 10**7
-"""The histogram of a larger domain is not kept."""
+"""The largest domain, in cells, for which a histogram is kept."""
 FINE = 16
 """Errors are compared in whole multiples of 1/16 row."""
 
@@ -45,18 +45,19 @@ class Weights:
         self.histogram = np.full(workload.domain.shape, size / workload.domain.size)
 
     def answer(self, inside: NDArray[np.bool_]) -> float:
-        """The histogram's own count of these cells."""
+        """The histogram's count of these cells."""
         return float(self.histogram[inside].sum())
 
     def update(self, inside: NDArray[np.bool_], measured: float, margin: float) -> bool:
-        """Scale these cells and the others so that their count is the measured one, less `margin` on the way there.
+        """Scale these cells and the others so that their count moves to the measured one, except for the last `margin`.
 
-        Nothing is done within the margin. When the true count b is within the margin of the measured one, the new count
-        t lies between the old one a and b, so the relative entropy to the truth falls by d(b‖a) − d(b‖t) ≥ d(t‖a) ≥
-        2((t−a)/n)², d being that of coins with these chances.
+        If the counts differ by less than the margin, nothing changes. If the true count b is within the margin of the
+        measured one, the new count t lies between the old count a and b. The relative entropy to the truth then falls
+        by d(b‖a) − d(b‖t) ≥ d(t‖a) ≥ 2((t−a)/n)², where d is the relative entropy of two coins with these
+        probabilities.
         """
         own, half = self.answer(inside), 0.5
-        known = min(max(measured, half), self.size - half)  # never empty, never all: no cell is given up for good
+        known = min(max(measured, half), self.size - half)  # never 0 and never all: every cell keeps some weight
         far = abs(known - own) - margin
         if far <= 0 or not 0 < own < self.size:
             return False
@@ -67,7 +68,7 @@ class Weights:
 
 
 def row_error(true: Any, own: Any) -> NDArray[np.int64]:
-    """|true − own| in sixteenths of a row: a row moves it by at most 16."""
+    """|true − own| in sixteenths of a row. One row changes it by at most 16."""
     return np.asarray(np.abs(np.asarray(true) * FINE - np.rint(np.asarray(own) * FINE).astype(np.int64)))
 
 
@@ -75,18 +76,19 @@ def row_error(true: Any, own: Any) -> NDArray[np.int64]:
 class MultiplicativeWeights:
     """MWEM: `rounds` times, choose the query that the synthetic histogram answers worst, measure it, and learn from it.
 
-    The histogram starts uniform over the domain with `size` rows in all, a public number: the true one where it is
-    public, a guess or a noisy count otherwise. After each round it goes over all measurements up to `passes` times. One
-    round more, which it does not learn from, measures how wrong it then is. What is drawn is a dict: the `histogram`,
-    its `answers` to the whole workload, `within`, which bounds the largest error of them all with `confidence`, and
-    what was `measured`, as pairs of a query and its noisy count.
+    The histogram starts uniform over the domain, with `size` rows in total. `size` is a public number: the true one if
+    it is public, otherwise a guess or a noisy count. After each round, the histogram is fitted to all measurements, up
+    to `passes` times. One more round, which is not learned from, measures the remaining error. The result is a dict:
+    the `histogram`, its `answers` to the whole workload, `within`, which bounds the largest error of all answers with
+    `confidence`, and what was `measured`, as pairs of a query and its noisy count.
 
-    Promise: the composition of rounds + 1 choices, each of a score that one unit moves by at most its rows Δ, and of
-    as many noisy counts; all parameters are fixed before the first.
-    Error: `within`, measured and drawn with the answers. In advance it is known when `cautious` (learn only what noise
-    cannot explain, and answer by the mean of all rounds) and `size` rows are in the domain:
-    s + 2e + ½ + size·√(ln|D|/(2·rounds)), s being the choice's and e the noise's error.
-    Source: Hardt-Ligett-McSherry 2012, its update taken to the measured count; choices of [L3.EM], [L6.T7] on [L3.CQ].
+    Promise: the composition of rounds + 1 choices and as many noisy counts. One unit changes the score of a choice by
+    at most its number of rows Δ. All parameters are fixed before the first round.
+    Error: `within`, which is measured and part of the result. A bound is known in advance if `cautious` is set (learn
+    only what noise cannot explain, and answer with the mean of all rounds) and `size` rows are in the domain: s + 2e +
+    ½ + size·√(ln|D|/(2·rounds)), where s is the error of the choice and e that of the noise.
+    Source: Hardt-Ligett-McSherry 2012, with an update that goes to the measured count; choices as in [L3.EM] and
+    [L6.T7], for [L3.CQ].
     """
 
     workload: Workload
@@ -116,7 +118,7 @@ class MultiplicativeWeights:
         return self.workload.sensitivity(unit, rows_per_person, "Linf")
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
         chosen = self.select.guarantee(two_sided(bound))
         counted = self.noise.guarantee(one_count(bound))
@@ -134,10 +136,11 @@ class MultiplicativeWeights:
         rows_per_person: int = 1,
         **more: Any,
     ) -> Self:
-        """Half of the promise for the choices and half for the counts, in equal rounds.
+        """Half of the guarantee is for the choices and half for the counts, divided equally among the rounds.
 
-        Pure: permute-and-flip and Laplace noise; otherwise the exponential mechanism, by its bounded range, and
-        Gaussian noise. The number of rounds, unless given, is a rule of thumb: (size·ε)^(2/3)/20, or size·√ρ/30.
+        For a Pure guarantee: permute-and-flip and Laplace noise. Otherwise: the exponential mechanism, analyzed by its
+        bounded range, and Gaussian noise. If the number of rounds is not given, a rule of thumb is used:
+        (size·ε)^(2/3)/20, or size·√ρ/30.
         """
         check_workload(workload)
         bound = workload.sensitivity(unit or row(), rows_per_person, "Linf")
@@ -161,17 +164,19 @@ class MultiplicativeWeights:
             )
         else:
             made = least_noise(
-                lambda scale: make(significant(scale, up=True, digits=5)),  # with this few digits all are soon tried
+                lambda scale: make(significant(scale, up=True, digits=5)),  # so few digits are soon all tried
                 lambda m: meets(m.guarantee(bound), guarantee),
                 bound.exact * count,
             )
         return made
 
     def error(self, confidence: float) -> Accuracy:
-        """What is known in advance, in rows: the theorem's bound for the mean of all rounds, and none otherwise."""
+        """The bound that is known in advance, in rows: that of the theorem for the mean of all rounds. Otherwise there
+        is none.
+        """
         sure = check_confidence(confidence)
         if not self.cautious or sure > float(self.confidence):
-            why = "it depends on the data, and is measured: see 'within' in what is released"
+            why = "it depends on the data and is measured: see 'within' in the released value"
             if self.cautious:
                 why = f"the margin is made for a confidence of {float(self.confidence)}"
             return Accuracy(amount=None, confidence=sure, of="every value", reason=why)
@@ -182,17 +187,17 @@ class MultiplicativeWeights:
 
     @property
     def _margin(self) -> float:
-        """How far a count must be from the histogram's own to teach it anything."""
+        """How far a count must be from the histogram's count before the histogram learns from it."""
         if not self.cautious:
             return float(self.noise.error(0.5))
         return float(self.noise.error(1 - (1 - check_confidence(self.confidence)) / 2, values=self.rounds))
 
     def _lost(self, sure: float) -> float:
-        """By how much the chosen query's error may fall short of the largest; rounding to sixteenths included."""
+        """By how much the error of the chosen query may be below the largest error, rounding to sixteenths included."""
         return float(self.select.error(sure, candidates=len(self.workload))) + 1 / FINE
 
     def check(self, value: Data) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Raise if the value cannot be read. Only its shape and type decide, never its content."""
         self.workload.domain.codes(none_of(value))
 
     def _draw(self, value: Any) -> dict[str, Any]:
@@ -215,14 +220,14 @@ class MultiplicativeWeights:
         return {"histogram": learned, "answers": answers, "within": within, "measured": [*measured, (index, count)]}
 
     def _measure(self, truth: NDArray[np.int64], histogram: NDArray[np.float64]) -> tuple[int, int]:
-        """A query that the histogram answers badly, and its noisy count."""
+        """A query with a large error, and its noisy count."""
         errors = row_error(truth, self.workload.answers(histogram=histogram))
         index = int(self.select._draw(Scores(errors, Fraction(1, FINE))))
         return index, self.noise._draw(int(truth[index]))
 
 
 def check_workload(workload: Any) -> None:
-    """A typed error unless a histogram of the workload's domain can be kept."""
+    """Check that the domain of the workload is small enough for a histogram."""
     if not isinstance(workload, Workload):
         raise InvalidArgument("workload must be a Workload of counting queries.", code="wrong-type")
     if workload.domain.size > MOST_CELLS:
@@ -234,12 +239,12 @@ def check_workload(workload: Any) -> None:
 
 
 def two_sided(bound: Sensitivity) -> Sensitivity:
-    """What a unit does to an error |true − own|: it goes up or down, by any amount up to the unit's rows."""
+    """How one unit changes an error |true − own|: up or down, by at most its number of rows."""
     return Sensitivity(bound.amount, "Linf", bound.unit, bound.dimension)
 
 
 def one_count(bound: Sensitivity) -> Sensitivity:
-    """What a unit does to one count."""
+    """How one unit changes one count."""
     whole = exactly(bound.amount).denominator == 1
     return Sensitivity(bound.amount, "L1", bound.unit, grain=1 if whole else None)
 
@@ -253,7 +258,7 @@ def _usual_rounds(guarantee: Guarantee, workload: Workload, rows: Fraction) -> i
 
 
 def _rho_of(guarantee: Guarantee) -> float:
-    """About the ρ that a guarantee leaves room for: it steers the number of rounds and nothing else."""
+    """About the ρ that a guarantee allows. It determines only the number of rounds."""
     if isinstance(guarantee, ZeroConcentrated):
         return float(exactly(guarantee.rho))
     if isinstance(guarantee, Approx) and exactly(guarantee.delta):

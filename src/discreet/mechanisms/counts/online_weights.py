@@ -1,4 +1,4 @@
-"""Private multiplicative weights online: a stream of counting queries, most of them answered for free."""
+"""Private multiplicative weights, online: a stream of counting queries, most of which are answered at no cost."""
 
 from __future__ import annotations
 
@@ -35,20 +35,21 @@ from discreet.rows.containers import Data
 
 @dataclass(frozen=True, kw_only=True)
 class OnlineMultiplicativeWeights:
-    """Answers counting queries as they come, most of them for free: from a synthetic histogram while it is good enough.
+    """Answers counting queries as they arrive. A synthetic histogram answers most of them at no cost.
 
-    Each question is tested: while the histogram's answer is not off by about `test.threshold` rows, that is the answer;
-    otherwise the count is measured, answered, and learned as far as noise cannot explain it (with `confidence`). After
-    `updates` of those it stops. The value to
-    release is a pair of the data and the questions: an iterable of numbers of queries of the workload, or of tables of
-    truth values over the domain; a generator is sent each answer and may ask accordingly. What is drawn is a dict: the
-    `answers`, in order, the places `measured`, the `histogram`, and whether it `stopped` before the questions did.
+    Each question is tested. If the answer of the histogram is off by less than about `test.threshold` rows, it is the
+    answer. Otherwise the count is measured and is the answer, and the histogram learns the part of the difference that
+    noise cannot explain (with `confidence`). After `updates` measurements it stops. The value to release is a pair: the
+    data and the questions. The questions are an iterable of indices of queries of the workload, or of tables of truth
+    values over the domain. A generator is sent each answer, and may choose the next question by it. The result is a
+    dict: the `answers` in order, the indices of the `measured` ones, the `histogram`, and whether it `stopped` before
+    the last question.
 
     Promise: the composition of `updates` sparse-vector tests, each of any number of questions, and of as many noisy
-    counts: one charge, before the first question. What is asked may depend on what was answered.
-    Error: an answer that was not measured is off by at most threshold + the test's error, the others by the noise's.
-    With `size` rows in the domain it does not stop before the questions do if updates ≥
-    size²·ln|D|/(2·(threshold − test's error − 2·noise's error − ½)²).
+    counts. It is charged once, before the first question. Questions may depend on earlier answers.
+    Error: an answer that was not measured is off by at most the threshold plus the error of the test, and a measured
+    one by the error of the noise. With `size` rows in the domain, it does not stop before the last question if updates
+    ≥ size²·ln|D|/(2·(threshold − test's error − 2·noise's error − ½)²).
     Source: Hardt-Rothblum 2010, with the sparse vector of `AboveThreshold`; [L3.CQ].
     """
 
@@ -72,7 +73,7 @@ class OnlineMultiplicativeWeights:
         return self.workload.sensitivity(unit, rows_per_person, "Linf")
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
         tested = self.test.guarantee(two_sided(bound))
         return compose([tested, self.noise.guarantee(one_count(bound))] * self.updates)
@@ -91,8 +92,9 @@ class OnlineMultiplicativeWeights:
         rows_per_person: int = 1,
         confidence: float = 0.95,
     ) -> Self:
-        """Half of ε for the tests and half for the counts; unless given, the updates with the least error, and
-        the threshold at which they suffice for the questions. (A lower one is more accurate, and may stop early.)
+        """Half of ε is for the tests and half for the counts. By default, `updates` is the number with the least error,
+        and the threshold is the lowest at which these updates suffice for all questions. A lower threshold is more
+        accurate, but may stop early.
         """
         check_workload(workload)
         check_count(size, "size")
@@ -127,7 +129,9 @@ class OnlineMultiplicativeWeights:
         return best
 
     def _errors(self, confidence: Any, questions: int) -> tuple[float, float]:
-        """Those of the tests, over all questions and updates, and of the counts: all at once with this confidence."""
+        """The errors of the tests, over all questions and updates, and of the counts, all at once with
+        this confidence.
+        """
         each = 1 - (1 - check_confidence(confidence)) / 2
         first, second = (
             Laplace(scale=scale, step=self.test.step).error(1 - (1 - each) / 2, values=count)
@@ -147,7 +151,7 @@ class OnlineMultiplicativeWeights:
         return Accuracy(amount=max(amount, off), confidence=sure, of="every value")
 
     def sizes(self, value: Data) -> dict[str, int]:
-        """How many questions there are, for `error`, when they are listed."""
+        """The number of questions, for `error`, if they are in a list."""
         if not isinstance(value, tuple) or len(value) != 2:
             raise InvalidArgument("Release a pair: the data, and the questions.", code="wrong-type")
         return {"questions": max(len(value[1]), 1)} if isinstance(value[1], Sized) else {}
@@ -169,7 +173,7 @@ class OnlineMultiplicativeWeights:
 
 
 class _Session:
-    """One run of questions: what was answered so far, and the question that is being tested."""
+    """One run of questions: the answers so far, and the question that is being tested."""
 
     def __init__(self, mechanism: OnlineMultiplicativeWeights, data: Data, questions: Iterable[Any]) -> None:
         self.workload, self.weights = mechanism.workload, Weights(mechanism.workload, mechanism.size)
@@ -180,7 +184,7 @@ class _Session:
         self.inside, self.true = np.zeros(self._truth.shape, np.bool_), 0
 
     def ask(self) -> bool:
-        """Take the next question, after sending a generator the last answer. False if there is none."""
+        """Read the next question. A generator first gets the last answer. False if there is no question left."""
         try:
             if self._started and hasattr(self._questions, "send"):
                 asked = self._questions.send(self.answers[-1])
@@ -204,14 +208,16 @@ class _Session:
         return inside
 
     def errors(self) -> Iterator[Fraction]:
-        """The error of the histogram on each next question; going on means that it was small enough."""
+        """The error of the histogram on each question in turn. If it is asked for the next one, the error was small
+        enough.
+        """
         while self.ask():
             own = self.weights.answer(self.inside)
             yield Fraction(int(row_error(self.true, own)), FINE)
             self.answers.append(own)
 
     def learn(self, count: int, margin: float) -> None:
-        """Answer the question that was tested by its noisy count, and learn it."""
+        """Answer the tested question with its noisy count, and learn from it."""
         self.measured.append(len(self.answers))
         self.answers.append(count)
         self.weights.update(self.inside, count, margin)

@@ -1,7 +1,8 @@
 """All marginals of a workload at once, from noisy residuals: the optimal plan for Gaussian noise, in closed form.
 
-The table of counts over a set B of columns is a sum of independent parts, one for each A ⊆ B: what the columns of A
-say beyond all smaller sets. Each part is measured once, with its own noise, and every marginal is put together again.
+The table of counts over a set B of columns is a sum of independent parts, one for each A ⊆ B: the information in the
+columns of A that no smaller set contains. Each part is measured once, with its own noise, and every marginal is the sum
+of its parts.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ _ALL_SETS = 16
 
 
 def rows_of(sensitivity: SensitivityLike) -> tuple[int, Sensitivity | None]:
-    """How many rows one unit has, and the bound that names the unit: an integer, or a count's sensitivity."""
+    """How many rows one unit has, and the sensitivity with its unit, from an integer or from the sensitivity of a
+    count.
+    """
     if not isinstance(sensitivity, Sensitivity):
         return check_count(1 if sensitivity is None else sensitivity, "sensitivity"), None
     if sensitivity.dimension > 1:
@@ -54,19 +57,19 @@ def rows_of(sensitivity: SensitivityLike) -> tuple[int, Sensitivity | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualMarginals:
-    """Measures the residual of every set of columns below a workload of marginals, and so all of its marginals.
+    """Measures the residual of every subset of the sets of a workload of marginals, and so all of its marginals.
 
-    The residual of A is P_A·x_A: x_A the counts, P_A = ⊗(1 − J/n_i) the projection on what no smaller set knows. In
-    units of 1/Πn_i it is a vector of whole numbers. Independent discrete Gaussian noise of standard deviation σ_A is
-    added to each of them, on a lattice at least so fine, and the part of it outside the residual's own space is
-    projected away. `stddev` scales the plan: at 1 it costs as much as one count with noise of standard deviation 1,
-    Σ p_A/σ_A² = 1 with p_A = Π(1 − 1/n_i).
+    The residual of A is P_A·x_A, where x_A are the counts and P_A = ⊗(1 − J/n_i) is the projection on what no smaller
+    set contains. In units of 1/Πn_i it is a vector of whole numbers. Independent discrete Gaussian noise of standard
+    deviation σ_A is added to each entry, on this lattice or a finer one. The part of the noise outside the space of the
+    residual is projected away. `stddev` scales the plan: with 1, it costs as much as one count with noise of standard
+    deviation 1, Σ p_A/σ_A² = 1 with p_A = Π(1 − 1/n_i).
 
-    Promise: one added row moves the residual of A by ‖P_A e‖₂ = √p_A exactly, a whole number of lattice steps in
-    every coordinate, so the release is 1/(2·stddev²)-zCDP, and its δ(ε) that of the continuous law with a certified
-    slack. A replaced row pays its exact worst case over the sets of columns in which it may change.
-    Error: every cell of the marginal of B has the variance Σ_{A⊆B} σ_A² p_A Π_{j∈B∖A} n_j⁻², known before a row is
-    read, and no unbiased Gaussian plan of this cost has a smaller sum of them over the workload.
+    Promise: one added row moves the residual of A by exactly ‖P_A e‖₂ = √p_A, a whole number of lattice steps in every
+    coordinate. So the release is 1/(2·stddev²)-zCDP, and its δ(ε) is that of the continuous law plus a certified slack.
+    For a replaced row, the cost is the exact worst case over the sets of columns in which it may change.
+    Error: every cell of the marginal of B has the variance Σ_{A⊆B} σ_A² p_A Π_{j∈B∖A} n_j⁻², which is known before any
+    row is read. No unbiased Gaussian plan of this cost has a smaller sum of variances over the workload.
     Source: Xiao-He-Zhang-Kifer 2023 (ResidualPlanner); zCDP on a lattice: Canonne-Kamath-Steinke 2020.
     """
 
@@ -82,7 +85,7 @@ class ResidualMarginals:
 
     @property
     def query(self) -> Workload:
-        """What is asked of the rows."""
+        """The query that is asked of the rows."""
         return self.workload
 
     @cached_property
@@ -98,7 +101,7 @@ class ResidualMarginals:
 
     @cached_property
     def closure(self) -> tuple[Names, ...]:
-        """The sets whose residuals are measured: all parts of the workload's sets that are not constant."""
+        """The sets whose residuals are measured: all subsets of the workload's sets that are not constant."""
         found = {part for names in self.workload.sets for part in self._parts_of(names)}
         return tuple(sorted(found, key=lambda names: (len(names), self.workload.domain.axes(names))))
 
@@ -127,14 +130,14 @@ class ResidualMarginals:
 
     @cached_property
     def _added(self) -> Fraction:
-        """Σ p_A/σ_A² for the plan at stddev 1: 1, or below it by the roundings."""
+        """Σ p_A/σ_A² for the plan at stddev 1: 1, or slightly less because of rounding."""
         return sum((self._kept(part) / variance for part, variance in self._variances.items()), Fraction(0))
 
     @cached_property
     def _replaced(self) -> Fraction:
         """The largest Σ ‖P_A(e−e')‖²/σ_A² over two rows, or for one that leaves the domain.
 
-        ‖P_A(e−e')‖² = 2(p_A − Π_{i∈A} ([e_i = e'_i] − 1/n_i)) depends on the columns that differ alone.
+        ‖P_A(e−e')‖² = 2(p_A − Π_{i∈A} ([e_i = e'_i] − 1/n_i)) depends only on the columns that differ.
         """
         columns = [name for name in self.workload.domain.names if any(name in part for part in self.closure)]
         if len(columns) <= _ALL_SETS:
@@ -160,7 +163,9 @@ class ResidualMarginals:
         return max(worst, self._added)
 
     def guarantee(self, sensitivity: SensitivityLike = 1) -> Guarantee:
-        """`sensitivity` is how many rows one unit has: a whole number (of rows added or removed), or a count's."""
+        """`sensitivity` is the number of rows of one unit: a whole number (of added or removed rows), or that of a
+        count.
+        """
         rows, bound = rows_of(sensitivity)
         replaced = bound is not None and bound.replaced
         squared = rows**2 * (self._replaced if replaced else self._added) / exactly(self.stddev) ** 2
@@ -173,7 +178,7 @@ class ResidualMarginals:
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, workload: Workload, sensitivity: SensitivityLike = 1) -> Self:
-        """The least noise that keeps `guarantee`; `sensitivity` is how many rows one unit has."""
+        """The least noise that keeps `guarantee`. `sensitivity` is the number of rows of one unit."""
         plan = cls(workload=workload)
         costs = {"_variances": plan._variances, "_added": plan._added, "_replaced": plan._replaced}
 
@@ -223,7 +228,9 @@ class ResidualMarginals:
         return math.sqrt(total / sum(cells))
 
     def error(self, confidence: float, *, of: Sequence[str] | None = None) -> Accuracy:
-        """All cells of the workload at once, by a union bound; or one cell of the marginal over the columns `of`."""
+        """The error of all cells of the workload at once, by a union bound, or of one cell of the marginal over the
+        columns `of`.
+        """
         sure = check_confidence(confidence)
         sets = self.workload.sets if of is None else (tuple(of),)
         cells = np.array([math.prod(self._shape(names)) if of is None else 1 for names in sets], dtype=np.float64)
@@ -239,7 +246,7 @@ class ResidualMarginals:
     # --- the draw, and what is made of it -----------------------------------------------------------------
 
     def check(self, value: Data) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Raise if the value cannot be read. Only its shape and type decide, never its content."""
         self.workload.domain.codes(none_of(value))
 
     def _draw(self, value: Any) -> dict[Names, Floats]:
@@ -261,7 +268,9 @@ class ResidualMarginals:
         return _projected((noisy / lattice).astype(np.float64).reshape(counts.shape))
 
     def marginal(self, residuals: Mapping[Names, Floats], names: Sequence[str]) -> Floats:
-        """The unbiased noisy counts over these columns, which agree with every other marginal on what they share."""
+        """The unbiased noisy counts over these columns. They agree with every other marginal on the columns
+        they share.
+        """
         asked = self._ordered(names)
         table = np.zeros(self._shape(asked))
         for part in self._known_parts(asked):
@@ -289,10 +298,10 @@ def _projected(table: Floats) -> Floats:
 
 
 def whole_counts(table: Any) -> NDArray[np.int64]:
-    """The nearest table of counts that a database could have: none below zero, whole, the total kept.
+    """The nearest table of counts that a database could have: whole numbers, none below zero, with the same total.
 
-    The nearest point of the simplex in L2, then the largest remainders are rounded up: work on what was released, so
-    it costs nothing. Marginals agree before it, and need not after it.
+    First the nearest point of the simplex in L2, then the largest remainders are rounded up. This uses only released
+    numbers, so it costs nothing. Marginals that agreed before may differ afterwards.
     """
     counts = np.asarray(table, dtype=np.float64)
     total = max(0, round(float(counts.sum())))

@@ -1,4 +1,6 @@
-"""A small database that answers a whole class of counting queries: the exponential mechanism over all of them."""
+"""A small database that answers a whole class of counting queries, chosen by the exponential mechanism among all of
+them.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +30,25 @@ from discreet.rows import none_of
 from discreet.rows.containers import Data
 
 MOST_LISTED = 10**7
-"""So many small databases are scored one by one; more only where they are paths."""
+"""The largest number of small databases that are scored one by one. Paths may be more."""
 _MOST_PLACES, _MOST_BITS, _CHUNK = 2**22, 900, 2**15
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmallDatabase:
-    """Draws a database Y of `rows` rows with probability ∝ exp(−rate·E(Y)), E its largest error on the workload.
+    """Draws a database Y of `rows` rows with probability ∝ exp(−rate·E(Y)), where E is its largest error on the
+    workload.
 
-    E(Y) = max_c |c(X) − (size/rows)·c(Y)| in rows, kept as whole multiples of 1/rows. `size` is a public number of
-    rows: the true one where it is public, a guess or a noisy count otherwise; privacy does not depend on it. What is
-    drawn is a table of counts over the domain. All multisets of rows are scored when they are at most 10^7; the
-    thresholds of one ordered column need no list: databases are monotone paths, counted by their error in whole
-    numbers, and drawn among those of one error.
+    E(Y) = max_c |c(X) − (size/rows)·c(Y)| in rows, as a whole multiple of 1/rows. `size` is a public number of rows:
+    the true one if it is public, otherwise a guess or a noisy count. Privacy does not depend on it. The result is a
+    table of counts over the domain. Up to 10^7 multisets of rows are scored one by one. The thresholds of one ordered
+    column need no list: there the databases are monotone paths, which are counted exactly by their error, and one is
+    drawn among those with the same error.
 
-    Promise: each row moves every score by at most 1, so the choice is ε-DP with ε = 2·rate·Δ, and ε²/8-zCDP, Δ
-    being the rows of one unit, added, removed or replaced.
-    Error: when `size` rows are in the domain, all answers are off by at most the best database's error
-    (size/(2·rows) for thresholds, size·√(ln(2|C|)/(2·rows)) for any class C) and ln(databases/(1−confidence))/rate.
+    Promise: each row changes every score by at most 1, so the choice is ε-DP with ε = 2·rate·Δ, and ε²/8-zCDP, where Δ
+    is the number of rows of one unit, added, removed or replaced.
+    Error: if `size` rows are in the domain, all answers are off by at most the error of the best database
+    (size/(2·rows) for thresholds, size·√(ln(2|C|)/(2·rows)) for any class C) plus ln(databases/(1−confidence))/rate.
     Source: [L3.CQ], [L3.EM-U], [L3.CDF].
     """
 
@@ -74,9 +77,9 @@ class SmallDatabase:
         return self.workload.sensitivity(unit, rows_per_person, "Linf")
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
-        # a row moves scores both ways: nothing is monotone here
+        # a row moves some scores up and others down, so they are not monotone
         return Exponential(rate=self.rate).guarantee(replace(bound, norm="Linf", monotone=False))
 
     @classmethod
@@ -92,7 +95,7 @@ class SmallDatabase:
         confidence: float = 0.95,
         calibration: str = TIGHT,
     ) -> Self:
-        """The strongest preference that keeps `guarantee`, and, unless given, the number of rows with the least error.
+        """The strongest preference that keeps `guarantee`. By default, `rows` is the number with the least error.
 
         Taught: m = ⌈2 ln(2|C|)/α²⌉ rows for the smallest α with size ≥ (4/(αε))·ln(|D|^m/(1−confidence)) [L3.CQ].
         """
@@ -100,7 +103,7 @@ class SmallDatabase:
         bound = replace(workload.sensitivity(unit or row(), rows_per_person, "Linf"), monotone=False)
         rate = Exponential.for_guarantee(guarantee, sensitivity=bound, calibration=calibration).rate
         if rows is None and calibration == TAUGHT:
-            assert isinstance(guarantee, Pure)  # nothing else is calibrated as taught
+            assert isinstance(guarantee, Pure)  # the taught calibration takes nothing else
             rows = taught_rows(workload, taught_accuracy(workload, size, guarantee.epsilon, confidence))
         if rows is None:
             rows = _best_rows(workload, check_count(size, "size"), float(rate), confidence)
@@ -123,18 +126,18 @@ class SmallDatabase:
         return cls(workload=workload, size=size, rows=best, rate=tidy(rate))
 
     def error(self, confidence: float) -> Accuracy:
-        """Of all answers at once, in rows."""
+        """The error of all answers at once, in rows."""
         sure = check_confidence(confidence)
         chosen = _spread(self.workload, self.rows, sure) / float(self.rate)
         amount = float(_best(self.workload, self.size, self.rows)) + chosen
         return Accuracy(amount=amount, confidence=sure, of="every value")
 
     def answers(self, drawn: Any) -> NDArray[np.float64]:
-        """All answers of the workload on a database that was drawn, scaled to `size` rows."""
+        """All answers of the workload from the drawn database, scaled to `size` rows."""
         return np.asarray(self.workload.answers(histogram=drawn) * (self.size / self.rows), dtype=np.float64)
 
     def check(self, value: Data) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Raise if the value cannot be read. Only its shape and type decide, never its content."""
         self.workload.domain.codes(none_of(value))
 
     def _draw(self, value: Any) -> NDArray[np.int64]:
@@ -159,13 +162,15 @@ class SmallDatabase:
         return np.array(next(islice(listed, index, None)), dtype=np.int64)
 
     def _errors(self, truth: NDArray[np.int64]) -> NDArray[np.int64]:
-        """rows·E(Y) of every database Y, in order: the first rows one by one, the last ones all at once."""
+        """rows·E(Y) of every database Y in order. The first rows are enumerated one by one, the last ones all
+        at once.
+        """
         cells, last = self.workload.domain.size, 1
         while last < self.rows and math.comb(cells + last, last + 1) <= _CHUNK:
             last += 1
         ends = np.array(list(combinations_with_replacement(range(cells), last)), dtype=np.int64)
         counted = self.size * np.add.reduce([self._holds[:, ends[:, i]] for i in range(last)])
-        starts = np.searchsorted(ends[:, 0], np.arange(cells))  # rows are sorted: what follows c begins with c or more
+        starts = np.searchsorted(ends[:, 0], np.arange(cells))  # rows are sorted: c is followed by c or a larger cell
         parts = []
         for first in combinations_with_replacement(range(cells), self.rows - last):
             left = truth * self.rows - self.size * self._holds[:, list(first)].sum(axis=1)
@@ -182,7 +187,9 @@ def _path(paths: Paths, rate: Fraction) -> list[int]:
 
 
 def _tried(paths: Paths, rate: Fraction, parts: list[tuple[int, int, int]]) -> list[int] | None:
-    """A stretch of errors by the weight at its start, a path in it, and None unless that is kept by its own weight."""
+    """Choose an interval of errors by the weight at its start, and a path in it. None if the path is rejected by its
+    own weight.
+    """
     starts = np.array([start for start, _, _ in parts])
     counts = np.array([count for *_, count in parts] + [None], dtype=object)[:-1]
     start, end, count = parts[int(samplers.exponential_choice(starts, rate, 1, counts)[0])]
@@ -230,10 +237,10 @@ def _most_rows(workload: Workload, size: int) -> int:
 
 
 def _best(workload: Workload, size: int, rows: int) -> Fraction:
-    """An error that some database with this many rows reaches for any data, in its rows, rounded up.
+    """An error that the best database with this many rows does not exceed, for any data, in rows and rounded up.
 
-    Rounding the true prefix counts gives a path within half a step. For any class, rows sampled from the data miss by
-    more than t in one of the queries with probability at most 2|C|exp(−2·rows·t²) (Hoeffding).
+    Rounding the true prefix counts gives a path within half a step. For any class, rows sampled from the data miss one
+    of the queries by more than t with probability at most 2|C|exp(−2·rows·t²) (Hoeffding).
     """
     if _is_ordered(workload):
         return Fraction(size, 2 * rows)
@@ -253,13 +260,15 @@ def _best_rows(workload: Workload, size: int, rate: float, confidence: Any) -> i
 
 
 def taught_rows(workload: Workload, accuracy: Any) -> int:
-    """m = ⌈2 ln(2|C|)/α²⌉ rows answer every query of C within α/2, by Hoeffding, α a fraction of the rows [L3.CQ]."""
+    """m = ⌈2 ln(2|C|)/α²⌉ rows answer every query of C within α/2 (Hoeffding). α is a fraction of the rows [L3.CQ]."""
     alpha = float(check_positive(accuracy, "accuracy"))
     return math.ceil(2 * math.log(2 * len(workload)) / alpha**2)
 
 
 def taught_accuracy(workload: Workload, size: int, epsilon: Number, confidence: float = 0.95) -> float:
-    """The smallest α, a fraction of the rows, with size ≥ (4/(αε))·ln(|D|^m/(1−confidence)), m taught [L3.CQ]."""
+    """The smallest α, a fraction of the rows, with size ≥ (4/(αε))·ln(|D|^m/(1−confidence)) and m from `taught_rows`
+    [L3.CQ].
+    """
     logs = math.log(workload.domain.size), math.log1p(-check_confidence(confidence))
     budget = check_count(size, "size") * float(check_positive(epsilon, "epsilon")) / 4
 
@@ -268,7 +277,7 @@ def taught_accuracy(workload: Workload, size: int, epsilon: Number, confidence: 
 
     if not enough(1.0):
         raise InvalidArgument(
-            "The formula of the lecture gives no bound for this few rows. Use calibration='tight', or a larger ε.",
+            "The formula of the lecture gives no bound for so few rows. Use calibration='tight', or a larger ε.",
             code="formula-does-not-apply",
         )
     return bisect(enough, 1.0, 0.0, absolute=1e-9)

@@ -1,8 +1,9 @@
 """The minimizer of a regularized sum of losses with a linear term, to a certified distance.
 
-Rows, weights and slopes are whole numbers of public powers of two, cut into digits so short that every product with the
-matrix of rows is exact in doubles, in any order and on any number of threads. What is left is the rounding of each
-row's own slope, which has a public bound, and strong convexity turns a gradient's norm into a distance.
+Rows, weights and slopes are integer multiples of public powers of two. They are cut into digits that are short enough
+for every product with the matrix of rows to be exact in doubles, in any order and on any number of threads. The only
+error left is the rounding of the slope of each row, which has a public bound. Strong convexity turns the norm of a
+gradient into a distance.
 """
 
 from __future__ import annotations
@@ -25,24 +26,26 @@ from discreet.rows.containers import Data
 
 Floats = NDArray[np.float64]
 BLOCK = 2**12
-"""Rows summed at once: 12 bits of rows, 24 of features and 16 of a slope's digit stay below 2^53."""
+"""The number of rows that are summed at once: 12 bits for rows, 24 for features and 16 for a digit of a slope stay
+below 2^53.
+"""
 _FEATURE_BITS, _SLOPE_BITS, _SLOPE_DIGIT = 24, 50, 17
 
 
 class SmoothLoss(Protocol):
     """A convex function of a score z = x·w and a target y with bounded slope and curvature.
 
-    `derivative` works number by number in doubles and is right to within 2^-50·lipschitz, for a score and a target that
-    are themselves right to within 2^-52 of 1 + |z| + |y|: eight units in the last place.
+    `derivative` works elementwise in doubles. It is correct to within 2^-50·lipschitz if the score and the target are
+    correct to within 2^-52 of 1 + |z| + |y|: eight units in the last place.
     """
 
     @property
     def lipschitz(self) -> float:
-        """The most that the slope can be, either way."""
+        """The largest absolute slope."""
 
     @property
     def smoothness(self) -> float:
-        """The most that the curvature can be."""
+        """The largest curvature."""
 
     def derivative(self, z: Any, y: Data) -> Any:
         """The slope in the score."""
@@ -53,10 +56,11 @@ class SmoothLoss(Protocol):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is public: J(w) = Σ loss(x·w, y) + (ridge/2)‖w‖² + wall(w) + b·w, with rows of norm at most `row_norm`.
+    """The public part of the problem: J(w) = Σ loss(x·w, y) + (ridge/2)‖w‖² + wall(w) + b·w, with rows of norm at most
+    `row_norm`.
 
-    The wall is (ρ/2)(‖w‖ − radius)², only beyond the radius, and so steep that no `most_rows` rows can push the weights
-    an eighth farther. Slopes are cut to ±lipschitz and targets to `targets`.
+    The wall is (ρ/2)(‖w‖ − radius)² beyond the radius and 0 within it. It is so steep that `most_rows` rows cannot push
+    the weights an eighth of the radius farther. Slopes are clipped to ±lipschitz and targets to `targets`.
     """
 
     loss: SmoothLoss
@@ -69,12 +73,12 @@ class Problem:
 
     @cached_property
     def lipschitz(self) -> Fraction:
-        """The most that one row's slope can be."""
+        """The largest slope of one row."""
         return Fraction(float(self.loss.lipschitz))
 
     @cached_property
     def curvature(self) -> Fraction:
-        """The most that one row adds to any eigenvalue of the Hessian."""
+        """The most that one row can add to an eigenvalue of the Hessian."""
         return Fraction(float(self.loss.smoothness)) * self.row_norm**2
 
     @cached_property
@@ -84,33 +88,40 @@ class Problem:
 
     @property
     def reach(self) -> Fraction:
-        """No weights leave this ball; only a linear term larger than all rows together could push them so far."""
+        """The radius of a ball that no weights leave. Only a linear term larger than all rows together could push them
+        so far.
+        """
         return 2 * self.radius
 
     @cached_property
     def row_error(self) -> Fraction:
-        """How far one row's slope, times its norm, may be from what is summed, for weights within reach."""
+        """The largest error of one row's slope times its norm in the sum, for weights within reach."""
         score = 1 + self.row_norm * self.reach + max(abs(self.targets[0]), abs(self.targets[1]))
         slope = self.lipschitz / 2**49 + self.curvature / self.row_norm**2 * score / 2**51
         return self.row_norm * slope
 
     @cached_property
     def tolerance(self) -> Fraction:
-        """What the norm of the true gradient is brought below: four times what `most_rows` rows may hide."""
+        """The bound below which the norm of the true gradient is brought: four times the error that `most_rows` rows
+        can cause.
+        """
         return 4 * self.most_rows * self.row_error
 
     @cached_property
     def grid(self) -> Fraction:
-        """Weights are whole numbers of this: rounding to it moves the gradient by an eighth of the tolerance."""
+        """Weights are integer multiples of this. Rounding to it moves the gradient by at most an eighth of the
+        tolerance.
+        """
         steepest = self.ridge + self.wall + self.most_rows * self.curvature
         return power_of_two_below(self.tolerance / (8 * sqrt_up(Fraction(self.dimension)) * steepest))
 
     def distance(self, moved: Fraction) -> Fraction:
-        """How far `minimum` may be from the true minimizer, both brought within reach, when b is within `moved`.
+        """How far `minimum` may be from the true minimizer, both scaled to within reach, if b is known to within
+        `moved`.
 
-        Promise: the gradient at the point w found is at most tolerance·m + moved, m = max(1, ‖w‖/reach), and the
-        minimizer within that over the ridge. A point beyond the reach is brought back by the factor m, and so is what
-        it is off, up to 8/7 while (tolerance + moved)/ridge ≤ reach/8. The last term is the rounding to doubles.
+        Promise: the gradient at the computed point w is at most tolerance·m + moved, where m = max(1, ‖w‖/reach), and
+        the minimizer is within that divided by the ridge. A point beyond the reach is scaled back by the factor m, and
+        so is its error, up to 8/7 while (tolerance + moved)/ridge ≤ reach/8. The last term is the rounding to doubles.
         """
         off = (self.tolerance + moved) / self.ridge
         if off > self.reach / 8:
@@ -121,9 +132,9 @@ class Problem:
         return off * Fraction(8, 7) + self.reach / 2**45
 
     def checked(self, data: Data) -> tuple[Floats, Floats]:
-        """X and y as doubles, or a typed error that quotes none of them."""
+        """X and y as doubles. Errors never quote a value."""
         features = targets = None
-        with suppress(AttributeError, TypeError, ValueError):  # whose text may hold a value
+        with suppress(AttributeError, TypeError, ValueError):  # its text may contain a value
             features, targets = np.asarray(data.X, dtype=np.float64), np.asarray(data.y, dtype=np.float64)
         if features is None or targets is None:
             raise InvalidArgument("The rows need a table X of numbers and a column y of numbers.", code="wrong-type")
@@ -138,12 +149,14 @@ class Problem:
         return features, targets
 
     def rows(self, data: Data) -> IntegerRows:
-        """The private part, clipped and rounded row by row."""
+        """The private part of the problem, clipped and rounded row by row."""
         return IntegerRows(self, data)
 
 
 class IntegerRows:
-    """Rows as whole numbers of a public step, each a function of itself alone; those that are not finite are zeros."""
+    """Rows as integer multiples of a public step. Each depends only on itself. Rows that are not finite become
+    zeros.
+    """
 
     def __init__(self, problem: Problem, data: Data) -> None:
         features, targets = problem.checked(data)
@@ -170,7 +183,7 @@ class IntegerRows:
         largest = np.abs(features).max(axis=1, initial=0.0)
         part = features / np.where(largest > 0, largest, 1.0)[:, None]
         length = np.sqrt((part * part).sum(axis=1))
-        with np.errstate(over="ignore"):  # an infinite norm is a long one
+        with np.errstate(over="ignore"):  # infinite norms count as long
             long = largest * length > self._longest
         scale = self._longest / np.where(length > 0, length, 1.0)
         clipped = np.where(long[:, None], part * scale[:, None], features)
@@ -198,8 +211,8 @@ class IntegerRows:
         return sums, hessian * self._step**2
 
     def _weight_digits(self, weights: list[int]) -> list[tuple[Floats, float]]:
-        """Digits of the weights, of which a whole row's products add up below 2^53, and their worth; the lowest first,
-        so that adding them up rounds once.
+        """Digits of the weights, small enough for the products of a whole row to add up below 2^53, and the value of
+        each position. The lowest come first, so that adding them up rounds only once.
         """
         bits = 52 - _FEATURE_BITS - (self._problem.dimension - 1).bit_length()
         rest, digits, half = list(weights), [], 1 << (bits - 1)
@@ -212,7 +225,7 @@ class IntegerRows:
 
 
 def _digits(whole: Floats) -> Floats:
-    """Slopes of up to 50 bits as three columns of digits of at most 2^16 in size."""
+    """Slopes of up to 50 bits as three columns of digits, each at most 2^16 in size."""
     rest, half, columns = whole.astype(np.int64), 1 << (_SLOPE_DIGIT - 1), []
     for _ in range(-(-_SLOPE_BITS // _SLOPE_DIGIT) - 1):
         low = ((rest + half) & ((1 << _SLOPE_DIGIT) - 1)) - half
@@ -222,7 +235,7 @@ def _digits(whole: Floats) -> Floats:
 
 
 class _Point:
-    """Weights with their gradient, which is exact but for the rounding of the slopes."""
+    """Weights with their gradient, which is exact except for the rounding of the slopes."""
 
     def __init__(self, problem: Problem, rows: IntegerRows, linear: list[Fraction], weights: list[int]) -> None:
         self.weights = weights
@@ -241,14 +254,15 @@ class _Point:
 
 
 def minimum(problem: Problem, data: Data, linear: list[Fraction]) -> Floats:
-    """The minimizer of J with the linear term b, brought within reach: within `problem.distance(…)` of the true one.
+    """The minimizer of J with the linear term b, scaled to within reach. It is within `problem.distance(…)` of the true
+    one.
 
-    Newton's method. A step that halves the smallest gradient so far is taken whole; otherwise one that goes down along
-    the line, until the slope there is at most halved. Both can happen only so often before the gradient is as small as
-    asked, whatever the rows are, since J is strongly convex: the loop ends, and needs no way out.
+    Newton's method. A full step is taken if it halves the smallest gradient so far. Otherwise a line search goes down
+    until the slope along the line is at most half. J is strongly convex, so for any rows, both can happen only a
+    limited number of times before the gradient is small enough. The loop always ends and needs no limit on its steps.
     """
     rows = problem.rows(data)
-    enough = float(problem.tolerance) * 0.74  # what rounding may hide is at most a quarter
+    enough = float(problem.tolerance) * 0.74  # rounding causes at most a quarter of the tolerance
     with one_thread() if len(rows) > BLOCK else nullcontext():
         here = _Point(problem, rows, linear, [0] * problem.dimension)
         least = here.norm

@@ -1,4 +1,4 @@
-"""Noisy projected gradient descent: ONE mechanism, charged once, before its first step."""
+"""Noisy projected gradient descent: one mechanism, charged once, before its first step."""
 
 from __future__ import annotations
 
@@ -45,24 +45,25 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Descent:
-    """Minimizes the mean loss of `size` rows: `steps` times, the sum of clipped gradients with noise, then one step.
+    """Minimizes the mean loss of `size` rows. Each of the `steps` adds noise to the sum of clipped gradients and moves.
 
-    w ← Π(w − learning_rate·(Σ clipped gradients + noise)/size), from the member of `region` nearest to 0; with
-    `momentum`, heavy-ball. `size` is the public number of rows; where it is not public, `counting` is the noise with
-    which they are counted first (both: `size` is what that count gave). Without a `learning_rate` it is `rate(size)`,
-    and with "bound" the one of [L10.T2]. With `sampling` each step looks at a Poisson sample of the rows, every row
-    with its own coin. `dimension` counts all weights.
+    w ← Π(w − learning_rate·(Σ clipped gradients + noise)/size), starting from the point of `region` that is nearest to
+    0; with `momentum`, heavy-ball. `size` is the public number of rows. If it is not public, `counting` is the noise
+    with which the rows are counted first. If both are given, `size` is the result of that count. The default
+    `learning_rate` is `rate(size)`, and "bound" is the one of [L10.T2]. With `sampling`, each step reads a Poisson
+    sample of the rows, drawn independently for every row. `dimension` counts all weights.
 
-    What is drawn is a dict: the `weights` (the average asked for), the `size` used, `objective`, how the mean loss fell
-    from step to step as far as the noisy gradients tell, and `gap`, which bounds the excess risk up to noise.
+    The result is a dict: the `weights` (the requested average), the `size` that was used, `objective`, an estimate from
+    the noisy gradients of how the mean loss fell from step to step, and `gap`, which bounds the excess risk up to
+    noise.
 
-    Promise: the composition of `steps` noisy sums, each of which one row moves by at most the clip, in whole units, and
-    of the count; all noise is fixed before the first. Under sampling, for one row added or removed, that of the
-    mixture.
-    Error: the excess of the mean loss over the least in the region, for at most `size` rows. When the clip binds it is
-    that of the clipped loss, whose slope is cut row by row, and which is convex again. None is known for several
-    classes with a clip that binds, for samples, the last weights, and regions without an end; with momentum, and in
-    most cases a better one, it is known once the weights are drawn: `gap_error`.
+    Promise: the composition of the count and of `steps` noisy sums. One row moves each sum by at most the clip, in
+    whole units. All noise is fixed before the first step. With sampling, the promise is that of the mixture, for one
+    row added or removed.
+    Error: how far the mean loss is above the least one in the region, for at most `size` rows. If the clip is active,
+    it is that of the clipped loss, whose slope is clipped row by row, and which is again convex. No bound is known for
+    several classes with an active clip, for samples, for the last weights, or for unbounded regions. After the weights
+    are drawn, `gap_error` gives a bound that also holds with momentum and is usually better.
     Source: [L10.ERM], [L10.PGD], [L10.T1], [L10.NPGD], [L10.T2], [L10.T3].
     """
 
@@ -116,7 +117,7 @@ class Descent:
         return gradient_sensitivity(self.clip, self.dimension, unit, rows_per_person)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
         rate = None if self.sampling is None else exactly(self.sampling)
         return StepNoise(bound, self.clip, self.steps, rate, self.size is None).guarantee(self.noise, self.counting)
@@ -137,11 +138,11 @@ class Descent:
         calibration: str = TIGHT,
         **others: Any,
     ) -> Self:
-        """The least noise for which all steps together keep `guarantee`; without `size` the rows are counted first.
+        """The least noise for which all steps together keep `guarantee`. Without `size`, the rows are counted first.
 
-        `calibration="taught"` is for Laplace noise: "L10.NPGD" in the documents, C√(T·d·ln(1/δ))/ε for each coordinate;
-        `calibration="L10.T3"` is noise by the L2 norm, C√(T·ln(1/δ))/ε. Their constants are as printed: what they
-        promise is what `guarantee()` says.
+        `calibration="taught"` is for Laplace noise: "L10.NPGD" in the documents, C√(T·d·ln(1/δ))/ε for each coordinate.
+        `calibration="L10.T3"` is noise for the L2 norm, C√(T·ln(1/δ))/ε. The constants are as printed. What such noise
+        promises is what `guarantee()` says.
         """
         bound = gradient_sensitivity(clip, dimension, unit, rows_per_person)
         if noise not in ("gaussian", "laplace"):
@@ -169,9 +170,9 @@ class Descent:
     def rate(self, size: float) -> float:
         """The learning rate for this many rows.
 
-        By default the largest that keeps both the noise of every weight at about `NOISE` in the end and the descent
-        stable: min(NOISE·n(1−β)ρ/(2Cσ√T), 2/L), with ρ the largest norm of a row and L the curvature. The noise that
-        T steps leave in a weight is about ησ√T/(n(1−β)), whatever T is, since σ grows as √T.
+        The default is the largest that keeps the descent stable and the final noise of every weight at about `NOISE`:
+        min(NOISE·n(1−β)ρ/(2Cσ√T), 2/L), where ρ is the largest norm of a row and L the curvature. The noise that T
+        steps leave in a weight is about ησ√T/(n(1−β)), for any T, because σ grows as √T.
         """
         if self.learning_rate == "bound":
             return best_rate(replace(self, size=size, learning_rate=1))
@@ -192,17 +193,18 @@ class Descent:
             return Accuracy(amount=self._descended().bound(1 - sure), confidence=sure, of="excess risk")
         size, off = float(exactly(self.size or 0)), float(self.counting.error(1 - (1 - sure) / 10))
         if off >= size:
-            return Accuracy(amount=None, confidence=sure, of="excess risk", reason="too few rows to be counted")
+            return Accuracy(
+                amount=None, confidence=sure, of="excess risk", reason="there are too few rows to count them"
+            )
         amount = self._descended(1 + off / size).bound(0.9 * (1 - sure)) * size / (size - off)
         return Accuracy(amount=amount, confidence=sure, of="excess risk")
 
     def gap_error(self, confidence: float, gap: float) -> Accuracy:
-        """The better of `error` and of the bound from the noisy gradients, after they are drawn. `gap` is among the
-        drawn.
+        """The better of `error` and of the bound from the drawn noisy gradients. `gap` is in the drawn dict.
 
-        F(w̄) − F* is at most the mean of ⟨∇F(w_t), w_t − w*⟩ over the weights averaged, however they were come by. With
-        the noisy gradients it is at most `gap`, the largest over all w* of the region; their noise is independent of
-        w_t − w*, and of no more than the diameter.
+        F(w̄) − F* is at most the mean of ⟨∇F(w_t), w_t − w*⟩ over the averaged weights, however they were found. With
+        the noisy gradients in its place, this mean is at most `gap`, its largest value over all w* of the region. The
+        noise is independent of w_t − w*, which is at most the diameter.
         """
         sure = check_confidence(confidence)
         if self._uncertified() not in ("", MOMENTUM_LATER):
@@ -236,7 +238,7 @@ class Descent:
         return float(exactly(self.clip)) >= self.loss.lipschitz * float(row_norm(self.feature_norm, self.intercept))
 
     def _descended(self, more: float = 1.0) -> Descended:
-        """What the certificate is computed from, if there may be `more` times as many rows as `size`."""
+        """The inputs of the error bound, if there may be `more` times as many rows as `size`."""
         region: Any = self.region
         longest = float_up(row_norm(self.feature_norm, self.intercept))
         whole, size = self.average == "all", float(exactly(self.size or 1))
@@ -255,7 +257,7 @@ class Descent:
     # --- what it does ---------------------------------------------------------------------------------------
 
     def _first(self) -> int:
-        """The first of the weights that are averaged; the start itself never is."""
+        """The index of the first weights that are averaged. The starting point is never one of them."""
         return max(1, {"all": 0, "last half": self.steps // 2, "last": self.steps}[self.average])
 
     def _draw(self, value: Any) -> dict[str, Any]:
@@ -274,7 +276,7 @@ class Descent:
         seen: Any = repeat(value)
         if self.sampling is not None:
             share = exactly(self.sampling)
-            if isinstance(value, Stream):  # what does not fit in memory is read for many steps at once
+            if isinstance(value, Stream):  # rows that do not fit in memory are read once for many steps
                 seen = value.samples(share, self.steps, rows, sampling.poisson_samples)
             else:
                 seen = (value.sample(samplers.bernoulli(share, value.count)) for _ in range(self.steps))
@@ -299,7 +301,7 @@ class Descent:
         return from_lattice(sums + self.noise._noise(sums.size), unit_of(self.clip))
 
     def _counted(self, value: Any) -> float:
-        """How many rows there are: a public number or a noisy one, never the true one."""
+        """The number of rows: a public or a noisy number, never the true one."""
         if self.size is not None:
             return float(exactly(self.size))
         counting: Any = self.counting
@@ -310,27 +312,29 @@ class Descent:
 
 
 def _held(numbers: Any) -> Floats:
-    """Public numbers kept far from infinity, whatever rates were asked for."""
+    """Public numbers, clipped so that no requested rate makes them infinite."""
     return np.clip(np.nan_to_num(np.asarray(numbers, dtype=np.float64)), -(2.0**400), 2.0**400)
 
 
 def _objective(path: list[Floats], slopes: list[Floats]) -> Floats:
-    """How the mean loss changed after each step but the last, by the trapezoids of the noisy gradients on the way."""
+    """How the mean loss changed after each step except the last, by the trapezoidal rule on the noisy gradients."""
     ends = zip(path, path[1:], slopes, slopes[1:], strict=False)
     return np.cumsum([0.0, *(float((there - here) @ (one + two)) / 2 for here, there, one, two in ends)])
 
 
 def _gap(path: list[Floats], slopes: list[Floats], start: Floats, reach: float) -> float:
-    """The mean of ⟨noisy gradient, w_t − w⟩, at its largest over all w within `reach` of the start."""
+    """The largest mean of ⟨noisy gradient, w_t − w⟩ over all w within `reach` of the start."""
     if not path or math.isinf(reach):
         return math.inf
     own = float(np.mean([slope @ (weights - start) for weights, slope in zip(path, slopes, strict=True)]))
     return own + reach * float(np.linalg.norm(np.mean(slopes, axis=0)))
 
 
-MOMENTUM_LATER = "descent with momentum has none before it is run"
+MOMENTUM_LATER = "descent with momentum has no bound before it is run"
 NOISE = 1.5
-"""How much noise a weight may end with, for rows of norm 1: accuracy is flat from 1 to 2 on what we measured."""
+"""How much noise a weight may have in the end, for rows of norm 1. In our benchmarks, accuracy is the same from 1 to
+2.
+"""
 
 
 def best_rate(m: Descent) -> float:
@@ -340,7 +344,9 @@ def best_rate(m: Descent) -> float:
 
 
 def enough_steps(mu: float, *, size: float, dimension: int, replaced: bool = False, most: int = 1000) -> int:
-    """Steps after which more hardly lower the bound of [L10.T2]: T ≥ n²μ²/(4d) under replacement, n²μ²/d else."""
+    """The number of steps after which more steps hardly lower the bound of [L10.T2]: T ≥ n²μ²/(4d) for replaced rows,
+    n²μ²/d otherwise.
+    """
     return max(1, min(most, math.ceil((size * mu) ** 2 / ((4 if replaced else 1) * dimension))))
 
 
@@ -353,9 +359,9 @@ def plain_descent(
     region: Any = None,
     average: Average = "all",
 ) -> NDArray[np.float64]:
-    """Projected gradient descent without noise, as taught [L10.PGD]: not private, for public data and for tests.
+    """Projected gradient descent without noise, as taught [L10.PGD]. Not private: for public data and for tests.
 
-    Error: with η = R/(G√T) the average of all iterates is within RG/√T of the best [L10.T1].
+    Error: with η = R/(G√T), the average of all iterates is within RG/√T of the best [L10.T1].
     """
     place = region_of(region)
     weights, kept = place.project(np.zeros(dimension)), np.zeros(dimension)

@@ -1,4 +1,4 @@
-"""The noise of a descent: what all steps together promise, and the least noise that keeps a promise."""
+"""The noise of a descent: the guarantee of all steps together, and the least noise that keeps a guarantee."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from discreet.mechanisms.protocol import TAUGHT, is_pure, least_noise, meets, ti
 from discreet.queries.sensitivity import Sensitivity
 
 COUNTED = 10
-"""The rows are counted with so many times the noise, for what one row moves, of all the steps together."""
+"""The noise of the count, relative to its sensitivity, is this many times that of all steps together."""
 
 
 @dataclass(frozen=True)
 class StepNoise:
-    """What the promise depends on: the noise of a step, how often it is drawn, of which sample, and who is counted."""
+    """What the guarantee depends on: the noise of a step, the number of steps, the sampling, and the noise of the
+    count.
+    """
 
     bound: Sensitivity
     clip: Number
@@ -38,7 +40,7 @@ class StepNoise:
         if self.sampling is not None:
             if self._rows > 1:
                 raise IncompatibleGuarantee(
-                    "Sampling protects one row only: each row of a person gets a coin of its own."
+                    "Sampling protects one row only, because each row of a person is sampled independently."
                 )
             parts = [Subsampled(mechanism=noise, rate=self.sampling).guarantee(self.bound)] * self.steps
         elif isinstance(noise, Laplace):
@@ -50,11 +52,11 @@ class StepNoise:
 
     @property
     def _rows(self) -> int:
-        """Rows that a unit may add: one for each clip by which it moves the sum."""
+        """How many rows a unit may add: one for each clip by which it moves the sum."""
         return math.ceil(self.bound.exact / exactly(self.clip))
 
     def counting(self, noise: Gaussian | Laplace, pure: bool) -> Gaussian | Laplace | None:
-        """Noise for the number of rows: a hundredth of the variance that the steps have together, a twentieth of ε."""
+        """Noise for the number of rows: a hundredth of the variance of all steps together, or a twentieth of ε."""
         if not self.counted:
             return None
         moved = noise._size / exactly(self.clip)
@@ -67,7 +69,7 @@ class StepNoise:
 
 @lru_cache(maxsize=256)
 def calibrate_noise(guarantee: Guarantee, drawn: StepNoise, kind: str) -> Gaussian | Laplace:
-    """The least noise, found once: cross-validation asks for the same many times."""
+    """The least noise. It is cached, because cross-validation asks for the same noise many times."""
     family: Any = Gaussian if kind == "gaussian" else Laplace
     pure = is_pure(guarantee)
     if kind == "gaussian" and pure:
@@ -94,13 +96,13 @@ def calibrate_noise(guarantee: Guarantee, drawn: StepNoise, kind: str) -> Gaussi
     def enough(size: Fraction) -> bool:
         return keeps(make(size))
 
-    # very small samples might need no noise at all: they get some
+    # very small samples might need no noise at all, but get some
     found = bracket(enough, start, least=min(start, drawn.bound.exact / 8), most=start * 2**60)
     if found is None:
         raise InvalidArgument(
             "No amount of this noise keeps the guarantee. Ask for a weaker one.", code="guarantee-out-of-reach"
         )
-    # numerical composition is slow: to a thousandth, and checked
+    # numerical composition is slow, so the search stops at a thousandth and the result is checked
     least = bisect(enough, *found, relative=1e-3, middle=geometric)
     return make(significant(least, up=True, digits=10))  # type: ignore[no-any-return]
 

@@ -1,17 +1,17 @@
 """How far from the best model noisy descent may end: bounds that hold with a stated probability.
 
-With F convex, D_t the distance of the t-th weights from the best, η the rate and ξ_t the noise of the mean gradient,
-one projected step gives for the weights it starts from, by the slope G of F,
+Let F be convex, D_t the distance of the t-th weights from the best ones, η the rate and ξ_t the noise of the mean
+gradient. One projected step gives for the weights where it starts, by the slope G of F,
 
     F(w_t) − F* ≤ (D_t² − D_{t+1}²)/(2η) + ηG²/2 + η‖ξ_t‖²/2 − ⟨ξ_t, w_t − w* − η∇F(w_t)⟩            [L10.T1, L10.T2]
 
-and for those it arrives at, by the curvature β of F, with w̄ where the step would arrive without noise,
+and for the weights where it ends, by the curvature β of F, where w̄ is its end without noise,
 
     F(w_{t+1}) − F* ≤ (D_t² − D_{t+1}²)/(2η) + (β − 1/η)‖w_{t+1} − w_t‖²/2 + η‖ξ_t‖² − ⟨ξ_t, w̄ − w*⟩.
 
-Sums of either telescope. The noise of a step is independent of what it multiplies, so that what remains is a sum whose
-exponential moment is known, step after step; Chernoff's bound on it is what `noise_term` returns. Averaging weights
-averages at least as well (Jensen).
+Both sums telescope. The noise of a step is independent of its factor, so the remaining sum has a known exponential
+moment, step after step. `noise_term` returns Chernoff's bound on it. The average of the weights is at least as good as
+the weights are on average (Jensen).
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from discreet.exact.search import least_place
 
 @dataclass(frozen=True, kw_only=True)
 class Descended:
-    """What a bound depends on: all of it public, for the MEAN loss."""
+    """The inputs of a bound, for the mean loss. All of them are public."""
 
-    steps: int  # those whose weights are averaged, the last ones
+    steps: int  # the last steps, whose weights are averaged
     rate: float
-    start: float  # the largest distance of the weights before those steps from any others
+    start: float  # the largest distance of the weights before these steps from any others
     diameter: float
     slope: float
     curvature: float
-    stddev: float  # of each coordinate of the noise of a step; √2 times the scale for Laplace noise
+    stddev: float  # for each coordinate of the noise of a step; √2 times the scale for Laplace noise
     dimension: int
     laplace: bool = False
 
     def bound(self, miss: float) -> float:
-        """The excess risk that is passed with probability at most `miss`: the better of both analyses."""
+        """The excess risk that is exceeded with probability at most `miss`: the better of both analyses."""
         return min(self._by_slope(miss), self._by_curvature(miss))
 
     def expected(self) -> float:
@@ -67,11 +67,11 @@ class Descended:
 
 
 def noise_term(steps: int, dimension: int, stddev: float, weight: float, length: float, miss: float) -> float:
-    """What Σ_t (weight·‖ξ_t‖² − ⟨ξ_t, u_t⟩) passes with probability at most `miss`, ‖u_t‖ ≤ `length`.
+    """The bound that Σ_t (weight·‖ξ_t‖² − ⟨ξ_t, u_t⟩) exceeds with probability at most `miss`, for ‖u_t‖ ≤ `length`.
 
-    Promise: for any noise that is sub-Gaussian with this deviation, the discrete Gaussian included: with a Gaussian
-    vector g, e^{λ(a‖ξ‖²−⟨ξ,u⟩)} is the mean of e^{⟨√(2λa)g − λu, ξ⟩} over g, which gives
-    (1 − 2λas²)^{-d/2}·e^{λ²s²‖u‖²/(2(1−2λas²))} for one step. Any λ is valid: a poor search only costs tightness.
+    Promise: it holds for any noise that is sub-Gaussian with this deviation, such as the discrete Gaussian. For a
+    Gaussian vector g, e^{λ(a‖ξ‖²−⟨ξ,u⟩)} is the mean of e^{⟨√(2λa)g − λu, ξ⟩} over g, which gives (1 −
+    2λas²)^{-d/2}·e^{λ²s²‖u‖²/(2(1−2λas²))} for one step. Any λ is valid: a poor search only makes the bound looser.
     """
     variance = stddev**2
 
@@ -84,9 +84,9 @@ def noise_term(steps: int, dimension: int, stddev: float, weight: float, length:
 
 
 def laplace_term(steps: int, dimension: int, stddev: float, weight: float, length: float, miss: float) -> float:
-    """The same for Laplace noise, half of `miss` for each part.
+    """The same for Laplace noise, with half of `miss` for each part.
 
-    Promise: X² has mean s² and variance 5s⁴ at most, so Cantelli's inequality bounds the squares; and θ⟨ξ,u⟩ has an
+    Promise: X² has mean s² and variance at most 5s⁴, so Cantelli's inequality bounds the squares. θ⟨ξ,u⟩ has an
     exponential moment of at most e^{θ²s²‖u‖²} while θs‖u‖ ≤ 1.
     """
     count = steps * dimension
@@ -97,7 +97,9 @@ def laplace_term(steps: int, dimension: int, stddev: float, weight: float, lengt
 
 
 def drift_term(steps: int, stddev: float, length: float, miss: float, laplace: bool) -> float:
-    """What the mean of ⟨ξ_t, u_t⟩ passes with probability at most `miss`, ‖u_t‖ ≤ `length` known before ξ_t."""
+    """The bound that the mean of ⟨ξ_t, u_t⟩ exceeds with probability at most `miss`. ‖u_t‖ ≤ `length` is known before
+    ξ_t.
+    """
     needed, spread = -math.log(miss), stddev * length
     if not laplace:
         return spread * math.sqrt(2 * needed / steps)
@@ -106,5 +108,5 @@ def drift_term(steps: int, stddev: float, length: float, miss: float, laplace: b
 
 
 def _least(at: Callable[[float], float]) -> float:
-    """The least value of a function of a share between 0 and 1, searched on its logarithm."""
+    """The least value of a function of a share between 0 and 1, searched on a logarithmic scale."""
     return at(math.exp(least_place(lambda x: at(math.exp(x)), math.log(1e-12), math.log(0.999), 80)))

@@ -1,4 +1,4 @@
-"""Counts, sums and sums of squares, group by group, of rows whose columns have public ranges."""
+"""Counts, sums and sums of squares for each group of rows, whose columns have public ranges."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ PARTS = ("count", "sum", "square")
 class GroupMoments:
     """Releases, for each of `groups`, the number of rows, Σ x and Σ (x² − ½), column by column, for x in [−1, 1].
 
-    A row is in one group at most. `count`, `sum` and `square` are the standard deviations of the noise on every one of
-    those numbers; a part that is None is not released. What is drawn is a dict of arrays: groups, or groups × features.
+    A row is in at most one group. `count`, `sum` and `square` are the standard deviations of the noise on each of these
+    numbers. A part that is None is not released. The result is a dict of arrays: groups, or groups × features.
 
-    Promise: one row's part, counted in deviations, has the squared length 1/count² + Σ x_j²/sum² + Σ (x_j²−½)²/square²,
-    at most 1/count² + d/sum² + d/(4·square²). A replaced row moves twice that when it changes its group, once when
-    it is left out, and in its own group at most d times the largest p²/sum² + p²(2−p)²/square² for 0 ≤ p ≤ 2, since
-    |x + z| ≤ 2 − p for |x − z| = p. k rows move k times as far.
-    Error: the two-sided tail of each part's noise. Source: [T.6.2].
+    Promise: measured in deviations of the noise, the contribution of one row has the squared length
+    1/count² + Σ x_j²/sum² + Σ (x_j²−½)²/square², which is at most 1/count² + d/sum² + d/(4·square²). A replaced row
+    moves the result by twice that if it changes its group, and by once that if it is left out. Within its group, it
+    moves it by at most d times the largest p²/sum² + p²(2−p)²/square² for 0 ≤ p ≤ 2, since |x + z| ≤ 2 − p for
+    |x − z| = p. k rows move it k times as far.
+    Error: the two-sided tail of the noise of each part.
+    Source: [T.6.2].
     """
 
     features: int
@@ -74,7 +76,7 @@ class GroupMoments:
         return self.groups * (1 if part == "count" else self.features)
 
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
-        """How far one unit can move all numbers together, counted in deviations of their noise."""
+        """How far one unit can move all numbers together, in deviations of their noise."""
         c, s, q = (Fraction(0) if getattr(self, part) is None else 1 / self._deviation(part) ** 2 for part in PARTS)
         squared = c + self.features * (s + q / 4)
         if unit is not None and unit.neighbors == "replace":
@@ -88,7 +90,7 @@ class GroupMoments:
         return sum(map(self._coordinates, self._released))
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
         coarsest = min((self._deviation(part) / self._step(part)) ** 2 for part in self._released)
         return within_deviations(bound.exact**2, coarsest, self._every, bound.unit)
@@ -104,7 +106,9 @@ class GroupMoments:
         unit: Unit | None = None,
         rows_per_person: int = 1,
     ) -> Self:
-        """The least noise that keeps `guarantee`, when the parts have these shares of what one added row may move."""
+        """The least noise that keeps `guarantee`, if the parts have these shares of the sensitivity to one added
+        row.
+        """
         if not shares or not set(shares) <= set(PARTS):
             raise InvalidArgument(f"shares must name some of {', '.join(PARTS)}.", code="not-an-option")
         whole = sum((check_positive(share, part) for part, share in shares.items()), Fraction(0))
@@ -119,7 +123,7 @@ class GroupMoments:
         return found
 
     def error(self, confidence: float) -> tuple[Accuracy, ...]:
-        """The error of every number of each part released, in the order of `PARTS`; all at once."""
+        """The error of every number of each released part, in the order of `PARTS`, for all at once."""
         sure = check_confidence(confidence)
         found = []
         for part in self._released:
@@ -131,7 +135,7 @@ class GroupMoments:
     def _draw(self, value: RoundedRows) -> dict[str, Any]:
         if value.columns != self.features or value.ranges is None or (value.groups or 1) != self.groups:
             raise InvalidArgument(
-                "The rows are not rounded for these groups: feature_ranges and groups are needed.",
+                "The rows are not rounded for these groups. Round them with feature_ranges and groups.",
                 code="rows-not-rounded",
             )
         exact = dict(zip(PARTS, exact_group_sums(value, self.groups), strict=True))
@@ -142,7 +146,7 @@ class GroupMoments:
 
 
 def exact_group_sums(rows: RoundedRows, groups: int) -> list[NDArray[Any]]:
-    """Counts, Σ x and Σ (x² − ½) of each group, the sums in whole units and squared units."""
+    """The counts, Σ x and Σ (x² − ½) of each group. The sums are in whole units and in squared units."""
     half = int(1 / rows.unit) ** 2 // 2
 
     def of_block(block: Block) -> list[Floats]:
@@ -158,5 +162,5 @@ def _furthest(s: Fraction, q: Fraction) -> Fraction:
     """The largest s·p² + q·p²(2−p)² for 0 ≤ p ≤ 2, rounded up: at 2, or at the first root of p² − 3p + 2 + s/(2q)."""
     if 2 * s >= q:
         return 4 * s
-    p = (3 - sqrt_up(1 - 2 * s / q)) / 2  # good to 2^-60, where the slope is 0
+    p = (3 - sqrt_up(1 - 2 * s / q)) / 2  # accurate to 2^-60, at a point where the slope is 0
     return max(4 * s, (s * p**2 + q * (p * (2 - p)) ** 2) * (1 + Fraction(1, 2**40)))

@@ -1,4 +1,4 @@
-"""Lloyd's clustering with noise: a public number of rounds, charged once, before the first."""
+"""Lloyd's clustering with noise: a public number of rounds, charged once, before the first round."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows.rounding import Block, Floats, RoundedRows, cube_norm, unit_of
 
 _PUBLIC_POINTS = 2**12
-_LEAST = 3.0  # deviations of a count: a cluster with fewer rows may as well be empty
+_LEAST = 3.0  # in deviations of a count: a cluster with fewer rows may be empty
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lloyd:
     """Moves `clusters` centers to the noisy means of the rows nearest to them, `rounds` times.
 
-    Rows have `features` columns within [−1, 1], or a norm of at most `feature_norm` where that is given. The first
-    centers are public points spread over where rows may be. In each round `count` and `sum` are the standard deviations
-    of the noise on the number of rows and on their sum in each cluster; rounds that agree but for noise are averaged. A
-    center with hardly any rows is put next to the one with the most. What is drawn is a dict: the `centers`, and how
-    many rows each has, `counts`, with noise.
+    Rows have `features` columns within [−1, 1], or a norm of at most `feature_norm` if it is given. The first centers
+    are public points, spread over the possible rows. `count` and `sum` are the standard deviations of the noise on the
+    number of rows and on their sum in each cluster, in each round. Rounds that differ only by noise are averaged. A
+    center with hardly any rows moves next to the one with the most rows. The result is a dict: the `centers`, and
+    `counts`, the noisy number of rows of each.
 
-    Promise: which center is nearest is decided in whole numbers, by the row and the released centers alone. So in each
-    round a row moves one cluster's numbers, by 1/count² + ‖x‖²/sum² in squared deviations, whatever was released
-    before; a replaced row moves twice that in two clusters, or 4‖x‖²/sum² in one. All rounds together are one Gaussian
-    mechanism at the root of `rounds` times that distance, with the slack of all of them; k rows move k times as far.
-    Error: none is stated, since how good clusters are depends on the data.
+    Promise: integer arithmetic on the row and the released centers alone decides which center is nearest. So in each
+    round a row moves the numbers of one cluster, by 1/count² + ‖x‖²/sum² in squared deviations, whatever was released
+    before. A replaced row moves them by twice that in two clusters, or by 4‖x‖²/sum² in one. All rounds together are
+    one Gaussian mechanism at the root of `rounds` times that distance, plus the slack of all rounds. k rows move k
+    times as far.
+    Error: none is stated, because the quality of clusters depends on the data.
     Source: Blum-Dwork-McSherry-Nissim 2005; public first centers as in Su et al. 2016.
     """
 
@@ -70,7 +71,7 @@ class Lloyd:
     # --- what it promises -----------------------------------------------------------------------------------
 
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
-        """How far one unit can move all rounds together, counted in deviations of their noise."""
+        """How far one unit can move all rounds together, in deviations of their noise."""
         inside = self._norm**2 / exactly(self.sum) ** 2
         squared = 1 / exactly(self.count) ** 2 + inside
         if unit is not None and unit.neighbors == "replace":
@@ -83,7 +84,7 @@ class Lloyd:
         return self.rounds * self.clusters * (self.features + 1)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
         lattices = (self._lattice("count"), self._lattice("sum"))
         coarsest = min(variance / step**2 for _, step, variance in lattices)
@@ -101,10 +102,10 @@ class Lloyd:
         unit: Unit | None = None,
         rows_per_person: int = 1,
     ) -> Self:
-        """The least noise that keeps `guarantee`, in the proportion that makes a mean of spread-out rows most accurate.
+        """The least noise that keeps `guarantee`, divided so that the mean of spread-out rows is most accurate.
 
-        The error of Σx/n is √d·sum + ‖center‖·count over n; with a center half way to the norm, the best shares of a
-        row's squared distance are as √d to ½.
+        The error of Σx/n is (√d·sum + ‖center‖·count)/n. For a center halfway to the norm, the best shares of the
+        squared distance of a row are in the ratio of √d to ½.
         """
         share = Fraction(1, 2) / (Fraction(1, 2) + sqrt_up(Fraction(features)))
         norm = cube_norm(features) if feature_norm is None else check_bound(feature_norm, "feature_norm")
@@ -124,7 +125,7 @@ class Lloyd:
         return found
 
     def error(self, confidence: float) -> Accuracy:
-        why = "how good clusters are depends on the data"
+        why = "the quality of clusters depends on the data"
         return Accuracy(amount=None, confidence=check_confidence(confidence), reason=why)
 
     # --- what it does ---------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ class Lloyd:
         known, doubt = np.zeros((self.clusters, self.features + 1)), np.inf
         for _ in range(self.rounds):
             seen = self._noisy(exact_cluster_sums(rows, self.whole(centers)))
-            # what clusters moved by, beyond the noise: the less, the more of the last rounds is kept
+            # how far clusters moved beyond the noise: the less they moved, the more of the earlier rounds is kept
             moved = float(np.mean((seen - known) ** 2)) - 1 - doubt
             doubt = doubt + max(moved, 0.0)
             gain = 1.0 if np.isinf(doubt) else doubt / (doubt + 1)
@@ -149,7 +150,7 @@ class Lloyd:
         return {"centers": centers, "counts": known[:, 0] * float(exactly(self.count))}
 
     def _noisy(self, exact: list[NDArray[Any]]) -> Floats:
-        """Numbers of rows and their sums with noise, counted in its deviations."""
+        """The numbers of rows and their sums with noise, in deviations of the noise."""
         counts = noisy_units(exact[0], *self._lattice("count")) / float(exactly(self.count))
         sums = noisy_units(exact[1], *self._lattice("sum")) / float(exactly(self.sum))
         return np.concatenate([counts[:, None], sums], axis=1)
@@ -181,7 +182,7 @@ class Lloyd:
         return self._inside(moved)
 
     def first_centers(self) -> Floats:
-        """Public points, evenly spread: the means of a fixed cloud's clusters."""
+        """Public points, evenly spread: the cluster means of a fixed set of points."""
         ball = self.feature_norm is not None
         cloud = _cloud(self.features, ball) * (float(self._norm) if ball else 1.0)
         centers = [cloud[int(np.argmin((cloud**2).sum(1)))]]
@@ -199,7 +200,7 @@ class Lloyd:
 
 
 def exact_cluster_sums(rows: RoundedRows, centers: Floats) -> list[NDArray[Any]]:
-    """How many rows are nearest to each center, and their sum: all in whole numbers, ties to the first center."""
+    """How many rows are nearest to each center, and their sum. All in integers; a tie goes to the first center."""
     lengths = (centers**2).sum(1)
 
     def of_block(block: Block) -> list[Floats]:

@@ -13,18 +13,21 @@ from discreet.guarantees.privacy_loss.derived_pairs import ProfilePair
 from discreet.guarantees.privacy_loss.pairs import Pair
 
 FAR = 40
-"""Beyond so many standard deviations a law on a lattice is not compared with the continuous one: e^-800 of the mass."""
+"""A law on a lattice is compared with the continuous one within this many standard deviations. Beyond is e^-800 of the
+mass.
+"""
 
 
 @dataclass(frozen=True)
 class MinimizerPair(ProfilePair):
-    """The minimizer of a loss with a Gaussian linear term, and then Gaussian noise, when `rows` rows come or go.
+    """The minimizer of a loss with a Gaussian linear term, and then Gaussian noise, if `rows` rows are added or
+    removed.
 
-    `move` is the slope of a row in standard deviations of the linear term, `output` that of the released weights,
-    `jacobian` = ln(1 + β/λ), and `slack` what lattices add to a loss. With Z normal, the loss of one row is at most
-    jacobian + max(0, move·Z + move²/2) when it is there, and move·|Z| + move²/2 when it is not; see
-    `ObjectivePerturbation`. A sum of two normal terms under either bounds the curve with the output. More rows come one
-    by one: δ_k(ε) ≤ Σ_{i<k} e^{iε/k}·δ(ε/k).
+    `move` is the slope of a row in standard deviations of the linear term, `output` is that of the released weights,
+    `jacobian` is ln(1 + β/λ), and `slack` is what lattices add to a loss. For a normal Z, the loss of one row is at
+    most jacobian + max(0, move·Z + move²/2) if the row is present, and move·|Z| + move²/2 if it is not: see
+    `ObjectivePerturbation`. In both cases, a sum of two normal terms bounds the curve that includes the output. Several
+    rows are added one by one: δ_k(ε) ≤ Σ_{i<k} e^{iε/k}·δ(ε/k).
     """
 
     move: float
@@ -59,7 +62,7 @@ class MinimizerPair(ProfilePair):
         if rows == 1:
             if order * 2**22 * self.slack > FAR**2:
                 return math.inf
-            # the weighted triangle inequality by way of the continuous law, p = 1 + 2^-20: from there to the lattice's
+            # the weighted triangle inequality through the continuous law, p = 1 + 2^-20: from there to the lattice law
             # it is at most the slack, at any order for which the sum over its cells converges
             more = 1 + 2.0**-20
             near = 1 + (1 - 1 / more) / (order - 1)

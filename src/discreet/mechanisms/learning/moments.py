@@ -1,4 +1,4 @@
-"""Noisy second moments: one release from which regressions, principal components and means all follow."""
+"""Noisy second moments: one release, from which regressions, principal components and means are computed."""
 
 from __future__ import annotations
 
@@ -27,26 +27,27 @@ from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows.rounding import Block, Floats, RoundedRows, unit_of
 
 PARTS = ("square", "product", "sum", "target", "count")
-"""What may be released: Σ x xᵀ, Σ x·y, Σ x, Σ y and the number of rows."""
+"""The parts that can be released: Σ x xᵀ, Σ x·y, Σ x, Σ y and the number of rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moments:
     """Releases moments of rows x of norm ≤ `feature_norm` with targets |y| ≤ `target_bound`, each with its own noise.
 
-    `square` is the standard deviation of the noise on the diagonal of Σ x xᵀ, and that over √2 off the diagonal: the
-    matrix is symmetric. `product`, `sum`, `target` and `count` are those of Σ x·y, Σ x, Σ y and the number of
-    rows; a part that is None is not released. What is drawn is a dict with an array, or a number, for each part.
+    `square` is the standard deviation of the noise on the diagonal of Σ x xᵀ. Off the diagonal it is that over √2,
+    because the matrix is symmetric. `product`, `sum`, `target` and `count` are those of Σ x·y, Σ x, Σ y and the number
+    of rows. A part that is None is not released. The result is a dict with an array or a number for each part.
 
-    Promise: counted in deviations of its own noise, one row's part of the answer has the squared length
-    ‖x‖⁴/square² + ‖x‖²y²/product² + ‖x‖²/sum² + y²/target² + 1/count², since Σ_i d_ii²/s² + Σ_{i<j} d_ij²/(s²/2) is
-    ‖D‖²/s² in the Frobenius norm and ‖x xᵀ‖ = ‖x‖². Noise of several deviations is that of one deviation on scaled
-    coordinates: the answer has the curve of a Gaussian mechanism at that distance, with the slack of the coarsest
-    lattice. A replaced row moves it by the distance of two such points, squared at most
-    `2·max K(p,p) − 2·min K(p,q)` for the kernel K of the moments, or by one of them when it is left out for a cell that
-    is no number; k rows by k times as much.
-    Error: the two-sided tail of each part's noise. Source: [T.6.2]; Dwork-Talwar-Thakurta-Zhang 2014 (Analyze
-    Gauss), with the half of their variance off the diagonal that the Frobenius norm allows.
+    Promise: measured in deviations of the noise, the contribution of one row has the squared length ‖x‖⁴/square² +
+    ‖x‖²y²/product² + ‖x‖²/sum² + y²/target² + 1/count², since Σ_i d_ii²/s² + Σ_{i<j} d_ij²/(s²/2) is ‖D‖²/s² in the
+    Frobenius norm and ‖x xᵀ‖ = ‖x‖². Noise with several deviations equals noise with one deviation on scaled
+    coordinates. So the result has the curve of a Gaussian mechanism at that distance, plus the slack of the coarsest
+    lattice. A replaced row moves the result by the distance between two such points, squared at most `2·max K(p,p) −
+    2·min K(p,q)` for the kernel K of the moments, or by the length of one of them if the row is left out because of a
+    cell that is not a number. k rows move it by k times as much.
+    Error: the two-sided tail of the noise of each part.
+    Source: [T.6.2]; Dwork-Talwar-Thakurta-Zhang 2014 (Analyze Gauss), with half of their variance off the diagonal,
+    which the Frobenius norm allows.
     """
 
     features: int
@@ -84,7 +85,7 @@ class Moments:
         return exactly(getattr(self, part))
 
     def _grain(self, part: str) -> Fraction:
-        """What the exact part is a whole number of."""
+        """The unit of the exact part: it is an integer multiple of this."""
         row = unit_of(self.feature_norm)
         goal = Fraction(1) if self.target_bound is None else unit_of(self.target_bound)
         return {"square": row * row, "product": row * goal, "sum": row, "target": goal, "count": Fraction(1)}[part]
@@ -99,14 +100,14 @@ class Moments:
     # --- what it promises -----------------------------------------------------------------------------------
 
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
-        """How far one unit can move all parts together, counted in deviations of their noise."""
+        """How far one unit can move all parts together, in deviations of their noise."""
         a, p, s, t, c = (
             Fraction(0) if getattr(self, part) is None else 1 / self._deviation(part) ** 2 for part in PARTS
         )
         x, y = exactly(self.feature_norm) ** 2, exactly(self.target_bound or 0) ** 2
         own = a * x * x + p * x * y + s * x + t * y
         squared = own + c
-        if unit is not None and unit.neighbors == "replace":  # by another row, or by one that is left out
+        if unit is not None and unit.neighbors == "replace":  # replaced by another row, or by one that is left out
             squared = max(squared, 2 * (own - min(_lowest(a, s + p * u, x) + t * u for u in (-y, y))))
         rows = check_count(rows_per_person, "rows_per_person")
         return Sensitivity(
@@ -114,7 +115,7 @@ class Moments:
         )
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2")
         coarsest = min((self._deviation(part) / self._step(part)) ** 2 for part in self._released)
         coordinates = sum(map(self._coordinates, self._released))
@@ -132,7 +133,9 @@ class Moments:
         unit: Unit | None = None,
         rows_per_person: int = 1,
     ) -> Self:
-        """The least noise that keeps `guarantee`, when the parts have these shares of what one added row may move."""
+        """The least noise that keeps `guarantee`, if the parts have these shares of the sensitivity to one added
+        row.
+        """
         if not shares or not set(shares) <= set(PARTS):
             raise InvalidArgument(f"shares must name some of {', '.join(PARTS)}.", code="not-an-option")
         x, y = check_bound(feature_norm, "feature_norm"), exactly(1 if target_bound is None else target_bound)
@@ -150,7 +153,7 @@ class Moments:
     # --- how good it is -------------------------------------------------------------------------------------
 
     def error(self, confidence: float) -> tuple[Accuracy, ...]:
-        """The error of every entry of each part released, in the order of `PARTS`; all at once."""
+        """The error of every entry of each released part, in the order of `PARTS`, for all at once."""
         sure = check_confidence(confidence)
         every = sum(map(self._coordinates, self._released))
         found = []
@@ -190,7 +193,7 @@ class Moments:
 
 
 def exact_moments(rows: RoundedRows, parts: Iterable[str]) -> list[NDArray[Any]]:
-    """The exact parts, each in whole numbers of its own unit."""
+    """The exact parts, each as integer multiples of its unit."""
 
     def of_block(block: Block) -> list[Floats]:
         whole, goal = block
@@ -211,24 +214,25 @@ def exact_moments(rows: RoundedRows, parts: Iterable[str]) -> list[NDArray[Any]]
 
 
 class Deviating(Protocol):
-    """A mechanism whose sensitivity is counted in deviations of its noise."""
+    """A mechanism whose sensitivity is measured in deviations of its noise."""
 
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
         """How far one unit can move the answer, in deviations."""
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
-        """What that promises."""
+        """The guarantee for this sensitivity."""
 
 
 D = TypeVar("D", bound=Deviating)
 
 
 def within_deviations(squared: Fraction, variance: Fraction, moved: int, unit: Unit | None) -> LossDistribution:
-    """What discrete Gaussian noise promises when `moved` coordinates move by `squared`, counted in squared deviations.
+    """The guarantee of discrete Gaussian noise if `moved` coordinates move by `squared`, in squared deviations.
 
-    Promise: every coordinate's variance is at least `variance` in squared steps of its own lattice. Then its mass at
-    each point is the continuous cell's within the factor that `near_gaussian` states for that variance, so that the
-    slack of all of them is at most `moved` times it; the continuous laws' distance is the root of `squared`.
+    Promise: the variance of every coordinate is at least `variance`, in squared steps of its lattice. Then its mass at
+    each point equals that of the continuous cell within the factor that `near_gaussian` states for this variance. So
+    the slack of all coordinates is at most `moved` times that, and the distance of the continuous laws is the root of
+    `squared`.
     """
     near = near_gaussian(math.ceil(squared * variance), variance, moved)
     pair = near if near.slack < 1e-4 else ConcentratedPair(squared / 2)
@@ -236,7 +240,7 @@ def within_deviations(squared: Fraction, variance: Fraction, moved: int, unit: U
 
 
 def noisy_units(exact: NDArray[Any], grain: Fraction, step: Fraction, variance: Fraction) -> Floats:
-    """Whole numbers of `grain` with noise in whole steps, added as integers; steps divide the grain."""
+    """Multiples of `grain` with noise in whole steps, added as integers. The step divides the grain."""
     flat = np.asarray(exact, dtype=object).reshape(-1) * int(grain / step)
     noise = samplers.discrete_gaussian(variance / step**2, flat.size).astype(object)
     return from_lattice(flat + noise, step).astype(np.float64).reshape(np.shape(exact))
@@ -260,7 +264,7 @@ def calibrate_noise(make: Callable[[Fraction], D], guarantee: Guarantee, unit: U
 
 
 def _allowed_move(guarantee: Guarantee) -> float:
-    """The move, in deviations of continuous noise, that the guarantee allows."""
+    """The largest move that the guarantee allows, in deviations of continuous noise."""
     if isinstance(guarantee, ZeroConcentrated):
         return math.sqrt(2 * exactly(guarantee.rho))
     if not isinstance(guarantee, Approx):

@@ -1,4 +1,4 @@
-"""A generalized linear model as the minimizer of its own loss with a random linear term: no steps to tune."""
+"""A generalized linear model as the minimizer of its loss with a random linear term. There are no steps to tune."""
 
 from __future__ import annotations
 
@@ -48,26 +48,28 @@ from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows.containers import Data
 
 MOST_ROWS = 2**27
-"""The default bound on the number of rows: what arithmetic may hide, and so the output noise, grows with it."""
+"""The default bound on the number of rows. The error of the arithmetic, and so the output noise, grows with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectivePerturbation:
     """Releases the weights w that minimize Σ loss(x·w, y) + (ridge/2)‖w‖² + b·w over the rows, for a random b.
 
-    Rows are shortened to `row_norm`, an intercept's column included, and those that are not finite count as zeros;
-    targets are cut to `targets`. The value is anything with an array `X` of `dimension` columns and an array `y`.
-    Weights are held within about `radius` by a steep wall, and `most_rows` is a public bound on the number of rows.
+    Rows are shortened to `row_norm`, including the column of an intercept. Rows that are not finite count as zeros.
+    Targets are clipped to `targets`. The value is anything with an array `X` of `dimension` columns and an array `y`. A
+    steep wall keeps the weights within about `radius`. `most_rows` is a public bound on the number of rows.
 
-    Promise: the density of w is that of b = −∇(w) times the Hessian's determinant. One row x with slope ℓ' moves b by
-    ℓ'·x at each w, and multiplies the determinant by 1 + ℓ''·xᵗH⁻¹x, between 1 and 1 + β/ridge. Only the part of b
-    along x matters: a normal number Z, in which ℓ' falls, since the loss is convex. So with μ = L/stddev the loss is
-    at most ln(1 + β/ridge) + max(0, μZ + μ²/2) with the row against without, and μ|Z| + μ²/2 without against with.
-    For `NormGamma` it is at most L/scale + ln(1 + β/ridge). What is released is the minimizer that arithmetic can
-    certify, a fixed distance from the true one, under output noise for twice that distance; the two compose.
-    Error: the mean loss is within (ridge·‖w₀‖ + ‖b‖)²/(4·ridge·size) of that of any w₀ within the radius, and a little
-    for the output noise. Source: Chaudhuri-Monteleoni-Sarwate 2011; Redberg-Koskela-Wang 2023, whose curve is
-    2·δ(ε − |ln(1 − β/ridge)|), sharpened here by the sign of ℓ' and by H ⪰ ridge + ℓ''xxᵗ.
+    Promise: the density of w is that of b = −∇(w) times the determinant of the Hessian. One row x with slope ℓ' moves b
+    by ℓ'·x at each w, and multiplies the determinant by 1 + ℓ''·xᵗH⁻¹x, which is between 1 and 1 + β/ridge. Only the
+    part of b along x matters. It is a normal number Z, and ℓ' falls in Z because the loss is convex. So with μ =
+    L/stddev, the privacy loss is at most ln(1 + β/ridge) + max(0, μZ + μ²/2) for the data with the row against those
+    without it, and μ|Z| + μ²/2 the other way around. For `NormGamma` it is at most L/scale + ln(1 + β/ridge). The
+    released weights are the minimizer that arithmetic can certify, within a fixed distance of the true one, plus output
+    noise for twice that distance. Both guarantees compose.
+    Error: the mean loss is within (ridge·‖w₀‖ + ‖b‖)²/(4·ridge·size) of that of any w₀ within the radius, plus a small
+    term for the output noise.
+    Source: Chaudhuri-Monteleoni-Sarwate 2011; Redberg-Koskela-Wang 2023, whose curve is 2·δ(ε − |ln(1 − β/ridge)|). It
+    is sharpened here by the sign of ℓ' and by H ⪰ ridge + ℓ''xxᵗ.
     """
 
     loss: SmoothLoss
@@ -127,12 +129,12 @@ class ObjectivePerturbation:
 
     @cached_property
     def _distance(self) -> Fraction:
-        """How far what is released may be from the true minimizer, before the output noise."""
+        """How far the computed weights may be from the true minimizer, before the output noise."""
         return self._problem.distance((self.dimension + 1) * exactly(self.noise.step))
 
     @property
     def _moved(self) -> Sensitivity:
-        """How far the weights of two neighbors may be apart when their true minimizers are the same."""
+        """How far the computed weights of two neighbors may be apart if their true minimizers are the same."""
         return Sensitivity(2 * self._distance, "L2", None, self.dimension)
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
@@ -140,12 +142,12 @@ class ObjectivePerturbation:
         return rows_moved(unit, rows_per_person)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = rows_in(sensitivity)
         rows = check_count(bound.exact, "The rows of one unit")
         changed = rows * (2 if bound.replaced else 1)
         if isinstance(self.noise, NormGamma):
-            # of replaced rows the determinant's ratio is that of one side only
+            # for replaced rows, the ratio of the determinants is that of one side only
             epsilon = changed * self._slope / exactly(self.noise.scale) + rows * self._jacobian()
             parts = [Pure(epsilon=epsilon, protects=bound.unit), self.output.guarantee(self._moved)]
             return for_rows(compose(parts))
@@ -187,11 +189,12 @@ class ObjectivePerturbation:
     ) -> Self:
         """The least noise that keeps `guarantee`: Gaussian for Approx and Renyi, NormGamma for Pure.
 
-        A larger ridge needs less noise. Unless it is given, it is the one with the least error bound for weights of
-        `norm` (5/row_norm by default, scores up to 5): the least (ridge·norm + ‖b‖)²/(4·ridge), ‖b‖ being about
-        √dimension·stddev or dimension·scale. It follows from public numbers only.
-        Taught, for Pure and replaced rows: scale = 2L/ε' with ε' = ε − 2 ln(1 + β/ridge), and where that is not above
-        0, ridge = β/(e^{ε/4} − 1) and ε' = ε/2; output noise comes on top.
+        A larger ridge needs less noise. The default ridge is the one with the least error bound for weights of `norm`
+        (5/row_norm by default, for scores up to 5): the least (ridge·norm + ‖b‖)²/(4·ridge), where ‖b‖ is about
+        √dimension·stddev or dimension·scale. It depends on public numbers only.
+
+        Taught, for Pure and replaced rows: scale = 2L/ε' with ε' = ε − 2 ln(1 + β/ridge). If that is not above 0, ridge
+        = β/(e^{ε/4} − 1) and ε' = ε/2. Output noise is added to it.
         """
         check_calibration(calibration)
         _check_loss(loss)
@@ -244,7 +247,7 @@ class ObjectivePerturbation:
     def error(self, confidence: float, *, size: Any = None, norm: Any = None) -> Accuracy:
         """How far the mean loss of `size` rows may be above that of the best weights of `norm` (by default `radius`).
 
-        The loss is convex, so that loss(w) − loss(w₀) ≤ (ridge·w + b)·(w₀ − w) ≤ ‖ridge·w₀ + b‖²/(4·ridge).
+        The loss is convex, so loss(w) − loss(w₀) ≤ (ridge·w + b)·(w₀ − w) ≤ ‖ridge·w₀ + b‖²/(4·ridge).
         """
         sure = check_confidence(confidence)
         if size is None:
@@ -266,7 +269,9 @@ class ObjectivePerturbation:
         return Accuracy(amount=amount * (1 + 1e-9), confidence=sure, of="excess risk")
 
     def sizes(self, value: Data) -> dict[str, int]:
-        """Nothing that `error` needs; a typed error, before anything is paid, when the rows have another shape."""
+        """Empty, because `error` needs no sizes. Raises, before anything is charged, if the rows have the wrong
+        shape.
+        """
         self._problem.checked(value)
         return {}
 
@@ -291,11 +296,11 @@ def _check_loss(loss: Any) -> None:
 
 
 def _length(noise: Gaussian | Laplace | NormGamma, dimension: int, miss: float) -> float:
-    """What the norm of the noise passes with at most this probability, the lattice included."""
+    """The bound that the norm of the noise exceeds with at most this probability, including the lattice."""
     from scipy.special import chdtri, gammainccinv
 
     lattice = (dimension + 1) * float(exactly(noise.step))
     if isinstance(noise, Gaussian):
         return float(exactly(noise.stddev)) * math.sqrt(float(chdtri(dimension, miss))) * (1 + 1e-9) + lattice
-    # the sum of the sizes of Laplace numbers is a Gamma number too, and at least their norm
+    # the sum of absolute Laplace numbers is also a Gamma number, and at least their norm
     return float(exactly(noise.scale)) * float(gammainccinv(dimension, miss)) * (1 + 1e-9) + lattice

@@ -1,4 +1,4 @@
-"""The minimizer of a regularized loss, with noise for how far one row can move it."""
+"""The minimizer of a regularized loss, plus noise for the distance that one row can move it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ MOST_ROWS = 2**24
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateMinimizer:
-    """Releases w* + noise, w* the weights that minimize Σ loss(x·w, y) + (ridge/2)‖w‖² over rows of norm ≤ `row_norm`.
+    """Releases w* + noise, where w* minimizes Σ loss(x·w, y) + (ridge/2)‖w‖² over rows of norm ≤ `row_norm`.
 
-    With x = φ(·) the features of a kernel, w* is the function of its space that kernel ridge regression, or a smooth
-    support vector machine, finds; the noise is a path of the kernel's Gaussian process [T.6.10].
+    If x = φ(·) are the features of a kernel, w* is the function in its space that kernel ridge regression or a smooth
+    support vector machine finds, and the noise is a path of the kernel's Gaussian process [T.6.10].
 
-    Promise: J is ridge-strongly convex, and a row's gradient is at most L·row_norm: a row added or removed moves w* by
-    at most L·row_norm/ridge, a replaced one by twice that. What is noised is within a certified distance of w*, which
-    counts twice.
-    Error: of each weight, the noise's.
+    Promise: J is ridge-strongly convex, and the gradient of a row is at most L·row_norm. So an added or removed row
+    moves w* by at most L·row_norm/ridge, and a replaced row by twice that. The noise is added to weights within a
+    certified distance of w*, and this distance counts twice.
+    Error: that of the noise, for each weight.
     Source: [T.6.10]; Chaudhuri-Monteleoni-Sarwate 2011, Hall-Rinaldo-Wasserman 2013.
     """
 
@@ -60,14 +60,14 @@ class PrivateMinimizer:
         return Problem(self.loss, self.dimension, norm, ridge, radius, (low, high), self.most_rows)
 
     def sensitivity(self, unit: Unit | None = None, rows_per_person: int = 1) -> Sensitivity:
-        """How far one unit can move the weights that are noised."""
+        """How far one unit can move the weights before noise."""
         who, problem = row() if unit is None else unit, self._problem
         rows = check_count(rows_per_person, "rows_per_person") * (2 if who.neighbors == "replace" else 1)
         moved = rows * problem.lipschitz * problem.row_norm / problem.ridge + 2 * problem.distance(Fraction(0))
         return Sensitivity(moved, "L2", unit=unit, dimension=self.dimension)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "L2", self.dimension)
         return self.noise.guarantee(bound)
 
@@ -87,7 +87,7 @@ class PrivateMinimizer:
         return cls(noise=Gaussian.for_guarantee(guarantee, sensitivity=bound, step=step), **others)
 
     def error(self, confidence: float) -> Accuracy:
-        """Of all weights at once."""
+        """The error of all weights at once."""
         return self.noise.error(confidence, values=self.dimension)
 
     def _draw(self, value: Any) -> NDArray[np.float64]:

@@ -15,13 +15,15 @@ from discreet.mechanisms.learning.minimizer_pair import MinimizerPair
 from discreet.queries.sensitivity import Sensitivity
 
 OUTPUT = 10
-"""The linear term's noise is so many times closer to its move than the output's: that costs half a percent."""
+"""The noise of the linear term, relative to its move, is smaller than that of the output by this factor. It costs half
+a percent.
+"""
 PURE_OUTPUT = Fraction(1, 50)
-"""The share of ε that the output's noise has."""
+"""The share of ε for the output noise."""
 
 
 def _least(cost: Callable[[float], float], around: Fraction) -> Fraction:
-    """The ridge with the least cost, to three digits, searched on its logarithm."""
+    """The ridge with the least cost, to three digits, searched on a logarithmic scale."""
     middle = math.log(float(around))
     found = least_place(lambda x: cost(math.exp(x)), middle - 12, middle + 12, 40)
     return significant(Fraction(math.exp(found)), up=True, digits=3)
@@ -30,7 +32,7 @@ def _least(cost: Callable[[float], float], around: Fraction) -> Fraction:
 def best_ridge(
     guarantee: Approx | Renyi, slope: Fraction, curve: Fraction, bound: Sensitivity, norm: Fraction
 ) -> Fraction:
-    """The least (ridge·norm + stddev)²/ridge, both over √dimension."""
+    """The least (ridge·norm + stddev)²/ridge, where norm and stddev are divided by √dimension."""
 
     def cost(ridge: float) -> float:
         kept = Fraction(ridge)
@@ -44,7 +46,7 @@ def best_ridge(
 def least_stddev(
     guarantee: Approx | Renyi, slope: Fraction, curve: Fraction, bound: Sensitivity, ridge: Fraction
 ) -> Fraction:
-    """The least noise but for the lattices, in doubles."""
+    """The least noise, without the lattices, in doubles."""
     rows = int(bound.exact) * (2 if bound.replaced else 1)
     jacobian = float_up(log_bounds(1 + curve / ridge)[1])
 
@@ -89,7 +91,7 @@ class PureSplit:
         return kept, significant(scale, up=True)
 
     def taught(self, ridge: Fraction | None) -> tuple[Fraction, Fraction]:
-        """Chaudhuri-Monteleoni-Sarwate 2011, Algorithm 2, for what the output noise leaves."""
+        """Chaudhuri-Monteleoni-Sarwate 2011, Algorithm 2, with the ε that the output noise leaves."""
         epsilon = self.epsilon * (1 - PURE_OUTPUT)
         kept = ridge or self.tight(None)[0]
         left = epsilon - 2 * log_bounds(1 + self.curve / kept)[1]

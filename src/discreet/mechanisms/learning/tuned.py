@@ -1,4 +1,4 @@
-"""Training with settings that are tried and chosen privately: one mechanism, charged once for all its tries."""
+"""Training with privately chosen settings: one mechanism, charged once for all its tries."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from discreet.mechanisms.selection.private_selection import NegativeBinomialTrie
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 
 SCORED = Fraction(1, 10)
-"""The part of one try's ρ that pays for its score."""
+"""The share of the ρ of a try that is for its score."""
 
 
 class Judged(NamedTuple):
-    """What tries are made on: rows, and how many marks, of at most `most`, the scores of a row earn."""
+    """The data of the tries: rows, and a function that gives each row from 0 to `most` points for its scores."""
 
     examples: Any
     judge: Callable[[Any, Any], Any]
@@ -34,11 +34,11 @@ class Judged(NamedTuple):
 class TunedDescent:
     """Trains a random number of times, each with one of the `candidates` drawn at random, and releases the best.
 
-    A try is a descent and its noisy score, the sum of the marks of all rows, each a whole number from 0 to `most`.
-    What is drawn is a dict with the place of the `candidate`, its `score`, and its `output`; with no try at all
-    (`PoissonTries`) the candidate is None.
+    A try is a descent and its noisy score: the sum of the points of all rows, each a whole number from 0 to `most`. The
+    result is a dict with the index of the `candidate`, its `score`, and its `output`. If there was no try at all
+    (`PoissonTries`), the candidate is None.
 
-    Promise: that of `selection`, of which every try keeps `run`. Error: none is known for the best of several tries.
+    Promise: that of `selection`, because every try keeps `run`. Error: none is known for the best of several tries.
     """
 
     candidates: tuple[Descent, ...]
@@ -65,7 +65,7 @@ class TunedDescent:
 
     @property
     def unit(self) -> Unit | None:
-        """Whom a try protects."""
+        """The unit that a try protects."""
         return self.selection.run.protects
 
     def _moved(self, one: Descent) -> Sensitivity:
@@ -75,7 +75,7 @@ class TunedDescent:
         return self.scoring.guarantee(_marks_moved(self.unit, self.rows, self.most))
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Approx:
-        """For the unit and the rows that the tries were made for."""
+        """The guarantee for the unit and the number of rows for which the tries were calibrated."""
         return self.selection.guarantee(sensitivity)
 
     @classmethod
@@ -89,7 +89,9 @@ class TunedDescent:
         rows_per_person: int = 1,
         most: int = 1,
     ) -> Self:
-        """Settings for `Descent.for_guarantee`, all with the least noise for which the whole keeps `guarantee`."""
+        """The settings are for `Descent.for_guarantee`. All get the least noise for which the whole keeps
+        `guarantee`.
+        """
         if not isinstance(guarantee, Approx) or not exactly(guarantee.delta):
             raise InvalidArgument("A private search needs a delta, such as 1e-6.", code="needs-delta")
         who, rows = row() if unit is None else unit, check_count(rows_per_person, "rows_per_person")
@@ -118,5 +120,7 @@ class TunedDescent:
 
 
 def _marks_moved(unit: Unit | None, rows: int, most: int) -> Sensitivity:
-    """How far one unit can move a sum of marks from 0 to `most`: a row by its marks, replaced or not."""
+    """How far one unit can move a sum of points from 0 to `most`. A row moves it by its points, also if it is
+    replaced.
+    """
     return Sensitivity(rows * check_count(most, "most"), unit=unit, grain=1)

@@ -124,7 +124,7 @@ class Quantile:
         return Accuracy(amount=amount, confidence=sure, of="rank")
 
     def check(self, value: Data) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Raise if the value cannot be read. Only its shape and type decide, never its content."""
         places_of(self._points, none_of(value))
 
     def _draw(self, value: Any) -> Any:

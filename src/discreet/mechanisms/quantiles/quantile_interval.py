@@ -109,7 +109,7 @@ class QuantileInterval:
         return self._middle.error(confidence)
 
     def check(self, value: Data) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Raise if the value cannot be read. Only its shape and type decide, never its content."""
         self._middle.check(value)
 
     def _draw(self, value: Any) -> tuple[Any, Any, Any]:

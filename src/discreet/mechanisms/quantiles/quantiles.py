@@ -131,7 +131,7 @@ class Quantiles:
         return Sensitivity(check_count(rows_per_person, "rows_per_person"), "Linf", unit, grain=1)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
-        """By default for one added or removed row; give `m.sensitivity(unit, rows_per_person)` for another unit."""
+        """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
         reach = 2 * exactly(self.rate) * bound.exact
         factors = _spent(self.levels, reach, bound.replaced, bound.exact == 1)
@@ -197,7 +197,7 @@ class Quantiles:
         return max(errors.values()) * (1 + 1e-12)
 
     def check(self, value: Data) -> None:
-        """Refuse by shape and type, and by nothing else, what cannot be read."""
+        """Raise if the value cannot be read. Only its shape and type decide, never its content."""
         places_of(lattice_of(self.space), none_of(value))
 
     def _draw(self, value: Any) -> Any:
