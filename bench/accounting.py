@@ -29,10 +29,10 @@ GRID, ROUGH, FINE = "dp-accounting", "prv-accountant (0.1)", "prv-accountant (0.
 PEERS, ACCOUNTANT = (GRID, ROUGH, FINE), "dp-accounting, its accountant"
 CLOSE, FASTER = 0.01, 3
 """The goals: how near to the exact answer, and how many times as fast as dp-accounting."""
-ABOUT = f"""ε at δ = 1e-6 of mechanisms whose parameters are fixed in advance, beside dp-accounting
+ABOUT = f"""ε at δ = 1e-6 of mechanisms whose parameters are fixed in advance, compared with dp-accounting
 {peers.version("dp-accounting")} (loss distributions on a 1e-4 grid) and prv-accountant
-{peers.version("prv-accountant")} (asked for ε within 0.1 and 0.01). *Exact* is computed apart from
-all accountants, by a contour integral or a binomial sum"""
+{peers.version("prv-accountant")} (asked for ε within 0.1 and 0.01). *Exact* is computed without any accountant, by a
+contour integral or a binomial sum"""
 Items = list[tuple[str, int]]
 
 
@@ -152,7 +152,7 @@ def shown(rows: list[dict[str, Any]], exactly: dict[str, float]) -> None:
     for case, truth in exactly.items():
         answers = [epsilon.get((case, system)) for system in ("here", *PEERS)]
         line(case, f"{truth:.9f}", *(None if answer is None else f"{answer:.9f}" for answer in answers))
-    print("\nMilliseconds here, and how many times as long the others take:\n")
+    print("\nMilliseconds here, and how many times longer the others take:\n")
     table("composition", "here, ms", *PEERS)
     times = {key: spent / seconds[key[0], "here"] for key, spent in seconds.items()}
     for case in exactly:
@@ -165,9 +165,9 @@ def shown(rows: list[dict[str, Any]], exactly: dict[str, float]) -> None:
         f"within {CLOSE:.0%} of it": all(above[case] <= CLOSE * truth for case, truth in exactly.items()),
     }
     remarks = [
-        f"""Times are the best of {REPEAT} ({ROUGH}: of 3; {FINE}: of one run), start at the mechanisms and include
+        f"""Times are the best of {REPEAT} ({ROUGH}: of 3; {FINE}: of one run), from the mechanisms to ε, including
         composing the list, with our caches cleared.""",
-        "The response drawn here lies with the probability for ε₀ = 0.1 rounded up to the next float.",
+        "Our randomized response lies with the probability for ε₀ = 0.1, rounded up to the next float.",
     ]
     if (RESPONSES, GRID) in epsilon:
         goals["at least as tight as dp-accounting"] = all(epsilon[c, "here"] <= epsilon[c, GRID] for c in exactly)

@@ -61,9 +61,10 @@ def widths() -> dict[str, bool]:
             within = [width <= goal for width, goal in zip(mine, goals, strict=True)]
             met[f"{NAMES.get(method, method)} no wider than its goals ({sum(within)} of {len(within)})"] = all(within)
     notes(
-        """– is a half or more, which says nothing. The second number of a title is that of questions. A holdout has a
-        training set as large beside it, and the tolerance at which honest guesses use up three of ten overfits. The
-        goals of Gaussian noise are what Jung et al. 2020 promise with the exact curve.""",
+        """– means ½ or more, which is no information. The second number of a title is the number of questions. A
+        holdout comes with a training set of the same size, and the tolerance at which honest guesses use up three of
+        ten overfits. The
+        goals of Gaussian noise are the widths of Jung et al. 2020 with the exact curve.""",
         """Widths are computed, not simulated, and rounded up: they are the same on every machine. `discreet study plan`
         prints them for other numbers.""",
     )
@@ -77,11 +78,11 @@ def said(found: dict[tuple[str, int, int], float]) -> None:
     better = [k for k in QUESTIONS if found["thresholdout", n, k] < found["gaussian", n, k]]
     told = f"beats plain noise at {' and '.join(map(power, better))} questions" if better else "never beats plain noise"
     print(
-        "Whoever chooses questions after seeing answers can make a sample say anything. Noise that hides every row "
+        "An analyst who chooses questions by earlier answers can find anything in a sample. Noise that hides every row "
         f"prevents it, for any analyst: with {power(n)} rows, {power(k)} questions are answered within {ours}, where "
         f"the best published theorem promises {nothing(best)} for the same noise and the lecture's constants "
-        f"{nothing(taught)}. Who asks only whether a training set is right gets {checked} from guess and check, which "
-        f"is not private, and {threshold} from thresholdout, which is, and which {told}.\n"
+        f"{nothing(taught)}. An analyst who only checks results of a training set gets {checked} from guess and check, "
+        f"which is not private, and {threshold} from thresholdout, which is private and {told}.\n"
     )
 
 
@@ -113,7 +114,10 @@ def speed() -> dict[str, bool]:
         "a column of [0,1], `x`": (lambda rows: rows["x"], lambda: np.mean(x)),
         "an expression, `x * x`": (lambda rows: rows["x"] * rows["x"], lambda: np.mean(x * x)),
     }
-    print(f"\nOne question of {power(SIZE)} rows beside `np.mean` of the same, median of {REPEAT} alternated runs:\n")
+    print(
+        f"\nOne question of {power(SIZE)} rows compared with `np.mean` of the same, "
+        f"median of {REPEAT} alternated runs:\n"
+    )
     table("question", "np.mean, ms", "private, ms", "÷ np.mean", "compression, ms", "÷ np.mean, compression")
     met = {}
     for name, (question, plain) in questions.items():
@@ -124,7 +128,7 @@ def speed() -> dict[str, bool]:
         line(name, f"{base:.2f}", f"{noisy:.2f}", f"{ratio:.2f}", f"{rounded:.2f}", f"{rounded / base:.2f}")
         met[f"at most {LONGEST} times as long as `np.mean` for {name} ({ratio:.2f})"] = ratio <= LONGEST
     notes(
-        "A number is looked at, rounded to a multiple of 2^-20 and summed exactly, in three passes; `np.mean` has one."
+        "Numbers are checked, rounded to a multiple of 2^-20 and summed exactly, in three passes. `np.mean` needs one."
     )
     return met
 
@@ -142,8 +146,8 @@ def main() -> None:
     section(
         "Adaptive analysis",
         "adaptive",
-        f"""How far all answers may be from the population's means, together, with 95% confidence; then what one
-        question takes on one core; {machine()}.""",
+        f"""How far all answers may be from the means of the population, at once and with 95% confidence. Then the
+        time of one question on one core; {machine()}.""",
     )
     met = widths()
     sizes()

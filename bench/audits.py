@@ -23,9 +23,9 @@ REFUTED = 3
 FEWER, BROKEN = ONE_BY_ONE, 2 * TOGETHER
 """Outputs of mechanisms that answer one by one, and of those that must be found out, on each neighbor."""
 ABOUT = """Every mechanism that `discreet audit` knows, attacked from outside: many outputs on each of two neighbors,
-and a search for the event that tells them apart best. It proves a lower bound on ε with 99.999% confidence for each
-line: above the claim, the claim would be false; far below, the attack would be weak. The same mechanism with half its
-noise must be found out."""
+and a search for the event that distinguishes them best. The attack proves a lower bound on ε, with 99.999% confidence
+for each line. A bound above the claim would refute the claim. A bound far below it would mean a weak attack. The same
+mechanism with half its noise must be detected."""
 
 
 def attacked(name: str, *, broken: bool = False) -> Subject:
@@ -68,13 +68,14 @@ def main(names: list[str], samples: int) -> int:
     verdict(
         {
             f"every claim stands{among(false, names)}": not false,
-            f"half the noise is found out{among(unseen, names)}": not unseen,
+            f"half the noise is detected{among(unseen, names)}": not unseen,
         }
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     notes(
-        """A Gaussian is tested at a large δ, where few outputs tell much; its whole curve follows from the same law.
-        Mechanisms that answer one by one get fewer outputs, and so weaker proofs.""",
+        """A Gaussian is tested at a large δ, where a few outputs are informative. Its whole curve follows from the
+        same law.
+        Mechanisms that answer one by one get fewer outputs, so their bounds are weaker.""",
         f"At most {peak:.1f} GB of memory. One mechanism at a time: `discreet audit laplace --epsilon 1`.",
     )
     return REFUTED if false or unseen else 0

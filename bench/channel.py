@@ -187,16 +187,16 @@ def main() -> None:
         section(
             "The channel",
             "channel",
-            f"""Each step of a shuffled poll alone, then a whole poll over HTTP, both services as processes of their
-            own: a histogram of {len(CHOICES)} choices, {clients:,} clients; {machine()}.""",
+            f"""Each step of a shuffled poll by itself, then a whole poll over HTTP, with both services as separate
+            processes: a histogram of {len(CHOICES)} choices, {clients:,} clients; {machine()}.""",
         )
         table("step", "measured")
         met = steps(task, folder)
         whole(task, folder, clients)
     verdict(met)
     notes(
-        """Opening is arithmetic, one X25519 exchange an envelope, and uses all cores. Rates of one core are for a
-        second of its time, whatever else the machine does."""
+        """Opening is arithmetic, one X25519 exchange per envelope, and uses all cores. Rates of one core are per
+        second of CPU time."""
     )
 
 

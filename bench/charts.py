@@ -198,12 +198,12 @@ class Chart:
 
 
 CHARTS = (
-    Chart("sql", sql, "Private SQL beside its peers", "sql"),
-    Chart("engines", engines, "One question on every engine, beside the peers", "engines"),
-    Chart("samplers", samplers, "Exact noise: draws a second on one core", "samplers"),
+    Chart("sql", sql, "Private SQL compared with its peers", "sql"),
+    Chart("engines", engines, "One question on every engine, compared with peers", "engines"),
+    Chart("samplers", samplers, "Exact noise: draws per second on one core", "samplers"),
     Chart("accounting", accounting, "Composition: how much longer the other accountants take", "accounting"),
     Chart("learning", learning, "Logistic regression on Adult", "learning"),
-    Chart("synthetic", synthetic, "Made-up tables: Adult at ε = 1", "marginals-and-synthetic-tables"),
+    Chart("synthetic", synthetic, "Synthetic tables: Adult at ε = 1", "marginals-and-synthetic-tables"),
     Chart("shuffle", shuffle, "Counting without a trusted curator", "the-shuffle-model"),
     Chart("adaptive", adaptive, "Questions chosen after seeing answers", "adaptive-analysis"),
 )

@@ -112,11 +112,11 @@ def shown(found: dict[tuple[str, float, str], Mean]) -> None:
         goals[f"when a curve is replaced and n is public, below {short(goal)} at ε = {epsilon:g}"] = error < goal
     verdict(goals)
     notes(
-        """"drawn" is the noise of the coefficients; the mean curve is damped by what is known of it, at no cost. The
-        form of the damping was chosen on this set and some made-up ones.""",
-        "The goals are what plain noise has.",
+        """"drawn" is the noise of the coefficients. The mean curve is shrunk by what is publicly known, at no cost.
+        The form of the shrinkage was chosen on this set and on some synthetic ones.""",
+        "The goals are the errors of plain noise.",
     )
-    print("\nErrors in other forms, and the bound and the band that the mean curve comes with (95%):\n")
+    print("\nOther errors, and the bound and the band of the mean curve (95%):\n")
     table("relation", "ε", *FORMS, "bound", "band")
     for name in relations:
         for epsilon in GOALS:
@@ -186,7 +186,7 @@ def main(curves: Floats, halves: Floats) -> None:
         of the mean curve, over {FITS} fits. Its own root mean square is {short(size)}.""",
     )
     shown(means(curves))
-    print("\nWhat else is made of them:\n")
+    print("\nOther results from these curves:\n")
     table("", "without noise", *(f"ε = {epsilon:g}" for epsilon in EPSILONS))
     components(curves)
     regressions(curves, halves)

@@ -3,7 +3,7 @@
 `python bench/density.py` releases the density of the thesis's mixture ½N(1,1) + ½N(5,1) on [-1, 7], a row replaced and
 n public, and takes the largest and the root-mean-square noise of 50 draws; then fits 10^4 to 10^7 points and evaluates
 at 10^4 to 10^6, on one core, beside scikit-learn's KernelDensity and scipy's gaussian_kde. A step that is not done
-after 30 s is stopped, and what is larger is not run.
+after 30 s is stopped, and larger sizes are not run.
 """
 
 from __future__ import annotations
@@ -118,10 +118,9 @@ def noise() -> None:
             goals[f"largest noise ≤ {short(goal)} at n = {rows:,} and {settings}"] = largest <= goal
     verdict(goals)
     notes(
-        f"""From run to run the mean of {DRAWS} draws moves by about {max(moves):.0%}, its standard error where that is
-        largest.""",
-        """Rows beyond the range are moved to its ends, where they pile up: with many rows that, not noise, is the error
-        (last row).""",
+        f"""Between runs, the mean of {DRAWS} draws moves by about {max(moves):.0%}, its largest standard error.""",
+        """Rows outside the range are moved to its ends. With many rows, this and not noise causes the error (last
+        row).""",
     )
 
 
@@ -229,16 +228,17 @@ def times() -> None:
     shown_fits(fits, versions)
     shown_evaluations(evaluations, versions)
     notes(
-        """Here evaluation grows with the points asked, not with the rows. A fit has to calibrate and to tabulate
-        features, however few rows there are.""",
-        "scikit-learn is at its default tolerances (rtol = atol = 0); a looser rtol would be faster.",
+        """Our evaluation time grows with the number of points, not with the rows. A fit always calibrates and
+        tabulates features, even for few rows.""",
+        "scikit-learn uses its default tolerances (rtol = atol = 0); a looser rtol would be faster.",
     )
 
 
 def shown_fits(fits: dict[int, dict[str, float]], versions: dict[str, str]) -> None:
     print(
-        f"\nSeconds on one core, h = {short(BANDWIDTH, 2)}, (1, 1e-6), range −3 to 9; the peers are not private. Here "
-        f"the best of 3, peers once; a step over {PATIENCE:g} s is stopped, and what is larger is not run.\n"
+        f"\nSeconds on one core, h = {short(BANDWIDTH, 2)}, (1, 1e-6), range −3 to 9; the peers are not private. Ours "
+        f"is the best of 3 runs, and peers ran once. A step over {PATIENCE:g} s is stopped, and "
+        "larger sizes are not run.\n"
     )
     table("fit", "here", *(f"{peer} {number} {CALLED[peer]}" for peer, number in versions.items()))
     for fitted, fit in fits.items():

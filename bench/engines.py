@@ -383,10 +383,11 @@ def heading(rows: int) -> None:
         command = f"python bench/engines.py {' '.join(sys.argv[1:])}"
         print(f"### A tenth of the rows\n`{command}` · The same over {rows:,} rows.\n", flush=True)
         return
-    about = f"""The question of [SQL](#sql) over {rows:,} rows on every engine, beside the same bounds written by hand
-    in SQL (two windows over random rows and groups, no noise) and beside Tumult Analytics {peers.version("tumult")} on
-    the same Spark: as one writes it, and with its bounded rows cached for both of its questions. Spark is local, on two
-    cores with {MEMORY} GB. First: from the start of the process, the JVM's included; warm: the best of {REPEAT}."""
+    about = f"""The question of [SQL](#sql) over {rows:,} rows on every engine, compared with the same bounds written
+    by hand in SQL (two windows over random rows and groups, no noise) and with Tumult Analytics
+    {peers.version("tumult")} on the same Spark: as a user would write it, and with its bounded rows cached for both
+    of its questions. Spark is local, on two
+    cores with {MEMORY} GB. First: from the start of the process, including the JVM. Warm: the best of {REPEAT}."""
     section("Engines", "engines", about)
 
 
@@ -437,7 +438,7 @@ def remarks(found: Found) -> list[str]:
     if peers.ARM and "tumult" in found:
         said.append("On this processor (ARM) Tumult runs with Debian's builds of its C libraries.")
     if peers.ARM and "pipelinedp" in found:
-        said.append("PipelineDP's noise in C++ has no build for this processor: here it is numpy's, of the same scale.")
+        said.append("PipelineDP's C++ noise has no build for this processor. Here it is numpy noise of the same scale.")
     if "postgres-discreet" in found and (programs := postgres_server.programs()):
         version = postgres_server.version(programs)
         said.append(f"PostgreSQL {version} has its table loaded, vacuumed and analyzed before the clock starts.")

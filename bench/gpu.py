@@ -3,8 +3,8 @@
 `python bench/gpu.py` needs torch with CUDA, and Triton; without them it says so and ends with status 2. All of a table
 is measured in one run, on the same rows: 40 million of 128 normal numbers, or as many as fill a fifth of the memory.
 "Reading" is the fastest of torch's reductions of the whole matrix. The products are X·w and Xᵀ·v in the type of X:
-they clip nothing, and their sums depend on the order. `vmap(grad)` is what training with clipped gradients does
-elsewhere: the gradient of each example, its norm, the clip, the sum. A step is what a training loop waits for: weights
+they clip nothing, and their sums depend on the order. Other libraries train with clipped gradients by `vmap(grad)`:
+the gradient of each example, its norm, the clip, the sum. A step is what a training loop waits for: weights
 up, the pass, integers down, exact Gaussian noise on the host, new weights.
 """
 
@@ -225,7 +225,9 @@ def widths(rows: int) -> None:
     """Other numbers of columns, at the same number of bytes."""
     from discreet.rows.kernels import FusedPass
 
-    print(f"\nOther widths, about {rows * 128 * 4 / 1e9:.0f} GB each, rows no multiple of a tile:\n")
+    print(
+        f"\nOther widths, about {rows * 128 * 4 / 1e9:.0f} GB each; the number of rows is not a multiple of a tile:\n"
+    )
     table("columns", *(f"{dtype}, {what}" for dtype in GOAL for what in ("TB/s", "of reading", "billion rows/s")))
     for columns in WIDTHS:
         cells = []
@@ -243,7 +245,7 @@ def widths(rows: int) -> None:
 def few_rows() -> None:
     from discreet.rows.kernels import FusedPass
 
-    print(f"\nFew rows × {COLUMNS} in float32, one call with its round trip:\n")
+    print(f"\nFew rows × {COLUMNS} in float32, one call including its round trip:\n")
     table("rows", "µs")
     for few in FEW:
         x, y = data(few, COLUMNS, "float32")
@@ -269,8 +271,8 @@ def main() -> None:
     section(
         "Learning on a GPU",
         "gpu",
-        f"""One {card.name}, torch {torch.__version__}, Triton {triton.__version__}; medians of 9 by the device's clock.
-        Reading is by the fastest of torch's reductions; (×): how much longer than the clipped gradient.""",
+        f"""One {card.name}, torch {torch.__version__}, Triton {triton.__version__}; medians of 9, timed on the
+        device. Reading is the fastest of torch's reductions. (×): how much longer than the clipped gradient.""",
     )
     rows = min(ROWS, card.total_memory // 5 // (COLUMNS * 4))
     columns, met = zip(*(measured(dtype, rows) for dtype in GOAL), strict=True)
@@ -282,13 +284,13 @@ def main() -> None:
     verdict(met[0] | met[1])
     lengths = [longest(dtype, seed) for dtype in GOAL for seed in range(4)]
     notes(
-        f"""A row put first adds its own {COLUMNS + 1} integers and no more, and a permutation changes nothing: checked
-        on all {rows:,} rows.""",
+        f"""A row inserted at the front adds exactly its {COLUMNS + 1} integers, and a permutation changes nothing.
+        This was checked on all {rows:,} rows.""",
         f"""Of {len(lengths) * HARD:,} hard rows (equal numbers, tiny, huge, at the feature norm; slopes to 1e38) the
-        longest is {max(lengths):.7f} clips; rows are cut at {cut_at(COLUMNS) / 2**BITS:.7f} so that no rounding can
-        carry one past the clip.""",
-        """The products clip nothing, and their sums depend on the order. `vmap(grad)` is what training with clipped
-        gradients does elsewhere: the gradient of each example, its norm, the clip, the sum.""",
+        longest is {max(lengths):.7f} clips; rows are clipped at {cut_at(COLUMNS) / 2**BITS:.7f} so that no rounding
+        can move one beyond the clip.""",
+        """The products clip nothing, and their sums depend on the order. Other libraries train with clipped gradients
+        by `vmap(grad)`: the gradient of each example, its norm, the clip, the sum.""",
     )
 
 

@@ -216,8 +216,8 @@ def predicted(models: dict[str, Model], point: Point) -> Point:
 def heading(words: str) -> None:
     print(
         f"### What grows with what\n`python bench/growth.py{words}` · The same question on DuckDB over folders of "
-        f"Parquet, within the memory that is given. Pairs are those of a person and a group; peak is that of the "
-        f"process. CPU seconds, as the machine is shared: the best of {REPEAT}.\n",
+        f"Parquet, within the given memory. Pairs are those of a person and a group. Peak is the peak memory of the "
+        f"process. CPU seconds, because the machine is shared: the best of {REPEAT}.\n",
         flush=True,
     )
     table("rows", "people", "groups", "pairs", "memory, MB", "CPU s", "peak, MB", "spilled, MB")
@@ -259,8 +259,8 @@ def told(models: dict[str, Model], rows: int, large: list[Point], failed: list[s
         guess = predicted(models, point)
         off = {what: f"{guess[what] / point[what]:.2f}" if point[what] else "–" for what in models}
         said.append(
-            f"""At {short(point["rows"])} rows this predicts {off["cpu"]} of the CPU time, {off["peak"]} of the memory
-            and {off["spilled"]} of what is spilled."""
+            f"""At {short(point["rows"])} rows this predicts {off["cpu"]} of the CPU time, {off["peak"]} of the
+            memory, and {off["spilled"]} of the spilled bytes."""
         )
     notes(*said, *failed)
 

@@ -107,7 +107,7 @@ def told(seconds: dict[str, float], sizes: dict[str, int] | None, disk: int) -> 
 
 
 def main() -> None:
-    about = "The time of the import, and the bytes of the core install as pip would choose it here, without extras."
+    about = "The time of the import, and the size of the core install that pip would choose here, without extras."
     section("Start-up", "install", f"{about} {machine()}.")
     seconds = {code: import_seconds(code) for code in ("pass", "import discreet", "import numpy")}
     told(seconds, planned(), on_disk())

@@ -28,11 +28,11 @@ GOALS = {("adult", 0.1): 82.0, ("adult", 1.0): 83.5, ("mnist", 1.0): 88.8}
 """Accuracies in %."""
 CLIP = math.sqrt(2) / 2  # what LogisticRegression takes for rows of norm 1 and an intercept
 OURS = "here, LogisticRegression"
-ABOUT = """Accuracy in % on rows kept apart, with its deviation. Here nothing is set but ε, δ = 1/n², the classes and
-the number of rows. All get the same splits, with rows shortened to norm 1. Seconds are medians of a fit, without the
-search for the noise that it needs;"""
+ABOUT = """Accuracy in % on held-out rows, with its standard deviation. For discreet, only ε, δ = 1/n², the classes
+and the number of rows are set. All systems get the same splits, with rows shortened to norm 1. Seconds are medians of
+a fit, without the calibration of its noise;"""
 NOTES = (
-    """Opacus has one setting for each set of rows, epochs × batch and a rate, chosen once and the same for all ε.
+    """Opacus has one setting for each data set (epochs × batch and a rate), chosen once and used for all ε.
     diffprivlib is pure ε; each number of a pair is for one C.""",
     "The defaults here were chosen by looking at these sets.",
 )
@@ -119,7 +119,9 @@ def tuned(seeds: int) -> dict[str, bool]:
     """The best of a few settings by the test rows: what the choice would cost is not paid by anyone."""
     epsilons = EPSILONS["tuned"]
     beside = theirs("tuned", seeds, "opacus", "diffprivlib")
-    print(f"\nAdult, settings tried on the test rows themselves, {seeds} splits; no choice among them is private:\n")
+    print(
+        f"\nAdult, settings chosen on the test rows themselves, {seeds} splits; choosing among them is not private:\n"
+    )
     table("setting", *titles(epsilons))
     tried: list[dict[str, Any]] = [{}, {"steps": 50}, {"steps": 100}, {"steps": 400}, {"clip": 0.35}, {"clip": 1.42}]
     tried += [{"momentum": 0}]
@@ -160,7 +162,7 @@ def certificate(seeds: int) -> dict[str, bool]:
     zero = np.zeros(rows.shape[1])
     start = loss(zero)[0]
     least = minimize(loss, zero, jac=True, method="L-BFGS-B", options={"maxiter": 500}).fun
-    print(f"\nWhat one release on Adult says of its mean clipped loss, {start:.3f} at the start, beside the truth:\n")
+    print(f"\nWhat one release on Adult states about its mean clipped loss, {start:.3f} at the start, and the truth:\n")
     table("ε", "fell by", "truly by", "above the least by at most (95%)", "truly above it by")
     for epsilon in (0.1, 1.0):
         model = LogisticRegression(epsilon=epsilon, delta=1 / n**2, classes=[0, 1], n_samples=n).fit(x, y)
@@ -185,7 +187,7 @@ def mnist_table(seeds: int) -> dict[str, bool]:
 def small_table(seeds: int) -> dict[str, bool]:
     columns = (*EPSILONS["small"], math.inf)
     beside = theirs("small", seeds, "opacus", "diffprivlib")
-    print(f"\nSmaller sets, δ = 1e-5, {seeds} splits; {AGAIN} fits of each split, one where the rows are made up:\n")
+    print(f"\nSmaller sets, δ = 1e-5, {seeds} splits; {AGAIN} fits of each split, one if the rows are synthetic:\n")
     table("set", "system", *titles(columns))
     ours = {OURS: here(), 'here, solver="objective", δ = 0': here(solver="objective", delta=0)}
     for name, title in SMALL.items():

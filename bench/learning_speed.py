@@ -195,7 +195,7 @@ def whole_fit() -> str:
 def main() -> None:
     print(
         "### The speed of a gradient\n`python bench/learning_speed.py` · One clipped gradient of all rows, summed "
-        f"exactly; rows are rounded once, before the first; {machine()}.\n"
+        f"exactly. Rows are rounded once, before the first step; {machine()}.\n"
     )
     all_rows, found = rounds()
     met = beside_plain(all_rows)
@@ -204,9 +204,9 @@ def main() -> None:
     verdict(met)
     notes(
         whole_fit(),
-        f"{FEW:,} rows stay in the caches, where the plain gradient does not wait for memory.",
-        """Opacus's training loop is as its examples have it: Poisson batches, gradients, clip, noise, step. Its bare
-        gradient leaves out the loader, the noise and the step.""",
+        f"{FEW:,} rows fit in the caches, so the plain gradient does not wait for memory.",
+        """Opacus's training loop is that of its examples: Poisson batches, gradients, clip, noise, step. Its gradient
+        alone leaves out the loader, the noise and the step.""",
     )
 
 

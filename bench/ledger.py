@@ -214,9 +214,9 @@ def rates(places: Places) -> None:
             line(kind, rule, processes, *shown, f"{1000 * made['charge'].longest:.0f}")
     notes(
         """A charge reads the head, the terms and the last entry, checks their hashes, and appends one row, durable when
-        it returns. A release is two such commits and a draw. Charges wait for each other by design; bare commits in
-        PostgreSQL share their flushes.""",
-        f"A flush takes {1000 / appends:.2f} ms here. Where it takes longer, the ratios rise.",
+        it returns. A release is two such commits and a draw. Charges wait for each other by design, while plain
+        commits in PostgreSQL share their flushes.""",
+        f"A flush takes {1000 / appends:.2f} ms here. If it takes longer, the ratios rise.",
         *["PostgreSQL is missing: Debian's `postgresql` has it."] * (not places.url),
     )
 
@@ -299,7 +299,7 @@ def walked(place: Place) -> float:
 def long_ledgers(places: Places) -> None:
     from discreet.ledger.opening import LOOKED_AT
 
-    print(f"\n### Long ledgers\n\nMedians of {OPENINGS} openings, the sizes in turn.\n", flush=True)
+    print(f"\n### Long ledgers\n\nMedians of {OPENINGS} openings, with the sizes in turn.\n", flush=True)
     rules = {"basic": SIZES, "best": (VERIFIED,)}
     ledgers = {(p.kind, rule, n): p for rule, sizes in rules.items() for n in sizes for p in prepared(places, rule, n)}
     times = [{case: reopened(place) for case, place in ledgers.items()} for _ in range(OPENINGS)]
@@ -379,8 +379,8 @@ def compared(rows: list[dict[str, Any]]) -> None:
         counts.setdefault(row["system"], {})[row["count"]] = row["seconds"]
     base = next(iter(counts.values()))
     print(
-        f"\n### Against the peers\n\nPeers keep the budget in the memory of one process. Whoever is not done after "
-        f"{PATIENCE:g} s is stopped; × is the time beside that of {next(iter(counts))}.\n"
+        f"\n### Against the peers\n\nPeers keep the budget in the memory of one process. A run is stopped after "
+        f"{PATIENCE:g} s. × is the time relative to {next(iter(counts))}.\n"
     )
     marks = [f"{mark:,} charges" for mark in MARKS]
     table("budget kept by", "survives the process", *marks, f"in {PATIENCE:g} s at most")
@@ -397,9 +397,10 @@ def compared(rows: list[dict[str, Any]]) -> None:
         )
     notes(
         """OpenDP's filter (`make_privacy_filter` over `make_fully_adaptive_composition`) and diffprivlib add up
-        everything again at each charge, so their cost for each charge grows with the number made.""",
+        everything again at each charge, so the time of a charge grows with their number.""",
         """OpenDP's `make_adaptive_composition` needs every cost before the first question, so it cannot guard an
-        adaptive session; making its list is not timed. An OpenDP charge includes a Laplace draw; ours here does
+        adaptive session. The time to make its list is not counted. An OpenDP charge includes a Laplace draw; ours
+        here does
         not.""",
     )
 
@@ -427,7 +428,8 @@ def main(parts: Iterable[Callable[[Places], None]] = (rates, long_ledgers, again
         if url:
             with postgres(url) as connection:
                 server = f"PostgreSQL {connection.info.server_version // 10_000}"
-        about = f"""Real processes on all cores, each opening the ledger itself, beside bare one-row commits on the same
+        about = f"""Real processes on all cores, each opening the ledger itself, compared with plain one-row commits
+        on the same
         disk and server ({len(ROW)} bytes; SQLite WAL with synchronous=FULL; {server}, one round trip). Rates are the
         best of {REPEAT} rounds of {SECONDS:g} s. {machine()}."""
         section("Ledger", "ledger", about)

@@ -133,8 +133,8 @@ def oracles() -> dict[str, bool]:
     """A line for each oracle, and whether ours meet the goal."""
     found = [*ours(), *peers.measure(__file__, "local")]
     print(
-        f"\n{CHOICES} choices, ε = {EPSILON:g}, one core. Peers ask as many users as they can in a few seconds. Some "
-        "of their estimates are cut at 0 and scaled, so that their variance says nothing.\n"
+        f"\n{CHOICES} choices, ε = {EPSILON:g}, one core. Peers process as many users as they can in a few seconds. "
+        "Some of their estimates are clipped at 0 and scaled, so their variance is not comparable.\n"
     )
     seen = f"variance a report, seen (±{200 * math.sqrt(2 / CHOICES):.0f}%)"
     table("oracle", "users", seen, "formula", "bits", "reports/s, device", "reports/s, collector")
@@ -171,16 +171,16 @@ def main() -> None:
         for found in (*pure_ldp(), *multi_freq()):
             print(json.dumps(found), flush=True)
         return
-    about = "What a report costs, and how wrong counts and means are when nobody is trusted with raw answers"
+    about = "The time of a report, and the errors of counts and means if nobody is trusted with raw answers"
     section("Surveys without trust", "local", f"{about}; {machine()}.")
     met = oracles()
     means()
     verdict(met)
     notes(
-        """The variance of a report is the mean squared error of all counts over the number of users. Formula: what is
-        promised.""",
-        """Our window of the piecewise method is searched on the discrete law that is drawn, which for large ε is better
-        than the published continuous one.""",
+        """The variance of a report is the mean squared error of all counts over the number of users. Formula: the
+        promised value.""",
+        """Our window of the piecewise method is optimized for the discrete law that is drawn. For large ε it is
+        better than the published continuous one.""",
     )
 
 

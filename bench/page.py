@@ -1,8 +1,9 @@
-"""Makes docs/benchmarks.md of what the benchmarks print, with charts of the main results.
+"""Makes docs/benchmarks.md from the output of the benchmarks, with charts of the main results.
 
-`python bench/page.py all` runs every benchmark, which takes hours; `python bench/page.py samplers sql` runs these. What
-a benchmark prints is kept in `bench/results` as its section, with the day and the machine; one that fails, or finds no
-device to run on, keeps the section it had. Without a name, the page is put together anew from what is kept.
+`python bench/page.py all` runs every benchmark, which takes hours. `python bench/page.py samplers sql` runs only these.
+The output of a benchmark is stored in `bench/results` as its section, with the day and the machine. If a benchmark
+fails
+or its device is missing, the old section stays. Without names, the page is made again from the stored sections.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ COMMANDS = {
     "audits": "audits",
     "install": "install",
 }
-"""The sections of the page in their order: a script and its arguments."""
+"""The sections of the page, in order: a script and its arguments."""
 PEERS = {
     "samplers": ["opendp"],
     "accounting": ["dp-accounting", "prv-accountant"],
@@ -65,28 +66,30 @@ PEERS = {
     "learning_speed": ["opacus"],
     "local": ["local"],
 }
-"""Whom a script runs beside us, each in an environment of its own."""
+"""The peers that a script also runs, each in its own environment."""
 NOTHING, REFUTED = 2, 3
-"""How a script ends that lacks its data or its device, and one that measured everything and refuted a claim."""
+"""The exit codes of a script without its data or device, and of one that refuted a claim."""
 TOP = """# Benchmarks
 
-Benchmarks are not tests. Each section below is what one script of `bench/` printed: one task side by side with its
-peers, on one core unless it says so. Absolute speeds are the machine's, ratios of one run are ours: treat differences
-under 1.5 times as noise. `make bench` installs the peers, each in a virtual environment of its own under `$PEERS_HOME`
-(default `.peers`), runs everything, and makes this page; `make bench ONLY="samplers sql"` runs these and leaves the
-rest as it was. A peer that is not there is reported as missing, not skipped in silence. No peer is ever a dependency.
+Benchmarks are not tests. Each section below is the output of one script in `bench/`. It runs one task with discreet
+and with its peers, on one core unless it says otherwise. Absolute speeds depend on the machine, so compare the ratios
+within one run, and treat differences below a factor of 1.5 as noise.
+
+`make bench` installs the peers, each in its own virtual environment under `$PEERS_HOME` (default `.peers`), runs all
+benchmarks, and makes this page. `make bench ONLY="samplers sql"` runs only these two and leaves the rest unchanged.
+A peer that is not installed is reported as missing. No peer is a dependency of discreet.
 """
 
 
 def measured(name: str) -> int:
-    """Run a benchmark with its peers and keep what it prints; how it ended."""
+    """Run a benchmark with its peers and store its output. Returns its exit code."""
     script, *words = COMMANDS[name].split()
     for peer in PEERS.get(script, ()):
         peers.tried(peer)
     print(f"== python bench/{script}.py {' '.join(words)}", file=sys.stderr, flush=True)
     done = subprocess.run([sys.executable, HERE / f"{script}.py", *words], stdout=subprocess.PIPE, text=True)
     if done.returncode not in (0, REFUTED):
-        print(f"{name} ended with {done.returncode}; its section stays as it was", file=sys.stderr, flush=True)
+        print(f"{name} ended with {done.returncode}; its old section stays", file=sys.stderr, flush=True)
         return done.returncode
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(f"{done.stdout.strip()}\n\n{where()}\n", "utf-8")
@@ -99,7 +102,7 @@ def where() -> str:
 
 
 def page() -> str:
-    """What is kept, under one heading, after the charts."""
+    """The charts, then the stored sections, under one heading."""
     kept = [(RESULTS / f"{name}.md").read_text("utf-8") for name in COMMANDS if (RESULTS / f"{name}.md").exists()]
     return "\n".join([TOP, charts.shown(), *kept])
 

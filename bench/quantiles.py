@@ -26,7 +26,7 @@ RUNS = {"here": (30, 5), "OpenDP": (3, 1), "diffprivlib": (1, 1)}
 """How often each is asked, of 10^6 rows and of 10^7."""
 MEAN, LARGEST = 11, 35
 """The goals for 99 quantiles: rank errors on average, and of the worst."""
-ABOUT = f"""Median and nine deciles of values in [0, 10^5] at ε = 1, the data in memory, beside OpenDP
+ABOUT = f"""Median and nine deciles of values in [0, 10^5] at ε = 1, with the data in memory, compared with OpenDP
 {peers.version("opendp-polars")}, which chooses among {CANDIDATES} candidates, and diffprivlib
 {peers.version("diffprivlib")}"""
 
@@ -149,8 +149,8 @@ def prefixes() -> None:
     from discreet.mechanisms.counts.factorization import PrefixSums
 
     print(
-        "\nPrefix sums: the standard deviation of the noisiest, per unit of Gaussian noise for sensitivity 1 (add or "
-        "remove), and of the best tree at pure ε = 1:\n"
+        "\nPrefix sums: the standard deviation of the noisiest one, per unit of Gaussian noise for sensitivity 1 (add "
+        "or remove), and of the best tree at pure ε = 1:\n"
     )
     table(
         "points", "square-root factor", "dyadic tree", "ratio", "tree, pure ε = 1 (branches)", "seconds: factor, tree"
@@ -193,7 +193,7 @@ def main() -> None:
 
 def shown(found: dict[tuple[int, str, str], dict[str, Any]]) -> None:
     """Seconds, with how many times ours they are, and errors in ranks."""
-    print("\nThe shortest time; errors are in ranks, means over the runs:\n")
+    print("\nThe shortest time. Errors are in ranks, averaged over the runs:\n")
     table("rows", "job", *RUNS, f"mean error {' / '.join(RUNS)}", "largest")
     for rows in ROWS:
         for job in JOBS:

@@ -1,6 +1,6 @@
-"""Linear regression on UCI sets: mean squared error by 10-fold cross-validation, beside what was published.
+"""Linear regression on UCI sets: mean squared error by 10-fold cross-validation, compared with published results.
 
-    python bench/regression.py [FOLDER]     everything; FOLDER holds the data (default: shared/data beside the project)
+    python bench/regression.py [FOLDER]     everything; FOLDER holds the data (default: shared/data next to the project)
     python bench/regression.py diffprivlib  the peer alone, inside its environment
 
 As in the tables of AdaSSP (Wang 2018): columns standardized, rows then scaled to norm 1, the target centered and
@@ -36,7 +36,7 @@ PUBLISHED = {  # AdaSSP at ε = 0.1 and 1, from the results file of yuxiangw/opt
 }
 LARGE = 10**6, 20
 Data = tuple[Any, Any]
-ABOUT = f"""UCI sets by {FOLDS}-fold cross-validation over {SEEDS} seeds, beside published AdaSSP, at δ = 10⁻⁶; X
+ABOUT = f"""UCI sets by {FOLDS}-fold cross-validation over {SEEDS} seeds, compared with published AdaSSP, at δ = 10⁻⁶; X
 standardized, rows of norm 1, y centered and divided by its largest absolute value (its logarithm first, for bike), no
 intercept"""
 
@@ -154,7 +154,8 @@ def shown(results: list[Result], seconds: float) -> None:
             goals[f"below published AdaSSP at both ε on {result.name}"] = all(ours < known for ours, known in pairs)
     verdict(goals)
     notes(
-        """Of diffprivlib it is the median over the folds of one seed: its perturbed problem is often indefinite.""",
+        """For diffprivlib it is the median over the folds of one seed, because its perturbed problem is often
+        indefinite.""",
         """The shares of the budget and two constants were chosen on these sets; results varied little around them.""",
         """Bike keeps `casual` and `registered`, as the published set does; "bike, 12 columns" is without them and the
         date.""",

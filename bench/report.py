@@ -1,5 +1,5 @@
-"""How benchmarks print: Markdown that reads well in a terminal, too. What a script prints is its section of the page
-(see page.py), so every number on the page is one that a script has printed.
+"""How benchmarks print: Markdown that is also readable in a terminal. The output of a script is its section of the page
+(see page.py), so a script has printed every number on the page.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def section(title: str, script: str, about: str) -> None:
-    """The heading, the command that prints all that follows, and what is measured."""
+    """The heading, the command that prints the section, and what is measured."""
     print(f"## {title}\n`python bench/{script}.py` · {' '.join(about.split())}\n", flush=True)
 
 
@@ -19,7 +19,7 @@ def table(*titles: str) -> None:
 
 
 def line(*cells: Any) -> None:
-    """One row; what is None was not measured."""
+    """One row. None means not measured."""
     print(f"| {' | '.join('–' if cell is None else str(cell) for cell in cells)} |", flush=True)
 
 
@@ -35,5 +35,5 @@ def verdict(goals: dict[str, bool]) -> None:
 
 
 def machine() -> str:
-    """The cores, and how busy they are: absolute times mean little on a busy machine, ratios of one run still do."""
+    """The cores and their load: on a busy machine, absolute times mean little, but ratios within one run still hold."""
     return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start"

@@ -1,7 +1,7 @@
 """Exact integer noise: millions of draws a second here, by OpenDP's exact samplers, by numpy's inexact ones.
 
-`python bench/samplers.py` measures all in one run, on one core, and then whether the time of a single draw tells
-anything about the value drawn: Spearman's rank correlation of |noise| and nanoseconds over 10^5 draws.
+`python bench/samplers.py` measures all in one run, on one core, and then whether the time of a single draw reveals
+anything about its value: Spearman's rank correlation of |noise| and nanoseconds over 10^5 draws.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ MILLIONS, TIMES, TELLING = {"laplace": 10, "gaussian": 5}, 50, 0.02
 """The goals: draws a second, how many times OpenDP's, and how much time may tell."""
 HERE, THERE, SCALAR = 2**20, 20_000, 100_000
 """How many are drawn at once here and by OpenDP, and one by one."""
-ABOUT = """Exact integer noise beside OpenDP's exact samplers and numpy's inexact ones, and whether the time of a single
-draw tells anything about the value drawn"""
+ABOUT = """Exact integer noise, compared with OpenDP's exact samplers and numpy's inexact ones, and whether the time
+of a
+single draw reveals anything about its value"""
 
 
 def name(scale: int) -> str:
@@ -115,12 +116,12 @@ def main() -> None:
             found.append((law, here, ratio, told))
     verdict(goals(found))
     notes(
-        f"""Here: arrays of {name(HERE)} draws. OpenDP: its vector measurement on {THERE:,} zeros, the list in and out
-        included (a small part).""",
-        """numpy rounds a float drawn from a generator that is not cryptographic; it is the speed to aim at, not a
+        f"""Here: arrays of {name(HERE)} draws. OpenDP: its vector measurement on {THERE:,} zeros, including the
+        conversion of the list (a small part).""",
+        """numpy rounds a float from a generator that is not cryptographic. It is a reference for speed, not a
         mechanism.""",
         f"""Spearman's rank correlation of |noise| and time is over {SCALAR:,} single draws; chance alone gives about
-        ±{1 / math.sqrt(SCALAR):.3f}. It sees a monotone dependence, no other.""",
+        ±{1 / math.sqrt(SCALAR):.3f}. It detects only a monotone dependence.""",
     )
 
 

@@ -53,9 +53,9 @@ def seen(poll: Any, values: Any, true: Any, runs: int) -> str:
 def errors() -> None:
     polls = ", ".join(map(str, POLLS.values()))
     print(
-        f"The standard deviation of a count at δ = {DELTA:g}, and the root mean square and the largest error that were "
-        f"seen ({polls} polls). Columns of tables: what our research calculated. No probability: the lecture's formula "
-        "asks for one above 1.\n"
+        f"The standard deviation of a count at δ = {DELTA:g}, and the observed root mean square and largest error "
+        f"({polls} polls). Columns of tables: calculated in advance. No probability: the lecture's formula needs one "
+        "above 1.\n"
     )
     bits = ("one bit", "seen", "table", "two messages", "as taught")
     fakes = ("fakes, 10 choices", "seen, 10 choices", "table, 10 choices", "as taught, 10 choices")
@@ -146,8 +146,8 @@ def main() -> None:
     section(
         "The shuffle model",
         "shuffle",
-        f"""Errors of polls whose messages somebody shuffles, beside the same polls without trust and with full trust;
-        messages, bytes and speed; {machine()}.""",
+        f"""Errors of polls with shuffled messages, compared with the same polls without trust and with full trust,
+        and their messages, bytes and speed; {machine()}.""",
     )
     for task in sys.argv[1:] or TASKS:
         TASKS[task]()

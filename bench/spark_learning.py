@@ -133,9 +133,9 @@ def main() -> None:
     spark.stop()
     verdict(goals)
     notes(
-        """Seconds of cores are of all processes on this machine, the driver's, Spark's and its workers': they say more
-        where it is busy with other work.""",
-        """What is drawn and charged is left out. Spark starts before the clock does, and its workers have loaded this
+        """Core seconds are those of all processes on this machine: the driver, Spark and its workers. On a busy
+        machine they are more meaningful.""",
+        """Drawing and charging are not included. Spark starts before the clock, and its workers have loaded this
         package.""",
     )
 

@@ -303,7 +303,7 @@ def person(everyone: bool) -> None:
         faster = best(peer) / best(ours)
         goals[f"{FASTER:g} times as fast as OpenDP ({faster:.1f} times)"] = faster >= FASTER
     verdict(goals)
-    told = [f"{percent(lost(LARGE))} of the counts are lost to the bounds alone, in the mean of the {TOP} groups."]
+    told = [f"{percent(lost(LARGE))} of the counts are lost to the bounds alone, on average over the {TOP} groups."]
     if "auto" in found:
         told.append(
             f"""With `groups_per_person="auto"`, and {WIDE} rows in a group, a tenth of ε pays for the number of groups.
@@ -317,13 +317,13 @@ def row_level(everyone: bool) -> None:
     found = compared(LARGE, ["duckdb", "row", "row_anew"], base="row")
     raw, kept, anew = map(found.get, ("duckdb", "row", "row_anew"))
     goals = {}
-    for how, row in (("by a database that is open", kept), ("by one that is opened for each question", anew)):
+    for how, row in (("with an open database", kept), ("with one that is opened for each question", anew)):
         if raw and row:
             slower = best(row) / best(raw)
             goals[f"at most {SLOWER:g} times DuckDB's time, {how} ({slower:.2f} times)"] = slower <= SLOWER
     verdict(goals)
     if kept and anew and kept["cpu"] is not None and anew["cpu"] is not None:
-        notes(f"To open policy, engine and ledger takes {anew['cpu'] - kept['cpu']:.2f} CPU seconds.")
+        notes(f"Opening policy, engine and ledger takes {anew['cpu'] - kept['cpu']:.2f} CPU seconds.")
 
 
 def with_peers(everyone: bool) -> None:
@@ -426,8 +426,8 @@ PARTS: dict[str, Callable[[bool], None]] = {
 
 def main(words: list[str]) -> None:
     about = f"""COUNT, SUM and AVG of {GROUPS} groups, ε = {EPSILON:g}, δ = {DELTA:g}, {PEOPLE} rows of a person on
-    average, at most {MAX_GROUPS} groups of a person and {MAX_ROWS} rows in each. Databases are open before the clock
-    starts, discreet's as DuckDB's; each question is a new one, charged to a durable ledger on disk. Cold is the first
+    average, at most {MAX_GROUPS} groups of a person and {MAX_ROWS} rows in each. All databases are open before the
+    clock starts. Each question is new and is charged to a durable ledger on disk. Cold is the first
     answer, from the start of a fresh process; warm is the best of {REPEAT} after it. Errors are means over the {TOP}
     largest groups, against the truth without bounds. {machine()}."""
     section("SQL", "sql", about)

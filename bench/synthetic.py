@@ -3,9 +3,9 @@
     python bench/synthetic.py          everything
     python bench/synthetic.py mbi      MST alone, inside the peer's environment
 
-The files adult.data and adult.test of UCI's Adult are read from $ADULT (default: shared/data beside the project).
+The files adult.data and adult.test of UCI's Adult are read from $ADULT (default: shared/data next to the project).
 
-Errors are L1 distances between marginals of the true and the made-up table, each summing to 1, averaged over all sets
+Errors are L1 distances between marginals of the true and the synthetic table, each summing to 1, averaged over all sets
 of columns (60 of the triples).
 """
 
@@ -165,8 +165,8 @@ def marginals(rows: Any) -> None:
     domain = Domain(dict(zip([*NUMBERS, *CHOICES], SIZES, strict=True)))
     print(
         "**All marginals of k columns**, root mean squared error of a cell at privacy cost 1 (Σμ² = 1). The published "
-        "numbers are those of ResidualPlanner, which meets the lower bound for Gaussian noise. Noise here is exact and "
-        "discrete, at no loss.\n"
+        "numbers are those of ResidualPlanner, which attains the lower bound for Gaussian noise. Our noise is exact "
+        "and discrete, without any loss.\n"
     )
     head = ("k", "marginals", "residuals measured", "cells", "published", "closed form", "one release")
     table(*head, "plan s", "release s")
@@ -194,11 +194,11 @@ def marginals(rows: Any) -> None:
             f"{done - planned:.2f}",
         )
     single = sum(SIZES)
-    notes(f"The 1-way release has {single} cells: ±{1 / math.sqrt(2 * single):.0%} is its own chance.")
+    notes(f"The 1-way release has {single} cells, so ±{1 / math.sqrt(2 * single):.0%} is due to chance.")
 
 
 def here(rows: Any) -> tuple[float, list[float]]:
-    """The median seconds, and the mean errors, of made-up tables from rows to rows."""
+    """The median seconds, and the mean errors, of synthetic tables from rows to rows."""
     import discreet as dp
     from discreet.queries.workload import Domain
     from discreet.synthetic import Synthesis
@@ -215,12 +215,12 @@ def here(rows: Any) -> tuple[float, list[float]]:
     return float(np.median(seconds)), [float(e) for e in np.mean(found, axis=0)]
 
 
-def made_up(ours: tuple[float, list[float]], theirs: list[dict[str, Any]]) -> None:
+def synthetic_tables(ours: tuple[float, list[float]], theirs: list[dict[str, Any]]) -> None:
     """Errors and seconds, beside those of MST."""
     print(
-        f"\n**Made-up tables**, ε = {EPSILON}, δ = 1e-9: mean L1 distance between the marginals of the true and the "
-        "made-up table (each sums to 1; all columns, all pairs, the same 60 random triples for both), seconds from "
-        f"rows to rows. Here the mean errors and median seconds of {RUNS} runs; MST ran once.\n"
+        f"\n**Synthetic tables**, ε = {EPSILON}, δ = 1e-9: mean L1 distance between the marginals of the true and the "
+        "synthetic table (each sums to 1; all columns, all pairs, the same 60 random triples for both), and seconds "
+        f"from rows to rows. For discreet, mean errors and median seconds of {RUNS} runs. MST ran once.\n"
     )
     table("", "1-way", "2-way", "3-way", "seconds")
     seconds, found = ours
@@ -237,10 +237,10 @@ def made_up(ours: tuple[float, list[float]], theirs: list[dict[str, Any]]) -> No
     notes(
         """MST is written in the benchmark on `mbi`'s estimator with its published settings (a third of ρ each for
         columns, tree and pairs; 1000 and 5000 steps), because the package ships no mechanisms. `mbi` takes the number
-        of rows to be 1 when a query is weighted, so it is told the noisy total; left alone it does worse.""",
-        """Our settings (shares, penalty, rounds, cells) were chosen on this same data set, where they matter little;
-        they were not tried on another. The columns with numbers are declared `ordered`, which MST does not know of.""",
-        """Where the difference comes from: pairs beyond a spanning tree, a model asked anew before every choice,
+        of rows to be 1 when a query is weighted, so it gets the noisy total. Without it, its errors are larger.""",
+        """Our settings (shares, penalty, rounds, cells) were chosen on this data set, where they matter little. They
+        were not tried on another. The columns with numbers are declared `ordered`, which MST cannot use.""",
+        """Where the difference comes from: pairs beyond a spanning tree, a new model before every choice,
         neighboring bins of numbers merged instead of all rare values at once, rows drawn by systematic sampling. The
         belief propagation is plain numpy: nothing is compiled.""",
     )
@@ -264,7 +264,7 @@ def main(folder: Path) -> None:
     section("Marginals and synthetic tables", "synthetic", about)
     marginals(rows)
     print()
-    made_up(here(rows), peers.measure(__file__, "mbi"))
+    synthetic_tables(here(rows), peers.measure(__file__, "mbi"))
 
 
 if __name__ == "__main__":

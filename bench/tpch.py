@@ -41,20 +41,21 @@ three times what is expected, and three more."""
 TABLES = ("customer", "orders", "lineitem", "nation", "region", "part", "supplier", "partsupp")
 
 ABOUT = f"""The 22 queries with customers protected: scale factor 1 is 150,000 customers, 1.5 million orders and 6
-million line items that belong to customers through their orders; ε = {EPSILON:g} and δ = {DELTA:g} for each query. The
-ranges of columns are the specification's; 40 orders, 160 line items and 5 groups of a customer are guesses of a policy
-that suits every question. A question that asks for little of each customer (one month of 84, one part in a thousand)
-lowers the bound on rows by `bounds=`, to three times what the specification makes one expect, and three more; no bound
+million line items that belong to customers through their orders; ε = {EPSILON:g} and δ = {DELTA:g} for each query.
+The ranges of columns are those of the specification. 40 orders, 160 line items and 5 groups of a customer are guesses
+for a policy that suits every question. A question that asks for little of each customer (one month of 84, one part in
+a thousand)
+lowers the bound on rows by `bounds=`, to three times the expected number by the specification, plus three. No bound
 was chosen by looking at answers. Errors are medians over groups, columns and answers, against DuckDB on the same text.
 Derived from TPC-H, and not comparable with published TPC-H results."""
 NOTES = (
-    """Refused are the queries that should be: three ask of public tables only, two list single orders, or what a
-    handful of customers bought. Queries 3 and 10 group by the order and by the customer: a group is one
-    customer, whom no answer may show alone.""",
-    """The rewritten 4 and 21 mean the same as the originals, and 15 has the same largest revenue. Constants take the
-    place of averages over everybody in 17 and 22: such an average is a question of its own, with a cost of its own.""",
-    """What is badly answered asks for little of many: one supplier of 10,000 (15, 21; there the errors are those of the
-    groups that noise put first), the share of one nation in one kind of steel (8).""",
+    """The right queries are refused: three use only public tables, and two list single orders or what a handful of
+    customers bought. Queries 3 and 10 group by the order and by the customer: a group is one customer, and no answer
+    may show a single customer.""",
+    """The rewritten 4 and 21 mean the same as the originals, and 15 has the same largest revenue. In 17 and 22,
+    constants replace averages over everybody: such an average is a separate question with its own cost.""",
+    """Inaccurate answers are those about small parts of the data: one supplier of 10,000 (15, 21; there the errors
+    are those of the groups that noise ranked first), the share of one nation in one kind of steel (8).""",
 )
 
 
@@ -306,7 +307,7 @@ def row(query: Query, result: Result) -> dict[str, str]:
 
 def outcomes(results: list[tuple[Query, Result]]) -> None:
     """What became of all of them."""
-    print("\nWhat was said to the texts as they are written:\n")
+    print("\nWhat happened to the queries as they are written:\n")
     table("query", "clause", "refusal")
     for query, result in results:
         if result.refusal:

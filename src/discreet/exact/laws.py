@@ -1,9 +1,9 @@
-"""Laws on the integers, as exact integer weights.
+"""Distributions ("laws") on the integers, as exact integer weights.
 
-`Shape` is a symmetric law given by its exponent. `OneSided` draws its absolute value from a table of
-integer weights that sum to a power of two exactly, one lookup a draw (the alias method, in integers). What
-the integers cannot express, about 2^-50 of the mass and the whole far tail, is one more item of the table,
-the *remainder*, drawn in arbitrary precision when it comes up.
+`Shape` is a symmetric law given by its exponent. `OneSided` draws the absolute value from a table of integer weights
+that sum to exactly a power of two, with one lookup per draw (the alias method, in integers). The mass that the integers
+cannot express, about 2^-50 and the whole far tail, is one more item of the table, the *remainder*. When it is chosen,
+the value is drawn in arbitrary precision.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from discreet.exact.rational import exp_minus_bits
 
 TABLE_BITS = 63
 LARGEST_MACHINE_CELL = 2**13
-"""Items past this are handed out as Python integers, so that scaling them cannot overflow."""
+"""Larger items are returned as Python integers, so that scaling them cannot overflow."""
 
 
 class AliasTable:
-    """Items drawn with integer weights that sum to 2^bits exactly, one lookup a draw."""
+    """Draws items with integer weights that sum to exactly 2^bits, with one lookup per draw."""
 
     def __init__(self, weights: Sequence[int], bits: int = TABLE_BITS) -> None:
         if sum(weights) != 2**bits or min(weights) < 0:
@@ -72,18 +72,20 @@ class Shape:
         return Fraction(k) / self.parameter if self.kind == "laplace" else Fraction(k * k) / (2 * self.parameter)
 
     def cell_bits(self) -> int:
-        """Draws are a cell of this many bits and a place in it: cells are small against the scale."""
+        """A draw is a cell of 2^bits values and a position in it, for this many bits. Cells are small compared with the
+        scale.
+        """
         size = math.floor(self.parameter)
         if self.kind == "laplace":
             return max(0, size.bit_length() - 5)
         return max(0, (size.bit_length() - 10) // 2)
 
     def in_cells(self, bits: int) -> Shape:
-        """The law of the cells' left ends, in units of the cell."""
+        """The law of the left ends of the cells, in units of the cell."""
         return Shape(self.kind, self.parameter / 2 ** (bits if self.kind == "laplace" else 2 * bits))
 
     def masses(self, bits: int) -> tuple[list[int], int]:
-        """Integers m_k ≤ exp(-energy(k))·2^bits ≤ m_k + slack for k = 0, 1, …, and slack also bounds all that is
+        """Integers m_k ≤ exp(-energy(k))·2^bits ≤ m_k + slack for k = 0, 1, …. The slack also bounds everything that is
         left out.
         """
         work = bits + 64
@@ -95,7 +97,7 @@ class Shape:
             mass = mass * factor >> work
             if self.kind == "gaussian":
                 factor = factor * ratio >> work
-        # each product loses < 4 units of 2^-work; what follows is below a geometric tail with the last ratio
+        # each product loses < 4 units of 2^-work; the rest is below a geometric tail with the last ratio
         tail = math.ceil(
             Fraction(4, 1) / max(Fraction(1, 2**bits), 1 - Fraction(factor + len(masses) * 4 + 4, 1 << work))
         )
@@ -111,11 +113,9 @@ class Shape:
 
 
 class OneSided:
-    """Draws k = 0, 1, 2, … with mass ∝ exp(-energy(k)), the mass at 0 halved when `halved` (for a sign to be
-    added).
+    """Draws k = 0, 1, 2, … with mass ∝ exp(-energy(k)). With `halved`, the mass at 0 is halved, for adding a sign.
 
-    Promise: every k comes up with exactly its probability, whatever `bits` is; fewer bits only make the
-    remainder likelier.
+    Promise: every k is drawn with exactly its probability, for any `bits`. Fewer bits only make the remainder likelier.
     """
 
     def __init__(self, shape: Shape, *, halved: bool, bits: int = TABLE_BITS) -> None:
@@ -145,14 +145,14 @@ class OneSided:
         return items
 
     def _draw_remainder(self) -> int:
-        # invert the cumulative law of (exact mass − table weight), with as many digits as the decision needs
+        # invert the cumulative law of (exact mass − table weight), with as many digits as are needed
         uniform, known, precision = random_integer(64), 64, self._bits + 128
         while True:
             masses, slack = self._masses(precision)
             low_total, high_total = sum(masses), sum(masses) + slack * (len(masses) + 1)
             target_low = uniform * self._remainder
             target_high = (uniform + 1) * self._remainder
-            low = high = 0  # the cumulative masses up to k, enclosed
+            low = high = 0  # bounds on the cumulative masses up to k
             previous_high = Fraction(0)
             table_weight = 0
             for k, mass in enumerate(masses):

@@ -1,7 +1,7 @@
 """Random numbers that protect nobody: public frequencies, synthetic people, rows drawn from a released model.
 
-Promise: no guarantee counts on these draws, and they may be shown to anyone. Noise, samples of private rows and random
-orders of them are drawn by `mechanisms/`.
+Promise: no guarantee depends on these draws, and they may be shown to anyone. Noise, samples of private rows and random
+orders of them are drawn in `mechanisms/`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from discreet.exact import samplers
 
 
 def whole_numbers(below: int, size: int) -> NDArray[Any]:
-    """`size` uniform whole numbers from 0 on."""
+    """`size` uniform whole numbers, starting from 0."""
     return samplers.uniform_below(below, size)
 
 
 def fractions(size: int) -> NDArray[np.float64]:
-    """`size` uniform numbers from 0 to 1, 1 left out, in steps of 2^-53."""
+    """`size` uniform numbers in [0, 1), in steps of 2^-53."""
     return np.asarray(samplers.uniform_below(2**53, size).astype(np.float64) * 2.0**-53)
 
 

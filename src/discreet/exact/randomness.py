@@ -1,8 +1,8 @@
 """The only place where randomness enters: an AES-256-CTR keystream keyed by the operating system.
 
-Promise: every thread of every process reads its own stream; a fork never shares one; without entropy
-nothing is drawn. There is no seed. `discreet.testing` may put a replayed stream in its place, and every
-release then says `not_private`.
+Promise: every thread of every process reads its own stream, and a fork never shares one. Without entropy, nothing is
+drawn. There is no seed. `discreet.testing` may replace the stream by a fixed one, and every release then says
+`not_private`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ _ZEROS = memoryview(bytes(2**20))
 
 
 _making = threading.Lock()
-"""OpenSSL locks itself while it makes a cipher. A fork waits for that, or its child would find it locked for ever."""
+"""OpenSSL holds a lock while it creates a cipher. A fork waits for it. Otherwise its child would find it locked
+forever.
+"""
 
 
 class Keystream:
-    """Random bytes from one key; the stream of a fixed key is what tests replay."""
+    """Random bytes from one key. Tests replay the stream of a fixed key."""
 
     def __init__(self, key: bytes, nonce: bytes) -> None:
         with _making:
@@ -45,7 +47,7 @@ class Keystream:
 
 
 class _OwnStream(threading.local):
-    """One keystream a thread, made anew after a fork and after 16 GiB."""
+    """One keystream per thread, created again after a fork and after 16 GiB."""
 
     stream: Keystream | None = None
     owner: tuple[int, int] = (0, 0)
@@ -84,7 +86,7 @@ def _bytes(count: int) -> bytes:
     replayed = _replayed.get()
     if replayed is not None:
         return replayed.read(count)
-    # the pid alone could be used again; the fork count alone misses a raw clone
+    # a pid can be reused, and the fork count misses a raw clone
     owner = (os.getpid(), _forks)
     stream = _own.stream
     if stream is None or _own.owner != owner or stream.used > _BYTES_PER_KEY:
@@ -106,13 +108,15 @@ def random_integer(bits: int) -> int:
 
 
 def is_replayed() -> bool:
-    """Whether a test put its own stream in place of the real one."""
+    """Whether a test has replaced the stream."""
     return _replayed.get() is not None
 
 
 @contextmanager
 def replaying(stream: Keystream) -> Iterator[None]:
-    """Read from `stream` instead of fresh randomness: for `discreet.testing`, and where a key was drawn elsewhere."""
+    """Read from `stream` instead of fresh randomness: for `discreet.testing`, and for a key that was drawn
+    elsewhere.
+    """
     token = _replayed.set(stream)
     try:
         yield

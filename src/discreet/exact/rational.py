@@ -1,9 +1,8 @@
-"""Numbers that mean what a person wrote, and the roundings that keep promises safe.
+"""Numbers that mean what a person wrote, and roundings that keep guarantees valid.
 
-A float enters as the decimal it prints (`0.1` is one tenth, not 0.1000000000000000055…), so that ten
-charges of 0.1 are exactly 1. Costs round up, limits round down, and every name says which. Transcendental
-functions come as certified enclosures: `decimal` rounds `exp` and `ln` correctly, so one unit in the last
-place on either side holds the truth.
+A float is read as the decimal that it prints (`0.1` is one tenth, not 0.1000000000000000055…), so that ten charges of
+0.1 are exactly 1. Costs round up and limits round down, and every name says which. Transcendental functions return
+certified bounds: `decimal` rounds `exp` and `ln` correctly, so the true value is within one unit in the last place.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from discreet.errors import InvalidArgument
 
 Number = int | float | Fraction | decimal.Decimal
 LEDGER_UNIT = 10**18
-"""A cost of 1 is this many integer units in a ledger."""
+"""The number of integer units in a ledger for a cost of 1."""
 SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**18), Fraction(10**6)
 
 
@@ -27,7 +26,7 @@ _DIGITS = 5000
 
 
 def exactly(value: Any, name: str = "value") -> Fraction:
-    """The rational number a person meant.
+    """The rational number that a person meant.
 
     >>> exactly(0.1)
     Fraction(1, 10)
@@ -59,7 +58,7 @@ def exactly(value: Any, name: str = "value") -> Fraction:
 
 
 def check_epsilon(value: Any, name: str = "epsilon") -> Fraction:
-    """ε as a rational in [1e-18, 1e6], or a typed error."""
+    """ε as a rational, checked to be in [1e-18, 1e6]."""
     exact = exactly(value, name)
     if not SMALLEST_EPSILON <= exact <= LARGEST_EPSILON:
         raise InvalidArgument(
@@ -69,7 +68,7 @@ def check_epsilon(value: Any, name: str = "epsilon") -> Fraction:
 
 
 def check_delta(value: Any, name: str = "delta") -> Fraction:
-    """δ as a rational in [0, 1), or a typed error."""
+    """δ as a rational, checked to be in [0, 1)."""
     exact = exactly(value, name)
     if not 0 <= exact < 1:
         raise InvalidArgument(
@@ -79,7 +78,7 @@ def check_delta(value: Any, name: str = "delta") -> Fraction:
 
 
 def check_positive(value: Any, name: str) -> Fraction:
-    """A finite rational above zero (a sensitivity, a scale, a step), or a typed error."""
+    """A finite rational (a sensitivity, a scale, a step), checked to be above zero."""
     exact = exactly(value, name)
     if exact <= 0:
         raise InvalidArgument(f"{name} must be above 0.", code="out-of-range")
@@ -95,7 +94,7 @@ def check_bound(bound: Number, name: str) -> Fraction:
 
 
 def check_probability(value: Any, name: str = "probability") -> Fraction:
-    """A rational strictly between 0 and 1, or a typed error."""
+    """A rational, checked to be strictly between 0 and 1."""
     exact = exactly(value, name)
     if not 0 < exact < 1:
         raise InvalidArgument(f"{name} must be strictly between 0 and 1.", code="out-of-range")
@@ -103,7 +102,7 @@ def check_probability(value: Any, name: str = "probability") -> Fraction:
 
 
 def check_count(value: Any, name: str, at_least: int = 1) -> int:
-    """A whole number of at least `at_least`, or a typed error."""
+    """A whole number, checked to be at least `at_least`."""
     exact = exactly(value, name)
     if exact.denominator != 1 or exact < at_least:
         raise InvalidArgument(
@@ -114,17 +113,17 @@ def check_count(value: Any, name: str, at_least: int = 1) -> int:
 
 
 def round_up(cost: Fraction) -> int:
-    """A cost in integer ledger units, never below the truth."""
+    """A cost in integer ledger units, rounded up."""
     return -((-cost * LEDGER_UNIT) // 1)
 
 
 def round_down(limit: Fraction) -> int:
-    """A limit in integer ledger units, never above the truth."""
+    """A limit in integer ledger units, rounded down."""
     return (limit * LEDGER_UNIT) // 1
 
 
 def float_up(value: Fraction) -> float:
-    """The smallest float that is not below `value` (infinity past the largest)."""
+    """The smallest float that is not below `value`. Infinity if it exceeds the largest float."""
     try:
         nearest = float(value)
     except OverflowError:
@@ -154,7 +153,7 @@ def significant(value: Fraction, *, up: bool, digits: int = 12) -> Fraction:
 
 
 def sqrt_up(value: Fraction) -> Fraction:
-    """The square root of a rational ≥ 0: exact for squares, else above it by less than one part in 2^64."""
+    """The square root of a rational ≥ 0: exact for squares, otherwise too large by less than one part in 2^64."""
     scaled = value.numerator * value.denominator
     root = math.isqrt(scaled)
     if root * root == scaled:
@@ -189,7 +188,7 @@ def exp_bounds(value: Fraction, digits: int = 60) -> tuple[Fraction, Fraction]:
         return Fraction(1), Fraction(1)
     if abs(value) > 10**7:
         raise InvalidArgument(
-            "exp takes a number between -1e7 and 1e7. A probability ratio beyond that is of no use.",
+            "exp takes a number between -1e7 and 1e7. Larger probability ratios have no use.",
             code="out-of-range",
         )
     return _enclose("exp", value, digits)
@@ -200,7 +199,7 @@ def log_bounds(value: Fraction, digits: int = 60) -> tuple[Fraction, Fraction]:
     """Rationals lower ≤ ln(value) ≤ upper that agree to `digits` digits, for value > 0."""
     if value == 1:
         return Fraction(0), Fraction(0)
-    # near 1 the logarithm is small: the argument needs the digits that its first ones say nothing about
+    # near 1 the logarithm is small, so the argument needs more digits
     near = value.denominator.bit_length() - abs(value.numerator - value.denominator).bit_length()
     return _enclose("ln", value, digits + max(0, near * 302 // 1000 + 1))
 

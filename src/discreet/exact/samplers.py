@@ -1,10 +1,10 @@
-"""Exact draws: no float decides a probability, no tail is cut, no loop runs longer for a larger value.
+"""Exact draws: no float decides a probability, no tail is cut off, and no loop runs longer for a larger value.
 
-A number is drawn in two parts: a cell from a table of integer weights (`laws.OneSided`, exact), and uniform
-bits inside the cell, kept with the exact probability that the law asks for. That coin compares a 64-bit
-uniform with a float `exp` and, inside a guard band of 2^-40 around it (the float is good to 2^-48), with
-arbitrary precision. Cells are small against the scale, so nearly every try is kept, and the number of tries
-is independent of the value that is.
+A number is drawn in two parts: a cell from a table of integer weights (`laws.OneSided`, exact), and uniform bits inside
+the cell. The result is accepted with the exact probability that the law requires. This coin compares a 64-bit uniform
+with a float `exp`. Inside a guard band of 2^-40 around it (the float is accurate to 2^-48), it uses arbitrary
+precision. Cells are small compared with the scale, so nearly every try is accepted, and the number of tries is
+independent of the accepted value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TO_UNIT = 2.0**-64
 _WIDEST_MACHINE_CELL = 48  # cells of 2^48 with indices below 2^13 stay inside 64-bit integers
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_substitute: ContextVar[Any] = ContextVar("sampler put in by a test", default=None)
+_substitute: ContextVar[Any] = ContextVar("sampler replaced by a test", default=None)
 
 
 def is_private() -> bool:
@@ -50,8 +50,8 @@ def _replaceable(sampler: _F) -> _F:
 
 
 def below_exp(word: int, energy: Fraction, scale: Fraction = Fraction(1)) -> bool:
-    """Whether a uniform that starts with the 64 bits `word` lies below `scale·exp(-energy)`, reading on while
-    unsure.
+    """Whether a uniform that starts with the 64 bits `word` lies below `scale·exp(-energy)`. Reads more bits until this
+    is certain.
     """
     bits = 64
     while True:
@@ -103,7 +103,7 @@ def bernoulli_exp_each(losses: NDArray[Any], rate: Fraction) -> NDArray[np.bool_
 
 
 def _energies(losses: NDArray[Any], rate: Fraction) -> NDArray[np.float64]:
-    """rate·loss as floats, cut at 800, where exp is 0 in any float."""
+    """rate·loss as floats, at most 800, where exp(-x) is 0 in floats."""
     if losses.dtype == object:
         return np.array([float(min(max(rate * loss, 0), 800)) for loss in losses], dtype=np.float64)
     if losses.dtype.kind not in "iu":
@@ -118,7 +118,7 @@ def _energies(losses: NDArray[Any], rate: Fraction) -> NDArray[np.float64]:
 
 
 def _keep_with_exp(energies: NDArray[np.float64], exact: Callable[[int], Fraction]) -> NDArray[np.bool_]:
-    """Coins with probability exp(-energy): floats decide outside the guard band, `exact(i)` inside it."""
+    """Coins with probability exp(-energy). Floats decide outside the guard band, and `exact(i)` inside it."""
     words = random_words(len(energies))
     with np.errstate(under="ignore"):
         distance = np.exp(-energies) - words * _TO_UNIT
@@ -154,7 +154,7 @@ def _symmetric(shape: Shape, size: int) -> NDArray[Any]:
 
 
 def _place_in_cell(shape: Shape, bits: int, cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """A uniform place in each cell, and whether the law keeps it."""
+    """A uniform position in each cell, and whether it is accepted."""
     if bits > _WIDEST_MACHINE_CELL:
         cells = cells.astype(object)
         place: NDArray[Any] = np.array([random_integer(bits) for _ in cells] + [None], dtype=object)[:-1]
@@ -162,7 +162,7 @@ def _place_in_cell(shape: Shape, bits: int, cells: NDArray[Any]) -> tuple[NDArra
         place = (random_words(len(cells)) & np.uint64(2**bits - 1)).astype(np.int64)
     start = cells * 2**bits
     values = start + place
-    # in units of the cell, so that no scale is too large for a float
+    # in units of the cell, so that every scale fits a float
     rate = float(1 / shape.in_cells(bits).parameter)
     energies = (place / 2**bits).astype(np.float64) * rate
     if shape.kind == "gaussian":
@@ -175,7 +175,7 @@ def _place_in_cell(shape: Shape, bits: int, cells: NDArray[Any]) -> tuple[NDArra
 def discrete_laplace(scale: Fraction, size: int) -> NDArray[Any]:
     """`size` integers with P[k] ∝ exp(-|k|/scale), exactly, for any rational scale.
 
-    Machine integers, or Python integers (dtype object) when the scale passes 2^52.
+    Machine integers, or Python integers (dtype object) if the scale exceeds 2^52.
     """
     return _symmetric(Shape("laplace", scale), size)
 
@@ -188,14 +188,15 @@ def discrete_gaussian(variance: Fraction, size: int) -> NDArray[Any]:
 
 @_replaceable
 def polya(parts: int, scale: Fraction, size: int) -> NDArray[np.int64]:
-    """A `parts`-th of a geometric variable: the sum of `parts` of them has mass ∝ exp(−k/scale).
+    """One of `parts` equal shares of a geometric variable: the sum of `parts` of them has mass ∝ exp(−k/scale).
 
-    Promise: every k has exactly its probability (1−a)^r·a^k·r(r+1)…(r+k−1)/k! with r = 1/parts and a = exp(−1/scale): a
-    uniform number is compared with cumulative sums, and read on where 64 bits do not decide.
+    Promise: every k has exactly the probability (1−a)^r·a^k·r(r+1)…(r+k−1)/k! with r = 1/parts and a = exp(−1/scale). A
+    uniform number is compared with cumulative sums, and more bits are read if 64 do not decide.
     """
     below, upto = _polya_table(parts, scale)
     words = random_words(size)
-    drawn = np.searchsorted(upto, words, side="left").astype(np.int64)  # sums that are certainly below the word
+    # the number of sums that are certainly below the word
+    drawn = np.searchsorted(upto, words, side="left").astype(np.int64)
     unsure = np.flatnonzero((drawn == len(below)) | (below[np.minimum(drawn, len(below) - 1)] <= words))
     for place in unsure:
         drawn[place] = _polya_slowly(parts, scale, int(words[place]))
@@ -203,7 +204,7 @@ def polya(parts: int, scale: Fraction, size: int) -> NDArray[np.int64]:
 
 
 def _polya_sums(parts: int, scale: Fraction, bits: int) -> Iterator[tuple[int, int]]:
-    """P[X ≤ 0], P[X ≤ 1], … enclosed in whole numbers of 2^-bits."""
+    """Lower and upper bounds on P[X ≤ 0], P[X ≤ 1], … in units of 2^-bits."""
     low, high = exp_minus_bits(1 / scale, bits + 32)
     one, rate = 1 << (bits + 32), Fraction(1, parts)
     first = [exp_bounds(rate * end, bits // 3 + 20) for end in _log_of(one - high, one - low, one, bits)]
@@ -235,7 +236,7 @@ def _polya_table(parts: int, scale: Fraction) -> tuple[NDArray[np.uint64], NDArr
 
 
 def _polya_slowly(parts: int, scale: Fraction, word: int) -> int:
-    """The same for one uniform number, with as many bits as it takes."""
+    """The same for one uniform number, with as many bits as needed."""
     known = 64
     while True:
         word, known = word << 64 | random_integer(64), known + 64
@@ -243,12 +244,12 @@ def _polya_slowly(parts: int, scale: Fraction, word: int) -> int:
             if (word + 1) << 96 <= low:
                 return k
             if word << 96 < high:
-                break  # undecided at this k: read on
+                break  # not decided at this k: read more bits
 
 
 @_replaceable
 def uniform_below(bound: int, size: int) -> NDArray[Any]:
-    """`size` uniform integers 0 ≤ k < bound (Python integers when the bound passes 2^63)."""
+    """`size` uniform integers 0 ≤ k < bound (Python integers if the bound exceeds 2^63)."""
     return _uniform_below(bound, size)
 
 
@@ -279,7 +280,7 @@ def permutation(size: int) -> NDArray[np.int64]:
     """A uniformly random order of 0 … size-1."""
     while True:
         order = np.argsort(keys := random_words(size), kind="stable")
-        if size < 2 or not (np.diff(keys[order]) == 0).any():  # equal keys would favor the order they came in
+        if size < 2 or not (np.diff(keys[order]) == 0).any():  # equal keys would favor their original order
             return order.astype(np.int64)
 
 
@@ -293,11 +294,12 @@ def exponential_choice(
 ) -> NDArray[np.int64]:
     """`size` indices with P[i] ∝ widths[i]·exp(-rate·losses[i]), exactly.
 
-    `losses` are integers or `Fraction`s of any size (dtype object), `widths` non-negative integers. Integer
-    weights just above the true ones propose an index, and an exact coin keeps it: no normalizing constant,
-    no float in the law.
+    `losses` are integers or `Fraction`s of any size (dtype object), and `widths` are non-negative integers. Integer
+    weights just above the true ones propose an index, and an exact coin accepts it. So there is no normalizing
+    constant, and no float affects the law.
     """
-    losses = losses.astype(np.int64) if losses.dtype.kind == "i" else losses  # narrow differences would wrap
+    # differences in a narrow type would wrap around
+    losses = losses.astype(np.int64) if losses.dtype.kind == "i" else losses
     possible = losses if widths is None else losses[widths > 0]
     least, most = _exact(possible.min()), _exact(losses.max())
     losses = losses.astype(object) - least if most - least >= 2**63 else losses - possible.min()

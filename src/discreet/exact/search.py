@@ -1,8 +1,9 @@
-"""The one search by bisection: where a condition begins or ceases to hold, on the side where it surely does.
+"""Bisection: finds where a condition starts or stops to hold, and returns a value for which it holds.
 
-A calibration asks for the least noise that keeps a promise, or for the largest cost that fits a limit. The answer must
-keep the promise itself, not only lie near one that does. So a search has an `inside` end, where the condition holds,
-and an `outside` end, where it does not, and returns the inside one: a least value is rounded up, a largest one down.
+A calibration needs the least noise that keeps a guarantee, or the largest cost that fits a limit. The result must
+itself satisfy the condition, not only be close to a value that does. So a search has an `inside` end, where the
+condition holds, and an `outside` end, where it does not, and returns the inside end. A least value is rounded up, a
+largest down.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Floats = NDArray[np.float64]
 
 
 def halfway(low: N, high: N) -> N:
-    """The middle of two numbers: rounded down for integers, and to a double for rationals, so that digits stay few."""
+    """The middle of two numbers. It is rounded down for integers, and to a double for rationals, to keep the digits
+    few.
+    """
     if isinstance(low, Fraction):
         return Fraction(float((low + high) / 2))
     return (low + high) // 2 if isinstance(low, int) else (low + high) / 2
@@ -43,12 +46,13 @@ def bisect(
 ) -> N:
     """The last number from `inside` toward `outside` for which `holds` is true, to the larger of two tolerances.
 
-    It is the least such number when `inside` is the larger end, and else the largest one. The search ends when the two
-    ends differ by at most `absolute`, or by `relative` times the larger one, or when `middle` finds no number between.
-    With both tolerances 0 it is exact for integers, and goes to the last bit for floats.
+    If `inside` is the larger end, this is the least such number, otherwise the largest. The search ends when the ends
+    differ by at most `absolute`, or by `relative` times the larger one, or when `middle` finds no number between them.
+    If both tolerances are 0, the result is exact for integers, and exact to the last bit for floats.
 
-    Promise: the result is `inside` itself, which the caller knows to hold or accepts without a test, or a number for
-    which `holds` was true. Where `holds` changes more than once this stays so, and the result may not be the last one.
+    Promise: the result is either `inside` itself, which the caller knows to hold or accepts without a test, or a number
+    for which `holds` was true. If `holds` changes more than once, this is still true, but the result may not be the
+    last.
 
     >>> bisect(lambda k: k * k <= 50, 0, 100)
     7
@@ -68,11 +72,11 @@ def bisect(
 def bracket(
     holds: Callable[[N], bool], start: N, *, least: N, most: N, factor: float | Fraction = 2, falling: bool = False
 ) -> tuple[N, N] | None:
-    """Two numbers (inside, outside) for `bisect`, by multiplying or dividing `start` by `factor` again and again.
+    """Two numbers (inside, outside) for `bisect`, found by repeatedly multiplying or dividing `start` by `factor`.
 
-    `holds` is expected to be true for all large numbers, or for all small ones when `falling`. Nothing below `least` or
-    above `most` is tried; these two are the last ones that are. Where `holds` is true up to the last of them, that one
-    is both inside and outside. None when `holds` is never true.
+    `holds` should be true for all large numbers, or with `falling` for all small ones. Only numbers from `least` to
+    `most` are tried, including both. If `holds` is true up to the last of them, that one is both inside and outside.
+    None if `holds` is never true.
 
     >>> bracket(lambda k: k * k > 50, 1, least=1, most=1000)
     (8, 4)
@@ -99,7 +103,7 @@ def bracket(
 
 
 def bisect_each(holds: Callable[[Floats], NDArray[np.bool_]], inside: Floats, outside: Floats, rounds: int) -> Floats:
-    """`bisect` for every number of an array at once, with this many halvings and the same promise for each of them."""
+    """`bisect` for every number of an array at once, with this many halvings and the same promise for each number."""
     for _ in range(rounds):
         place = (inside + outside) / 2
         kept = holds(place)
@@ -108,7 +112,7 @@ def bisect_each(holds: Callable[[Floats], NDArray[np.bool_]], inside: Floats, ou
 
 
 def least_place(cost: Callable[[float], float], low: float, high: float, rounds: int) -> float:
-    """Where a cost with one valley is least, by golden section."""
+    """The minimum of a cost with a single valley, by golden-section search."""
     golden = (math.sqrt(5) - 1) / 2
     left, right = high - golden * (high - low), low + golden * (high - low)
     at_left, at_right = cost(left), cost(right)

@@ -1,1 +1,1 @@
-"""Tables and experiments of the founding documents, reproduced: taught formulas next to tight ones."""
+"""The tables and experiments of the founding documents, reproduced with the taught formulas and with tight ones."""

@@ -15,7 +15,7 @@ SPACE = dp.queries.Categories(STATES)
 
 
 class PrintedChoices(NamedTuple):
-    """One pair (ε, δ) of the thesis and all that tables 5 to 7 print for it."""
+    """One pair (ε, δ) of the thesis, with everything that tables 5 to 7 print for it."""
 
     epsilon: float
     delta: float
@@ -26,7 +26,7 @@ class PrintedChoices(NamedTuple):
 
     @property
     def guarantee(self) -> dp.Approx:
-        """The pair as a promise."""
+        """The pair as a guarantee."""
         return dp.Approx(epsilon=self.epsilon, delta=self.delta)
 
 
@@ -40,7 +40,7 @@ PRINTED_TRUTH = "TX (114), CA (102), NY (63)"
 
 @dataclass(frozen=True, kw_only=True)
 class Reported:
-    """The reports at one (ε, δ): counts as reported and unbiased, and the exact probabilities behind them."""
+    """The reports at one (ε, δ): the counts as reported, the unbiased counts, and their exact probabilities."""
 
     truth: float
     wrong: float
@@ -51,7 +51,7 @@ class Reported:
 
 
 def report(people: People, guarantee: dp.Approx) -> Reported:
-    """Let every person answer by randomized response, through the door."""
+    """Let every person answer by randomized response, released through the door."""
     each = dp.Each.for_guarantee(guarantee, spaces=SPACE)
     response = each.mechanisms[0]
     said = dp.release(people.states, each).value
@@ -66,7 +66,7 @@ def report(people: People, guarantee: dp.Approx) -> Reported:
 
 
 def run(people: People) -> tuple[Experiment, ...]:
-    """One run at each (ε, δ), shown in three tables. The taught formula is the tight one, so there is one of each."""
+    """One run at each (ε, δ), shown in three tables. The taught formula is also the tight one."""
     pairs = [(wanted, report(people, wanted.guarantee)) for wanted in PRINTED]
     return _truth(people, pairs), _most_frequent(people, pairs), _wrong(people, pairs)
 
@@ -106,7 +106,7 @@ def _truth(people: People, pairs: Pairs) -> Experiment:
 
 
 def top_three(counts: Mapping[str, float]) -> str:
-    """The three largest, as the thesis writes them; a tie goes by name.
+    """The three largest, as the thesis writes them. Ties are ordered by name.
 
     >>> top_three({"NY": 1, "CA": 3, "AL": 1, "TX": 9})
     'TX (9), CA (3), AL (1)'

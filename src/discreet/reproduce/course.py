@@ -1,4 +1,4 @@
-"""Formulas of the course as they are taught, for comparison: the library uses sharper ones."""
+"""The formulas of the course as they are taught, for comparison. The library uses sharper ones."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from discreet.mechanisms.noise.laplace import Laplace
 
 @dataclass(frozen=True, kw_only=True)
 class AdvancedTaught(Rule):
-    """The lecture's strong composition of equal releases `each`, their number fixed in advance.
+    """The strong composition of the lecture, for equal releases `each` whose number is fixed in advance.
 
-    Promise: k releases (ε,δ), ε ≤ 1, are `(2kε² + ε√(2k ln(1/(kδ))), 2kδ)`-DP when δ > 0 [L6.T1], and
-    `(2kε² + ε√(2k ln(1/δ̂)), δ̂)`-DP, with δ̂ that of the limit, when δ = 0 [L6.T2].
-    Source: [L6.T1], [L6.T2]. Not adaptive: the slack of L6.T1 moves with k, so it cannot tell when to stop.
+    Promise: k releases (ε,δ) with ε ≤ 1 are `(2kε² + ε√(2k ln(1/(kδ))), 2kδ)`-DP if δ > 0 [L6.T1], and `(2kε² + ε√(2k
+    ln(1/δ̂)), δ̂)`-DP, with the δ̂ of the limit, if δ = 0 [L6.T2].
+    Source: [L6.T1], [L6.T2]. Not adaptive: the slack of L6.T1 changes with k, so it is not a stopping rule.
     """
 
     name, adaptive = "taught", False
@@ -69,10 +69,11 @@ class AdvancedTaught(Rule):
 
 
 def taught_answers(answers: int, size: int, guarantee: Approx) -> Laplace:
-    """The documents' noise for many adaptive averages of [0,1]-values over `size` rows: Lap(1/(γ·size)) each [L6.C5].
+    """The noise of the documents for many adaptive averages of [0,1]-values over `size` rows: Lap(1/(γ·size)) each
+    [L6.C5].
 
-    γ = ε/√(8k ln(1/δ)), for ε ≤ 2 ln(1/δ): the noise grows as √k, not k. All answers are within ln(k/β)/(γ·size) of
-    the sample's with probability 1−β [L6.CL6], which `error(1 − β, values=k)` sharpens.
+    γ = ε/√(8k ln(1/δ)) for ε ≤ 2 ln(1/δ), so the noise grows as √k and not as k. All answers are within
+    ln(k/β)/(γ·size) of those on the sample with probability 1−β [L6.CL6]. `error(1 − β, values=k)` is sharper.
     """
     count, rows = check_count(answers, "answers"), check_count(size, "size")
     epsilon, delta = exactly(guarantee.epsilon), exactly(guarantee.delta)

@@ -1,4 +1,4 @@
-"""Telling a true value of 19 from one of 20 by k repeated Laplace answers: hopeless until ε√k is large [L6.DIST]."""
+"""Distinguishing a true value of 19 from 20 by k repeated Laplace answers: hard until ε√k is large [L6.DIST]."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from discreet.reproduce.people import People
 VALUES = (19, 20)
 EPSILONS = (0.1, 0.4, 1.6)
 REACH = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-"""The values of ε√k that are tried."""
+"""The tested values of ε√k."""
 TRIALS = 4000
 _BATCH = 500
 
 
 def run(people: People) -> tuple[Experiment, ...]:
-    """The advantage over a coin: bounded as taught, exact by composition, and seen; the people are not asked."""
+    """The advantage over a coin: the taught bound, the exact value by composition, and the observed one. Uses no
+    people.
+    """
     tried = [(e, round((reach / e) ** 2)) for e in EPSILONS for reach in REACH if reach >= e]
     return (
         Experiment(
@@ -42,7 +44,7 @@ def run(people: People) -> tuple[Experiment, ...]:
                 "Advantage: P[guess 19 | 19] − P[guess 19 | 20] of the best guess. Basic sums say kε; the lecture's √k",
                 "is L6.L4 (the mean loss is at most 2ε²) with Pinsker's inequality; tight is the exact total",
                 "variation, rounded up, from dp.compose([…]).delta_at(epsilon=0).",
-                f"Observed: the likelihood-ratio guess, {TRIALS:,} times on each value.",
+                f"Observed: the likelihood-ratio guess, {TRIALS: ,} times on each value.",
             ),
         ),
     )

@@ -1,4 +1,6 @@
-"""What an experiment found: columns that say where their numbers come from, rows, and how both are shown and saved."""
+"""The result of an experiment: columns that name the origin of their numbers, rows, and how they are shown and
+saved.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,14 @@ STYLES: Mapping[Origin, str] = {
     "observed": "green",
     "printed": "magenta",
 }
-"""taught: the documents' formula · tight: the best one · exact: one formula for both · observed: from this run ·
-printed: as it stands in the document."""
+"""taught: the formula of the documents · tight: the best one · exact: one formula for both · observed: from this run ·
+printed: as printed in the document.
+"""
 
 
 @dataclass(frozen=True)
 class ReportColumn:
-    """A column: its name in the CSV file, its heading for people, its origin, and how its numbers are printed."""
+    """A column: its name in the CSV file, its heading in the table, its origin, and the format of its numbers."""
 
     name: str
     heading: str
@@ -37,7 +40,7 @@ class ReportColumn:
     shown: str = ""
 
     def show(self, value: Any) -> str:
-        """The value for people: rounded as the document rounds, a dash where there is none."""
+        """The value as text, rounded as in the document. A dash if there is none."""
         if value is None:
             return "–"
         return str(value) if isinstance(value, str) else format(value, self.shown)
@@ -45,7 +48,7 @@ class ReportColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A table with a title, the ids of the results it shows, and remarks; `series` is what only its picture needs."""
+    """A table with a title, the ids of the results it shows, and remarks. `series` is data that only its plot needs."""
 
     name: str
     title: str
@@ -78,7 +81,7 @@ class Experiment:
         return table
 
     def print(self, console: Console) -> None:
-        """The title, the table, and what to know about it."""
+        """The title, the table and its remarks."""
         console.print(f" [bold]{escape(self.title)}[/] {escape(f'[{self.source}]')}", highlight=False)
         console.print(self.table())
         if self.notes:
@@ -96,7 +99,7 @@ class Experiment:
 
 
 def promise(epsilon: float, delta: float) -> str:
-    """A pair (ε, δ) as it heads a row.
+    """A pair (ε, δ) as the heading of a row.
 
     >>> promise(0.1, 0.1)
     '(0.1, 0.1)'

@@ -1,7 +1,7 @@
-"""The accuracy game: analysts who try to fool themselves, and whether all answers they get hold on the population.
+"""The accuracy game: analysts who overfit, and whether all their answers hold on the population.
 
-[L6.GAME] An analyst asks one question after another, each chosen after the answers so far, of a mechanism that holds a
-sample. Here the population is known exactly, so it can be said of every answer whether its interval holds.
+[L6.GAME] An analyst asks a mechanism that holds a sample one question after another. Each may depend on earlier
+answers. Here the population is known exactly, so each answer can be checked: its interval contains the truth or not.
 
     population = Population.of_noise(50)
     made = play(population, select_features, lambda rows: Raw(rows, questions=51), size=400)
@@ -35,14 +35,14 @@ HALF = Fraction(1, 2)
 class Vote:
     """How well a weighted vote of features predicts the label: 1 if it is right, 0 if it is wrong, ½ for a tie.
 
-    As a question it concerns each row alone. `weights` has a whole number for each feature.
+    It is a question about each row by itself. `weights` has an integer for each feature.
     """
 
     weights: tuple[int, ...]
 
     @classmethod
     def of(cls, weights: Any) -> Self:
-        """From any whole numbers."""
+        """A vote with these integer weights."""
         return cls(tuple(int(weight) for weight in weights))
 
     def __call__(self, rows: Any) -> Any:
@@ -58,30 +58,31 @@ class Vote:
 
 @dataclass(frozen=True)
 class Population:
-    """A law of rows: the label is a fair coin of −1 and 1, and each feature agrees with it by a chance of its own.
+    """A distribution of rows: the label is a fair coin, −1 or 1, and each feature agrees with it with its own
+    probability.
 
-    Given the label, features are independent; so the population's mean of every `Vote` is known.
+    Given the label, features are independent, so the mean of every `Vote` over the population is known.
     """
 
     chances: tuple[Fraction, ...]
 
     @classmethod
     def of_noise(cls, features: int) -> Self:
-        """No feature has anything to do with the label: every vote is right half of the time."""
+        """A population in which no feature depends on the label, so every vote is right half of the time."""
         return cls((HALF,) * check_count(features, "features"))
 
     def sample(self, size: int) -> Columns:
-        """So many independent rows: "features", −1 or 1 each, and "label"."""
+        """`size` independent rows: "features", −1 or 1 each, and "label"."""
         label = 2.0 * public_draws.coins(HALF, check_count(size, "size")) - 1
         agree = np.stack([public_draws.coins(chance, size) for chance in self.chances], axis=1)
         return {"features": (2.0 * agree - 1) * label[:, None], "label": label}
 
     def mean(self, vote: Vote) -> float:
-        """The mean of a vote over the population: a sum over all outcomes of its tally, one feature after another."""
+        """The mean of a vote over the population: a sum over all outcomes of its tally, computed feature by feature."""
         used = [(w, float(c)) for w, c in zip(vote.weights, self.chances, strict=True) if w]
         if all(chance == 0.5 for _, chance in used):
             return 0.5
-        law = np.ones(1)  # of the tally, from the least one on, in steps of 1
+        law = np.ones(1)  # of the tally, from the smallest one, in steps of 1
         for weight, chance in used:
             up, far = (chance if weight > 0 else 1 - chance), 2 * abs(weight)
             law = np.pad(law, (far, 0)) * up + np.pad(law, (0, far)) * (1 - up)
@@ -91,17 +92,17 @@ class Population:
 
 Asking = Generator[Vote, float, None]
 Analyst = Callable[[int], Asking]
-"""Of a population with so many features it yields one question after another, and is sent what was answered."""
+"""An analyst: given the number of features, it yields one question after another, and is sent the answers."""
 
 
 def stay_honest(features: int) -> Asking:
-    """Asks what was planned beforehand: every feature alone, and the vote of all."""
+    """Asks only planned questions: every feature by itself, and the vote of all."""
     yield from _each(features)
     yield Vote((1,) * features)
 
 
 def select_features(features: int) -> Asking:
-    """Asks every feature, and then how good the vote of the better half of them is, each with its sign."""
+    """Asks about every feature, and then about the vote of the better half of them, each with its sign."""
     found = yield from _each(features)
     kept = np.argsort(-np.abs(found), kind="stable")[: max(1, features // 2)]
     weights = np.zeros(features)
@@ -110,13 +111,15 @@ def select_features(features: int) -> Asking:
 
 
 def boost(features: int) -> Asking:
-    """Asks every feature, and then the vote of those right more than half of the time: Blum-Hardt 2015's attack."""
+    """Asks about every feature, and then about the vote of those that are right more than half of the time. This is the
+    attack of Blum-Hardt 2015.
+    """
     found = yield from _each(features)
     yield Vote.of(found > 0)
 
 
 def climb(features: int) -> Asking:
-    """Adds one feature after another to a vote, and keeps those with which the answer is better than ever."""
+    """Adds features to a vote one by one, and keeps each that gives the best answer so far."""
     kept, best = [0] * features, 0.5
     for feature in range(features):
         tried = [*kept[:feature], 1, *kept[feature + 1 :]]
@@ -127,16 +130,18 @@ def climb(features: int) -> Asking:
 
 
 def trace(features: int) -> Asking:
-    """Takes the features for a code that marks every row: asks each bit's mean, and then for rows that lie toward them.
+    """Uses the features as a code that marks every row: asks for the mean of each bit, and then for rows close to the
+    answers.
 
-    Rows of the sample do, others do not. Source: fingerprinting, Steinke-Ullman 2015, in its simplest form.
+    Rows of the sample are close to them, and others are not. Source: fingerprinting, Steinke-Ullman 2015, in its
+    simplest form.
     """
     found = yield from _each(features)
     yield Vote.of(np.rint(found * (20 / max(1e-9, float(np.abs(found).max())))))
 
 
 def _each(features: int) -> Generator[Vote, float, NDArray[np.float64]]:
-    """Asks for each feature alone; how far each answer was above ½."""
+    """Asks about each feature by itself, and returns how far each answer was above ½."""
     found = np.empty(features)
     for feature in range(features):
         found[feature] = (yield Vote.of(np.arange(features) == feature)) - 0.5
@@ -148,7 +153,9 @@ ANALYSTS: tuple[Analyst, ...] = (stay_honest, select_features, boost, climb, tra
 
 @dataclass(frozen=True)
 class GameAnswer:
-    """A value with its interval. It is `about` another vote than the one asked if a leaderboard returns its best."""
+    """A value with its interval. If a leaderboard returns its best result, the answer is `about` another vote than the
+    asked one.
+    """
 
     value: float
     interval: Interval
@@ -156,15 +163,16 @@ class GameAnswer:
 
 
 class MeanOracle(Protocol):
-    """Whatever answers for means, such as a `Study`."""
+    """Anything that answers questions about means, such as a `Study`."""
 
     def mean(self, question: Vote, /) -> GameAnswer | StudyAnswer: ...
 
 
 class Raw:
-    """The naive way: exact means of the sample, with Hoeffding's interval for this many questions fixed in advance.
+    """The naive method: exact means of the sample, with Hoeffding's interval for this many questions that are fixed in
+    advance.
 
-    Not private, and wrong as soon as questions follow answers. It is here to be beaten.
+    Not private, and wrong as soon as questions depend on answers. It is the baseline.
     """
 
     def __init__(self, rows: Columns, *, questions: int, confidence: float = 0.95) -> None:
@@ -206,7 +214,7 @@ class Submissions:
 
 @dataclass(frozen=True)
 class Round:
-    """One question, its answer, and the population's mean of what the answer is about."""
+    """One question, its answer, and the true mean of what the answer is about."""
 
     question: Vote
     value: float
@@ -215,19 +223,19 @@ class Round:
 
     @property
     def held(self) -> bool:
-        """Whether the interval holds the truth."""
+        """Whether the interval contains the truth."""
         return self.interval[0] <= self.truth <= self.interval[1]
 
 
 @dataclass(frozen=True)
 class Game:
-    """What was asked and answered."""
+    """All questions and answers of one game."""
 
     rounds: tuple[Round, ...]
 
     @property
     def held(self) -> bool:
-        """Whether all intervals hold together, as is promised but with the study's small probability."""
+        """Whether all intervals contain the truth. This is promised, except with the small probability of the study."""
         return all(one.held for one in self.rounds)
 
     @property
@@ -237,7 +245,9 @@ class Game:
 
 
 def play(population: Population, analyst: Analyst, begin: Callable[[Columns], MeanOracle], *, size: int) -> Game:
-    """Draw `size` rows, `begin` a mechanism on them, and let the analyst ask until it, or the mechanism, ends."""
+    """Draw `size` rows, `begin` a mechanism on them, and let the analyst ask until the analyst or the mechanism
+    ends.
+    """
     mechanism, asking, rounds = begin(population.sample(size)), analyst(len(population.chances)), []
     try:
         vote = next(asking)

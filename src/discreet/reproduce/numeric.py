@@ -13,12 +13,14 @@ from discreet.reproduce.experiment import Experiment, ReportColumn, promise
 from discreet.reproduce.people import SALARIES, People
 
 PRINTED_DIAMETER = 2996
-"""max − min of the thesis's own rows. Only the printed formula columns use it: a diameter read off the data leaks."""
+"""max − min of the rows in the thesis. Only the printed formula columns use it: a diameter that is read from the data
+leaks.
+"""
 SPACE = dp.Interval(*SALARIES)
 
 
 class PrintedNumbers(NamedTuple):
-    """One pair (ε, δ) of the thesis and all that tables 2 to 4 print for it."""
+    """One pair (ε, δ) of the thesis, with everything that tables 2 to 4 print for it."""
 
     epsilon: float
     delta: float
@@ -32,7 +34,7 @@ class PrintedNumbers(NamedTuple):
 
     @property
     def guarantee(self) -> dp.Approx:
-        """The pair as a promise."""
+        """The pair as a guarantee."""
         return dp.Approx(epsilon=self.epsilon, delta=self.delta)
 
 
@@ -46,7 +48,7 @@ PRINTED_TRUTH = (2995, 1504, 4500)
 
 @dataclass(frozen=True, kw_only=True)
 class Sanitized:
-    """The salaries published at one (ε, δ) by one calibration, and the promise that this noise really keeps."""
+    """The salaries published at one (ε, δ) with one calibration, and the guarantee that this noise really keeps."""
 
     scale: float
     delta: float

@@ -1,4 +1,4 @@
-"""The synthetic people of the thesis: a salary and a state each [T.7]."""
+"""The synthetic people of the thesis, each with a salary and a state [T.7]."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from discreet.exact import public_draws
 from discreet.exact.rational import check_count
 
 SALARIES = (1500, 4500)
-"""The declared range, in dollars; public, and never read off the people."""
+"""The declared range in dollars. It is public and never read from the people."""
 
 # fmt: off
 _INHABITANTS = {
@@ -22,7 +22,7 @@ _INHABITANTS = {
     "OH": 1154, "OK": 375, "OR": 383, "PA": 1270, "RI": 105, "SC": 463, "SD": 81, "TN": 635,
     "TX": 2515, "UT": 276, "VT": 63, "VA": 800, "WA": 672, "WV": 185, "WI": 569, "WY": 56,
 }
-"""The 48 contiguous states, with their inhabitants in tens of thousands (census of 2010)."""
+"""The 48 contiguous states with their populations in tens of thousands (census of 2010)."""
 # fmt: on
 STATES: tuple[str, ...] = tuple(_INHABITANTS)
 
@@ -39,7 +39,7 @@ class People:
 
 
 def generate(count: int = 1000) -> People:
-    """`count` people: salary uniform over the whole dollars of the range, state as likely as it is populous.
+    """`count` people. Salaries are uniform over the whole dollars of the range, and states are drawn by population.
 
     >>> people = generate(3)
     >>> len(people), set(people.states) <= set(STATES)

@@ -1,4 +1,4 @@
-"""One picture for each experiment, drawn from the same numbers as its table."""
+"""One plot for each experiment, drawn from the same numbers as its table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TAUGHT, TIGHT, OBSERVED, PRINTED, QUIET = plots.ORANGE, plots.BLUE, plots.INK, "
 
 
 def save(experiment: Experiment, folder: Path) -> Path:
-    """Draw the experiment's picture into `folder`, as PNG."""
+    """Draw the plot of an experiment into `folder`, as PNG."""
 
     def draw(figure: Any) -> None:
         PICTURES[experiment.name](figure, experiment)
@@ -35,7 +35,7 @@ def _grouped(
     series: list[tuple[str, str, str, bool]],
     show: Callable[[float], str] = _dollars,
 ) -> None:
-    """Full bars for formulas and hollow ones for what was seen or printed, side by side for each (ε, δ)."""
+    """Full bars for formulas and hollow bars for observed or printed numbers, side by side for each (ε, δ)."""
     places = np.arange(len(experiment.rows))
     width = 0.9 / len(series)
     for i, (name, label, color, solid) in enumerate(series):
@@ -217,7 +217,7 @@ def _distinguishing(figure: Any, experiment: Experiment) -> None:
     axes.set(xscale="log", xlabel="ε√k: one answer's ε, times the root of the number of answers", ylim=(0, 1.03))
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
-    axes.set_ylabel("advantage over a coin in telling 19 from 20")
+    axes.set_ylabel("advantage over a coin in distinguishing 19 from 20")
     axes.legend(loc="upper left")
 
 

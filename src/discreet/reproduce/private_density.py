@@ -26,16 +26,16 @@ EPSILONS = (0.1, 1, 3)
 DELTA = 0.1
 SHOWN = (-1, 7)
 BETWEEN = (-3, 9)
-"""The declared range: four deviations beyond the centers, so that no row of the mixture needs to be clamped."""
+"""The declared range: four deviations beyond the centers, so that almost no row of the mixture is clamped."""
 UNIT = dp.row(neighbors="replace")
 APART = math.sqrt(2)
-"""How far two rows' kernels may be apart, where K(x, x) = 1."""
+"""The largest distance between the kernels of two rows, if K(x, x) = 1."""
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curves:
-    """What is drawn at one ε: the three releases, at the points shown."""
+    """The curves at one ε: the three releases, at the plotted points."""
 
     as_printed: Floats
     taught: Floats
@@ -43,7 +43,7 @@ class Curves:
 
 
 def run(people: People) -> tuple[Experiment, ...]:
-    """One sample, and one curve of each kind at each ε; the people are not asked."""
+    """One sample, and one curve of each kind at each ε. Uses no people."""
     points = np.linspace(*SHOWN, 401)
     rows = draw(ROWS)
     estimate = kernel_estimate(rows, points)
@@ -90,7 +90,7 @@ def draw(count: int) -> Floats:
 
 
 def truth(points: Floats) -> Floats:
-    """The density the rows are drawn from."""
+    """The density that the rows are drawn from."""
     bells = [np.exp(-((points - center) ** 2) / 2) for center in CENTERS]
     return np.asarray(sum(bells) / (2 * math.sqrt(2 * math.pi)))
 
@@ -102,20 +102,22 @@ def kernel_estimate(rows: Floats, points: Floats) -> Floats:
 
 
 def thesis_noise(epsilon: float, *, printed: bool = False) -> GaussianProcess:
-    """The thesis's noise for a sum of kernels, 2√ln(2/δ)/ε by its theorem; the printed half of it keeps less."""
+    """The noise of the thesis for a sum of kernels: 2√ln(2/δ)/ε by its theorem. The printed value is half of it and
+    keeps less.
+    """
     features = FourierFeatures.over([BETWEEN], [BANDWIDTH])
     stddev = (1 if printed else 2) * math.sqrt(math.log(2 / DELTA)) / epsilon
     return GaussianProcess(features=features, noise=dp.Gaussian(stddev=stddev, step=features.unit))
 
 
 def least(epsilon: float) -> GaussianProcess:
-    """The least noise that keeps (ε, δ) when a row is replaced, and the number of rows is public."""
+    """The least noise that keeps (ε, δ) for a replaced row, if the number of rows is public."""
     asked = dp.Approx(epsilon=epsilon, delta=DELTA)
     return process_for(asked, between=BETWEEN, bandwidth=BANDWIDTH, size=ROWS, unit=UNIT)
 
 
 def delta_of_noise(process: GaussianProcess, epsilon: float) -> float:
-    """The δ that noise for a sum of kernels attains at ε, exactly."""
+    """The exact δ of noise for a sum of kernels at ε."""
     return gaussian_delta(APART / process.deviation, epsilon)
 
 
@@ -126,7 +128,7 @@ def _compare(rows: Floats, estimate: Floats, points: Floats, epsilon: float) -> 
     released = dp.release(tight.features.counts(rows), tight, sensitivity=tight.sensitivity(UNIT))
     density = Density(tight, np.asarray(released.value["coefficients"]), float(released.value["size"]), released)
     curves = Curves(
-        as_printed=estimate + (path - path[0]),  # as the thesis draws it: the first point comes out bare
+        as_printed=estimate + (path - path[0]),  # as the thesis draws it: the first point has no noise
         taught=estimate + taught.path(points) * scale,
         tight=np.asarray(density(points)),
     )

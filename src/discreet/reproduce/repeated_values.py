@@ -1,4 +1,6 @@
-"""The median of 3n/4 copies of 0 and n/4 of 1, by the lecture's score and by the capped one [L3.MED-DUP]."""
+"""The median of 3n/4 copies of 0 and n/4 copies of 1, by the score of the lecture and by the capped one
+[L3.MED-DUP].
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ SPACES: dict[str, tuple[Candidates, Any, tuple[int, ...]]] = {
     "doubles, steps of 1/1000": (dp.queries.Grid(0, 1, 0.001), np.float64, (40, 80, 120, 160)),
     "doubles, 2^32 points": (dp.Interval(0, 1), np.float64, (140, 160, 180, 200)),
 }
-"""Candidates for the answer, the type of the rows, and how many rows are tried."""
+"""Candidates for the answer, the type of the rows, and the tested numbers of rows."""
 
 
 def run(people: People) -> tuple[Experiment, ...]:
-    """How often the answer is 0, the true median: exactly, and in draws; the people are not asked."""
+    """How often the answer is 0, the true median: exactly, and in draws. Uses no people."""
     return (
         Experiment(
             name="repeated-values",
@@ -56,16 +58,16 @@ def run(people: People) -> tuple[Experiment, ...]:
 
 
 def rows_of(name: str, n: int) -> NDArray[Any]:
-    """3n/4 copies of 0 and n/4 of 1, in the type that goes with the candidates."""
+    """3n/4 copies of 0 and n/4 copies of 1, in the type of the candidates."""
     return np.repeat([0, 1], [3 * n // 4, n // 4]).astype(SPACES[name][1])
 
 
 def exact(name: str, n: int) -> tuple[float | None, float]:
-    """P[answer is 0] with the lecture's score, where it can be listed, and with the capped one."""
+    """P[answer is 0] with the score of the lecture, if its candidates can be listed, and with the capped one."""
     space, rows = SPACES[name][0], rows_of(name, n)
     capped = _capped(space)
     if isinstance(space, dp.Interval):
-        # every point but 0 misses by n/4 ranks
+        # every point except 0 misses by n/4 ranks
         others = len(lattice_of(space)) - 1
         return None, 1 / (1 + others * math.exp(-float(capped.rate) * n / 4))
     lecture = dp.queries.MedianScore(space)

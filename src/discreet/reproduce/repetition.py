@@ -1,4 +1,6 @@
-"""Private once, broken by asking again: fresh noise for every answer is not closed under repetition [T.4.5]."""
+"""Private once, but not if asked again: (ε, δ) with fresh noise for every answer is not kept under repetition
+[T.4.5].
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ PRINTED = {2: (0.5098, 0.0817)}
 
 
 def run(people: People) -> tuple[Experiment, ...]:
-    """Exactly, by enumeration, and as seen in answers to a truth of 0 and of 1; the people are not asked."""
+    """Exactly, by enumeration, and as observed in answers for a truth of 0 and of 1. Uses no people."""
     return (
         Experiment(
             name="repetition",
@@ -55,7 +57,7 @@ def run(people: People) -> tuple[Experiment, ...]:
 
 
 def exact_promise(times: int) -> Verified:
-    """The exact promise of this many answers with fresh noise."""
+    """The exact guarantee of this many answers with fresh noise."""
     return dp.verify(repeat(RESPONSE, times))
 
 
@@ -89,6 +91,6 @@ def _row(times: int) -> dict[str, Any]:
 
 
 def _frequency(truth: Any, times: int, zeros: set[int]) -> float:
-    """How often the event was seen: this many of `times` fresh answers are 0."""
+    """How often the event was observed: this many of `times` fresh answers are 0."""
     answers = np.array(dp.release([truth] * (times * ANSWERS), RESPONSE).value).reshape(ANSWERS, times)
     return float(np.isin((answers == 0).sum(axis=1), list(zeros)).mean())

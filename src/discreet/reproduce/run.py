@@ -1,4 +1,4 @@
-"""`discreet reproduce OUT`: run every experiment, print its table, and write its CSV file and its picture."""
+"""`discreet reproduce OUT`: run every experiment, print its table, and write its CSV file and its plot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WIDTH = 100
 
 
 def main(out: Path, people: int = 1000) -> None:
-    """Generate `people`, run every experiment on them, and leave one CSV file and one PNG for each table in `out`.
+    """Generate `people`, run every experiment on them, and write one CSV file and one PNG for each table to `out`.
 
     A missing matplotlib is reported before anything is drawn.
     """

@@ -19,7 +19,7 @@ ANSWERS = 20_000
 
 
 def run(people: People) -> tuple[Experiment, ...]:
-    """What the noise of the remark really promises, and how often two salaries can be distinguished."""
+    """The real guarantee of the noise in the remark, and how often two salaries can be distinguished."""
     found = [_compare(wanted) for wanted in numeric.PRINTED]
     wanted = numeric.PRINTED[0]
     return (

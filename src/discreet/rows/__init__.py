@@ -1,4 +1,4 @@
-"""Where data comes in: each record is read by itself, with a declared type or the type of its container.
+"""Reading data: each record is read by itself, with a declared type or the type of its container.
 
 A column has one dimension, and a row has its declared width. A value that does not fit counts as missing. It does not
 change another record, a type, a shape or an error.

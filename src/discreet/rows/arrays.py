@@ -27,12 +27,12 @@ def is_numpy(array: Any) -> bool:
 
 
 def is_spark_dataframe(data: Any) -> bool:
-    """Whether this is a DataFrame of Spark, classic or Connect: it stays where it is."""
+    """Whether this is a Spark DataFrame, classic or Connect. Its rows stay in Spark."""
     return type(data).__module__.startswith("pyspark.sql") and hasattr(data, "mapInArrow")
 
 
 def to_array(array: Any) -> Any:
-    """The array as it is, or as numpy: lists and tables are converted, and torch on the CPU is looked at in place."""
+    """The array itself if it is on a GPU, otherwise as numpy. A torch tensor on the CPU is not copied."""
     if type(array).__module__.partition(".")[0] == "torch":
         return array if array.is_cuda else array.detach().float().numpy() if _is_half(array) else array.detach().numpy()
     if type(array).__module__.partition(".")[0] == "cupy":
@@ -61,7 +61,7 @@ def to_device_of(values: Any, array: Any) -> Any:
 
 
 def indices_to_device_of(values: NDArray[np.int64], array: Any) -> Any:
-    """Host indices on the device of `array`."""
+    """Indices on the device of `array`."""
     xp = namespace(array)
     return xp.as_tensor(values, device=array.device) if xp.__name__ == "torch" else xp.asarray(values)
 
@@ -88,7 +88,9 @@ def flags_to_numbers(flags: Any, like: Any) -> Any:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Products of small arrays within: where threads can be limited, they would only wait for each other."""
+    """Limit numpy to one thread in this block, if possible. For small arrays, more threads would only wait for each
+    other.
+    """
     try:
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
     except ModuleNotFoundError:

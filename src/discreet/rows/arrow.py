@@ -1,7 +1,7 @@
-"""Columns of Arrow, decoded here and nowhere else: by the type of the column, and each cell by itself.
+"""Arrow columns are decoded only here: by the type of the column, and each cell by itself.
 
-Whatever is in a cell, it gives a value or nothing, and never an error: text that is not Unicode and moments that Python
-cannot write are missing. Columns of polars, and those that pandas keeps in Arrow, are read as Arrow has them.
+Any cell gives a value or is missing, and never causes an error. Text that is not Unicode and timestamps that Python
+cannot represent are missing. Columns of polars, and pandas columns that are stored in Arrow, are read as Arrow columns.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_40
 
 
 def in_arrow(data: Any) -> Any:
-    """A column of Arrow, of polars, or of pandas that is kept in Arrow, as Arrow has it; None for any other."""
+    """An Arrow column, a polars column, or a pandas column stored in Arrow, as an Arrow array. None for any other."""
     if names_of(data) is not None:
         return None
     if package(data) == "pyarrow":
         return data if has(data, "null_count") else None
     kind = getattr(data, "dtype", None) if has(data, "dtype") else None
-    if package(data) == "polars":  # Arrow has no integers of 128 bits, and of objects only where they are in memory
+    if package(data) == "polars":  # Arrow has no 128-bit integers, and for objects it has only their addresses
         return None if kind is None or str(kind) in ("Object", "Int128") else data.to_arrow()
     if package(data) == "pandas" and (hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", None) == "pyarrow"):
         return (data.array if has(data, "array") else data).__arrow_array__()
@@ -39,7 +39,7 @@ def in_arrow(data: Any) -> Any:
 
 
 def plain(column: Any) -> Any:
-    """A column without its dictionary, runs, or a type built on another."""
+    """A column without dictionary encoding, run-length encoding or an extension type."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -52,7 +52,9 @@ def plain(column: Any) -> Any:
 
 
 def is_number(kind: Any) -> bool:
-    """Whether a type is one of numbers or of true and false; one of nothing but NULL is, since any may look so."""
+    """Whether a type is numeric or boolean. The null type counts, because a numeric column without values may have
+    it.
+    """
     import pyarrow as pa
 
     if isinstance(kind, pa.BaseExtensionType):
@@ -64,21 +66,21 @@ def is_number(kind: Any) -> bool:
 
 
 def is_whole(kind: Any) -> bool:
-    """Whether a type is one of whole numbers, or of true and false."""
+    """Whether a type is integer or boolean."""
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a type is one of text."""
+    """Whether a type is text."""
     import pyarrow as pa
 
     return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def is_moment(kind: Any) -> bool:
-    """Whether a type is one of days or of moments."""
+    """Whether a type is a date or a timestamp."""
     import pyarrow as pa
 
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
@@ -88,37 +90,37 @@ def is_moment(kind: Any) -> bool:
 
 
 def floats_of(column: Any) -> NDArray[Any]:
-    """Numbers as the nearest doubles, or as the floats of 32 bits that they are; NaN where there is none."""
+    """Numbers as the nearest doubles, or as 32-bit floats if they are such. NaN for a missing value."""
     wide = column if str(column.type) == "float" else column.cast("float64", safe=False)
     return np.asarray(wide.to_numpy(zero_copy_only=False))
 
 
 def texts_of(column: Any) -> list[str | None]:
-    """The cells of a column of text; None where bytes are not text."""
+    """The cells of a text column. None for bytes that are not valid text."""
     return [_decoded(cell) for cell in bytes_of(column)]
 
 
 def bytes_of(column: Any) -> list[bytes | None]:
-    """The cells of a column of text as bytes, text or not."""
+    """The cells of a text column as bytes, valid text or not."""
     import pyarrow as pa
 
     return list(column.cast(pa.large_binary()).to_pylist())
 
 
 def ticks_of(column: Any) -> Any:
-    """Days or moments as a column of the whole numbers that they are kept as."""
+    """Dates or timestamps as a column of the integers that store them."""
     import pyarrow as pa
 
     return column.cast("int32" if pa.types.is_date32(column.type) else "int64")
 
 
 def days_of(column: Any) -> Floats:
-    """Days or moments in days since 1970, with their fraction; NaN where there is none."""
+    """Dates or timestamps in days since 1970, with fractions. NaN for a missing value."""
     return np.asarray(floats_of(ticks_of(column)) / _ticks_per_day(column.type))
 
 
 def whole_days_of(column: Any) -> Floats:
-    """Days or moments in whole days since 1970; NaN where there is none."""
+    """Dates or timestamps in whole days since 1970. NaN for a missing value."""
     ticks = ticks_of(column)
     days = np.asarray(ticks.fill_null(0)).astype(np.int64) // _ticks_per_day(column.type)
     return np.where(np.asarray(ticks.is_null()), np.nan, days)
@@ -131,7 +133,9 @@ def _ticks_per_day(kind: Any) -> int:
 
 
 def cells_of(column: Any) -> list[Any]:
-    """The cells of a column as Python has them; None for what Python has not, such as a day after the year 9999."""
+    """The cells of a column as Python values. None for what Python cannot represent, such as a day after the year
+    9999.
+    """
     column = plain(column)
     if is_text(column.type):
         return texts_of(column)
@@ -156,14 +160,16 @@ def _python(cell: Any) -> Any:
 
 
 def whole_in_arrow(data: Any) -> Any:
-    """A column of whole numbers, or of true and false, as Arrow has it; None for any other."""
+    """An integer or boolean column as an Arrow array. None for any other."""
     column = in_arrow(data)
     column = None if column is None else plain(column)
     return column if column is not None and is_whole(column.type) else None
 
 
 def of_arrow(column: Any) -> NDArray[Any]:
-    """A column as an array. One of whole numbers is an array of objects where it has gaps: its numbers stay exact."""
+    """A column as an array. An integer column with missing values becomes an array of objects, so that numbers stay
+    exact.
+    """
     import pyarrow as pa
 
     column = plain(column)
@@ -176,7 +182,7 @@ def of_arrow(column: Any) -> NDArray[Any]:
 
 
 def from_arrow(batch: Any, targets: Targets, *, names: list[str], target: str | None) -> Batch:
-    """The named columns of a record batch as rows, and what `targets` makes of its target: zeros without one."""
+    """The named columns of a record batch as rows, and its targets, converted by `targets`. Zeros without a target."""
     place = batch.schema.names.index
     columns = [_feature(batch.column(place(name))) for name in names]
     table = np.empty((batch.num_rows, len(names)), dtype=np.result_type(*columns))
@@ -186,14 +192,16 @@ def from_arrow(batch: Any, targets: Targets, *, names: list[str], target: str | 
 
 
 def _feature(column: Any) -> NDArray[Any]:
-    """A column as numbers, NaN where there is none; a column of anything else has none."""
+    """A column as numbers, with NaN for a missing value. A column of another type is all NaN."""
     if not is_number(column.type):
         return np.full(len(column), np.nan, dtype=np.float32)
     return floats_of(plain(column))
 
 
 def _goals(column: Any, targets: Targets) -> Floats:
-    """Targets of a column of numbers or text, NaN where it has neither: a cell's target depends on that cell alone."""
+    """Targets from a column of numbers or text, with NaN for other cells. The target of a cell depends on that cell
+    alone.
+    """
     import pyarrow as pa
 
     column = plain(column)
@@ -217,7 +225,7 @@ def unlabelled(labels: Any) -> Any:
 
 
 def typed_cells(column: Any, kind: str) -> Any:
-    """A column of one of our types: numbers as they are, dates as days, and else a list of its cells."""
+    """A column of one of our types: numbers as they are, dates as days, and otherwise a list of its cells."""
     if kind in ("date", "timestamp"):
         return whole_days_of(column)
     return column if kind in ("integer", "number") else cells_of(column)

@@ -1,6 +1,6 @@
 """One cell, read by itself. Any cell gives a number, text, an index or nothing, and never an error.
 
-A type is asked of the cell's class alone: an object may lie about the rest of itself, or raise.
+Only the class of a cell decides its type, because an object may misreport everything else, or raise.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def number_of(cell: Any) -> float:
         return float(cell)
     except OverflowError:
         return _endless(cell)
-    except Exception:  # of a class of somebody's own
+    except Exception:  # of a user-defined class
         return math.nan
 
 
 def whole_of(cell: Any) -> int | None:
-    """The nearest integer within 64 bits, exact however large. None if it is not a number."""
+    """The nearest integer within 64 bits, exact for any size. None if it is not a number."""
     cell = _scalar(cell)
     try:
         if _is(cell, _WHOLE):
@@ -42,7 +42,7 @@ def whole_of(cell: Any) -> int | None:
         number = number_of(cell)
         if math.isnan(number):
             return None
-        if abs(number) >= 2.0**64:  # beyond, and its digits may be very many
+        if abs(number) >= 2.0**64:  # out of range, possibly with very many digits
             return LEAST if number < 0 else MOST
         return min(max(round(cell) if abs(number) >= 2.0**53 else round(number), LEAST), MOST)
     except Exception:
@@ -50,7 +50,7 @@ def whole_of(cell: Any) -> int | None:
 
 
 def text_of(cell: Any) -> str | None:
-    """A cell that is text, or None; text of numpy and of classes made of str is plain text."""
+    """A cell that is text, otherwise None. Text of numpy and of subclasses of str becomes plain text."""
     return str.__str__(cell) if _is(cell, (str,)) else None
 
 
@@ -71,26 +71,26 @@ def parts_of(record: Any, width: int) -> list[Any] | None:
 
 
 def place_of(cell: Any, places: Mapping[Any, int]) -> int:
-    """Where a cell is listed, or -1; one that cannot be looked up is not listed."""
+    """The position of a cell in the list, or -1. A cell that cannot be looked up is not in the list."""
     try:
         found = places.get(cell, -1)
-    except Exception:  # no hash, or an equality of its own that fails
+    except Exception:  # it has no hash, or its own equality fails
         return -1
     return found
 
 
 def key_of(cell: Any) -> Any:
-    """A cell as the one value that stands for all that are equal to it; None for what has no such value.
+    """A cell as the one value that represents all values equal to it. None if there is no such value.
 
-    Equality forgets the sign of a zero, whether 1 is True or 1.0, the digits of a decimal, the zone of an instant: what
-    is shown of a group must not tell whose cell came first.
+    Equality ignores the sign of a zero, whether 1 is True or 1.0, the digits of a decimal, and the zone of a timestamp.
+    So the shown key of a group must not reveal whose cell came first.
 
     >>> key_of(-0.0), key_of(True), key_of(Decimal("2.50")), key_of(("a", 1.0))
     (0, 1, 2.5, ('a', 1))
     """
     try:
         return _canonical(_scalar(cell))
-    except Exception:  # of a class of somebody's own, or nested without end
+    except Exception:  # of a user-defined class, or nested too deeply
         return None
 
 
@@ -113,7 +113,7 @@ def _canonical(cell: Any) -> Any:
         parts = [key_of(part) for part in cell]
         if None in parts:
             return None
-        # of equal sets the same order is shown: that of members put in one after the other in a public order
+        # equal sets are shown in the same order: their members are inserted in a public order
         return tuple(parts) if _is(cell, (tuple,)) else frozenset(sorted(parts, key=repr))
     if _is(cell, (complex, np.complexfloating)) and cell.imag == 0:
         cell = cell.real
@@ -121,13 +121,13 @@ def _canonical(cell: Any) -> Any:
 
 
 def _exact(cell: Any) -> int | float | Fraction | None:
-    """A number as a whole one, a double or a fraction, the first of these that it is."""
+    """A number as an integer, a double or a fraction: the first of these that is exact."""
     number = number_of(cell)
     if math.isnan(number):
         return None
     if math.isinf(number):
         return number if cell == number else None
-    if number == 0 and cell != 0:  # so small that its digits are very many
+    if number == 0 and cell != 0:  # very small, with very many digits
         return None
     plain = int(cell) if _is(cell, _WHOLE) else number if _is(cell, (np.floating,)) else cell
     exact = Fraction(plain)
@@ -139,12 +139,12 @@ def _exact(cell: Any) -> int | float | Fraction | None:
 
 
 def _scalar(cell: Any) -> Any:
-    """What an array of no dimension holds, and any other cell as it is."""
+    """The value in an array without dimensions. Any other cell as it is."""
     return cell[()] if type(cell) is np.ndarray and cell.ndim == 0 else cell
 
 
 def _is(cell: Any, kinds: tuple[type, ...]) -> bool:
-    # not isinstance, which asks the object for its class
+    # not isinstance, which reads the object's own __class__
     return issubclass(type(cell), kinds) and not issubclass(type(cell), np.timedelta64)
 
 

@@ -1,4 +1,4 @@
-"""Columns and tables out of any container: typed ones as they lie in memory, others cell by cell."""
+"""Columns and tables from any container: typed ones as they are in memory, others cell by cell."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _SPARK = "A DataFrame of Spark stays where it is. Ask a query of it by partition
 
 
 def column(data: Any) -> NDArray[Any]:
-    """One dimension: the array of a container that has a type, and else an array of objects, one for each record.
+    """A column in one dimension: the array of a container with a type, otherwise an array of objects, one for each
+    record.
 
-    What is refused is a matter of shape and type. Whole numbers with gaps are objects, too: no gap makes doubles of
-    them.
+    Only shape and type decide what is refused. Integers with missing values are also objects, so that they are not
+    converted to doubles.
     """
     if isinstance(data, np.ma.MaskedArray):
         array = objects(data.tolist()) if data.ndim == 1 else data
@@ -56,7 +57,7 @@ def doubles(data: Any) -> Floats:
 
 
 def wholes(data: Any) -> tuple[Ints, NDArray[np.bool_]]:
-    """A column as the nearest whole numbers within 64 bits, each exact, and where there is none."""
+    """A column as the nearest 64-bit integers, each exact, and a mask of the records that are not numbers."""
     whole = whole_in_arrow(data)
     if whole is not None:
         gaps = np.asarray(whole.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
@@ -86,16 +87,18 @@ def present(data: Any) -> NDArray[np.bool_]:
 
 
 def cells(data: Any) -> list[Any]:
-    """The records of a column as Python has them."""
+    """The records of a column as Python values."""
     values = column(data)
     fine = values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in ("ns", "ps", "fs", "as")
-    return list(values) if fine else values.tolist()  # which would make numbers of so fine moments
+    return list(values) if fine else values.tolist()  # tolist would turn such fine timestamps into numbers
 
 
 def labels(data: Any) -> NDArray[Any]:
-    """A column of targets: typed as it is; else a record that is a row of one cell stands for that cell."""
+    """A column of targets. A typed column stays as it is. Otherwise a record that is a row of one cell counts as that
+    cell.
+    """
     values = column(data)
-    if whole_in_arrow(data) is not None:  # the same with gaps and without: compared as Python does
+    if whole_in_arrow(data) is not None:  # the same with and without missing values: compared as Python compares
         return values.astype(object)
     if values.dtype.kind != "O":
         return values
@@ -106,9 +109,9 @@ def labels(data: Any) -> NDArray[Any]:
 
 
 def table(data: Any, width: int | None = None) -> NDArray[Any]:
-    """Rows of numbers, NaN for what is none: as a typed array has them, and else doubles.
+    """Rows of numbers, with NaN for other cells: in the type of a typed array, otherwise doubles.
 
-    Lists need the declared `width` of a row: a record of another is missing in every column.
+    Lists need the declared `width` of a row. A record of another width is missing in every column.
     """
     array = _of_frame(data) if names_of(data) is not None else _records(data)
     if not isinstance(array, np.ndarray) or (array.dtype.kind == "O" and array.ndim == 1):
@@ -145,7 +148,7 @@ def cell_columns(data: Any, width: int) -> list[list[Any]]:
 
 
 def is_row(value: Any) -> bool:
-    """Whether this is one row and not several: an array of one dimension, or a list of which no part is a row."""
+    """Whether this is one row and not several: an array of one dimension, or a list that contains no rows."""
     if isinstance(value, list | tuple):
         return not any(issubclass(type(part), list | tuple | np.ndarray) for part in value)
     return has(value, "dtype") and np.ndim(value) == 1
@@ -165,20 +168,21 @@ def _of_records(records: Any, width: int | None) -> Floats:
 
 
 def _parts(record: Any, width: int) -> list[Any]:
-    """The cells of a row, all of them None where it has another width; a row of one cell may be that cell."""
+    """The cells of a row. All are None if it has another width. A row of one cell may be given as that cell."""
     parts = parts_of(record, width)
     return parts if parts is not None else [record] if width == 1 else [None] * width
 
 
 def _records(data: Any) -> Any:
-    """The array of a container that has a shape, and else the list of its records."""
+    """The array of a container with a shape, otherwise the list of its records."""
     if isinstance(data, list | tuple):
         return data
     if isinstance(data, np.ma.MaskedArray):
-        # what is masked is missing; whether anything is changes no type
+        # masked values are missing; a mask never changes the type
         return np.ma.filled(data.astype(np.float64 if data.dtype.kind in "biuf" else object), np.nan)
     if package(data) == "pyarrow" or (has(data, "dtype") and has(data, "to_numpy")):
-        return doubles(data) if column(data[:0]).dtype.kind in "biuf" else column(data)  # by its type, not by its gaps
+        # by its type, not by its missing values
+        return doubles(data) if column(data[:0]).dtype.kind in "biuf" else column(data)
     if has(data, "dtype") or has(data, "__array__"):
         return on_host(data)
     if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
@@ -221,7 +225,7 @@ def _of_series(series: Any) -> NDArray[Any]:
     kept = in_arrow(series)
     if kept is not None:
         return of_arrow(kept)
-    if has(series, "to_arrow"):  # a type that Arrow has not
+    if has(series, "to_arrow"):  # a type that Arrow does not have
         return objects(series.to_list())
     if hasattr(kind, "categories") and hasattr(kind, "ordered"):
         known = series.cat if has(series, "cat") else series

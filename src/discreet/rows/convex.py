@@ -1,7 +1,7 @@
-"""Convex sets that a model's weights may be kept in: each can bring a point back to its nearest member.
+"""Convex sets for the weights of a model. Each can project a point to its nearest member.
 
-What the analysis of descent needs of a set is its `reach`, the largest distance of a member from the start (the member
-nearest to 0), and its `diameter`, the largest distance of two members. Either is infinite where the set is not bounded.
+The analysis of descent uses the `reach` of a set, the largest distance of a member from the start (the member nearest
+to 0), and its `diameter`, the largest distance of two members. Both are infinite for an unbounded set.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Simplex:
-    """Weights of 0 and more that add up to `total`."""
+    """Nonnegative weights that add up to `total`."""
 
     total: Number = 1
 
@@ -114,8 +114,10 @@ class Simplex:
 
 
 def onto_simplex(point: Floats, total: float) -> Floats:
-    """The nearest point whose numbers are 0 and more and add up to the total: less the same everywhere, cut at 0."""
-    below = point - point.max()  # the same answer, and no digits are lost where numbers are huge
+    """The nearest point with nonnegative entries that add up to the total: the same amount is subtracted everywhere,
+    and negative entries become 0.
+    """
+    below = point - point.max()  # the same result, and no digits are lost for huge numbers
     falling = np.sort(below)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, len(point) + 1)
     last = int(np.flatnonzero(falling > excess)[-1])
@@ -124,7 +126,7 @@ def onto_simplex(point: Floats, total: float) -> Floats:
 
 @dataclass(frozen=True)
 class Affine:
-    """Weights with `matrix`·w = `values`; not bounded, so that it gives no certificate."""
+    """Weights with `matrix`·w = `values`. This set is unbounded, so there is no error bound."""
 
     matrix: Sequence[Sequence[float]]
     values: Sequence[float]
@@ -154,7 +156,9 @@ class Affine:
 
 @dataclass(frozen=True)
 class Projection:
-    """Any set, given by the function that projects onto it; with `radius`, its members' largest norm, it is bounded."""
+    """Any convex set, given by the function that projects onto it. With `radius`, the largest norm of its members, it
+    is bounded.
+    """
 
     function: Callable[[Floats], Any]
     radius: Number | None = None
@@ -166,14 +170,16 @@ class Projection:
         return moved
 
     def reach(self, dimension: int) -> float:
-        return self.diameter(dimension)  # the start is a member, and nothing more is known of it
+        return self.diameter(dimension)  # the start is a member, and nothing else is known about it
 
     def diameter(self, dimension: int) -> float:
         return math.inf if self.radius is None else 2 * float(check_positive(self.radius, "radius")) * (1 + 1e-12)
 
 
 def region_of(given: Any) -> Region:
-    """A region as it is, a number as the ball of that radius, None as no constraint, a function as a projection."""
+    """A region from an argument: a region as it is, a number as a ball, None as no constraint, a function as a
+    projection.
+    """
     if given is None:
         return Everywhere()
     if hasattr(given, "project") and hasattr(given, "reach"):

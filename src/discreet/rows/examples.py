@@ -1,9 +1,9 @@
-"""The rows a model learns from, and exact sums of their clipped gradients at the speed of plain products.
+"""The rows that a model learns from, and exact sums of their clipped gradients at the speed of matrix products.
 
-Doubles are used as integers. Rows are clipped to a norm and rounded once to whole numbers of at most 20 bits; weights,
-which are public, and slopes are rounded to whole numbers too. Every product and partial sum then stays below 2^53, so
-that both matrix products are exact, in any order, on any number of threads and on any device: a row's part depends on
-that row alone, and one row more changes the sum by exactly its own part. A float sum is never noised.
+Doubles are used as integers. Rows are clipped to a norm and rounded once to integers of at most 20 bits. Weights, which
+are public, and slopes are also rounded to integers. Every product and partial sum then stays below 2^53, so both matrix
+products are exact, in any order, on any number of threads and on any device. The contribution of a row depends on that
+row alone, and one more row changes the sum by exactly its contribution. Noise is never added to a float sum.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from discreet.rows.arrays import (
 from discreet.rows.losses import Loss, Softmax
 
 BLOCK = 2**13
-"""Rows whose parts, of at most 2^40 units each, a double still adds exactly."""
+"""The number of rows whose contributions, of at most 2^40 units each, a double still adds exactly."""
 _UNITS = 40
 _MANY = 512
 
 
 def unit_of(clip: Number) -> Fraction:
-    """What gradients are counted in: a power of two of which the clip has at most 2^40."""
+    """The unit of gradients: a power of two that divides the clip into at most 2^40 units."""
     return power_of_two_below(exactly(clip)) * Fraction(1, 2 ** (_UNITS - 1))
 
 
 class Examples:
     """Rows of features with their targets, clipped and rounded for exact sums.
 
-    A row of norm above `feature_norm` is shortened to it. With `intercept` there is a last feature that is 1 in every
-    row, and counts in its norm. Features are first shifted by `offset` and multiplied by `scale`, column by column. A
-    row with a value that is not a number, or is infinite, takes part with zeros only.
+    A row with a norm above `feature_norm` is shortened to it. With `intercept`, a last feature is 1 in every row and is
+    part of the norm. Features are first shifted by `offset` and multiplied by `scale`, column by column. A row with a
+    value that is infinite or not a number counts as zeros.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Examples:
 
     def _fill(self, rows: Any, goal: Any, offset: Any, scale: Any) -> None:
         xp, count = namespace(rows), self.count
-        # a device gets whole blocks, with at least one row past the end; such rows are 0 and left out
+        # a GPU gets whole blocks, with at least one row past the end; such rows are 0 and do not count
         padded = count if is_numpy(rows) else (count // BLOCK + 1) * BLOCK
         like = {"dtype": xp.float64} if xp.__name__ != "torch" else {"dtype": xp.float64, "device": rows.device}
         self._rows = xp.zeros((padded, self.columns), **like)
@@ -95,7 +95,7 @@ class Examples:
             self._goal[part] = xp.where(xp.isfinite(goal[part]), goal[part], xp.zeros_like(goal[part]))
 
     def _whole(self, rows: Any, goal: Any, offset: Any, scale: Any) -> tuple[Any, Any, Any]:
-        """Rows as whole numbers, what one of them is worth after clipping, and 1/norm of the row (0: left out)."""
+        """Rows as integers, the value of 1 in each row after clipping, and 1/norm of the row (0 if it is left out)."""
         xp, norm = namespace(rows), float_up(self.norm)
         block = doubles(rows)
         if offset is not None:
@@ -105,7 +105,7 @@ class Examples:
         _, exponent = xp.frexp(xp.clip(xp.amax(xp.abs(block), 1), norm, None))
         fine = xp.exp2(doubles(self._bits - exponent))
         whole = xp.round(block * fine[:, None])
-        length = xp.sqrt((whole * whole).sum(1)) / fine  # squares of whole numbers: the sum is exact in any order
+        length = xp.sqrt((whole * whole).sum(1)) / fine  # squares of integers: the sum is exact in any order
         shorter = norm / xp.clip(length, norm, None)
         size = xp.sqrt((length * shorter) ** 2 + (1.0 if self.intercept else 1e-300))
         return whole, shorter / fine, flags_to_numbers(kept, size) / size
@@ -120,11 +120,11 @@ class Examples:
 
     @property
     def dimension(self) -> int:
-        """How many weights a score has, the intercept's included."""
+        """The number of weights of a score, including the intercept."""
         return self.columns + self.intercept
 
     def plain(self) -> PlainRows:
-        """The clipped rows themselves, the intercept's column last; zeros for those left out."""
+        """The clipped rows, with the column of the intercept last. Zeros for rows that are left out."""
         kept = on_host(self._inverse) > 0
         rows = on_host(self._rows) * on_host(self._worth)[:, None]
         columns = np.column_stack([rows, kept]) if self.intercept else rows
@@ -132,7 +132,7 @@ class Examples:
 
     @property
     def large(self) -> bool:
-        """Whether it pays to sum rows on several threads."""
+        """Whether summing rows on several threads is faster."""
         return bool(self._rows.shape[0] * self.columns >= 2**20)
 
     def sample(self, chosen: NDArray[np.bool_]) -> Examples:
@@ -149,9 +149,10 @@ class Examples:
         return part
 
     def sums(self, weights: NDArray[np.float64], loss: Loss | Softmax, clip: Number) -> NDArray[Any]:
-        """Σ clipped gradients at these weights, as whole numbers of `unit_of(clip)`; the shape of the weights.
+        """The sum of clipped gradients at these weights, in units of `unit_of(clip)`, in the shape of the weights.
 
-        Promise: one row's part has an L2 norm of at most the clip and depends on the row and the weights alone.
+        Promise: the contribution of one row has an L2 norm of at most the clip and depends only on the row and the
+        weights.
         """
         matrix = np.atleast_2d(np.asarray(weights, dtype=np.float64))
         step = self._step(matrix, loss, clip)
@@ -161,9 +162,10 @@ class Examples:
         return total.reshape(np.shape(weights))
 
     def judged(self, weights: NDArray[np.float64], judge: Callable[[Any, Any], Any]) -> int:
-        """Σ of whole numbers that `judge` gives each row by its scores (classes × rows) and target; 0 for one left out.
+        """The sum of the integers that `judge` gives each row for its scores (classes × rows) and target. 0 for a row
+        that is left out.
 
-        Scores are exact, so that what one row is given depends on no other.
+        Scores are exact, so the number of one row does not depend on other rows.
         """
         step, total = self._step(np.atleast_2d(np.asarray(weights, dtype=np.float64)), None, 1), 0
         for start in range(0, int(self._rows.shape[0]), BLOCK):
@@ -179,9 +181,9 @@ class Examples:
         return _Step(loss, float(exactly(clip)), float(1 / unit_of(clip)), coarse, constant)
 
     def _coarse(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weights rounded to multiples of a 2^-p, so fine that a score is still below 2^53 of them."""
+        """Weights rounded to multiples of 2^-p, with the finest p for which a score stays below 2^53 of them."""
         largest = float(np.abs(weights).max(initial=0))
-        if not 0 < largest < 2.0**500:  # public numbers; weights are held far below by descent
+        if not 0 < largest < 2.0**500:  # public numbers; descent keeps weights far below
             return np.zeros_like(weights)
         _, exponent = math.frexp(largest)
         longest = float(np.sqrt((np.ldexp(weights, -exponent) ** 2).sum(1).max()))
@@ -234,14 +236,14 @@ class PlainRows(NamedTuple):
 
 
 class _Step:
-    """What is the same for all rows in one pass: weights as whole numbers, the loss and the clip."""
+    """The parts of one pass that are the same for all rows: integer weights, the loss and the clip."""
 
     def __init__(self, loss: Any, clip: float, units: float, weights: Any, constant: Any) -> None:
         self.loss, self.clip, self.weights, self.constant = loss, clip, weights, constant
-        self.fine = units * (1 - 2.0**-45)  # past any rounding of the few floating-point steps of a row
+        self.fine = units * (1 - 2.0**-45)  # more than the rounding of the few floating-point steps of a row
 
     def clipped(self, scores: Any, goal: Any, inverse: Any) -> Any:
-        """Slopes of which, times the row's norm, none is above the clip: min(1, C/(|r|·‖x‖))·r."""
+        """Slopes, clipped so that no slope times the norm of its row exceeds the clip: min(1, C/(|r|·‖x‖))·r."""
         xp, most = namespace(scores), self.clip * inverse
         if not isinstance(self.loss, Softmax):
             slopes = self.loss.derivative(scores[0], goal)
@@ -257,7 +259,7 @@ class _Step:
 
 
 def row_norm(feature_norm: Number, intercept: bool) -> Fraction:
-    """The most that the norm of a row can be, rounded up: √(feature_norm² + 1) with an intercept."""
+    """The largest norm of a row, rounded up: √(feature_norm² + 1) with an intercept."""
     return sqrt_up(exactly(feature_norm) ** 2 + (1 if intercept else 0)) * (1 + Fraction(1, 2**40))
 
 
@@ -267,16 +269,16 @@ def _products(weights: Any, rows: Any) -> Any:
 
 
 def _exact_sums(whole: Any, rows: Any) -> NDArray[np.int64]:
-    """Σ over rows of whole × rows, or of whole alone, in blocks that doubles add exactly."""
+    """The sum over rows of whole × rows, or of whole alone, in blocks that doubles add exactly."""
     xp = namespace(whole)
     if whole.shape[1] <= BLOCK:
         if rows is None:
             return on_host(whole.sum(1)).astype(np.int64)
-        if is_numpy(rows):  # `@` holds up the other threads when its result is short, `dot` never does
+        if is_numpy(rows):  # `@` blocks the other threads if its result is short, and `dot` never does
             return np.atleast_2d(np.dot(whole[0] if len(whole) == 1 else whole, rows)).astype(np.int64)
         sums = (whole[0] @ rows)[None, :] if whole.shape[0] == 1 else whole @ rows
         return on_host(sums).astype(np.int64)
-    blocks = whole.reshape(whole.shape[0], -1, BLOCK)  # the device's arrays are padded to whole blocks
+    blocks = whole.reshape(whole.shape[0], -1, BLOCK)  # arrays on a GPU are padded to whole blocks
     if rows is None:
         sums = blocks.sum(2)
     else:
@@ -285,5 +287,5 @@ def _exact_sums(whole: Any, rows: Any) -> NDArray[np.int64]:
 
 
 def one_product_at_a_time(value: Any) -> AbstractContextManager[None]:
-    """Leave the threads to us while many rows are summed: products are small, their own threads would only wait."""
+    """Use only our own threads while many rows are summed. Products are small, so threads of numpy would only wait."""
     return one_thread() if getattr(value, "large", False) else nullcontext()

@@ -1,7 +1,7 @@
-"""Finite features of smooth kernels: K(x, y) = φ(x)·φ(y), so that a function in its space is one vector.
+"""Finite features of smooth kernels: K(x, y) = φ(x)·φ(y), so that a function in the space of the kernel is one vector.
 
-Rows are first put into the cells of a fine public grid. The features of a cell are whole numbers from a public table,
-so that a sum over rows is exact: counts of the cells times the table.
+Rows are first assigned to the cells of a fine public grid. The features of a cell are integers from a public table, so
+a sum over rows is exact: the counts of the cells times the table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ Floats = NDArray[np.float64]
 MOST_FEATURES = 50_000
 MOST_CELLS = 2**24
 MOST_NUMBERS = 2**26
-_FINENESS = {1: 32, 2: 32, 3: 12}  # cells in a bandwidth: rounding to 12 of them is as a bandwidth wider by a 3,000th
+# cells per bandwidth: rounding to 12 of them acts like a bandwidth that is wider by 1/3000
+_FINENESS = {1: 32, 2: 32, 3: 12}
 
 
 def _as_float(bandwidth: Number) -> float:
@@ -39,8 +40,8 @@ def _as_float(bandwidth: Number) -> float:
 class Axis:
     """The Gaussian kernel exp(−(x−y)²/(2h²)) on a range, as cosines and sines on a circle around it.
 
-    The circle is so much longer than the range that the kernel's other end is below `tolerance`, and frequencies stop
-    where their weights are. All weights are positive (Poisson summation), and are scaled to K(x, x) = 1.
+    The circle is longer than the range, so that the kernel around the other side is below `tolerance`. Frequencies stop
+    where their weights are below it. All weights are positive (Poisson summation) and are scaled to K(x, x) = 1.
     """
 
     low: Number
@@ -67,7 +68,7 @@ class Axis:
                 code="bandwidth-too-small",
             )
 
-    def __reduce__(self) -> Any:  # tables are made anew
+    def __reduce__(self) -> Any:  # tables are computed again
         return Axis, (self.low, self.high, self.bandwidth, self.tolerance, self.bits, self.fineness, self.widest)
 
     @property
@@ -81,7 +82,7 @@ class Axis:
 
     @cached_property
     def period(self) -> float:
-        """The length of the circle: the range, and room for the widest kernel that it may be smoothed to."""
+        """The length of the circle: the range, plus room for the widest kernel to which it may be smoothed."""
         widest = self.width if self.widest is None else _as_float(self.widest)
         return self.length + widest * math.sqrt(2 * math.log(1 / self.tolerance))
 
@@ -104,19 +105,19 @@ class Axis:
 
     @property
     def kernel_error(self) -> float:
-        """How far the kernel may be from the Gaussian one, anywhere on the range."""
-        wrapped = 4 * self.tolerance  # images at one and more turns, each far below the last
+        """The largest difference from the Gaussian kernel on the range."""
+        wrapped = 4 * self.tolerance  # images at one or more turns, each far below the one before
         cut = 2 * math.sqrt(2 * math.pi) * self.width / self.period * self.tolerance / (1 - self.tolerance)
         return 2 * (wrapped + cut) + 1e-14
 
     @cached_property
     def cells(self) -> int:
-        """Into how many cells the range is cut: a power of two."""
+        """The number of cells of the range: a power of two."""
         wanted = max(64.0, self.fineness * self.length / self.width)
         return int(2 ** math.ceil(math.log2(wanted)))
 
     def place(self, values: Any) -> NDArray[np.int64]:
-        """The cell of each number, those beyond the range in the last ones; NaN must be left out before."""
+        """The cell of each number. Numbers outside the range go to the end cells. NaN must be removed before."""
         low = float(exactly(self.low))
         scaled = (np.clip(values, low, float(exactly(self.high))) - low) * (self.cells / self.length)
         return np.asarray(np.clip(np.floor(scaled), 0, self.cells - 1).astype(np.int64))
@@ -131,7 +132,9 @@ class Axis:
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
-        """The features of the middle of each cell, in whole numbers of 2^-bits, toward 0: norm at most 1, exactly."""
+        """The features of the middle of each cell, in units of 2^-bits, rounded toward 0. The norm is at most 1,
+        exactly.
+        """
         middles = float(exactly(self.low)) + (np.arange(self.cells) + 0.5) * (self.length / self.cells)
         whole = np.trunc(self.features(middles) * 2.0**self.bits * (1 - 1e-12)).astype(np.int64)
         longest = max(
@@ -177,7 +180,9 @@ class FourierFeatures:
         tolerance: float | None = None,
         widest: Number | None = None,
     ) -> FourierFeatures:
-        """Features on these ranges, with these bandwidths; of one axis, with room to be smoothed to the `widest`."""
+        """Features on these ranges, with these bandwidths. One axis has room for smoothing to the `widest`
+        bandwidth.
+        """
         bits, fine = {1: 30, 2: 18, 3: 12}.get(len(between), 12), {1: 1e-10, 2: 1e-7, 3: 1e-4}.get(len(between), 1e-4)
         kept, cells = fine if tolerance is None else tolerance, _FINENESS.get(len(between), 12)
         ends = zip(between, bandwidth, strict=True)
@@ -189,17 +194,17 @@ class FourierFeatures:
 
     @property
     def unit(self) -> Fraction:
-        """What sums are counted in."""
+        """The unit of sums."""
         return Fraction(1, 2 ** sum(axis.bits for axis in self.axes))
 
     @property
     def constant(self) -> Fraction:
-        """The feature that is the same everywhere, in units of 1: the square root of its weight, as in the tables."""
+        """The value of the constant feature: the square root of its weight, rounded as in the tables."""
         return math.prod((Fraction(int(axis.table[0, 0]), 2**axis.bits) for axis in self.axes), start=Fraction(1))
 
     @property
     def kernel_error(self) -> float:
-        """How far the kernel may be from the product of Gaussian ones."""
+        """The largest difference from the product of Gaussian kernels."""
         return math.prod(1 + axis.kernel_error for axis in self.axes) - 1
 
     @property
@@ -208,7 +213,7 @@ class FourierFeatures:
         return 1 / math.prod(math.sqrt(2 * math.pi) * axis.width for axis in self.axes)
 
     def counts(self, rows: Any) -> NDArray[np.int64]:
-        """How many rows lie in each cell; those with a NaN are left out."""
+        """The number of rows in each cell. Rows with a NaN are left out."""
         table = table_of(rows, len(self.axes)).astype(np.float64, copy=False)
         table = table[~np.isnan(table).any(axis=1)]
         places = [axis.place(table[:, number]) for number, axis in enumerate(self.axes)]
@@ -217,8 +222,8 @@ class FourierFeatures:
         return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
 
     def sums(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Σ φ over the rows, in `unit`s, exactly; the constant comes first."""
-        # beyond 64 bits in Python's own integers: nothing wraps
+        """The exact sum of φ over the rows, in units of `unit`. The constant comes first."""
+        # beyond 64 bits, Python integers, so that nothing wraps around
         roomy = int(counts.sum()) < 2 ** (62 - sum(axis.bits for axis in self.axes))
         total = counts if roomy else counts.astype(object)
         for axis in self.axes:  # the first axis is summed out and becomes the last
@@ -236,12 +241,14 @@ class FourierFeatures:
         return grown
 
     def distance(self) -> Fraction:
-        """The most that two rows' features differ by: √(2(1 − K)) at the ends of the ranges, rounding included."""
+        """The largest distance between the features of two rows: √(2(1 − K)) at the ends of the ranges, including
+        rounding.
+        """
         least = math.prod(math.exp(-((axis.length / axis.width) ** 2) / 2) for axis in self.axes) - self.kernel_error
         return sqrt_up(Fraction(2 * (1 - min(max(least, 0.0), 1.0)) + 4 * self.kernel_error)) + self._rounding()
 
     def without_constant(self) -> Fraction:
-        """The most that the norm of a row's features is, but for the constant one."""
+        """The largest norm of the features of a row, without the constant feature."""
         return sqrt_up(1 - self.constant**2) + self._rounding()
 
     def _rounding(self) -> Fraction:
@@ -250,10 +257,10 @@ class FourierFeatures:
 
 @dataclass(frozen=True)
 class RandomFeatures:
-    """cos and sin of random frequencies: K(x, y) is the mean of cos ω·(x − y), close to a Gaussian kernel's.
+    """cos and sin of random frequencies: K(x, y) is the mean of cos ω·(x − y), close to a Gaussian kernel.
 
-    For more than three columns. `frequencies`, columns × number, are public; `drawn` draws them. The kernel is that of
-    these frequencies, exactly; how far from the Gaussian one is about 1/√number.
+    For more than three columns. `frequencies`, columns × number, are public, and `drawn` draws them. The kernel is
+    exactly that of these frequencies, and differs from the Gaussian one by about 1/√number.
     """
 
     frequencies: tuple[tuple[float, ...], ...]
@@ -264,7 +271,7 @@ class RandomFeatures:
 
     @classmethod
     def drawn(cls, between: Sequence[Any], bandwidth: Sequence[Any], number: int = 500) -> RandomFeatures:
-        """Features with `number` frequencies of the Gaussian kernel, drawn once and kept."""
+        """Features with `number` random frequencies of the Gaussian kernel, drawn once."""
         count = check_count(number, "number")
         widths = tuple(float_up(check_positive(h, "bandwidth")) for h in bandwidth)
         normal = public_draws.normals(count * len(widths))
@@ -283,7 +290,7 @@ class RandomFeatures:
 
     @property
     def kernel_error(self) -> float:
-        """None is certified: about 1/√number at each pair of points."""
+        """No bound is certified. The difference is about 1/√number at each pair of points."""
         return 3 / math.sqrt(len(self.frequencies[0]))
 
     @property
@@ -293,12 +300,13 @@ class RandomFeatures:
     def features(self, points: Any) -> Floats:
         table = np.asarray(points, dtype=np.float64).reshape(-1, len(self.low))
         angles = np.zeros((len(table), len(self.frequencies[0])))
-        for number, row in enumerate(self.frequencies):  # column by column: no row's angle depends on another's place
+        # column by column, so that the angle of a row does not depend on the position of others
+        for number, row in enumerate(self.frequencies):
             angles += table[:, number, None] * np.array(row)
         return np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / math.sqrt(len(self.frequencies[0]))
 
     def counts(self, rows: Any) -> Floats:
-        """The rows themselves, clamped to the ranges; those with a NaN are left out."""
+        """The rows, clamped to the ranges. Rows with a NaN are left out."""
         table = table_of(rows, len(self.low)).astype(np.float64, copy=False)
         return np.clip(table[~np.isnan(table).any(axis=1)], self.low, self.high)
 

@@ -1,4 +1,4 @@
-"""Rows that stay on the GPU: the same sums as `Examples`, by one fused pass that reads every row once."""
+"""Rows that stay on the GPU: the same sums as `Examples`, in one fused pass that reads every row once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discreet.rows.losses import Huber, HuberHinge, Logistic, Loss, Pinball, Poi
 
 
 def examples_of(features: Any, targets: Any, **kept: Any) -> Examples | OnGpu:
-    """Rows where they live: by the fused pass where there is one for them, by plain products otherwise."""
+    """Rows on their own device: with the fused pass if it supports them, otherwise with matrix products."""
     return OnGpu(features, targets, **kept) if _fits(features) else Examples(features, targets, **kept)
 
 
@@ -34,7 +34,7 @@ _PRECISIONS = ("torch.float32", "torch.bfloat16")
 class OnGpu:
     """Rows of features on a GPU with their targets. The arguments are those of `Examples`.
 
-    Several classes and samples of the rows are left to `Examples`, made on the same device when they are asked for.
+    For several classes and for samples of the rows, `Examples` on the same device are used, created when needed.
     """
 
     large = False
@@ -108,12 +108,12 @@ class OnGpu:
 
 
 def _moderate(*values: Any) -> bool:
-    """Whether all numbers are such as the fused pass takes, and weights with them stay within its floats."""
+    """Whether the fused pass supports all numbers, and products with the weights fit its floats."""
     return all(isinstance(value, str) or Fraction(1, 2**40) <= exactly(value) <= 2**40 for value in values)
 
 
 def _described(loss: Any) -> dict[str, Any]:
-    """A loss by the name and parameters that the fused pass knows it by."""
+    """The name and parameters of a loss for the fused pass."""
     match loss:
         case Logistic():
             return {"loss": "logistic"}

@@ -1,11 +1,11 @@
-"""Sums of clipped gradients on a GPU: one reading of the rows, and integers that add up exactly.
+"""Sums of clipped gradients on a GPU: the rows are read once, and integers add up exactly.
 
-A row x with target y moves a linear model by r·(t·x, 1): t shortens x to `feature_norm`, r is the loss's slope at the
-score t·(x·w) + b, and the last part is the intercept's. The row is scaled to a norm below the clip, and each coordinate
-is rounded to whole `unit`s, at most 2^20 to the clip, before anything is added. Every row goes through the same
-instructions wherever it lies: each rounding is written down, none left to the compiler, and how rows are laid over
-threads depends on their width and type alone. So a row's integers are a function of the row and the weights, and one
-row more changes the sum by exactly its own integers.
+A row x with target y moves a linear model by r·(t·x, 1): t shortens x to `feature_norm`, r is the slope of the loss at
+the score t·(x·w) + b, and the last part is that of the intercept. The row is scaled to a norm below the clip, and each
+coordinate is rounded to whole `unit`s, at most 2^20 per clip, before anything is added. Every row goes through the same
+instructions wherever it is stored: each rounding is explicit and not left to the compiler, and the layout of rows over
+threads depends only on their width and type. So the integers of a row are a function of the row and the weights, and
+one more row changes the sum by exactly its own integers.
 
 **Why no row passes the clip.** Let e = 2^-24, the rounding of a float, and p = 2^-22, the 2 ulp that NVIDIA states for
 `rsqrt` (a test tries every float). For d columns, in the kernel's names and with F the feature norm:
@@ -39,7 +39,7 @@ from discreet.exact.rational import Number, check_positive, float_down, power_of
 from discreet.extras import need
 
 BITS = 20
-"""The clip is at most 2^BITS units, a unit being a power of two. A row fits 21 bits, 2^11 − 1 of them an int32."""
+"""The clip is at most 2^BITS units, where a unit is a power of two. A row fits 21 bits, and 2^11 − 1 rows an int32."""
 MOST_COLUMNS = 1024
 LOSSES: dict[str, tuple[str, ...]] = {
     "logistic": (),
@@ -49,17 +49,18 @@ LOSSES: dict[str, tuple[str, ...]] = {
     "pinball": ("quantile", "smoothing"),
     "poisson": ("most",),
 }
-"""The losses by name, each with the parameters it takes; the kernel's `slope` has their derivatives."""
+"""The losses by name, each with its parameters. The `slope` of the kernel has their derivatives."""
 
-_MAGIC = 1.5 * 2**23  # a float from 2^23 to 2^24 is a whole number: adding this rounds, and the bits count in ones
+_MAGIC = 1.5 * 2**23  # floats from 2^23 to 2^24 are integers: adding this rounds, and the lowest bit is worth 1
 _MAGIC_BITS = 0x4B400000
 _TINY = 2.0**-100
-# threads a row, and the widest rows for them, in single and in half precision: the fastest of those tried on an H200
+# threads per row, and the widest rows for them, in single and half precision: the fastest of those tried on an H200
 _WIDEST = ({2: 16, 4: 32, 8: 256, 16: 512, 32: 1024}, {2: 32, 4: 128, 8: 256, 16: 512, 32: 1024})
 
 
 def cut_at(columns: int, units: Fraction | int = 2**BITS) -> float:
-    """B: how many units a row is cut at, so that rounding errors cannot carry it past `units`, the clip.
+    """B: the number of units at which a row is clipped, so that rounding errors cannot move it beyond `units`, the
+    clip.
 
     Promise: it is a float32, and B·(1+e)³·(1+p)/(1−p)·(1−e)^(−(d+1)/2−2) + 2^-85 + √(d+1)/2 ≤ units for d = columns up
     to 1024 (e = 2^-24, p = 2^-22). To first order the factor is 1 + (d/2 + 13½)·e; 1 + (d + 32)·e is allowed for.
@@ -75,13 +76,13 @@ def cut_at(columns: int, units: Fraction | int = 2**BITS) -> float:
 
 
 def unit_for(clip: Fraction) -> Fraction:
-    """The power of two of which the clip has more than 2^19 and at most 2^20."""
+    """The power of two for which the clip is more than 2^19 and at most 2^20 units."""
     below = power_of_two_below(clip)
     return (below if below == clip else 2 * below) * Fraction(1, 2**BITS)
 
 
 class _Tile(NamedTuple):
-    """How rows are laid over threads."""
+    """How rows are distributed over threads."""
 
     cols: int
     chunks: int
@@ -91,9 +92,11 @@ class _Tile(NamedTuple):
 
 
 def _tile(columns: int, half: bool) -> _Tile:
-    """By width and type alone: loads of 16 bytes where rows allow it, at most 2 rows and 32 numbers a thread.
+    """The layout, from width and type alone: loads of 16 bytes if rows allow it, at most 2 rows and 32 numbers per
+    thread.
 
-    A row lies within one warp, on fewer threads the narrower it is: those threads repeat what is done once for a row.
+    A row lies within one warp. Narrow rows use fewer threads, because each thread repeats the work that is done once
+    per row.
     """
     lanes = next(n for n, widest in _WIDEST[half].items() if columns <= widest)
     size, warps = 2 if half else 4, 8 if columns <= 128 else 4
@@ -111,8 +114,8 @@ class FusedPass:
     `FusedPass(x, y, loss="huber", threshold=1, clip=1, feature_norm=1)`. With `intercept` a feature that is always 1
     counts in a row's norm. A row with a number that is not finite, or whose norm passes 2^64, adds nothing.
 
-    Promise: one row added or removed moves (sums, intercept's) by at most `clip` in L2, and by the same
-    integers whatever the other rows are. Norms are taken anew in each pass.
+    Promise: one row added or removed moves (sums, sum of the intercept) by at most `clip` in L2, and by the same
+    integers for any other rows. Norms are computed again in each pass.
     """
 
     def __init__(
@@ -141,7 +144,9 @@ class FusedPass:
             self._prepare(torch, self._programs(torch))
 
     def _programs(self, torch: Any) -> int:
-        """Twice as many as run at once, or more: so many that no int32 inside one can overflow. At most one a tile."""
+        """The number of programs: at least twice as many as run at once, and enough that no int32 inside one can
+        overflow. At most one per tile.
+        """
         card, tile = torch.cuda.get_device_properties(self._x.device), self.tile
         place = {"dtype": torch.int64, "device": self._x.device}
         made = self._launch(torch.empty((1, self.columns + 1), **place), rows=0)
@@ -152,14 +157,16 @@ class FusedPass:
         return int(max(1, min(tiles, at_once * waves)))
 
     def _prepare(self, torch: Any, programs: int) -> None:
-        """Make every buffer once, and record the copies and the two kernels: a pass is then one call of the driver."""
+        """Create every buffer once, and record the copies and the two kernels. A pass is then one call of the
+        driver.
+        """
         place = {"device": self._x.device}
         self._parts = torch.empty((programs, self.columns + 1), dtype=torch.int64, **place)
         self._total = torch.empty(self.columns + 1, dtype=torch.int64, **place)
         self._weights_here = torch.zeros(self.columns + 1, dtype=torch.float32, pin_memory=True)
         self._total_here = torch.zeros(self.columns + 1, dtype=torch.int64, pin_memory=True)
         self._torch, self._graph = torch, torch.cuda.CUDAGraph()
-        self._enqueue()  # compiles, which a recording may not
+        self._enqueue()  # compile now, because a recording may not
         torch.cuda.synchronize()
         with torch.cuda.graph(self._graph):
             self._enqueue()
@@ -189,13 +196,13 @@ class FusedPass:
             MAGIC=_MAGIC,
             MAGIC_BITS=_MAGIC_BITS,
             num_warps=self.tile.warps,
-            enable_fp_fusion=False,  # each rounding is written down: it cannot differ from row to row
+            enable_fp_fusion=False,  # each rounding is explicit, so it cannot differ between rows
         )
 
     def sums(self, weights: Any, intercept: float = 0.0) -> tuple[NDArray[np.int64], int]:
-        """The sum of the rows' integers at these weights, and the intercept's (0 without one), in `unit`s.
+        """The sum of the integers of all rows at these weights, and that of the intercept (0 without one), in `unit`s.
 
-        One call at a time: the buffers are shared.
+        Only one call at a time, because the buffers are shared.
         """
         there = self._weights_here.numpy()
         with np.errstate(over="ignore"):
@@ -239,7 +246,7 @@ def _check_rows(torch: Any, x: Any, y: Any) -> None:
         )
     if not 1 <= x.shape[1] <= MOST_COLUMNS or x.shape[0] >= 2**42:
         raise InvalidArgument(f"x must have 1 to {MOST_COLUMNS} columns, and fewer than 2^42 rows.", code="wrong-shape")
-    # elsewhere loads would be narrower, and a row's sum in another order
+    # otherwise loads would be narrower, and the sum of a row in another order
     if x.data_ptr() % 16 or y.data_ptr() % 16:
         raise InvalidArgument(
             "x and y must start at multiples of 16 bytes: pass x.clone() for a slice.", code="not-aligned"
@@ -263,11 +270,11 @@ def _kernel() -> Any:
     @no_type_check
     def slope(z, y, first, second, LOSS: tl.constexpr):
         # the derivative of the loss in the score z
-        if LOSS == "logistic":  # y of 0 or 1
+        if LOSS == "logistic":  # y is 0 or 1
             r = 1.0 / (1.0 + tl.exp(-z)) - y
         elif LOSS == "squared":
             r = z - y
-        elif LOSS == "huber":  # straight beyond the threshold
+        elif LOSS == "huber":  # linear beyond the threshold
             r = tl.minimum(tl.maximum(z - y, -first), first)
         elif LOSS == "huber_hinge":  # y of -1 or 1: -y below a margin of 1 - h, 0 above 1 + h, linear between
             r = -y * tl.minimum(tl.maximum((1.0 - y * z + first) / (2.0 * first), 0.0), 1.0)
@@ -346,7 +353,7 @@ def _kernel() -> Any:
             sums = added
             if INTERCEPT:
                 sums0 += (s0 + MAGIC).to(tl.int32, bitcast=True)
-        # the sums of bits wrapped around, but less the magic's own bits they are small again, and exact
+        # the sums of bits wrapped around; after subtracting the bits of the magic number they are small and exact
         parts_at += program.to(tl.int64) * (COLUMNS + 1)
         for c in tl.static_range(CHUNKS):
             part = tl.sum((sums[c] - turns.to(tl.int32) * MAGIC_BITS).to(tl.int64), axis=0)

@@ -1,6 +1,7 @@
-"""One cell as a value of a declared kind, or None: nothing here raises, whatever the cell is.
+"""One cell as a value of a declared kind, or None. Nothing here raises, whatever the cell is.
 
-Only the methods of Python's own types are called: a cell of a type that overrides them runs nothing of its own.
+Only the methods of Python's built-in types are called. So a cell of a type that overrides them runs none of its own
+code.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def _total(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _plain(cell: Any) -> Any:
-    """A scalar of numpy as Python's own, moments as microseconds; anything else as it is."""
+    """A numpy scalar as a Python value, with timestamps in microseconds. Anything else as it is."""
     kind = type(cell)
     if not issubclass(kind, np.generic):
         return cell
@@ -41,7 +42,7 @@ def _plain(cell: Any) -> Any:
 def _of_numpy(cell: Any, kind: type) -> Any:
     if issubclass(kind, np.datetime64):
         fine = cell.astype("datetime64[us]")
-        return fine.item() if fine.astype(cell.dtype) == cell else None  # NaT, or too far away
+        return fine.item() if fine.astype(cell.dtype) == cell else None  # NaT, or out of range
     if issubclass(kind, np.longdouble):
         return float(cell)
     return cell.item() if issubclass(kind, np.bool_ | np.number | np.str_) else None
@@ -53,7 +54,7 @@ def _number(cell: Any) -> float | None:
 
 
 def _integer(cell: Any) -> int | None:
-    """Whole numbers of 64 bits, however they are written."""
+    """64-bit integers, in any notation."""
     kind, found = type(cell), None
     if issubclass(kind, bool):
         return None
@@ -80,10 +81,10 @@ def _boolean(cell: Any) -> bool | None:
 
 
 def _timestamp(cell: Any) -> datetime.datetime | None:
-    """A moment; with a time zone, the same moment in UTC. A day is its beginning."""
+    """A timestamp. With a time zone, it is converted to UTC. A date is its midnight."""
     kind = type(cell)
     if issubclass(kind, datetime.datetime):
-        if kind.__name__ == "NaTType":  # of pandas: a moment that is missing
+        if kind.__name__ == "NaTType":  # pandas: a missing timestamp
             return None
         parts = [getattr(datetime.datetime, name).__get__(cell) for name in _PARTS]
         zone = datetime.datetime.tzinfo.__get__(cell)
@@ -113,4 +114,4 @@ READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "date": (_total(_date), "date32"),
     "timestamp": (_total(_timestamp), "timestamp[us]"),
 }
-"""How a cell of each kind is read, and the type of Arrow it has then."""
+"""How a cell of each kind is read, and its Arrow type."""

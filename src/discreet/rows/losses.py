@@ -1,8 +1,8 @@
-"""Losses of generalized linear models: convex in the score z = x·w, each with its slope bound and its curvature bound.
+"""Losses of generalized linear models: convex in the score z = x·w, each with bounds on its slope and curvature.
 
-The gradient of one row is `derivative(z, y)·x`, so a whole sum of clipped gradients is two products with the matrix of
-rows, and nothing of a single row is ever stored. Every function works number by number, so that a row's part depends on
-that row alone; arrays may be numpy, torch or cupy.
+The gradient of one row is `derivative(z, y)·x`, so a sum of clipped gradients is two products with the matrix of rows,
+and no gradient of a single row is stored. Every function works elementwise, so that the contribution of a row depends
+on that row alone. Arrays may be numpy, torch or cupy.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Loss(Protocol):
 
     @property
     def lipschitz(self) -> float:
-        """The most that `derivative` can be, either way; infinite when the clip alone bounds it."""
+        """The largest absolute value of `derivative`. Infinite if only the clip bounds it."""
 
     @property
     def smoothness(self) -> float:
-        """The most that the second derivative can be; infinite where the slope jumps."""
+        """The largest second derivative. Infinite if the slope jumps."""
 
     def value(self, z: Any, y: Any) -> Any:
         """The loss of scores against targets."""
@@ -39,7 +39,7 @@ class Loss(Protocol):
 
 @dataclass(frozen=True)
 class Logistic:
-    """ln(1 + e^z) − y·z, for y of 0 or 1."""
+    """ln(1 + e^z) − y·z, where y is 0 or 1."""
 
     lipschitz: ClassVar[float] = 1.0
     smoothness: ClassVar[float] = 0.25
@@ -63,7 +63,7 @@ def _sigmoid(z: Any) -> Any:
 
 @dataclass(frozen=True)
 class HuberHinge:
-    """The hinge max(0, 1 − m) of the margin m = y·z, y of −1 or 1, rounded off within `smoothing` of its corner."""
+    """The hinge max(0, 1 − m) of the margin m = y·z, where y is −1 or 1, smoothed within `smoothing` of its corner."""
 
     smoothing: Number = 0.5
     lipschitz: ClassVar[float] = 1.0
@@ -93,7 +93,7 @@ class HuberHinge:
 
 @dataclass(frozen=True)
 class Huber:
-    """Half the squared error, straight beyond `threshold`."""
+    """Half the squared error, linear beyond `threshold`."""
 
     threshold: Number = 1.0
     smoothness: ClassVar[float] = 1.0
@@ -120,7 +120,7 @@ class Huber:
 
 @dataclass(frozen=True)
 class Pinball:
-    """The quantile's loss: q per unit of the target above the score, 1 − q below, rounded off within `smoothing`."""
+    """The quantile loss: q per unit if the target is above the score, 1 − q if below, smoothed within `smoothing`."""
 
     quantile: Number = 0.5
     smoothing: Number = 0.01
@@ -160,7 +160,7 @@ class Pinball:
 
 @dataclass(frozen=True)
 class Poisson:
-    """e^z − y·z for counts y from 0 to `most`; straight where the rate e^z would pass `most`."""
+    """e^z − y·z for counts y from 0 to `most`. It is linear where the rate e^z would exceed `most`."""
 
     most: Number
 
@@ -193,14 +193,16 @@ class Poisson:
 
 @dataclass(frozen=True)
 class Softmax:
-    """The cross-entropy of `classes` scores against the number y of the right class."""
+    """The cross-entropy of `classes` scores against the index y of the correct class."""
 
     classes: int
     lipschitz: ClassVar[float] = math.sqrt(2) * (1 + 1e-15)
     smoothness: ClassVar[float] = 0.5
 
     def residuals(self, scores: Any, y: Any) -> Any:
-        """The slopes, classes × rows: P[class], less 1 for the right one; class by class: no row sees another."""
+        """The slopes, classes × rows: P[class], minus 1 for the correct one. Computed class by class, so rows are
+        independent.
+        """
         xp = namespace(scores)
         top = scores[0]
         for row in scores[1:]:

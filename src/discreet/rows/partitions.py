@@ -1,4 +1,4 @@
-"""Rows on many machines: each sums its own, or draws its part of a sample, and only that comes back.
+"""Rows on many machines: each machine sums its rows, or draws its part of a sample, and returns only the result.
 
 This file does not decide how rows are distributed: `summed` and `gathered` run a function where the rows are.
 """
@@ -21,13 +21,13 @@ from discreet.rows.losses import Loss, Softmax
 from discreet.rows.stream import Choose, Stream
 
 Whole = list[NDArray[Any]]
-"""Arrays of whole numbers, of any size."""
+"""Arrays of integers of any size."""
 Work = Callable[[Iterator[Batch], int], Whole]
-"""From the batches of a partition, and its number, to sums over its rows."""
+"""A function of the batches of a partition and of its number that returns sums over its rows."""
 
 
 Thinning = tuple[Fraction, int, Choose]
-"""The rate of a sample, the key of its coins, and how its rows are chosen."""
+"""The rate of a sample, the key of its random choices, and the function that chooses its rows."""
 
 
 class Summed(Protocol):
@@ -39,16 +39,17 @@ class Summed(Protocol):
 
 
 class Gathered(Protocol):
-    """All that `work` gives, of all partitions."""
+    """All results of `work`, for all partitions."""
 
     def __call__(self, work: Callable[[Iterator[Batch], int], Iterable[bytes]]) -> list[bytes]: ...
 
 
 class SpreadStream(Stream):
-    """A `Stream` whose rows stay where they are; of the samples that may be held, the rows come here.
+    """A `Stream` whose rows stay on other machines. Only the rows of samples that fit in memory are sent here.
 
-    Promise: as of `Stream`. The coins of a partition come from a key drawn here and from its number: whoever does the
-    work a second time, because a machine was slow or failed, has the same coins, so that none of this is a choice.
+    Promise: that of `Stream`. The random choices in a partition follow from its number and from a key that is drawn
+    here. If a task runs again because a machine was slow or failed, it makes the same choices, so a repetition cannot
+    influence the sample.
     """
 
     def __init__(self, summed: Summed, gathered: Gathered, *, thin: Thinning | None = None, **kept: Any):
@@ -57,12 +58,12 @@ class SpreadStream(Stream):
 
     @property
     def count(self) -> int:
-        """The true number of rows: private, as the sums are."""
+        """The true number of rows. Like the sums, it is private."""
         self._show_progress("counting the rows")
         return int(self._summed(_number_of_rows)[0].item())
 
     def sums(self, weights: NDArray[np.float64], loss: Loss | Softmax, clip: Number) -> NDArray[Any]:
-        """Σ clipped gradients in one pass: the promise of `Examples.sums`."""
+        """The sum of clipped gradients in one pass, with the promise of `Examples.sums`."""
         columns, kept, thin = self.columns, self._kept, self._thin
 
         def work(batches: Iterator[Batch], place: int) -> Whole:
@@ -100,13 +101,13 @@ def _number_of_rows(batches: Iterator[Batch], place: int) -> Whole:
 
 @contextmanager
 def _coins_of(key: int, place: int) -> Iterator[None]:
-    """The stream of a partition: its number is the high half of the counter, which 2^64 blocks do not pass."""
+    """The keystream of a partition. Its number is the high half of the counter, which 2^64 blocks do not reach."""
     with replaying(Keystream(key.to_bytes(32, "big"), place.to_bytes(8, "big") + bytes(8))):
         yield
 
 
 def _packed(held: Iterable[list[Batch]], columns: int) -> bytes:
-    """The samples of all steps: how many rows each has, the rows, and their targets."""
+    """The samples of all steps as bytes: the number of rows of each, the rows, and their targets."""
     pieces = list(held)
     sizes = [sum(len(goal) for _, goal in one) for one in pieces]
     rows = [np.zeros((0, columns)), *(np.asarray(rows, np.float64) for one in pieces for rows, _ in one)]
@@ -119,6 +120,6 @@ def _unpacked(blob: bytes, steps: int, columns: int) -> list[Batch]:
     count, ends = int(sizes.sum()), np.cumsum(sizes)[:-1]
     rows = np.frombuffer(blob, np.float64, count * columns, 8 * steps).reshape(count, columns)
     goals = np.frombuffer(blob, np.float64, count, 8 * (steps + count * columns))
-    # copies, so that a sample that was used does not stay in memory with the others
+    # copies, so that a used sample does not stay in memory with the others
     pairs = zip(np.split(rows, ends), np.split(goals, ends), strict=True)
     return [(some.copy(), goal.copy()) for some, goal in pairs]

@@ -1,9 +1,9 @@
-"""Rows kept within public bounds and rounded to whole numbers, so that sums of their products are exact.
+"""Rows clipped to public bounds and rounded to integers, so that sums of their products are exact.
 
-A row is either shortened to a norm, or its columns are clamped into declared ranges and brought to [−1, 1]. Either way
-it becomes whole numbers of a public unit, with a norm of at most 2^20 of them; targets have at most 2^20 of their own.
-A product of two is at most 2^40, and 2^13 of those still add exactly in a double, in any order: a row's part of every
-sum depends on that row alone.
+A row is either shortened to a norm, or its columns are clamped to declared ranges and scaled to [−1, 1]. In both cases
+it becomes integer multiples of a public unit, with a norm of at most 2^20 units. Targets have at most 2^20 units of
+their own. A product of two is at most 2^40, and a double adds 2^13 of those exactly, in any order. So the contribution
+of a row to every sum depends on that row alone.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from discreet.rows.arrays import on_host
 Floats = NDArray[np.float64]
 Block = tuple[Floats, Floats]
 BLOCK = 2**13
-"""Rows whose products of at most 2^40 a double still adds exactly."""
+"""The number of rows whose products, of at most 2^40 each, a double still adds exactly."""
 _MANY = 512  # this many sums of at most 2^53 fit into 64 bits
 
 
 def unit_of(bound: Number) -> Fraction:
-    """What is counted in, for numbers or norms up to the bound: a power of two of which it has at most 2^20."""
+    """The unit for numbers or norms up to the bound: a power of two that divides the bound into at most 2^20 units."""
     return power_of_two_below(exactly(bound)) / 2**19
 
 
@@ -39,7 +39,7 @@ def cube_norm(features: int) -> Fraction:
 
 
 def check_ranges(ranges: Any, features: int | None = None) -> Floats:
-    """A public (low, high) for each column, or a typed error."""
+    """Public pairs (low, high), checked: one for each column."""
     pairs = np.asarray(ranges, dtype=np.float64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or features not in (None, len(pairs)):
         many = "" if features is None else f"{features} "
@@ -57,11 +57,11 @@ def check_ranges(ranges: Any, features: int | None = None) -> Floats:
 
 
 class RoundedRows:
-    """Rows, with targets where there are any, as whole numbers.
+    """Rows as integers, with targets if there are any.
 
-    With `feature_norm` a longer row is shortened to it; with `feature_ranges` columns are clamped and scaled to [−1, 1]
-    instead. Targets are clamped to ±`target_bound`; with `groups` they are instead the row's group, 0 … groups − 1. A
-    row with a cell or a target that is not a finite number, or is no group, takes part with zeros and is not counted.
+    With `feature_norm`, longer rows are shortened to it. With `feature_ranges`, columns are clamped and scaled to [−1,
+    1]. Targets are clamped to ±`target_bound`. With `groups`, they are the group of the row, 0 … groups − 1. A row
+    counts as zeros, and not in the number of rows, if a cell or its target is not a finite number or not a group.
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class RoundedRows:
         return f"<RoundedRows of {self.columns} features>"
 
     def blocks(self) -> Iterator[Block]:
-        """Rows as whole numbers of `unit` (zeros for those left out), and their targets or groups, NaN if left out.
+        """Rows in units of `unit` (zeros if left out), and their targets or groups (NaN if left out).
 
-        Promise: a row's numbers depend on that row alone, and its norm is at most `norm`.
+        Promise: the numbers of a row depend on that row alone, and its norm is at most `norm`.
         """
         for start in range(0, max(int(self._features.shape[0]), 1), BLOCK):
             part = slice(start, start + BLOCK)
@@ -128,7 +128,7 @@ class RoundedRows:
         return exact_sums(self.blocks(), parts)
 
     def held(self) -> RoundedRows:
-        """The same rows for several passes, rounded once where they are in memory."""
+        """The same rows for several passes. Rows in memory are rounded only once."""
         return _Held(self)
 
     def _clamped(self, cells: Floats) -> Floats:
@@ -137,18 +137,18 @@ class RoundedRows:
         return np.clip(np.rint((np.clip(cells, low, high) - middle) / half * most), -most, most)
 
     def _shortened(self, cells: Floats) -> Floats:
-        """Rounded to `bits` bits of the longer of the norm and the largest cell, and from there to units.
+        """Rows, first rounded to `bits` bits of the larger of the norm and the largest cell, and then to units.
 
-        The length of the first rounding is exact but for √columns/2. Allowing for that, and as much for the second
-        rounding, no row comes out longer than the norm.
+        After the first rounding, the length is exact up to √columns/2. With room for that, and for as much in the
+        second rounding, no row becomes longer than the norm.
         """
         bits, off = (52 - math.ceil(math.log2(self.columns))) // 2, math.sqrt(self.columns) / 2
         _, exponent = np.frexp(np.maximum(np.abs(cells).max(1), float(self.norm)))
         first = cells * np.ldexp(1.0, bits - exponent)[:, None]
         rounded = np.rint(first)
-        length = np.sqrt((rounded * rounded).sum(1)) + off  # squares of whole numbers: exact in any order
+        length = np.sqrt((rounded * rounded).sum(1)) + off  # squares of integers: exact in any order
         most = (math.floor(self.norm / self.unit) - off) * (1 - 2.0**-40)
-        with np.errstate(over="ignore"):  # a row so long is shortened
+        with np.errstate(over="ignore"):  # such long rows are shortened
             plain = np.ldexp(1.0, exponent - bits - (math.frexp(float(self.unit))[1] - 1))
         return np.asarray(np.rint(first * np.minimum(most / length, plain)[:, None]))
 
@@ -170,9 +170,9 @@ class _Held(RoundedRows):
 
 
 class RoundedBatches(RoundedRows):
-    """Rows that come in batches, wherever they are: `summed` runs a function on them and adds what it gives, exactly.
+    """Rows in batches, on any machine: `summed` runs a function on them and adds the results exactly.
 
-    The other arguments are those of `RoundedRows`; rows without targets come with zeros.
+    The other arguments are those of `RoundedRows`. Rows without targets have zeros as targets.
     """
 
     def __init__(self, summed: Callable[[Any], list[NDArray[Any]]], *, columns: int, **bounds: Any) -> None:
@@ -192,7 +192,7 @@ class RoundedBatches(RoundedRows):
 
 
 def _blocks_of(batches: Iterable[Any], columns: int, bounds: dict[str, Any]) -> Iterator[Block]:
-    yield from RoundedRows(np.zeros((0, columns)), **bounds).blocks()  # sums have their shape also without rows
+    yield from RoundedRows(np.zeros((0, columns)), **bounds).blocks()  # sums have their shape even without rows
     for rows, goal in batches:
         if rows.ndim != 2 or rows.shape[1] != columns:
             raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""Rows that never are in memory all at once: exact sums batch after batch, and samples of every step."""
+"""Rows that do not fit in memory: exact sums batch by batch, and samples for every step."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from discreet.rows.gpu import examples_of
 from discreet.rows.losses import Loss, Softmax
 
 HELD = 2**25
-"""Numbers that are held at most, about, where it is not said how many rows: 256 megabytes of doubles."""
+"""The default for how many numbers are held in memory, approximately: 256 megabytes of doubles."""
 Choose = Callable[[Fraction, int, int], Iterable[NDArray[np.int64]]]
-"""From a rate, a number of steps and a number of rows to the places of the rows of each step."""
+"""A function of a rate, a number of steps and a number of rows that returns the indices of the rows of each step."""
 
 
 class Stream:
-    """Rows of features with their targets that `read()` gives batch after batch, afresh on every pass.
+    """Rows of features with their targets. `read()` returns them batch by batch, from the start in every pass.
 
-    `columns` says how many features a row has; `Examples` says what the others mean. `held_rows` is how many rows of
-    samples may be held in memory, in expectation: a public number, as is all that decides how often the rows are read.
-    `count` counts the rows where there is a faster way than to read them.
+    `columns` is the number of features of a row. The other arguments are those of `Examples`. `held_rows` is the
+    expected number of rows of samples that may be held in memory. It is public, like everything that decides how often
+    the rows are read. `count` counts the rows if there is a faster way than reading them.
 
-    Promise: the sums are those of `Examples` of all the rows at once, wherever a batch ends. A stream draws nothing:
-    which rows are in a sample is part of a mechanism's guarantee, so that the mechanism hands over how they are chosen.
-    A stream asks once for each row and each step, so that every row has a coin of its own in every step.
+    Promise: the sums are those of `Examples` of all rows at once, however the rows are batched. A stream draws nothing.
+    The choice of the rows in a sample is part of the guarantee of a mechanism, so the mechanism passes the function
+    that chooses them. The stream calls it once for each row and each step, so every row is sampled independently in
+    every step.
     """
 
     large = True
@@ -77,17 +78,19 @@ class Stream:
         return sum(len(goal) for _, goal in self._batches()) if self._count is None else self._count()
 
     def sums(self, weights: NDArray[np.float64], loss: Loss | Softmax, clip: Number) -> NDArray[Any]:
-        """Σ clipped gradients in one pass, as whole numbers of `unit_of(clip)`: the promise of `Examples.sums`."""
+        """The sum of clipped gradients in one pass, in units of `unit_of(clip)`, with the promise of
+        `Examples.sums`.
+        """
         total = np.zeros(np.shape(weights), dtype=object)
         for rows, goal in _in_blocks(self._batches()):
             total = total + examples_of(rows, goal, **self._kept).sums(weights, loss, clip)
         return total
 
     def samples(self, rate: Fraction, steps: int, size: float, choose: Choose) -> Iterator[Stream]:
-        """The samples of all steps, one after another; `size` is the public number of rows.
+        """The samples of all steps, one after another. `size` is the public number of rows.
 
-        One pass collects those of as many steps as may be held. Where not even one may be, each step is a pass of its
-        own, in which the sample is summed as it is drawn. How the steps are grouped changes nothing in their law.
+        One pass collects the samples of as many steps as fit in memory. If not even one fits, each step is a pass of
+        its own, in which the sample is summed while it is drawn. How the steps are grouped does not change their law.
         """
         together = min(steps, math.floor(self.held_rows / max(float(rate) * size, 1e-9)))
         if together < 1:
@@ -111,7 +114,7 @@ class Stream:
             yield rows, goal
 
     def _collected(self, rate: Fraction, steps: int, choose: Choose) -> deque[list[Batch]]:
-        """The samples of the next steps, in pieces, by one pass."""
+        """The samples of the next steps, in pieces, from one pass."""
         held: deque[list[Batch]] = deque([] for _ in range(steps))
         for rows, goal in self._batches():
             for pieces, places in zip(held, choose(rate, steps, len(goal)), strict=True):
@@ -120,7 +123,7 @@ class Stream:
         return held
 
     def _held(self, pieces: list[Batch]) -> Stream:
-        """One sample that was collected, for one pass: it lets go of its rows. Of none, a step of noise alone."""
+        """One collected sample, for one pass. Its rows are freed afterwards. If it is empty, the step is only noise."""
 
         def read() -> Iterator[Batch]:
             while pieces:
@@ -129,7 +132,7 @@ class Stream:
         return Stream(read, columns=self.columns, **self._kept)
 
     def _thinned(self, rate: Fraction, choose: Choose) -> Stream:
-        """One sample, drawn while it is read, for one pass: another would have other coins."""
+        """One sample that is drawn while it is read, for one pass only. A second pass would draw another sample."""
 
         def read() -> Iterator[Batch]:
             for rows, goal in self._batches():
@@ -144,16 +147,16 @@ class Stream:
 
 
 def _taken(rows: Any, goal: NDArray[np.float64], places: NDArray[np.int64]) -> Batch:
-    """Copies of these rows: nothing keeps the batch they came in."""
+    """Copies of these rows, so that the batch they came in can be freed."""
     return rows[indices_to_device_of(places, rows)], goal[places]
 
 
 def _in_blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """The same rows, small batches joined: a sum of a few rows takes as long as one of a block."""
+    """The same rows with small batches joined, because a sum of a few rows takes as long as that of a block."""
     some: list[Batch] = []
     count = 0
     for batch in batches:
-        if some and _type_of(batch[0]) != _type_of(some[-1][0]):  # joined, one batch would change the type of another
+        if some and _type_of(batch[0]) != _type_of(some[-1][0]):  # joining them would change the type of one batch
             yield _joined(some)
             some, count = [], 0
         some.append(batch)

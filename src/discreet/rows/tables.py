@@ -1,7 +1,8 @@
-"""Tables in memory: a column's kind comes from its container's own dtype, or from a declaration, never from its cells.
+"""Tables in memory. The kind of a column comes from the dtype of its container or from a declaration, never from its
+cells.
 
 A list, a tuple or an object column has no dtype. Without a declared kind it is text. Each cell is read by itself, and
-is missing where it does not fit: no cell changes another one, a kind, or whether a table can be read at all.
+is missing if it does not fit. No cell affects another cell, a kind, or whether the table can be read at all.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _UNITS = ("s", "ms", "us", "ns")
 
 @dataclass(frozen=True, repr=False)
 class Cells:
-    """A column without a dtype: its cells, or a few of them and for each row which one it is (−1: none)."""
+    """A column without a dtype: its cells, or the distinct cells and the index of the cell of each row (−1: none)."""
 
     cells: Sequence[Any]
     places: Any = None
 
     def read(self, kind: str) -> Any:
-        """The column as this kind, in Arrow: what does not fit is missing."""
+        """The column as an Arrow array of this kind. Cells that do not fit are missing."""
         import pyarrow as pa
 
         reader, typed = READERS[kind]
@@ -41,9 +42,10 @@ class Cells:
 
 
 def columns_of(source: Any, name: str) -> dict[str, Any]:
-    """The columns of a source in memory: each an array of Arrow, or `Cells`. `name` is that of the source, for errors.
+    """The columns of a source in memory, each as an Arrow array or `Cells`. `name` is the name of the source, for
+    errors.
 
-    Columns whose dtype has no kind of ours, such as complex numbers, are left out.
+    Columns with an unsupported dtype, such as complex numbers, are left out.
     """
     said = (
         f"The source of {name} must be a path, an Arrow table, a DataFrame, a DuckDB relation, or a dict of arrays "
@@ -69,11 +71,12 @@ def guarded(work: Callable[[], Any], said: str, *, code: str = "not-a-table") ->
         return work()
     except Exception:
         pass
-    raise InvalidArgument(said, code=code)  # outside of the handler: it has no context, which might quote values
+    # raised outside the handler, so that it has no context, which might quote values
+    raise InvalidArgument(said, code=code)
 
 
 def _named(source: Any) -> list[tuple[str, Any]] | None:
-    """The columns of a container by name; None for what is none."""
+    """The columns of a container by name. None if it is not a container of columns."""
     import pyarrow as pa
 
     if isinstance(source, Mapping):
@@ -95,7 +98,7 @@ def _named(source: Any) -> list[tuple[str, Any]] | None:
 
 
 def _column(cells: Any, name: str) -> Any:
-    """One column: an array of Arrow, or `Cells`; None where its dtype has no kind of ours."""
+    """One column, as an Arrow array or `Cells`. None if its dtype is not supported."""
     import pyarrow as pa
 
     said = f"The column {name} must be a list, a tuple or an array of one dimension, with a cell for every row."
@@ -122,13 +125,13 @@ def _column(cells: Any, name: str) -> Any:
 
 
 def _is(value: Any, package: str, kind: str) -> bool:
-    """Whether a value is of a package's type, which is imported already if so."""
+    """Whether a value has this type of a package. The package is then already imported."""
     known = getattr(sys.modules.get(package), kind, None)
     return known is not None and isinstance(value, known)
 
 
 def _is_array(cells: Any) -> bool:
-    """Whether a container has a dtype of its own: numpy's arrays, what makes one of itself, and plain buffers."""
+    """Whether a container has its own dtype: numpy arrays, objects that convert to one, and buffers."""
     if hasattr(type(cells), "__array__"):
         return True
     try:
@@ -141,7 +144,7 @@ def _is_array(cells: Any) -> bool:
 
 
 def _of_numpy(array: Any, said: str, *, nan_is_missing: bool = False) -> Any:
-    """An array by its dtype; nothing here looks at all cells to decide anything."""
+    """An array, read by its dtype. No cell decides anything here."""
     import pyarrow as pa
 
     if array.ndim != 1:
@@ -166,7 +169,7 @@ def _of_numpy(array: Any, said: str, *, nan_is_missing: bool = False) -> Any:
             return _durations(plain, mask)
         case "b" | "i" | "u" | "f":
             size = plain.dtype.itemsize
-            wide = np.float32 if size == 2 else np.float64  # Arrow has no longer ones, and DuckDB no shorter ones
+            wide = np.float32 if size == 2 else np.float64  # Arrow has no longer floats, and DuckDB no shorter ones
             with np.errstate(all="ignore"):  # a warning would reveal something about a cell
                 known = plain.astype(wide) if plain.dtype.kind == "f" and size not in (4, 8) else plain
             known = known.astype(known.dtype.newbyteorder("="), copy=False)
@@ -180,7 +183,7 @@ def _texts(array: Any, mask: Any) -> Any:
 
     try:
         return pa.array(array.tolist(), pa.string(), mask=mask)
-    except Exception:  # numpy has a SystemError for it, too
+    except Exception:  # numpy may also raise SystemError
         pass
     reader, typed = READERS["text"]
     cells = [None if mask is not None and mask[place] else _cell(array, place) for place in range(len(array))]
@@ -195,7 +198,7 @@ def _cell(array: Any, place: int) -> Any:
 
 
 def _moments(array: Any, mask: Any) -> Any:
-    """Days and moments. What its unit cannot hold as one of ours is missing."""
+    """Dates and timestamps. A value that does not fit our unit is missing."""
     import pyarrow as pa
 
     unit = np.datetime_data(array.dtype)[0]
@@ -204,7 +207,7 @@ def _moments(array: Any, mask: Any) -> Any:
     known = array.astype(f"datetime64[{'us' if unit == 'generic' else target}]")
     number = known.view(np.int64)
     missing = np.isnat(array) | (known.astype(array.dtype) != array) if known.dtype != array.dtype else np.isnat(array)
-    if unit in ("ps", "fs", "as"):  # a finer moment is not the same one in nanoseconds
+    if unit in ("ps", "fs", "as"):  # a finer timestamp would not be the same in nanoseconds
         missing = np.isnat(array)
     if days:
         missing = missing | (np.abs(number) > _DAYS)
@@ -246,14 +249,14 @@ def _of_pandas(series: Any) -> Any:
         return Cells(series.to_numpy(dtype=object).tolist()).read("text")
     if isinstance(dtype, pd.SparseDtype):
         return _of_numpy(series.to_numpy(), _SHAPE, nan_is_missing=True)
-    if isinstance(getattr(dtype, "numpy_dtype", None), np.dtype):  # with a mask of what is missing
+    if isinstance(getattr(dtype, "numpy_dtype", None), np.dtype):  # with a mask of missing values
         missing = series.isna().to_numpy(dtype=bool)
         return pa.array(series.to_numpy(dtype=dtype.numpy_dtype, na_value=dtype.numpy_dtype.type(0)), mask=missing)
     return Cells(list(series.astype(object)))
 
 
 def _of_codes(codes: Any, categories: Any) -> Any:
-    """Which of a few cells each row has; text stays as few as it is."""
+    """A dictionary-encoded column. Text stays dictionary-encoded."""
     import pyarrow as pa
 
     if isinstance(categories, Cells):
@@ -283,8 +286,8 @@ def _of_arrow(cells: Any) -> Any:
 
 
 def refuse_untyped(column: str, table: str) -> NoReturn:
-    """For a column that identifies people: without a type it would be text, and a person with a numeric id would be
-    lost.
+    """Raise for an untyped column that identifies people. It would be read as text, and people with numeric ids would
+    be lost.
     """
     raise InvalidArgument(
         f"{column} identifies people in {table}, but it is a list, a tuple or an object column, which has no type. "
