@@ -89,7 +89,7 @@ def measured(name: str) -> int:
     print(f"== python bench/{script}.py {' '.join(words)}", file=sys.stderr, flush=True)
     done = subprocess.run([sys.executable, HERE / f"{script}.py", *words], stdout=subprocess.PIPE, text=True)
     if done.returncode not in (0, REFUTED):
-        print(f"{name} ended with {done.returncode}; its old section stays", file=sys.stderr, flush=True)
+        print(f"{name} ended with {done.returncode}; its section stays as it was", file=sys.stderr, flush=True)
         return done.returncode
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text(f"{done.stdout.strip()}\n\n{where()}\n", "utf-8")

@@ -340,6 +340,6 @@ def test_laws_compared_at_one_confidence_are_caught(monkeypatch: pytest.MonkeyPa
 
 def test_a_mark_that_anyone_can_write_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request without a mark is recorded as it is, whatever it ends with."""
-    monkeypatch.setattr(marks, "marked", lambda asked, mark: f"{asked}\n-- measured {mark}" if mark else asked)
+    monkeypatch.setattr(marks, "add_mark", lambda asked, mark: f"{asked}\n-- measured {mark}" if mark else asked)
     with pytest.raises(AssertionError):
         test_a_mark_inside_a_question_is_only_text()
