@@ -213,8 +213,8 @@ def error_text_passed_through(patch: pytest.MonkeyPatch) -> None:
 
 
 def remembered_without(patch: pytest.MonkeyPatch, field: str) -> None:
-    sound = requests._identified
-    patch.setattr(requests, "_identified", lambda identity: sound(replace(identity, **{field: ""})))
+    sound = requests._identify
+    patch.setattr(requests, "_identify", lambda identity: sound(replace(identity, **{field: ""})))
 
 
 def memory_without_the_data_version(patch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,7 @@ def release(
     _check_shape(value, query, mechanism)
     guarantee = mechanism.guarantee(sensitivity)
     if stated is not None:
-        guarantee = _restated(guarantee, stated)
+        guarantee = _restate(guarantee, stated)
     return through(
         lambda: value if query is None else query(value),
         mechanism,
@@ -217,7 +217,7 @@ def stream(
         )
     guarantee = mechanism.guarantee(sensitivity)
     if stated is not None:
-        guarantee = _restated(guarantee, stated)
+        guarantee = _restate(guarantee, stated)
     entry = None
     if ledger is not None:
         entry = ledger.charge(guarantee, asked=asked or f"a stream for {mechanism!r}", mechanism=mechanism)
@@ -271,7 +271,7 @@ def _check_shape(value: Any, query: Any, mechanism: Any) -> None:
         raise refused
 
 
-def _restated(guarantee: Guarantee, stated: Guarantee) -> Guarantee:
+def _restate(guarantee: Guarantee, stated: Guarantee) -> Guarantee:
     """The guarantee that the caller wants to charge instead, after checking that it holds."""
     if not isinstance(stated, Approx | ZeroConcentrated | Renyi):
         raise InvalidArgument("stated must be Pure, Approx, ZeroConcentrated or Renyi.", code="wrong-type")

@@ -44,7 +44,7 @@ class Release:
 
     def _value_text(self) -> str:
         """The value as people read it."""
-        return _shown(self.value, self.error(0.95))
+        return _with_error_bar(self.value, self.error(0.95))
 
     def notes(self) -> list[str]:
         """The text next to the value: its guarantee, or the remaining budget and the receipt, and its marks."""
@@ -94,7 +94,7 @@ def below_title(released: Any) -> str:
     return f"\n{NOT_PRIVATE}" if released.not_private else ""
 
 
-def _shown(value: Any, accuracy: Any) -> str:
+def _with_error_bar(value: Any, accuracy: Any) -> str:
     """A value with its error bar, with as many digits as the error makes meaningful."""
     if not isinstance(accuracy, Accuracy) or accuracy.amount is None:
         return str(value)

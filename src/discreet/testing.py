@@ -43,7 +43,7 @@ class Tape:
 
 
 @contextmanager
-def _substituted(substitute: Callable[..., Any]) -> Iterator[None]:
+def _substitute(substitute: Callable[..., Any]) -> Iterator[None]:
     token = samplers._substitute.set(substitute)
     try:
         yield
@@ -61,12 +61,12 @@ def frozen(seed: int = 0) -> Iterator[Tape]:
         return sampler(*args, **kwargs)
 
     stream = Keystream(seed.to_bytes(32, "little"), bytes(16))
-    with replaying(stream), _substituted(record):
+    with replaying(stream), _substitute(record):
         yield tape
 
 
 def _noiseless(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    given = _named(sampler, args, kwargs)
+    given = _arguments_by_name(sampler, args, kwargs)
     match sampler.__name__:
         case "discrete_laplace" | "discrete_gaussian":
             return np.zeros(given["size"], dtype=np.int64)
@@ -87,7 +87,7 @@ def _noiseless(sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 @contextmanager
 def no_noise() -> Iterator[None]:
     """ε = ∞: noise is 0, a choice is the best one, a coin flip is false, and an order is the given one."""
-    with _substituted(_noiseless):
+    with _substitute(_noiseless):
         yield
 
 
@@ -157,7 +157,7 @@ class _Path:
         self.mass = Fraction(1)
 
     def __call__(self, sampler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        given = _named(sampler, args, kwargs)
+        given = _arguments_by_name(sampler, args, kwargs)
         draws = [self._choose(_options(one, single, self._window)) for one, single in _single_draws(sampler, given)]
         if sampler.__name__ == "permutation":
             return np.array(draws[0], dtype=np.int64)
@@ -190,7 +190,7 @@ def exact_law(run: Callable[[], Any], *, window: int = 12, most_paths: int = 2_0
     prefix: list[int] = []
     for _ in range(most_paths):
         path = _Path(prefix, window)
-        with _substituted(path):
+        with _substitute(path):
             output = _hashable(run())
         law[output] = law.get(output, Fraction(0)) + path.mass
         following = path.next_prefix()
@@ -202,7 +202,7 @@ def exact_law(run: Callable[[], Any], *, window: int = 12, most_paths: int = 2_0
     )
 
 
-def _named(sampler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _arguments_by_name(sampler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a draw by name."""
     return dict(zip(sampler.__code__.co_varnames, args, strict=False)) | kwargs
 

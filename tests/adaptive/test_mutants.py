@@ -192,8 +192,8 @@ def wrong_side_of_the_curve(patch: pytest.MonkeyPatch) -> None:
 
 
 def any_constant(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(guarded, "_row_by_row", lambda function, *given: guarded._computed(function, *given))
-    patch.setattr(guarded, "_computed", lambda make, *given: guarded.GuardedColumn(make(*map(guarded._opened, given))))
+    patch.setattr(guarded, "_row_by_row", lambda function, *given: guarded._compute(function, *given))
+    patch.setattr(guarded, "_compute", lambda make, *given: guarded.GuardedColumn(make(*map(guarded._unwrap, given))))
 
 
 def methods_unguarded(patch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def test_a_picture_or_a_copy_that_finds_no_room() -> None:
 def test_a_copy_of_a_table_elsewhere() -> None:
     copy, table = SimpleNamespace(columns=[], mechanism=None), SimpleNamespace(name="visits")
     elsewhere = SimpleNamespace(engine=object(), ledger=None)
-    refused(lambda: sanitize.released(elsewhere, table, copy), "sanitize-engine", NotAllowed)
+    refused(lambda: sanitize.release_columns(elsewhere, table, copy), "sanitize-engine", NotAllowed)
 
 
 def test_a_task_that_is_there_already(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_an_answer_that_is_neither_yes_nor_no() -> None:
 
 def test_a_service_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     httpx = pytest.importorskip("httpx", reason='needs pip install "discreet[shuffle]"')
-    ask = lambda: close._asked("GET", "http://localhost:1", "analyzer")  # noqa: E731
+    ask = lambda: close._request("GET", "http://localhost:1", "analyzer")  # noqa: E731
     answers = {
         400: ("shuffle-wrong-keys", InvalidArgument),
         500: ("service-unavailable", ServiceUnavailable),

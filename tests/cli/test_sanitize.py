@@ -439,13 +439,13 @@ def test_one_choice_is_no_choice(people: Path, run) -> None:
 
 
 def test_a_file_that_came_in_between_is_left_as_it_is(people: Path, run, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, released = people.with_name("copy.csv"), sanitize.released
+    out, released = people.with_name("copy.csv"), sanitize.release_columns
 
     def slow(*given: Any, **named: Any) -> Any:
         out.write_text("another's", "utf-8")
         return released(*given, **named)
 
-    monkeypatch.setattr(sanitize, "released", slow)
+    monkeypatch.setattr(sanitize, "release_columns", slow)
     said = run(people, "people", "--epsilon", 1, "--out", out)
     assert said.status == 2
     assert out.read_text("utf-8") == "another's"

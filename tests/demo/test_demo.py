@@ -173,7 +173,7 @@ def test_rows_of_single_people_are_refused_in_the_story_of_sql(tmp_path: Path) -
 )
 def test_a_bound_on_the_loss_that_any_model_keeps_is_no_promise(bound: float | None, said: str) -> None:
     release = SimpleNamespace(error=lambda confidence: SimpleNamespace(amount=bound))
-    assert learning._promised(SimpleNamespace(release_=release)) == said
+    assert learning._bound_text(SimpleNamespace(release_=release)) == said
 
 
 def test_the_command_tells_a_story_into_the_folder_named(

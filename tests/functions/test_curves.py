@@ -20,7 +20,7 @@ from discreet.errors import BudgetExhausted, IncompatibleGuarantee, InvalidArgum
 from discreet.exact.rational import exactly
 from discreet.functions.cosines import Cosines, CurveRows, cosines_for
 from discreet.functions.curves import CurvePCA, CurveRegression, MeanCurve, SanitizedCurves, sanitized_curves
-from discreet.functions.mean_curve import damped
+from discreet.functions.mean_curve import shrink
 from discreet.learn.checks import expected_failed_checks
 from discreet.mechanisms.learning.moments import exact_moments
 from discreet.rows.rounding import BLOCK
@@ -421,13 +421,13 @@ def test_damping_is_worth_its_while():
     for name, truth in truths.items():
         true = cosines_for(None, "all", 40).coefficients(truth[None])[0]
         noisy = true + 0.05 * draw.normal(size=(60, 40))
-        gaps = np.array([((damped(one, 0.05, 2.0)[0] - true) ** 2).sum() for one in noisy])
+        gaps = np.array([((shrink(one, 0.05, 2.0)[0] - true) ** 2).sum() for one in noisy])
         before = ((noisy - true) ** 2).sum(1).mean()
         assert gaps.mean() < (1.02 if name == "rough" else 0.6) * before
-        told = np.mean([damped(one, 0.05, 2.0)[1].sum() for one in noisy])
+        told = np.mean([shrink(one, 0.05, 2.0)[1].sum() for one in noisy])
         assert told < before  # and about right, where there is anything to be right about
         assert name == "none" or 0.3 * told < gaps.mean() < 3 * told
-    exact, variances = damped(true, 1e-12, 2.0)
+    exact, variances = shrink(true, 1e-12, 2.0)
     assert np.allclose(exact, true)
     assert (variances <= 1e-20).all()
 

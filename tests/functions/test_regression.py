@@ -11,7 +11,7 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.functions.density import density_of
-from discreet.functions.regression import _featured, regression_curve
+from discreet.functions.regression import _to_features, regression_curve
 from discreet.mechanisms.learning.private_minimizer import PrivateMinimizer
 from discreet.rows.losses import Huber, HuberHinge
 
@@ -64,7 +64,7 @@ def test_one_row_moves_the_minimizer_by_no_more_than_is_said(loss: Any) -> None:
 
     def weights(rows: Any, targets: Any) -> Any:
         with testing.no_noise():
-            return m._draw(_featured(curve.features, np.reshape(rows, (-1, 1)), np.asarray(targets), 1.0))
+            return m._draw(_to_features(curve.features, np.reshape(rows, (-1, 1)), np.asarray(targets), 1.0))
 
     known = weights(x, goal)
     for odd in (5.0, np.nan, np.inf, -1e38):

@@ -25,7 +25,7 @@ from discreet.guarantees.privacy_loss.shuffled_pairs import (
     TwoCountsPair,
     binomial,
     blanket_of_response,
-    cloned,
+    clone_pair,
 )
 from discreet.mechanisms.reports.shuffled import closed_form_bound
 from discreet.shuffle.bit_sums import taught_chance
@@ -175,12 +175,12 @@ def test_clones_are_above_what_any_randomizer_does() -> None:
     for choices, clients in [(2, 5), (3, 4)]:
         for local in (0.5, 1.0, 2.0):
             lie = Fraction(1) / (choices - 1 + Fraction(math.exp(local)))
-            pair = cloned(Fraction(local), clients)
+            pair = clone_pair(Fraction(local), clients)
             for epsilon in (0.1, 0.3):
                 exact = worst_delta(response_client(choices, lie), range(choices), clients, epsilon)
                 assert exact <= pair.delta(epsilon) + 1e-12
     for clients, local, published in [(10**4, 1, 0.0530), (10**5, 4, 0.170), (10**6, 6, 0.149)]:
-        epsilon = dp.guarantees.LossDistribution(factors=((cloned(Fraction(local), clients), 1),)).epsilon_at(
+        epsilon = dp.guarantees.LossDistribution(factors=((clone_pair(Fraction(local), clients), 1),)).epsilon_at(
             delta=DELTA
         )
         assert epsilon == pytest.approx(published, rel=0.01)

@@ -228,8 +228,8 @@ def as_before(guarantee: Any, asked: str, mechanism: Any, key: Any, identity: An
     known = identity if identity is None or identity.lasting else None
     asked = asked if known is None or known.before is None else " ".join(known.before.question.split())
     words = [requests._CUT.sub("", text).replace("\0", "") for text in (asked, repr(mechanism))]
-    facts = None if known is None else requests._identified(replace(known, question=asked))
-    mark = requests._hashed((*words, to_text(guarantee), facts))
+    facts = None if known is None else requests._identify(replace(known, question=asked))
+    mark = requests._hash((*words, to_text(guarantee), facts))
     return requests.Request(*words, to_text(guarantee), mark, key, None if known is None else mark, None)
 
 
@@ -275,9 +275,9 @@ def test_folded_text_is_caught(monkeypatch: pytest.MonkeyPatch, table: Any) -> N
 
 
 def test_a_key_without_the_data_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    identified = requests._identified
+    identified = requests._identify
     monkeypatch.setattr(
-        requests, "_identified", lambda one: identified(requests.Identity(question="", data_version="", policy=""))
+        requests, "_identify", lambda one: identified(requests.Identity(question="", data_version="", policy=""))
     )
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         test_a_key_is_bound_to_the_declarations_and_to_the_data(tmp_path)

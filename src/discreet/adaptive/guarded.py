@@ -71,7 +71,7 @@ class GuardedColumn(NDArrayOperatorsMixin):
         if function is np.where and len(given) == 3 and not options:
             return _row_by_row(np.where, *given)
         if function is np.clip and len(given) == 3 and not options:
-            return _clipped(*given)
+            return _clip(*given)
         if function is np.isin and len(given) == 2 and not options and isinstance(given[0], GuardedColumn):
             return given[0].isin(given[1])
         for name, reduced in _REDUCED.items():
@@ -84,12 +84,14 @@ class GuardedColumn(NDArrayOperatorsMixin):
             raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
         if not all(isinstance(one, int | np.integer | slice) and not isinstance(one, bool) for one in key[1:]):
             raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
-        return _computed(lambda values: values[key], self)
+        return _compute(lambda values: values[key], self)
 
     def isin(self, values: Iterable[Any]) -> GuardedColumn:
         """Whether a row's value is one of these."""
         listed = set(values)
-        return _computed(lambda cells: np.array([_hashed(cell) in listed for cell in cells.tolist()], dtype=bool), self)
+        return _compute(
+            lambda cells: np.array([_hashable(cell) in listed for cell in cells.tolist()], dtype=bool), self
+        )
 
     def astype(self, kind: Any) -> GuardedColumn:
         """As numbers, integers (0 for a value that is not a number), or booleans."""
@@ -101,17 +103,17 @@ class GuardedColumn(NDArrayOperatorsMixin):
             )
         if wanted.kind == "i" and self.kind == "f":
             # out-of-range casts may depend on a number's position, so there are none
-            return _computed(lambda v: np.clip(np.nan_to_num(v), -_LARGEST, _LARGEST).astype(wanted), self)
-        return _computed(lambda values: values.astype(wanted), self)
+            return _compute(lambda v: np.clip(np.nan_to_num(v), -_LARGEST, _LARGEST).astype(wanted), self)
+        return _compute(lambda values: values.astype(wanted), self)
 
     def clip(self, low: Any, high: Any) -> GuardedColumn:
         """Clip to two public bounds."""
-        return _clipped(self, low, high)
+        return _clip(self, low, high)
 
     def _reduced(self, name: str, axis: Any = None) -> GuardedColumn:
         if self.ndim != 2 or axis not in (1, -1) or self.kind not in "biuf":
             raise NotAllowed(ROW_BY_ROW, code="study-row-by-row")
-        return _computed(lambda values: _REDUCED[name](values, axis=1), self)
+        return _compute(lambda values: _REDUCED[name](values, axis=1), self)
 
     def sum(self, axis: Any = None) -> GuardedColumn:
         """Over the numbers of each row: axis 1."""
@@ -145,16 +147,16 @@ class GuardedColumn(NDArrayOperatorsMixin):
     __hash__ = None  # type: ignore[assignment]
 
 
-def _hashed(cell: Any) -> Any:
+def _hashable(cell: Any) -> Any:
     """A cell that can be looked up. A list in a cell cannot be among the choices."""
     return cell if isinstance(cell, str | int | float | bool) else _UNKNOWN
 
 
-def _opened(one: Any) -> Any:
+def _unwrap(one: Any) -> Any:
     return one._opened() if isinstance(one, GuardedColumn) else one
 
 
-def _computed(make: Callable[..., Any], *given: Any) -> GuardedColumn:
+def _compute(make: Callable[..., Any], *given: Any) -> GuardedColumn:
     """The result of `make`, as a column with as many rows as its inputs.
 
     Its error, if there is one, depends only on types and shapes, and quotes no cell.
@@ -163,7 +165,7 @@ def _computed(make: Callable[..., Any], *given: Any) -> GuardedColumn:
         raise InvalidArgument(
             _TYPES, code="study-types"
         )  # such as a Fraction, with which Python cannot divide by a cell of 0
-    opened = [_opened(one) for one in given]
+    opened = [_unwrap(one) for one in given]
     rows = {len(values) for values, one in zip(opened, given, strict=True) if isinstance(one, GuardedColumn)}
     made = None
     try:
@@ -192,10 +194,10 @@ def _row_by_row(function: Callable[..., Any], *given: Any) -> GuardedColumn:
         raise InvalidArgument(
             "A constant must be the same for every row: one number, or one for each place of a row.", code="wrong-shape"
         )
-    return _computed(function, *given)
+    return _compute(function, *given)
 
 
-def _clipped(*given: Any) -> GuardedColumn:
+def _clip(*given: Any) -> GuardedColumn:
     _refuse_text(*given)
     return _row_by_row(np.clip, *given)
 
@@ -213,8 +215,8 @@ def _product(left: Any, right: Any) -> GuardedColumn:
     if weights.dtype.kind not in "biuf":
         raise InvalidArgument(_TYPES, code="study-types")
     if weights.ndim == 1:
-        return _computed(lambda rows: (rows * weights).sum(axis=1), left)
-    return _computed(lambda rows: np.stack([(rows * w).sum(axis=1) for w in weights.T], axis=1), left)
+        return _compute(lambda rows: (rows * weights).sum(axis=1), left)
+    return _compute(lambda rows: np.stack([(rows * w).sum(axis=1) for w in weights.T], axis=1), left)
 
 
 class GuardedRows(Mapping[str, GuardedColumn]):
@@ -247,7 +249,7 @@ class GuardedRows(Mapping[str, GuardedColumn]):
             raise InvalidArgument("Name the columns that the function reads.", code="empty")
         if not isinstance(text, bool):
             raise InvalidArgument("text must be True or False.", code="wrong-type")
-        return _computed(lambda *given: each_row(function, *given, text=text), *(self[name] for name in names))
+        return _compute(lambda *given: each_row(function, *given, text=text), *(self[name] for name in names))
 
 
 def each_row(function: Callable[..., Any], *columns: NDArray[Any], text: bool = False) -> NDArray[Any]:

@@ -106,7 +106,7 @@ def typed_array(column: Any) -> NDArray[Any]:
         kind = column.dtype.kind
         missing: Any = {"b": False, "O": None}.get(kind, np.nan)
         typed: Any = {"b": bool, "O": object}.get(kind, np.float64)
-        array = _zoned(column) if kind == "M" else column.to_numpy(dtype=typed, na_value=missing)
+        array = _without_zone(column) if kind == "M" else column.to_numpy(dtype=typed, na_value=missing)
     else:
         array = np.asarray(column.to_numpy() if has(column, "to_numpy") else column)
     if array.dtype.kind == "M":
@@ -127,14 +127,14 @@ def _is_pandas_type(column: Any) -> bool:
     return has(column, "dtype") and hasattr(column.dtype, "na_value") and has(column, "to_numpy")
 
 
-def _zoned(column: Any) -> NDArray[Any]:
+def _without_zone(column: Any) -> NDArray[Any]:
     """Timestamps of pandas in some time zone, as numpy timestamps."""
     return np.asarray(column.to_numpy(dtype=f"datetime64[{column.dtype.unit}]"))
 
 
 def _ids(column: Any) -> NDArray[Any]:
     if _is_pandas_type(column):
-        return _zoned(column) if column.dtype.kind == "M" else column.to_numpy(dtype=object, na_value=None)
+        return _without_zone(column) if column.dtype.kind == "M" else column.to_numpy(dtype=object, na_value=None)
     return np.asarray(column.to_numpy() if has(column, "to_numpy") else column)
 
 

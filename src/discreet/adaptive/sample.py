@@ -68,7 +68,7 @@ class Sample:
         if rows > self.size or mixed:
             kept = random_order(rows)[: self.size]
             columns = {name: column[kept] for name, column in columns.items()}
-        self._columns, self._rows = {name: _fixed(column) for name, column in columns.items()}, min(rows, self.size)
+        self._columns, self._rows = {name: _read_only(column) for name, column in columns.items()}, min(rows, self.size)
 
     def __repr__(self) -> str:
         return f"<Sample of {self.size} rows: {', '.join(self._columns)}>"
@@ -131,7 +131,7 @@ def _numbers(said: Any) -> NDArray[Any]:
     return doubles(said) if isinstance(said, list | tuple) else np.asarray(said)
 
 
-def _fixed(column: NDArray[Any]) -> NDArray[Any]:
+def _read_only(column: NDArray[Any]) -> NDArray[Any]:
     """A column that no question can write to. Whether writing is possible must not reveal that rows were left out."""
     fixed = column.view()
     fixed.flags.writeable = False

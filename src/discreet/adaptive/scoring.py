@@ -39,8 +39,8 @@ class StudyScorer(Closed):
         def said(rows: Any) -> Any:
             right = rows[self._target]
             text = getattr(right, "kind", "") == "O"
-            predicted = _asked(lambda table: _predicted(estimator, table), rows, self._features, text=text)
-            known = _asked(_complete, rows, self._features) > 0
+            predicted = _as_function(lambda table: _predict(estimator, table), rows, self._features, text=text)
+            known = _as_function(_complete, rows, self._features) > 0
             return np.where(known, predicted == right if self._loss is None else self._loss(right, predicted), worst)
 
         ask = self._study.check if isinstance(self._study, Holdout) else self._study.mean
@@ -48,7 +48,7 @@ class StudyScorer(Closed):
         return self.answers[-1].value if self._loss is None else -self.answers[-1].value
 
 
-def _asked(function: Callable[[Any], Any], rows: Any, features: Any, *, text: bool = False) -> Any:
+def _as_function(function: Callable[[Any], Any], rows: Any, features: Any, *, text: bool = False) -> Any:
     """A function of the features, row by row: of one column with many numbers per row, or of many columns."""
     names = [features] if isinstance(features, str) else list(features)
     if hasattr(rows, "apply"):  # rows under a ledger: only the model sees them
@@ -61,7 +61,7 @@ def _complete(table: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.isfinite(table.astype(np.float64)).all(axis=1), dtype=np.float64)
 
 
-def _predicted(estimator: Any, table: NDArray[Any]) -> NDArray[Any]:
+def _predict(estimator: Any, table: NDArray[Any]) -> NDArray[Any]:
     """Predictions. Rows with a missing number, which models refuse, get the prediction for a row of zeros."""
     return np.asarray(estimator.predict(np.where(_complete(table)[:, None] > 0, table, 0.0)))
 

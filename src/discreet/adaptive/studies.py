@@ -144,10 +144,10 @@ class Study(Closed):
             )
 
         def u(rows: Any) -> Any:
-            return _brought(x(rows), a, b)
+            return _scale_to_unit(x(rows), a, b)
 
         def v(rows: Any) -> Any:
-            return _brought(y(rows), c, d)
+            return _scale_to_unit(y(rows), c, d)
 
         products: list[Question] = [
             lambda rows: u(rows) * v(rows),
@@ -212,7 +212,7 @@ def _error_on_sample(mechanism: AdaptiveMeans, scale: float, confidence: float) 
     return float(mechanism.error(confidence, of="sample")) * scale
 
 
-def _brought(values: Any, low: float, high: float) -> Any:
+def _scale_to_unit(values: Any, low: float, high: float) -> Any:
     """Values scaled from [low, high] to [0,1]. A value that is not a number becomes 0."""
     return np.fmin(np.fmax((values - low) / (high - low), 0.0), 1.0)
 
@@ -276,7 +276,7 @@ def study(
     source = source_of(sample, ledger, unprotected, size)
     check_count(queries, "queries")
     sure, wished = check_confidence(confidence), None if accuracy is None else check_positive(accuracy, "accuracy")
-    names = _considered(source, method)
+    names = _methods_to_compare(source, method)
     rows, lost = source.size((1 - sure) / 100)
     cheap = float(wished) if wished is not None and source.protected else None
     if queries > rows and "splitting" in names:
@@ -294,7 +294,7 @@ def study(
     return Study(source, made[best], best, sure, lost)
 
 
-def _considered(source: Source, method: str) -> list[str]:
+def _methods_to_compare(source: Source, method: str) -> list[str]:
     """The methods that are compared: only private ones unless the rows belong to nobody, and only what the ledger can
     add.
     """

@@ -36,7 +36,7 @@ def to_samples(sample: Any) -> Outputs | list[Any]:
 def as_outputs(sample: Iterable[Any]) -> Outputs:
     """A sample in one of the three shapes. None among numbers is NaN; what has no hash is its `repr`."""
     items = to_samples(sample)
-    array = items if isinstance(items, np.ndarray) else _stacked(items)
+    array = items if isinstance(items, np.ndarray) else _stack(items)
     if len(array) == 0:
         raise InvalidArgument("A sample must have at least one output. Draw some.", code="empty")
     if array.dtype.kind in "biuf":
@@ -45,7 +45,7 @@ def as_outputs(sample: Iterable[Any]) -> Outputs:
     return _objects(array.tolist())
 
 
-def _stacked(items: list[Any]) -> Outputs:
+def _stack(items: list[Any]) -> Outputs:
     if all(item is None or isinstance(item, numbers.Real) for item in items):
         try:
             return np.array([np.nan if item is None else float(item) for item in items])

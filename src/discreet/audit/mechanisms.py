@@ -52,7 +52,7 @@ class Subject:
     @property
     def samples(self) -> int:
         """The default number of outputs to draw."""
-        return TOGETHER if _drawn_together(self.mechanism, self.first) else ONE_BY_ONE
+        return TOGETHER if _draw_together(self.mechanism, self.first) else ONE_BY_ONE
 
     def draw(self, data: Data, size: int) -> Iterable[Any]:
         """That many independent releases of `data`."""
@@ -63,14 +63,14 @@ def draw_through_door(mechanism: Any, sensitivity: SensitivityLike) -> Callable[
     """A mechanism as `draw(data, size)`, through the door. Entries of an array get independent noise."""
 
     def draw(data: Data, size: int) -> Any:
-        if _drawn_together(mechanism, data):
+        if _draw_together(mechanism, data):
             return release(np.full(size, data), mechanism, sensitivity=sensitivity).value
         return [release(data, mechanism, sensitivity=sensitivity).value for _ in range(size)]
 
     return draw
 
 
-def _drawn_together(mechanism: Any, data: Any) -> bool:
+def _draw_together(mechanism: Any, data: Any) -> bool:
     return isinstance(mechanism, Laplace | Gaussian | RandomizedResponse) and np.ndim(data) == 0
 
 

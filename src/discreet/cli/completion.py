@@ -24,12 +24,12 @@ def ledgers(incomplete: str) -> list[str]:
 
 def tables(ctx: typer.Context, incomplete: str) -> list[str]:
     """The tables of the policy named before."""
-    return _beginning(_read(ctx.params.get("policy"), "tables"), incomplete)
+    return _beginning(_read_toml(ctx.params.get("policy"), "tables"), incomplete)
 
 
 def answers(ctx: typer.Context, incomplete: str) -> list[str]:
     """The choices of the poll named before."""
-    return _beginning(_read(ctx.params.get("task"), "protocol", "choices"), incomplete)
+    return _beginning(_read_toml(ctx.params.get("task"), "protocol", "choices"), incomplete)
 
 
 def mechanisms(incomplete: str) -> list[str]:
@@ -49,7 +49,7 @@ def _beginning(names: Any, begun: str) -> list[str]:
     return [name for name in names if isinstance(name, str) and name.startswith(begun)]
 
 
-def _read(path: Any, *keys: Any) -> Any:
+def _read_toml(path: Any, *keys: Any) -> Any:
     """What a TOML file has under these keys. Empty if it cannot be read, because completion must not report errors."""
     try:
         found: Any = tomllib.loads(Path(str(path)).read_text(encoding="utf-8"))

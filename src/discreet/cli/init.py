@@ -56,7 +56,7 @@ def main(data: Sequence[Path], out: Path, *, header: bool = False) -> None:
     """Write the policy, and print what to do next. With `header`, the first line of a CSV file is known to hold
     names.
     """
-    sources = _named(data)
+    sources = _name_tables(data)
     named = {name: names for name, source in sources.items() if (names := _first_line(name, source)) is not None}
     with closing(DuckDB(sources, sniffed=sources)) as engine:  # its owner may look at the rows
         tables = {name: engine.columns(name) for name in sources}
@@ -126,7 +126,7 @@ def _is_value(cell: str) -> bool:
 _NO_NAMES = {"true", "false", "yes", "no", "null", "none", "nil", "na", "n/a", "nan", "unknown", "missing"}
 
 
-def _named(data: Sequence[Path]) -> dict[str, Path]:
+def _name_tables(data: Sequence[Path]) -> dict[str, Path]:
     """Tables named after their files, as SQL can write them."""
     found: dict[str, Path] = {}
     for path in data:
@@ -165,62 +165,62 @@ def policy_text(
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
-def _noted(line: str, note: str) -> str:
+def _with_note(line: str, note: str) -> str:
     return f"{line:<33} # {note}"
 
 
 def _ledger(name: str) -> list[str]:
     return [
         "[ledger]",
-        f"path = {_quoted(f'{name}.ledger')}",
-        _noted("epsilon = 1.0", "GUESS: what all answers together may cost; less protects more"),
-        _noted("delta = 1e-6", "GUESS: far below one in the number of people"),
+        f"path = {_quote(f'{name}.ledger')}",
+        _with_note("epsilon = 1.0", "GUESS: what all answers together may cost; less protects more"),
+        _with_note("delta = 1e-6", "GUESS: far below one in the number of people"),
     ]
 
 
 def _unit(person: str | None) -> list[str]:
     if person is not None:
-        return ["[unit]", _noted(f"person = {_quoted(person)}", "GUESS: the column that says whose a row is")]
-    note = _noted('# person = "…"', "DECIDE: the column that says whose a row is, or, if everybody has one row:")
+        return ["[unit]", _with_note(f"person = {_quote(person)}", "GUESS: the column that says whose a row is")]
+    note = _with_note('# person = "…"', "DECIDE: the column that says whose a row is, or, if everybody has one row:")
     return ["[unit]", note, "# row = true"]
 
 
 def _table(name: str, source: str, types: Mapping[str, str], person: str | None, *, guessed: bool) -> list[str]:
-    lines = [f"[tables.{_key(name)}]", f"source = {_quoted(source)}"]
+    lines = [f"[tables.{_key(name)}]", f"source = {_quote(source)}"]
     own = person if person in types else _person({name: types}, _SURE)
     if own is None:
-        lines.append(_noted("# public = true", "DECIDE: nobody is in this table, or name the person of a row:"))
+        lines.append(_with_note("# public = true", "DECIDE: nobody is in this table, or name the person of a row:"))
         lines.append('# person = "…"')
     elif own != person:
-        lines.append(_noted(f"person = {_quoted(own)}", "GUESS: the person, by another name"))
-    lines.append(_noted("# rows_per_person = 20", "DECIDE: how many rows of one person count; more are left out"))
-    lines.append(_noted("# groups_per_person = 5", "DECIDE, or leave out: how many groups of one answer"))
+        lines.append(_with_note(f"person = {_quote(own)}", "GUESS: the person, by another name"))
+    lines.append(_with_note("# rows_per_person = 20", "DECIDE: how many rows of one person count; more are left out"))
+    lines.append(_with_note("# groups_per_person = 5", "DECIDE, or leave out: how many groups of one answer"))
     for column, kind in types.items():
         section = f"[tables.{_key(name)}.columns.{_key(column)}]"
-        known = [] if column == own else _declared(kind)
+        known = [] if column == own else _declarations(kind)
         if guessed:
             lines += [
                 "#",
                 section,
-                _noted(f"type = {_quoted(kind if kind in TYPES else 'text')}", "GUESS: what does not fit is NULL"),
+                _with_note(f"type = {_quote(kind if kind in TYPES else 'text')}", "GUESS: what does not fit is NULL"),
                 *known,
             ]
         elif column != own:
-            lines += ["#", _noted(section, kind), *known]
+            lines += ["#", _with_note(section, kind), *known]
     return lines
 
 
-def _declared(kind: str) -> list[str]:
+def _declarations(kind: str) -> list[str]:
     """What can be declared about a column's values. Only someone who knows the subject knows it, so nothing is
     guessed.
     """
     match kind:
         case "integer" | "number":
-            return [_noted("# between = [LOW, HIGH]", "DECIDE: needed for sums, means and quantiles")]
+            return [_with_note("# between = [LOW, HIGH]", "DECIDE: needed for sums, means and quantiles")]
         case "date" | "timestamp":
-            return [_noted("# between = [FIRST, LAST]", "DECIDE: such as [2020-01-01, 2024-12-31]")]
+            return [_with_note("# between = [FIRST, LAST]", "DECIDE: such as [2020-01-01, 2024-12-31]")]
         case "text":
-            return [_noted('# choices = ["…", "…"]', "DECIDE: the groups that GROUP BY shows")]
+            return [_with_note('# choices = ["…", "…"]', "DECIDE: the groups that GROUP BY shows")]
     return []
 
 
@@ -242,8 +242,8 @@ def _place(name: str) -> int:
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quote(name)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -108,7 +108,7 @@ def main(
         )
     if policy and adopt is None:
         _check_begun(where, checkpoint)
-    with closing(_opened(where, adopt, checkpoint)) as ledger:
+    with closing(_open(where, adopt, checkpoint)) as ledger:
         if verify:
             _verify(ledger, Console(stderr=True, highlight=False) if export else out)
         if export:
@@ -126,7 +126,7 @@ def _check_begun(where: str, checkpoint: str | None) -> None:
         )
 
 
-def _opened(where: str, adopt: str | None, checkpoint: str | None) -> Ledger:
+def _open(where: str, adopt: str | None, checkpoint: str | None) -> Ledger:
     if adopt is None:
         return Ledger.open(where, checkpoint=checkpoint)
     return Ledger.adopt(where, why=adopt, checkpoint=checkpoint)
@@ -161,7 +161,7 @@ def _heading(ledger: Ledger, number: int) -> Panel:
     rule = ledger.rule
     rows = {
         "ledger": clean(ledger.target),
-        "protects": clean(_protected(ledger.protects)),
+        "protects": clean(_unit_text(ledger.protects)),
         "limit": str(rule.limit),
         "rule": rule.name,
         "entries": f"{number:,} since it was opened on {_time(opening):%Y-%m-%d}",
@@ -174,7 +174,7 @@ def _heading(ledger: Ledger, number: int) -> Panel:
     return Panel.fit(grid, title="discreet ledger")
 
 
-def _protected(unit: Unit) -> str:
+def _unit_text(unit: Unit) -> str:
     who = "one row" if unit.column is None else f"one person, all rows of one {unit.column}"
     return who if unit.neighbors == "add_or_remove" else f"{who}; neighbors by replacement"
 
@@ -217,16 +217,16 @@ def _table(entries: tuple[Entry, ...], width: int, *, analysts: bool) -> Table:
     table.add_column("state\nanalyst" if analysts else "state", overflow="fold")
     for entry, promise, state in zip(entries, promises, states, strict=True):
         receipt = Text.assemble(entry.receipt, (f"\n{_time(entry):%Y-%m-%d %H:%M:%S}", "dim"))
-        table.add_row(receipt, _asked(entry, room), promise, state)
+        table.add_row(receipt, _request_text(entry, room), promise, state)
     return table
 
 
-def _asked(entry: Entry, room: int) -> Text:
+def _request_text(entry: Entry, room: int) -> Text:
     """The question, or the kind of the owner's entry and its reason; below it the mechanism."""
     owners = "" if entry.kind == "charge" else f"{entry.kind}: "
-    shown = Text(_cut(owners + entry.asked, room, lines=2))
+    shown = Text(_shorten(owners + entry.asked, room, lines=2))
     shown.stylize("bold", 0, len(owners))
-    return shown.append(f"\n{_cut(entry.mechanism, room, lines=1)}", "dim") if entry.mechanism else shown
+    return shown.append(f"\n{_shorten(entry.mechanism, room, lines=1)}", "dim") if entry.mechanism else shown
 
 
 def _promise(entry: Entry) -> Text:
@@ -238,14 +238,14 @@ def _promise(entry: Entry) -> Text:
 def _state(entry: Entry, room: int) -> Text:
     """The state, and below it the analyst, if there is room for names."""
     shown = Text(entry.state, {"answered": "green", "reserved": "yellow"}.get(entry.state, "dim"))
-    return shown.append(f"\n{_cut(entry.analyst or '', room, lines=4)}", "default") if room else shown
+    return shown.append(f"\n{_shorten(entry.analyst or '', room, lines=4)}", "default") if room else shown
 
 
 def _widest(cells: list[Text]) -> int:
     return max(line.cell_len for cell in cells for line in cell.split())
 
 
-def _cut(text: str, room: int, *, lines: int) -> str:
+def _shorten(text: str, room: int, *, lines: int) -> str:
     """The beginning of a text, on this many lines. The export has all of it."""
     found = _lines(clean(text), room)
     if len(found) > lines:

@@ -62,7 +62,7 @@ Analyst = Annotated[
 ]
 
 
-def _asked(
+def _question_options(
     policy: Policy,
     question: Question,
     epsilon: Epsilon = None,
@@ -79,12 +79,12 @@ def _asked(
 
 def about_a_question(command: Callable[..., None]) -> Callable[..., None]:
     """The command with those options before its own. It gets them as `asked`."""
-    shared, own = (inspect.signature(function, eval_str=True).parameters for function in (_asked, command))
+    shared, own = (inspect.signature(function, eval_str=True).parameters for function in (_question_options, command))
     options = [*shared.values(), *(option for name, option in own.items() if name != "asked")]
 
     @wraps(command)
     def run(**given: Any) -> None:
-        command(_asked(**{name: given.pop(name) for name in shared}), **given)
+        command(_question_options(**{name: given.pop(name) for name in shared}), **given)
 
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options}

@@ -104,9 +104,9 @@ def sanitize(
     _check_out(out, known, force=force)
     database = connect(known, analyst=analyst)
     with closing(database), Console(stderr=True).status("Sanitizing …"):
-        chosen = _found(database, table)
-        copy = plan_copy(chosen, None if columns is None else _named(columns), epsilon=epsilon)
-        release = released(database, chosen, copy, key=key)
+        chosen = _find(database, table)
+        copy = plan_copy(chosen, None if columns is None else _split_names(columns), epsilon=epsilon)
+        release = release_columns(database, chosen, copy, key=key)
         sanitized = copy.as_arrow(release.value)
         _write(sanitized, out, force=force)
         rows = sanitized.num_rows
@@ -118,7 +118,7 @@ def sanitize(
 # --- what can be copied -------------------------------------------------------------------------------------
 
 
-def _named(columns: str) -> list[str]:
+def _split_names(columns: str) -> list[str]:
     """The names in a list with commas. Quotes protect the commas in a name."""
     names = [name.strip() for name in next(csv.reader([columns], skipinitialspace=True), []) if name.strip()]
     if not names:
@@ -126,7 +126,7 @@ def _named(columns: str) -> list[str]:
     return names
 
 
-def _found(database: Database, name: str) -> Table:
+def _find(database: Database, name: str) -> Table:
     tables = database.schema.tables
     table = next((one for one in tables.values() if one.name.lower() == name.lower()), None)
     if table is None:
@@ -149,7 +149,7 @@ def _check_unit(unit: Unit) -> None:
 # --- charge, read, randomize --------------------------------------------------------------------------------
 
 
-def released(database: Database, table: Table, copy: Copy, *, key: str | None = None) -> Release:
+def release_columns(database: Database, table: Table, copy: Copy, *, key: str | None = None) -> Release:
     """The randomized columns, through the door: charged before a row is read."""
     asked = f"sanitize {table.name}: {', '.join(one.column.name for one in copy.columns)}"
     mechanism, engine = copy.mechanism, database.engine

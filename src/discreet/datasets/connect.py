@@ -34,7 +34,7 @@ def connect(
     session is started.
     """
     known = policy if isinstance(policy, Policy) else load(policy)
-    engine = _opened(known, spark)
+    engine = _open_engine(known, spark)
     schema = schema_of(known, engine)
     ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)
     if analyst is not None:
@@ -42,7 +42,7 @@ def connect(
     return Database(schema, engine, ledger, delta_per_question=known.delta_per_question, policy=known.public_text())
 
 
-def _opened(known: Policy, session: Any) -> Engine:
+def _open_engine(known: Policy, session: Any) -> Engine:
     """The engine that the policy names, opened on its sources."""
     place = known.engine
     sources = {name: table.source for name, table in known.tables.items()}
@@ -83,7 +83,7 @@ def schema_of(policy: Policy, engine: Engine) -> Schema:
     """The policy's tables with all of their columns, with the types that the engine reports."""
     for table in policy.tables.values():
         _check_has_types(table, engine.untyped(table.name), policy)
-    tables = {name: _completed(table, engine.columns(name), policy.unit) for name, table in policy.tables.items()}
+    tables = {name: _complete(table, engine.columns(name), policy.unit) for name, table in policy.tables.items()}
     return Schema(unit=policy.unit, tables=tables)
 
 
@@ -96,16 +96,16 @@ def _check_has_types(table: Table, untyped: Collection[str], policy: Policy) -> 
             refuse_untyped(name, table.name)
 
 
-def _completed(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:
+def _complete(table: Table, types: Mapping[str, Any], unit: Unit) -> Table:
     for name in table.columns:
         if name not in types:
             unknown(table.name, "column", name, types, code="unknown-column")
-    columns = {name: _typed(table.columns.get(name, Column(name=name)), kind) for name, kind in types.items()}
+    columns = {name: _with_type(table.columns.get(name, Column(name=name)), kind) for name, kind in types.items()}
     person = table.person or (unit.column if unit.column in types and not table.public else None)
     return replace(table, columns=columns, person=person)
 
 
-def _typed(column: Column, kind: Type) -> Column:
+def _with_type(column: Column, kind: Type) -> Column:
     if column.declared and column.type != kind:
         raise InvalidArgument(
             f"{column.name} is {column.type} in the policy, but {kind} in its source. Remove type.", code="column-type"

@@ -105,14 +105,14 @@ def _with_public_values(schema: Schema, engine: Engine) -> Schema:
     for name, table in tables.items():
         if table.public:
             columns = {
-                column.name: column if column.choices or column.between else _listed(column, table, engine)
+                column.name: column if column.choices or column.between else _with_choices(column, table, engine)
                 for column in table.columns.values()
             }
             tables[name] = replace(table, columns=columns)
     return replace(schema, tables=tables)
 
 
-def _listed(column: Column, table: Table, engine: Engine) -> Column:
+def _with_choices(column: Column, table: Table, engine: Engine) -> Column:
     if column.type not in ("text", "integer", "boolean", "date"):
         return column
     name = engine.dialect.quote(column.name)

@@ -47,7 +47,7 @@ def tell(teller: Story) -> None:
     best = _score_without_noise(known, fresh)
     teller.show(
         ["ε", "right on fresh patients*", "loss above the least, at most (95%)"],
-        [[f"{epsilon:g}", _right(scores[epsilon]), _promised(models[epsilon][0])] for epsilon in EPSILONS]
+        [[f"{epsilon:g}", _right(scores[epsilon]), _bound_text(models[epsilon][0])] for epsilon in EPSILONS]
         + [["not private", f"{best:.1%}", ""]],
     )
     teller.out.print(f"[dim]{ONLY_HERE}[/] Mean of {FITS} models, from the worst to the best.")
@@ -79,7 +79,7 @@ def _right(scores: list[float]) -> str:
     return f"{np.mean(scores):.1%} ({min(scores):.1%} to {max(scores):.1%})"
 
 
-def _promised(model: Any) -> str:
+def _bound_text(model: Any) -> str:
     """How far its mean loss can be above the least one; a constant model has ln 2, so a larger bound says nothing."""
     bound = model.release_.error(0.95).amount
     return "no promise" if bound is None or bound > math.log(2) else f"{bound:.2g}"

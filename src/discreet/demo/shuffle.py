@@ -49,7 +49,7 @@ def tell(teller: Story) -> None:
     )
     said = np.asarray(columns_of(EMPLOYEES, count=CLIENTS)["said"]).astype(str)
     true = {choice: int((said == choice).sum()) for choice in OPINIONS}
-    models = {"local": _local(said), "shuffled": _shuffled(said), "central": _central(said)}
+    models = {"local": _local(said), "shuffled": _shuffle(said), "central": _central(said)}
     teller.show(
         ["answer", *models, TRUTH],
         [
@@ -77,7 +77,7 @@ def _local(said: Any) -> PollResult:
     return PollResult(found.value, float(found.error(0.95)), str(found.guarantee))
 
 
-def _shuffled(said: Any) -> PollResult:
+def _shuffle(said: Any) -> PollResult:
     poll = histogram(choices=list(OPINIONS), clients=CLIENTS, epsilon=EPSILON, delta=DELTA)
     messages = poll.encode_many(said)
     found = poll.analyze(poll.shuffled(messages))

@@ -92,7 +92,7 @@ class MeanCurve(CurveModel):
         noise, norm = math.sqrt(spread) / self.n_samples_, float(exactly(self.curve_norm))
         found, variances = self._noisy, np.full(plan.features, noise**2)
         if self.damp:
-            found, variances = damped(self._noisy, noise, norm)
+            found, variances = shrink(self._noisy, noise, norm)
         self._curves = found * (norm / max(norm, float(np.linalg.norm(found))))  # no mean is longer than a curve
         self.mean_ = self.basis_.values @ self._curves
         self.deviation_ = np.sqrt(self.basis_.values**2 @ variances)
@@ -179,7 +179,7 @@ class MeanCurve(CurveModel):
         return save_figure(figure, path)
 
 
-def damped(noisy: Floats, noise: float, norm: float) -> tuple[Floats, Floats]:
+def shrink(noisy: Floats, noise: float, norm: float) -> tuple[Floats, Floats]:
     """Coefficients shrunk toward 0, and the remaining variances, for noise of a known deviation.
 
     The k-th is taken for a normal number of variance v·k^(−2p): Wiener's filter, averaged over many v and p by how

@@ -106,7 +106,7 @@ def regression_curve(
         raise InvalidArgument("rows and targets must have the same length.", code="unequal-lengths")
 
     def read() -> PlainRows:
-        return _featured(features, table, goal[:, 0], bound)
+        return _to_features(features, table, goal[:, 0], bound)
 
     promised = mechanism.guarantee(mechanism.sensitivity(unit, rows_per_person))
     charged = cost_of(ledger, promised, guarantee)
@@ -122,7 +122,7 @@ def _best_ridge(guarantee: Guarantee, loss: Any, size: Number, norm: Number, sha
     return float((2 * loss.smoothness * deviation**2 * n / length**2) ** (1 / 3))
 
 
-def _featured(features: FourierFeatures, table: Floats, targets: Floats, bound: float) -> PlainRows:
+def _to_features(features: FourierFeatures, table: Floats, targets: Floats, bound: float) -> PlainRows:
     """Each row as the features of its cell, from the public tables; zeros for one with a NaN."""
     goal = np.clip(targets, -bound, bound) / bound
     kept = ~(np.isnan(table).any(axis=1) | np.isnan(goal))

@@ -132,7 +132,7 @@ class LeastSquares(Planned):
             center, level = np.asarray(given["sum"]) / size, float(np.clip(given["target"] / size, -bound, bound))
             center = center * (norm / max(norm, float(np.linalg.norm(center))))
             square, product = square - size * np.outer(center, center), product - size * level * center
-            noise = _centered(noise, d, float(center @ center), level)
+            noise = _noise_after_centering(noise, d, float(center @ center), level)
         found = solve_equations(square, product, noise["square"], noise["product"], bound / norm, self._ridge())
         half = np.ones(d) if ranges is None else ranges[:, 1] / 2 - ranges[:, 0] / 2
         middle = np.zeros(d) if ranges is None else ranges[:, 0] / 2 + ranges[:, 1] / 2
@@ -196,7 +196,7 @@ def _deviations(plan: Moments) -> dict[str, float]:
     return {part: float(exactly(getattr(plan, part))) for part in PARTS if getattr(plan, part) is not None}
 
 
-def _centered(noise: dict[str, float], features: int, center: float, level: float) -> dict[str, float]:
+def _noise_after_centering(noise: dict[str, float], features: int, center: float, level: float) -> dict[str, float]:
     """The noise that remains in the moments around noisy means. `center` is the squared length of the mean row."""
     count = noise.get("count", 0.0)
     square = noise["square"] ** 2 + 4 * center * noise["sum"] ** 2 / features

@@ -54,8 +54,8 @@ def plot_accuracy(
     axes.set_xticks(ticks, [f"{epsilon:.6g}" for epsilon in ticks])
     axes.minorticks_off()
     axes.set_xlabel("ε of one fit")
-    axes.set_ylabel(_escaped(measure))
-    return _finished(figure, axes, title or f"{measure[:1].upper()}{measure[1:]} against ε", path)
+    axes.set_ylabel(_escape(measure))
+    return _finish(figure, axes, title or f"{measure[:1].upper()}{measure[1:]} against ε", path)
 
 
 def plot_learning_curve(model: Any, path: str | Path | None = None) -> Any:
@@ -79,7 +79,7 @@ def plot_learning_curve(model: Any, path: str | Path | None = None) -> Any:
     axes.set_xlabel("step")
     axes.set_ylabel("change of the mean loss since the start")
     title = f"{type(model).__name__} with {_promise(model)}\nThe loss, estimated from the noisy gradients"
-    return _finished(figure, axes, title + below_title(model.release_), path)
+    return _finish(figure, axes, title + below_title(model.release_), path)
 
 
 def _promise(model: Any) -> str:
@@ -97,13 +97,13 @@ def _apart(epsilons: Any) -> list[float]:
     return kept
 
 
-def _finished(figure: Any, axes: Any, title: str, path: str | Path | None) -> Any:
+def _finish(figure: Any, axes: Any, title: str, path: str | Path | None) -> Any:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, color=QUIET)
     axes.set_axisbelow(True)
     if axes.get_legend_handles_labels()[1]:
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    figure.suptitle(_escaped(title), fontsize=11)
+    figure.suptitle(_escape(title), fontsize=11)
     return save_figure(figure, path)
 
 
@@ -133,5 +133,5 @@ def _number(value: Any, what: str) -> float:
     return found
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("$", r"\$")  # matplotlib would typeset text between two dollar signs as a formula

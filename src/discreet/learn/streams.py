@@ -72,7 +72,7 @@ def open_batches(
         return _parquet(batches if isinstance(batches, list | tuple) else [batches], features, target, labelled)
     if type(batches).__module__ == "pyarrow._dataset" and hasattr(batches, "to_batches"):
         return _dataset(batches, features, target, labelled)
-    return _given(batches, features, target, ranges, labelled)
+    return _from_function(batches, features, target, ranges, labelled)
 
 
 def _frame(frame: Any, features: Any, target: str | None, labelled: bool) -> Partitions:
@@ -103,7 +103,7 @@ def _parquet(paths: Sequence[str | Path], features: Any, target: str | None, lab
     source = f"read_parquet({list_texts([_pattern(path) for path in paths])}, union_by_name = true, {TOTAL})"
     database = _database()
     try:
-        with _scanned(database, f"SELECT * FROM {source} LIMIT 0") as reader:
+        with _scan(database, f"SELECT * FROM {source} LIMIT 0") as reader:
             schema = reader.schema
     except _engine_errors():
         raise InvalidArgument(
@@ -115,12 +115,12 @@ def _parquet(paths: Sequence[str | Path], features: Any, target: str | None, lab
     statement = f"SELECT {', '.join(map(quote, wanted))} FROM {source}"
 
     def read(targets: Targets) -> Iterator[Batch]:
-        with _quiet(), _scanned(database, statement, _rows(len(chosen))) as reader:
+        with _quiet(), _scan(database, statement, _rows(len(chosen))) as reader:
             for batch in reader:
                 yield from_arrow(batch, targets, names=chosen, target=goal)
 
     def count() -> int:
-        with _quiet(), _scanned(database, f"SELECT count(*) AS rows FROM {source}") as reader:
+        with _quiet(), _scan(database, f"SELECT count(*) AS rows FROM {source}") as reader:
             return int(reader.read_all().column(0)[0].as_py())
 
     return Batches(len(chosen), chosen, read, count)
@@ -149,7 +149,7 @@ def _database() -> Any:
 
 
 @contextmanager
-def _scanned(database: Any, statement: str, rows: int = 2**16) -> Iterator[Any]:
+def _scan(database: Any, statement: str, rows: int = 2**16) -> Iterator[Any]:
     """A result that is read piece by piece. The engine holds only what it needs to read ahead."""
     with database.cursor() as cursor:
         relation = cursor.sql(statement)
@@ -213,7 +213,7 @@ def _columns_of(
         raise InvalidArgument("Name the column to learn: target=….", code="learn-no-target")
     if features is None:
         features = [name for name in there if name != target]
-    chosen = _named(features)
+    chosen = _feature_names(features)
     if chosen is None:
         raise InvalidArgument("Name the columns of the features: features=[…].", code="learn-no-features")
     _check_there(there, chosen if target is None else [*chosen, target])
@@ -226,7 +226,7 @@ def _columns_of(
     return chosen, target
 
 
-def _named(features: Any) -> list[str] | None:
+def _feature_names(features: Any) -> list[str] | None:
     """Features as a list of names, where they are one."""
     if isinstance(features, str):
         features = [features]
@@ -250,7 +250,7 @@ def _check_there(there: Sequence[str], wanted: list[str]) -> None:
 # --- whatever gives batches ---------------------------------------------------------------------------------
 
 
-def _given(batches: Any, features: Any, target: str | None, ranges: Any, labelled: bool) -> Batches:
+def _from_function(batches: Any, features: Any, target: str | None, ranges: Any, labelled: bool) -> Batches:
     if _is_arrow(batches):
         batches = [batches]
     if isinstance(batches, Iterator) or hasattr(batches, "read_next_batch"):
@@ -264,7 +264,7 @@ def _given(batches: Any, features: Any, target: str | None, ranges: Any, labelle
     if isinstance(batches, list | tuple):
         for batch in batches:
             _check_batch(batch, labelled)
-    names = _named(features)
+    names = _feature_names(features)
     width = features if names is None else len(names)
     if width is None and hasattr(ranges, "__len__"):
         width = len(ranges)

@@ -126,11 +126,11 @@ def _slots(content: bytes) -> list[Seen]:
     for at in (0, _SLOT):
         text, _, check = content[at : at + _SLOT].decode(errors="replace").rstrip().rpartition(" ")
         if text and hashlib.sha256(text.encode()).hexdigest()[:16] == check:
-            found += _seen(text)
+            found += _read_slot(text)
     return found
 
 
-def _seen(text: str) -> list[Seen]:
+def _read_slot(text: str) -> list[Seen]:
     """The state in a slot, if it is one. Nothing else could be written without computing the hash."""
     with suppress(ValueError, TypeError, RecursionError):
         seen = Seen(*json.loads(text))

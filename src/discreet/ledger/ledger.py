@@ -276,7 +276,7 @@ class Ledger:
 
     def _note_head(self, at: Head) -> None:
         if self._checkpoint is not None:
-            self._checkpoint.advance(opening.seen_of(self._store, self._terms.ledger, at))
+            self._checkpoint.advance(opening.state_of(self._store, self._terms.ledger, at))
 
     def knows(
         self, guarantee: Guarantee, *, asked: str, mechanism: Any, key: str | None, identity: Identity | None
@@ -433,10 +433,10 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened_again, (self._store.again(), self._terms.ledger, self._analyst)
+        return _reopen, (self._store.again(), self._terms.ledger, self._analyst)
 
 
-def _opened_again(again: tuple[str, str | None], identity: str, analyst: str) -> Ledger:
+def _reopen(again: tuple[str, str | None], identity: str, analyst: str) -> Ledger:
     """The same ledger that was pickled."""
     if again[0] == IN_MEMORY:
         store = _in_memory.get(identity)

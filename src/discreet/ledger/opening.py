@@ -91,7 +91,7 @@ def open_ledger(store: Store, protects: Unit | None, limit: Guarantee | None, ru
         _make(store, protects, fresh)
     for second_look in (False, True):
         try:
-            terms, present = _looked_at(store)
+            terms, present = _inspect(store)
             break
         except _Suspicious as suspicion:  # another process may have charged between two reads
             if second_look:
@@ -115,7 +115,7 @@ def adopt_ledger(store: Store) -> LedgerTerms:
     return terms
 
 
-def seen_of(store: Store, ledger: str, at: Head) -> Seen:
+def state_of(store: Store, ledger: str, at: Head) -> Seen:
     """What a checkpoint records."""
     return Seen(ledger, at.number, at.chain, store.file_number(), at.answers)
 
@@ -151,7 +151,7 @@ class _Suspicious(Exception):
         self.damage = damage
 
 
-def _looked_at(store: Store) -> tuple[LedgerTerms, Rule]:
+def _inspect(store: Store) -> tuple[LedgerTerms, Rule]:
     """The terms of an existing ledger, and its rule, after checking that its end and its checkpoint agree."""
     with store.transaction(write=False) as execute:
         terms = _terms(book.row(execute, 0))
@@ -164,7 +164,7 @@ def _looked_at(store: Store) -> tuple[LedgerTerms, Rule]:
     if checkpoint is not None and seen is None:
         if at.number and store.file_number():
             raise _Suspicious(_not_beside(store, "it has no checkpoint next to it"))
-        checkpoint.advance(seen_of(store, terms.ledger, at))
+        checkpoint.advance(state_of(store, terms.ledger, at))
     elif seen is not None and seen.file != store.file_number():
         raise _Suspicious(_not_beside(store, "its checkpoint belongs to another file"))
     if rule is None:
@@ -219,7 +219,7 @@ def _make(store: Store, protects: Unit, rule: Rule) -> None:
         first = book.append(execute, None, facts | {"costs": {}, "totals": {WHOLE: rule.nothing}})
     checkpoint = store.checkpoint_of(ledger)
     if checkpoint is not None:
-        checkpoint.advance(seen_of(store, ledger, Head(0, first.chain)), durable=True)
+        checkpoint.advance(state_of(store, ledger, Head(0, first.chain)), durable=True)
 
 
 def _terms(first: EntryRow) -> LedgerTerms:

@@ -78,7 +78,7 @@ def to_text(value: Guarantee | filters.Rule | Unit) -> str:
 def from_text(text: str) -> Any:
     """The value that was written. Raises LedgerDamaged if this version would not write such a text."""
     try:
-        return _built(json.loads(text))
+        return _build(json.loads(text))
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError):
         raise LedgerDamaged(
             "An entry of the ledger is not in the form it was written in. Restore the newest undamaged copy."
@@ -135,9 +135,9 @@ def _ratio(number: Any) -> dict[str, str]:
     return {"ratio": f"{exact.numerator}/{exact.denominator}"}
 
 
-def _built(content: Any) -> Any:
+def _build(content: Any) -> Any:
     if isinstance(content, list):
-        return tuple(map(_built, content))
+        return tuple(map(_build, content))
     if not isinstance(content, dict):
         return content
     if "ratio" in content:
@@ -149,7 +149,7 @@ def _built(content: Any) -> Any:
             "This version of discreet does not know the content of an entry. Open the ledger with a newer version.",
             code="ledger-other-version",
         )
-    built = {field: _built(part) for field, part in content.items() if field != "is"}
+    built = {field: _build(part) for field, part in content.items() if field != "is"}
     if issubclass(kind, Guarantee):
         built = {field: tidy(part) if isinstance(part, Fraction) else part for field, part in built.items()}
     return kind(**built)

@@ -46,7 +46,7 @@ def version_of(source: str | Path) -> str:
         if path.is_dir():
             inside = sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
             states = [(name, *_state(path / name)) for name in inside]
-            return f"{path}, {len(states)} files, {_hashed(states)[:16]}"
+            return f"{path}, {len(states)} files, {_hash(states)[:16]}"
         size, changed = _state(path)
     except OSError as error:
         raise InvalidArgument(
@@ -106,7 +106,7 @@ def request_of(
         )
     named = mechanism if isinstance(mechanism, str) else repr(mechanism)
     content = to_text(guarantee)
-    meant = str(asked) if identity is None else ("identity", _identified(identity))
+    meant = str(asked) if identity is None else ("identity", _identify(identity))
     try:
         fingerprint = digest(exact_text(("request", meant, mechanism, content, about)))
     except Nameless:
@@ -131,10 +131,10 @@ def _old_fingerprint(asked: str, mechanism: str, content: str, identity: Identit
     words = asked if before is None else before.question, mechanism
     if any(_CUT.search(text) or text != public_text(text) for text in words):
         return None
-    return _hashed((*words, content, None if before is None else _identified(before)))
+    return _hash((*words, content, None if before is None else _identify(before)))
 
 
-def _identified(identity: Identity) -> str:
+def _identify(identity: Identity) -> str:
     facts = (identity.question, identity.data_version, identity.policy, dict(identity.arguments))
     try:
         return hashlib.sha256(encode(facts)).hexdigest()
@@ -149,8 +149,8 @@ def _identified(identity: Identity) -> str:
 def public_text(text: str) -> str:
     """Text that any database can store. Long text is cut and gets a hash. It is for people, never for comparisons."""
     clean = text.replace("\0", "").encode("utf-8", "replace").decode()
-    return clean if len(clean) <= _LONGEST_TEXT else f"{clean[:_LONGEST_TEXT]}… ({_hashed(clean)[:16]})"
+    return clean if len(clean) <= _LONGEST_TEXT else f"{clean[:_LONGEST_TEXT]}… ({_hash(clean)[:16]})"
 
 
-def _hashed(content: Any) -> str:
+def _hash(content: Any) -> str:
     return hashlib.sha256(canonical(content).encode()).hexdigest()

@@ -35,7 +35,7 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 def encode(value: Any) -> bytes:
     """A released value as bytes. Raises InvalidArgument for a type that is not a plain value."""
     arrays: list[bytes] = []
-    header = json.dumps(_described(value, arrays), ensure_ascii=True, separators=(",", ":")).encode()
+    header = json.dumps(_describe(value, arrays), ensure_ascii=True, separators=(",", ":")).encode()
     return b"".join([_MAGIC, len(header).to_bytes(8, "little"), header, *arrays])
 
 
@@ -56,19 +56,19 @@ def decode(data: bytes) -> Any:
     )
 
 
-def _described(value: Any, arrays: list[bytes]) -> Any:
+def _describe(value: Any, arrays: list[bytes]) -> Any:
     kind = type(value)
     if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
         return value
     if kind is float:
         return {"float": repr(value)}
     if kind in (list, tuple):
-        parts = [_described(part, arrays) for part in value]
+        parts = [_describe(part, arrays) for part in value]
         return parts if kind is list else {"tuple": parts}
     if kind in (set, frozenset):
-        return {kind.__name__: [_described(part, arrays) for part in sorted(value, key=repr)]}
+        return {kind.__name__: [_describe(part, arrays) for part in sorted(value, key=repr)]}
     if kind is dict:
-        return {"dict": [[_described(key, arrays), _described(part, arrays)] for key, part in value.items()]}
+        return {"dict": [[_describe(key, arrays), _describe(part, arrays)] for key, part in value.items()]}
     if kind is datetime.timedelta:
         return {"microseconds": value // _MICROSECOND}
     for name, (textual, to_text, _) in _TEXTUAL.items():
@@ -78,7 +78,7 @@ def _described(value: Any, arrays: list[bytes]) -> Any:
         arrays.append(value.tobytes())
         return {"scalar": value.dtype.str}
     if kind is np.ndarray and value.dtype == object:
-        return {"objects": [_described(part, arrays) for part in value.ravel()], "shape": list(value.shape)}
+        return {"objects": [_describe(part, arrays) for part in value.ravel()], "shape": list(value.shape)}
     if kind is np.ndarray and value.dtype.names is None:
         arrays.append(value.tobytes())
         return {"array": value.dtype.str, "shape": list(value.shape)}

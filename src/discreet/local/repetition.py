@@ -123,11 +123,11 @@ class Repeated(Closed):
         names = [f"{digest}/{place}" for digest in (self._digest, self._digest_before)]
         if isinstance(self.memory, Path):
             with _alone(self.memory):
-                known = _read(self.memory)
+                known = _read_memory(self.memory)
                 kept = next((name for name in names if name in known), None)
                 if kept is None:  # stored before it is reported, or a crash would draw another
                     _write(self.memory, known | {names[0]: self.survey.encode(value)})
-                return _read(self.memory)[kept or names[0]]
+                return _read_memory(self.memory)[kept or names[0]]
         assert self.memory is not None  # the caller has checked
         kept = next((name for name in names if name in self.memory), names[0])
         if kept not in self.memory:
@@ -143,7 +143,9 @@ class Repeated(Closed):
         """
         choices = getattr(self.survey, "choices", None)
         listed = None if choices is None else [repr(key_of(choice)) for choice in choices]
-        said = json.dumps([_meant(self.survey.oracle), listed, _meant(self.survey.stated)], sort_keys=True)
+        said = json.dumps(
+            [_canonical_value(self.survey.oracle), listed, _canonical_value(self.survey.stated)], sort_keys=True
+        )
         return hashlib.sha256(said.encode()).hexdigest()[:32]
 
     @cached_property
@@ -162,20 +164,22 @@ class Repeated(Closed):
         return replace(one_round.analyze(reports, simplex=simplex, candidates=candidates), guarantee=self.guarantee)
 
 
-def _meant(value: Any) -> Any:
+def _canonical_value(value: Any) -> Any:
     """A public value by its meaning: numbers exactly, a part by its name, everything else as it is written."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = {one.name: _meant(getattr(value, one.name)) for one in dataclasses.fields(value) if one.compare}
+        parts = {
+            one.name: _canonical_value(getattr(value, one.name)) for one in dataclasses.fields(value) if one.compare
+        }
         return [type(value).__name__, parts]
     if isinstance(value, tuple | list):
-        return [_meant(part) for part in value]
+        return [_canonical_value(part) for part in value]
     try:
         return str(exactly(value))
     except InvalidArgument:  # not a number
         return repr(value)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_memory(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:

@@ -48,7 +48,7 @@ class Count(Closed):
         elif isinstance(data, list | tuple | Iterator) or not has(data, "__len__"):
             data = column(data)
         rows = len(next(iter(data.values()), ())) if isinstance(data, Mapping) else len(data)
-        return rows if self.predicate is None else int(np.count_nonzero(_asked(self.predicate, data, rows)))
+        return rows if self.predicate is None else int(np.count_nonzero(_evaluate(self.predicate, data, rows)))
 
     def sensitivity(self, unit: Unit, rows_per_person: int = 1) -> Sensitivity:
         """1 for each row of the unit, in both relations."""
@@ -128,7 +128,7 @@ class Histogram(Closed):
         )
 
 
-def _asked(predicate: Predicate, data: Any, rows: int) -> NDArray[np.bool_]:
+def _evaluate(predicate: Predicate, data: Any, rows: int) -> NDArray[np.bool_]:
     """Where a predicate holds. It is called with all rows at once. If that fails, with each row, where a failure means
     false.
 

@@ -48,7 +48,7 @@ class Domain(Closed):
         raise AttributeError("A domain does not change. Make another.")
 
     def __repr__(self) -> str:
-        return f"Domain({{{', '.join(f'{name!r}: {_shown(values)}' for name, values in self._columns)}}})"
+        return f"Domain({{{', '.join(f'{name!r}: {_text_of(values)}' for name, values in self._columns)}}})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Domain) and self._columns == other._columns
@@ -169,7 +169,7 @@ def _declared(values: Any) -> int | Categories:
     return check_count(values, "the size of a column")
 
 
-def _shown(values: int | Categories) -> str:
+def _text_of(values: int | Categories) -> str:
     if isinstance(values, int):
         return str(values)
     return repr(values.choices) if values == Categories(values.choices) else repr(values)

@@ -29,7 +29,7 @@ def _dollars(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.4f}"
 
 
-def _grouped(
+def _draw_groups(
     axes: Any,
     experiment: Experiment,
     series: list[tuple[str, str, str, bool]],
@@ -57,7 +57,7 @@ def _noise(figure: Any, experiment: Experiment) -> None:
         ("mean_error_tight", "mean error seen, tight b", TIGHT, False),
         ("mean_error_printed", "mean error, printed in the thesis", PRINTED, False),
     ]
-    _grouped(axes, experiment, series)
+    _draw_groups(axes, experiment, series)
     axes.set(yscale="log", ylim=(100, 40_000), ylabel="dollars (log scale)")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
@@ -84,7 +84,7 @@ def _largest(figure: Any, experiment: Experiment) -> None:
         ("largest_error_tight", "largest error seen, tight b", TIGHT, False),
         ("largest_error_printed", "largest error, printed in the thesis", PRINTED, False),
     ]
-    _grouped(axes, experiment, series)
+    _draw_groups(axes, experiment, series)
     axes.set(yscale="log", ylim=(1e-3, 1e6), ylabel="dollars (log scale)")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
@@ -131,7 +131,7 @@ def _wrong(figure: Any, experiment: Experiment) -> None:
         ("wrong_observed", f"seen among {experiment.series['people']:,} people", TIGHT, False),
         ("wrong_printed", "seen, printed in the thesis", PRINTED, False),
     ]
-    _grouped(axes, experiment, series, "{:.3f}".format)
+    _draw_groups(axes, experiment, series, "{:.3f}".format)
     axes.set(ylabel="share of wrong answers", ylim=(0, 1.02))
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 

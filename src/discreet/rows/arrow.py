@@ -97,7 +97,7 @@ def floats_of(column: Any) -> NDArray[Any]:
 
 def texts_of(column: Any) -> list[str | None]:
     """The cells of a text column. None for bytes that are not valid text."""
-    return [_decoded(cell) for cell in bytes_of(column)]
+    return [_decode(cell) for cell in bytes_of(column)]
 
 
 def bytes_of(column: Any) -> list[bytes | None]:
@@ -142,7 +142,7 @@ def cells_of(column: Any) -> list[Any]:
     return list(column.to_pylist()) if is_whole(column.type) else [_python(cell) for cell in column]
 
 
-def _decoded(cell: bytes | None) -> str | None:
+def _decode(cell: bytes | None) -> str | None:
     try:
         return None if cell is None else cell.decode()
     except UnicodeDecodeError:

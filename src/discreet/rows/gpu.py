@@ -70,7 +70,7 @@ class OnGpu:
 
     def sums(self, weights: NDArray[np.float64], loss: Loss | Softmax, clip: Number) -> NDArray[Any]:
         """Σ clipped gradients, as whole numbers of `unit_of(clip)`: the promise of `Examples.sums`."""
-        if isinstance(loss, Softmax) or not _moderate(clip, self.norm, *_described(loss).values()):
+        if isinstance(loss, Softmax) or not _moderate(clip, self.norm, *_describe(loss).values()):
             return self._slow().sums(weights, loss, clip)
         if np.abs(weights).max(initial=0) > 2.0**100:
             return self._slow().sums(weights, loss, clip)
@@ -81,7 +81,7 @@ class OnGpu:
                 clip=clip,
                 feature_norm=self.norm,
                 intercept=self.intercept,
-                **_described(loss),
+                **_describe(loss),
             )
             self._fast = (loss, clip), fast
         fast = self._fast[1]
@@ -112,7 +112,7 @@ def _moderate(*values: Any) -> bool:
     return all(isinstance(value, str) or Fraction(1, 2**40) <= exactly(value) <= 2**40 for value in values)
 
 
-def _described(loss: Any) -> dict[str, Any]:
+def _describe(loss: Any) -> dict[str, Any]:
     """The name and parameters of a loss for the fused pass."""
     match loss:
         case Logistic():

@@ -82,11 +82,11 @@ class SpreadStream(Stream):
         def work(batches: Iterator[Batch], place: int) -> Iterable[bytes]:
             stream = Stream(lambda: batches, columns=columns, **kept)
             with _coins_of(key, place):
-                return [_packed(stream._collected(rate, steps, choose), columns)]
+                return [_pack(stream._collected(rate, steps, choose), columns)]
 
         held: deque[list[Batch]] = deque([] for _ in range(steps))
         for blob in self._gathered(work):
-            for pieces, piece in zip(held, _unpacked(blob, steps, columns), strict=True):
+            for pieces, piece in zip(held, _unpack(blob, steps, columns), strict=True):
                 pieces.append(piece)
         return held
 
@@ -106,7 +106,7 @@ def _coins_of(key: int, place: int) -> Iterator[None]:
         yield
 
 
-def _packed(held: Iterable[list[Batch]], columns: int) -> bytes:
+def _pack(held: Iterable[list[Batch]], columns: int) -> bytes:
     """The samples of all steps as bytes: the number of rows of each, the rows, and their targets."""
     pieces = list(held)
     sizes = [sum(len(goal) for _, goal in one) for one in pieces]
@@ -115,7 +115,7 @@ def _packed(held: Iterable[list[Batch]], columns: int) -> bytes:
     return np.array(sizes, np.int64).tobytes() + np.concatenate(rows).tobytes() + np.concatenate(goals).tobytes()
 
 
-def _unpacked(blob: bytes, steps: int, columns: int) -> list[Batch]:
+def _unpack(blob: bytes, steps: int, columns: int) -> list[Batch]:
     sizes = np.frombuffer(blob, np.int64, steps)
     count, ends = int(sizes.sum()), np.cumsum(sizes)[:-1]
     rows = np.frombuffer(blob, np.float64, count * columns, 8 * steps).reshape(count, columns)

@@ -209,10 +209,10 @@ def exact_sums(blocks: Iterable[Block], parts: Callable[[Block], list[Floats]]) 
         new = [np.asarray(part).astype(np.int64) for part in parts(block)]
         waiting = new if not waiting else [a + b for a, b in zip(waiting, new, strict=True)]
         if place % _MANY == _MANY - 1:
-            totals, waiting = _added(totals, waiting), []
-    return _added(totals, waiting) if waiting else totals
+            totals, waiting = _add(totals, waiting), []
+    return _add(totals, waiting) if waiting else totals
 
 
-def _added(totals: list[NDArray[Any]], parts: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
+def _add(totals: list[NDArray[Any]], parts: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
     large = [np.asarray(part).astype(object) for part in parts]
     return large if not totals else [np.asarray(a + b, dtype=object) for a, b in zip(totals, large, strict=True)]

@@ -119,7 +119,7 @@ class Stream:
         for rows, goal in self._batches():
             for pieces, places in zip(held, choose(rate, steps, len(goal)), strict=True):
                 if len(places):
-                    pieces.append(_taken(rows, goal, places))
+                    pieces.append(_copy_rows(rows, goal, places))
         return held
 
     def _held(self, pieces: list[Batch]) -> Stream:
@@ -137,7 +137,7 @@ class Stream:
         def read() -> Iterator[Batch]:
             for rows, goal in self._batches():
                 [places] = choose(rate, 1, len(goal))
-                yield _taken(rows, goal, places)
+                yield _copy_rows(rows, goal, places)
 
         return Stream(read, columns=self.columns, **self._kept)
 
@@ -146,7 +146,7 @@ class Stream:
             self._progress(what)
 
 
-def _taken(rows: Any, goal: NDArray[np.float64], places: NDArray[np.int64]) -> Batch:
+def _copy_rows(rows: Any, goal: NDArray[np.float64], places: NDArray[np.int64]) -> Batch:
     """Copies of these rows, so that the batch they came in can be freed."""
     return rows[indices_to_device_of(places, rows)], goal[places]
 
@@ -157,22 +157,22 @@ def _in_blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
     count = 0
     for batch in batches:
         if some and _type_of(batch[0]) != _type_of(some[-1][0]):  # joining them would change the type of one batch
-            yield _joined(some)
+            yield _join(some)
             some, count = [], 0
         some.append(batch)
         count += len(batch[1])
         if count >= BLOCK:
-            yield _joined(some)
+            yield _join(some)
             some, count = [], 0
     if some:
-        yield _joined(some)
+        yield _join(some)
 
 
 def _type_of(rows: Any) -> tuple[Any, ...]:
     return namespace(rows), rows.dtype, getattr(rows, "device", None)
 
 
-def _joined(batches: list[Batch]) -> Batch:
+def _join(batches: list[Batch]) -> Batch:
     if len(batches) == 1:
         return batches[0]
     rows = namespace(batches[0][0]).concatenate([rows for rows, _ in batches])

@@ -51,7 +51,7 @@ def columns_of(source: Any, name: str) -> dict[str, Any]:
         f"The source of {name} must be a path, an Arrow table, a DataFrame, a DuckDB relation, or a dict of arrays "
         "and lists."
     )
-    named = guarded(lambda: _named(source), said)
+    named = run_guarded(lambda: _columns_by_name(source), said)
     if named is None:
         raise InvalidArgument(said, code="not-a-table")
     columns = {column: _column(cells, f"{column} of {name}") for column, cells in named}
@@ -65,7 +65,7 @@ def columns_of(source: Any, name: str) -> dict[str, Any]:
     return {column: cells for column, cells in columns.items() if cells is not None}
 
 
-def guarded(work: Callable[[], Any], said: str, *, code: str = "not-a-table") -> Any:
+def run_guarded(work: Callable[[], Any], said: str, *, code: str = "not-a-table") -> Any:
     """Run foreign code on data. If it fails, only `said` is passed on, without a context."""
     try:
         return work()
@@ -75,7 +75,7 @@ def guarded(work: Callable[[], Any], said: str, *, code: str = "not-a-table") ->
     raise InvalidArgument(said, code=code)
 
 
-def _named(source: Any) -> list[tuple[str, Any]] | None:
+def _columns_by_name(source: Any) -> list[tuple[str, Any]] | None:
     """The columns of a container by name. None if it is not a container of columns."""
     import pyarrow as pa
 
@@ -108,19 +108,20 @@ def _column(cells: Any, name: str) -> Any:
         if issubclass(type(cells), kind):
             return Cells(list(kind.__iter__(cells)))
     if isinstance(cells, range):
-        cells = guarded(
+        cells = run_guarded(
             lambda: np.arange(cells.start, cells.stop, cells.step, dtype=np.int64), said, code="not-a-column"
         )
     if any(_is(cells, "pandas", kind) for kind in ("Series", "Index")):
-        return guarded(lambda: _of_pandas(cells), said, code="not-a-column")
+        return run_guarded(lambda: _of_pandas(cells), said, code="not-a-column")
     if _is(cells, "polars", "Series"):
-        return guarded(lambda: _of_polars(cells), said, code="not-a-column")
+        return run_guarded(lambda: _of_polars(cells), said, code="not-a-column")
     if any(hasattr(type(cells), word) for word in ("__arrow_c_array__", "__arrow_c_stream__", "__arrow_array__")):
-        return guarded(lambda: _of_arrow(cells), said, code="not-a-column")
+        return run_guarded(lambda: _of_arrow(cells), said, code="not-a-column")
     if issubclass(type(cells), str | bytes | bytearray) or not _is_array(cells):
         raise InvalidArgument(said, code="not-a-column")
     return _of_numpy(
-        cells if isinstance(cells, np.ndarray) else guarded(lambda: np.asarray(cells), said, code="not-a-column"), said
+        cells if isinstance(cells, np.ndarray) else run_guarded(lambda: np.asarray(cells), said, code="not-a-column"),
+        said,
     )
 
 

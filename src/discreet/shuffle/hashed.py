@@ -21,7 +21,7 @@ from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.privacy_loss.compose import Factors
 from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.reports.local_records import FOREIGN, one_column
-from discreet.mechanisms.reports.shuffle_clients import PRIME, HashedAmongFakes, hash_functions, hashed_keys
+from discreet.mechanisms.reports.shuffle_clients import PRIME, HashedAmongFakes, hash_functions, hash_keys
 from discreet.rows.containers import Data
 from discreet.shuffle.fakes import fakes_pair, least_fakes, readable_with_fakes
 from discreet.shuffle.protocol import Ints, PollRelease, Protocol, each_of, honest_clients, validate_goal
@@ -173,7 +173,7 @@ class HashedHistogram(Protocol):
         for _ in range(_PASSES):
             sums = np.zeros(len(listed))
             for row in range(self.rows):
-                sums += rest[row, hashed_keys(keys, first[row], second[row], self.buckets)]
+                sums += rest[row, hash_keys(keys, first[row], second[row], self.buckets)]
             spread = math.sqrt(max(uniform, 1.0)) * (1 + math.sqrt(2 * math.log(20 * len(listed))))
             estimates = np.where(heavy, found, 0) + sums - rest.sum() / self.buckets
             collisions = _spread_of_heavy(np.where(heavy, 0, np.maximum(estimates, 0)), self.rows, self.buckets)
@@ -182,7 +182,7 @@ class HashedHistogram(Protocol):
                 change = estimates[place] - (found[place] if heavy[place] else 0.0)
                 found[place], heavy[place] = estimates[place], True
                 for row in range(self.rows):
-                    rest[row, int(hashed_keys(keys[place : place + 1], first[row], second[row], self.buckets)[0])] -= (
+                    rest[row, int(hash_keys(keys[place : place + 1], first[row], second[row], self.buckets)[0])] -= (
                         change / self.rows
                     )
         return np.asarray(estimates)

@@ -26,8 +26,8 @@ _DECLARED = ("name", "public", "person", "through", "rows_per_person", "groups_p
 
 def canonical(question: Question) -> Question:
     """The question with its keys and measures in canonical order. `key_order` says how the keys were written."""
-    keys = _ordered([key.expr for key in question.keys])
-    measures = _ordered(question.measures)
+    keys = _canonical_order([key.expr for key in question.keys])
+    measures = _canonical_order(question.measures)
     place = {old: new for new, old in enumerate(measures)}
 
     def moved(aggregate: Aggregate) -> Aggregate:
@@ -44,7 +44,7 @@ def canonical(question: Question) -> Question:
     )
 
 
-def _ordered(parts: Iterable[Expr | Measure]) -> list[int]:
+def _canonical_order(parts: Iterable[Expr | Measure]) -> list[int]:
     """The indices of these parts in canonical order: by content, and as written where the content is the same."""
     texts = [exact_text(part, _by_content) for part in parts]
     return sorted(range(len(texts)), key=texts.__getitem__)
@@ -111,7 +111,7 @@ class _Written:
             return type(part).__name__, [getattr(part, one.name) for one in fields(part) if one.name != "name"]
         if isinstance(part, Where):
             conditions = list(conjuncts(part.condition))
-            return "Filter", part.source, [conditions[place] for place in _ordered(conditions)]
+            return "Filter", part.source, [conditions[place] for place in _canonical_order(conditions)]
         return part
 
 

@@ -56,7 +56,7 @@ class Numbers:
 
     def values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
         """A uniform number in the bin of each code. The same codes always give the same numbers."""
-        at = _spread_out(codes)
+        at = _pseudorandom(codes)
         if self.whole:
             starts = np.array([-(-c * self._span // self.bins) for c in range(self.bins + 1)])
             widths = np.diff(starts)
@@ -67,7 +67,7 @@ class Numbers:
         return np.asarray(np.clip(inside, float(self.low), float(self.high)))
 
 
-def _spread_out(codes: NDArray[np.int64]) -> NDArray[np.float64]:
+def _pseudorandom(codes: NDArray[np.int64]) -> NDArray[np.float64]:
     """Numbers in [0, 1) that look random but follow from the codes, so that a stored table is always shown the same."""
     words = Keystream(hashlib.sha256(codes.tobytes()).digest(), bytes(16)).read(8 * len(codes))
     return np.asarray((np.frombuffer(words, dtype=np.uint64) >> np.uint64(11)) * 2.0**-53)

@@ -28,7 +28,7 @@ class JunctionTree:
     @classmethod
     def holding(cls, sets: Iterable[Columns], sizes: Sequence[int]) -> JunctionTree:
         """A tree in which each of `sets` lies within one clique; every column is in some clique."""
-        return cls._joined([_listed(clique) for clique in _eliminated(sets, sizes)])
+        return cls._joined([_listed(clique) for clique in _eliminate(sets, sizes)])
 
     @classmethod
     def _joined(cls, cliques: list[Columns]) -> JunctionTree:
@@ -73,7 +73,7 @@ class JunctionTree:
         return self.separators[b if self.parents[b] == a else a]
 
 
-def _eliminated(sets: Iterable[Columns], sizes: Sequence[int]) -> list[int]:
+def _eliminate(sets: Iterable[Columns], sizes: Sequence[int]) -> list[int]:
     """Cliques as bits: columns are removed one by one, the one that makes the smallest clique first."""
     near = [1 << column for column in range(len(sizes))]
     for columns in sets:
@@ -106,4 +106,4 @@ def _weight(bits: int, logs: Sequence[float]) -> float:
 
 def largest_clique(sets: Iterable[Columns], sizes: Sequence[int]) -> int:
     """How many cells the largest clique of the tree for these sets has."""
-    return max(math.prod(sizes[i] for i in _listed(clique)) for clique in _eliminated(sets, sizes))
+    return max(math.prod(sizes[i] for i in _listed(clique)) for clique in _eliminate(sets, sizes))

@@ -35,7 +35,7 @@ def broadcast(table: Floats, columns: Columns, within: Columns) -> Floats:
     return table.reshape([sizes.get(column, 1) for column in within])
 
 
-def summed(table: Floats, columns: Columns, onto: Columns) -> Floats:
+def marginal_of(table: Floats, columns: Columns, onto: Columns) -> Floats:
     """The marginal of a table on some of its columns."""
     away = tuple(i for i, column in enumerate(columns) if column not in onto)
     return np.asarray(table.sum(axis=away)) if away else table
@@ -58,7 +58,7 @@ class Model:
         """The probabilities of the cells of a marginal within one clique, or of any pair of columns."""
         home = self.tree.clique_of(columns)
         if home is not None:
-            return summed(self.marginals[home], self.tree.cliques[home], columns)
+            return marginal_of(self.marginals[home], self.tree.cliques[home], columns)
         first, second = columns
         return self.pairs_with(first)[second]
 
@@ -73,13 +73,13 @@ class Model:
             clique = tree.cliques[place]
             cells = self.marginals[place]
             # joint: one row for each value of `column`, one column for each cell of the columns given
-            shared = summed(cells, clique, given).reshape(-1)
+            shared = marginal_of(cells, clique, given).reshape(-1)
             carried = joint / np.maximum(shared, _LEAST)
             order = [clique.index(c) for c in given] + [i for i, c in enumerate(clique) if c not in given]
             rest = tuple(c for c in clique if c not in given)
             table = cells.transpose(order).reshape(len(shared), -1)
             for other in rest:
-                lone = summed(cells, clique, tuple(sorted({*given, other})))
+                lone = marginal_of(cells, clique, tuple(sorted({*given, other})))
                 lone = np.moveaxis(lone, sorted({*given, other}).index(other), -1).reshape(len(shared), -1)
                 found[other] = found.get(other, carried @ lone)
             for following in tree.neighbors[place]:
@@ -94,7 +94,7 @@ class Model:
         own = [self.sizes[c] for c in rest]
         kept_given = tuple(c for c in given if c in onto)
         kept_rest = tuple(c for c in rest if c in onto)
-        inner = summed(table.reshape(len(table), *own), (-1, *rest), (-1, *kept_rest)).reshape(len(table), -1)
+        inner = marginal_of(table.reshape(len(table), *own), (-1, *rest), (-1, *kept_rest)).reshape(len(table), -1)
         if not kept_given:
             joint = carried @ inner
         else:
@@ -125,7 +125,7 @@ class Model:
             group = np.zeros(rows, dtype=np.int64)
             for column in separator:
                 group = group * self.sizes[column] + drawn[:, column]
-            values = _spread(table, group)
+            values = _sample_cells(table, group)
             for column, value in zip(new, np.unravel_index(values, [self.sizes[c] for c in new]), strict=True):
                 drawn[:, column] = value
         return drawn
@@ -136,7 +136,7 @@ def uniforms(count: int) -> Floats:
     return np.asarray((random_words(count) >> np.uint64(11)) * 2.0**-53)
 
 
-def _spread(table: Floats, group: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sample_cells(table: Floats, group: NDArray[np.int64]) -> NDArray[np.int64]:
     """One cell for each row from the distribution of its group (a row of `table`), by systematic sampling within
     groups.
     """
@@ -206,7 +206,7 @@ class Fit:
         found = beliefs(tree, potentials)
         loss, ours, gradients = 0.0, [], []
         for one, home in zip(measured, homes, strict=True):
-            own = summed(found[home], tree.cliques[home], one.columns)
+            own = marginal_of(found[home], tree.cliques[home], one.columns)
             gap = (self.total * own - one.counts) / one.stddev
             loss += 0.5 * float((gap * gap).sum())
             ours.append(own)
@@ -226,7 +226,7 @@ def beliefs(tree: JunctionTree, potentials: Sequence[Floats]) -> list[Floats]:
     """The marginals of the cliques under the law ∝ exp(Σ potentials): one pass up the tree, one down."""
     found = [np.exp(p - p.max()) for p in potentials]
     for i in range(len(found) - 1, 0, -1):
-        message = summed(found[i], tree.cliques[i], tree.separators[i])
+        message = marginal_of(found[i], tree.cliques[i], tree.separators[i])
         parent = tree.parents[i]
         found[parent] *= broadcast(
             message / max(float(message.max()), _LEAST), tree.separators[i], tree.cliques[parent]
@@ -235,7 +235,7 @@ def beliefs(tree: JunctionTree, potentials: Sequence[Floats]) -> list[Floats]:
     found[0] /= max(float(found[0].sum()), _LEAST)
     for i in range(1, len(found)):
         parent = tree.parents[i]
-        shared = summed(found[parent], tree.cliques[parent], tree.separators[i])
-        own = summed(found[i], tree.cliques[i], tree.separators[i])
+        shared = marginal_of(found[parent], tree.cliques[parent], tree.separators[i])
+        own = marginal_of(found[i], tree.cliques[i], tree.separators[i])
         found[i] *= broadcast(shared / np.maximum(own, _LEAST), tree.separators[i], tree.cliques[i])
     return found

@@ -18,7 +18,7 @@ from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.counts.residuals import rows_of
 from discreet.mechanisms.protocol import least_noise, meets, tidy
-from discreet.mechanisms.selection.allowance import Allowance, concentrated
+from discreet.mechanisms.selection.allowance import Allowance, guarantee_of_caps
 from discreet.queries.sensitivity import SensitivityLike
 from discreet.queries.workload import Domain, Workload
 from discreet.synthetic.bins import Bins, merge_rare
@@ -88,7 +88,7 @@ class Synthesis:
         """`sensitivity` is how many rows one unit has: an integer (of rows added or removed), or a count's
         sensitivity.
         """
-        return concentrated(self.measuring, self.choosing, *rows_of(sensitivity))
+        return guarantee_of_caps(self.measuring, self.choosing, *rows_of(sensitivity))
 
     @classmethod
     def for_guarantee(

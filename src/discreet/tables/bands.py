@@ -99,7 +99,7 @@ def bands_for(
     best, wide = None, Fraction(1, 4)
     for _ in range(_ROUNDS):
         listed = _with_neighbors(asked, wide)
-        made = _made(guarantee, least, space=space, quantiles=listed, **options)
+        made = _best_method(guarantee, least, space=space, quantiles=listed, **options)
         ranks = made.error(confidence).amount
         needed = Fraction(1) if ranks is None else Fraction(min(FINEST, int(ranks / count * FINEST) + 1), FINEST)
         if needed <= wide:
@@ -110,7 +110,7 @@ def bands_for(
     return best or Bands(made, _places(asked, listed, Fraction(1)), ranks)
 
 
-def _made(guarantee: Guarantee, least: Least, *, rows: int, **asked: Any) -> Quantiles | QuantilesFromCounts:
+def _best_method(guarantee: Guarantee, least: Least, *, rows: int, **asked: Any) -> Quantiles | QuantilesFromCounts:
     """The method with the smallest error, in the requested sense. Only public facts decide."""
     if least != "bound":
         return best_quantiles(guarantee, least=least, rows=rows, **asked)

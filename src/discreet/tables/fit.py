@@ -94,7 +94,7 @@ def fit_estimator(
     Promise: for a person with at most the declared rows, which are enforced as in SQL; for a row that joins repeat, as
     often as they may.
     """
-    chosen = _prepared(estimator, ledger, rows, features, target)
+    chosen = _prepare(estimator, ledger, rows, features, target)
     if hasattr(estimator, "guarantee"):  # refused before any row is read if the budget is too small
         ledger.after(estimator._stated(estimator.guarantee(n_features=_width(chosen))))
     kinds = {one.name: "listed" if one.listed else one.kind for one in chosen}
@@ -140,7 +140,7 @@ def explain_fit(
 ) -> Explanation:
     """What a fit would do, cost and promise. Nothing is spent, and the estimator does not change."""
     mine = need("sklearn.base", "learn", "fit").clone(estimator)
-    chosen = _prepared(mine, ledger, rows, features, target)
+    chosen = _prepare(mine, ledger, rows, features, target)
     width = _width(chosen)
     cost = mine.guarantee(n_features=width).epsilon_at(delta=float(exactly(mine.delta)))
     lines = [
@@ -152,7 +152,7 @@ def explain_fit(
     return Explanation("\n".join([*lines, f"excess risk: {mine.error(n_features=width)}"] if has_error else lines))
 
 
-def _prepared(
+def _prepare(
     estimator: Any, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None
 ) -> list[Feature]:
     """The features, after the estimator has received the ledger, the ranges and the number of rows per unit."""

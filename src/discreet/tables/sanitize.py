@@ -143,7 +143,7 @@ def plan_copy(table: Table, columns: Sequence[str] | None, *, epsilon: Any) -> C
             )
     share = Pure(epsilon=exactly(Pure(epsilon=epsilon).epsilon) / len(chosen))
     dropped = tuple(name for name in table.columns if name not in chosen)
-    return Copy(tuple(_randomized(table.columns[name], share) for name in chosen), share, dropped)
+    return Copy(tuple(_randomize(table.columns[name], share) for name in chosen), share, dropped)
 
 
 _REMEDY = (
@@ -151,7 +151,7 @@ _REMEDY = (
 )
 
 
-def _randomized(column: Column, share: Pure) -> Randomized:
+def _randomize(column: Column, share: Pure) -> Randomized:
     if column.choices is not None:
         if len(column.choices) < 2:
             raise InvalidArgument(

@@ -236,7 +236,9 @@ def test_a_fork_while_the_engine_is_busy_is_told_too():
 def test_moments_that_are_only_chosen_and_not_moved_are_seen(monkeypatch, tmp_path):
     """The bug that was there: DuckDB writes all moments of a dictionary as text, also those that no row here has."""
     monkeypatch.setattr(
-        dialect, "_dated", lambda value, kind: f"CASE WHEN {value} BETWEEN {dialect._DAYS[kind]} THEN {value} END"
+        dialect,
+        "_in_python_range",
+        lambda value, kind: f"CASE WHEN {value} BETWEEN {dialect._DAYS[kind]} THEN {value} END",
     )
     source = sources(raw(pa.timestamp("us"))([*[1000] * (ROWS - 1), LEAST]), tmp_path)[2]
     assert kinds(outcomes(source, MOMENTS[0])) == ["EngineFailed"] * 2

@@ -263,6 +263,6 @@ def test_what_cannot_be_converted_is_quoted_in_no_error() -> None:
 
     for odd in (decimal.Decimal("NaN"), decimal.Decimal("Infinity")):
         with pytest.raises(EngineFailed) as failed:
-            postgres._converted(lambda odd=odd: postgres._plain(odd))  # type: ignore[misc]
+            postgres._convert(lambda odd=odd: postgres._plain(odd))  # type: ignore[misc]
         assert failed.value.__context__ is None
         assert "NaN" not in str(failed.value)

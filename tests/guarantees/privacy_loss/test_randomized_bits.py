@@ -15,7 +15,7 @@ from discreet.guarantees.privacy_loss.finite_pairs import FinitePair
 from discreet.guarantees.privacy_loss.pairs import Floats
 from discreet.guarantees.privacy_loss.randomized_bits import (
     RandomizedBitsPair,
-    _cut,
+    _mass_outside,
     delta_at_weights,
     deltas_at_weights,
     weights,
@@ -228,4 +228,4 @@ def test_less_is_cut_than_is_counted_as_lost(mean: float, trials: int) -> None:
     first, masses = binomial(trials, chance)
     p, last = float(chance), first + len(masses) - 1
     assert 4 * (binom.cdf(first - 1, trials, p) + binom.sf(last, trials, p)) < LOST
-    assert _cut(trials, chance, 16.0) < LOST
+    assert _mass_outside(trials, chance, 16.0) < LOST

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 import discreet as dp
 from discreet.guarantees.privacy_loss.randomized_bits import RandomizedBitsPair
-from discreet.guarantees.privacy_loss.shuffled_pairs import cloned
+from discreet.guarantees.privacy_loss.shuffled_pairs import clone_pair
 from discreet.mechanisms.reports.bit_response import SubsetSelection, UnaryResponse
 from discreet.mechanisms.reports.frequency_oracle import DirectResponse
 from discreet.mechanisms.reports.geometric_response import HadamardResponse
@@ -56,9 +56,9 @@ def test_shuffled_oracles_are_dominated_by_what_two_values_have_in_common(kind: 
 
 @pytest.mark.slow
 def test_clones_are_those_that_are_proved() -> None:
-    assert cloned(Fraction(2), 100).chance == pytest.approx(math.exp(-2))
+    assert clone_pair(Fraction(2), 100).chance == pytest.approx(math.exp(-2))
     assert (
-        dp.guarantees.LossDistribution(factors=((cloned(Fraction(1), 10**6), 1),)).epsilon_at(delta=DELTA) < 0.01
+        dp.guarantees.LossDistribution(factors=((clone_pair(Fraction(1), 10**6), 1),)).epsilon_at(delta=DELTA) < 0.01
     )  # and quick
 
 

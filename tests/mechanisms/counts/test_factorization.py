@@ -39,7 +39,7 @@ def multiplied(column, counts):
 @pytest.mark.parametrize("largest", [1, 3000, 2**33, 2**50])
 def test_what_is_measured_is_exact(points, largest):
     counts = np.random.default_rng(points).integers(0, largest, points, endpoint=True)
-    assert factorization.measured(counts).tolist() == multiplied(factorization.root(points)[0], counts)
+    assert factorization.measure(counts).tolist() == multiplied(factorization.root(points)[0], counts)
 
 
 @pytest.mark.parametrize("points", [2**16, pytest.param(2**20, marks=pytest.mark.slow)])
@@ -47,7 +47,7 @@ def test_it_is_exact_on_long_vectors_where_transforms_are_worst(points):
     """All digits as large as they get and of one sign, or alternating; a few entries are recomputed."""
     column = factorization.root(points)[0]
     for counts in (np.full(points, 2047), np.where(np.arange(points) % 2, 2047, 6143)):
-        found = factorization.measured(counts)
+        found = factorization.measure(counts)
         for i in (0, 1, 4097, points // 3, points - 1):
             assert int(found[i]) == int(column[: i + 1][::-1] @ counts[: i + 1])
 

@@ -151,7 +151,7 @@ def squared_moves(made, first, second):
         steps = math.isqrt(int(wide)) // size  # of the finer lattice in 1/cells
         assert (steps * size) ** 2 == wide
         assert variance >= residuals._FINE
-        moved = steps * (residuals._centered(counts[0]) - residuals._centered(counts[1]))
+        moved = steps * (residuals._center(counts[0]) - residuals._center(counts[1]))
         total += sum(int(m) ** 2 for m in moved.ravel()) / variance
     return total
 
@@ -228,9 +228,9 @@ def test_the_exact_divergence_is_the_claimed_one(monkeypatch):
 
 def test_mutant_counts_instead_of_residuals(monkeypatch):
     """All of the marginal is noised at the price of its residual."""
-    monkeypatch.setattr(residuals, "_centered", lambda counts: counts * counts.size)
+    monkeypatch.setattr(residuals, "_center", lambda counts: counts * counts.size)
     exact_runs(monkeypatch)  # no mutant yet: noise hides the rest as long as the projection takes it away again
-    monkeypatch.setattr(residuals, "_projected", lambda table: table)
+    monkeypatch.setattr(residuals, "_project", lambda table: table)
     with pytest.raises(NotPrivate):
         exact_runs(monkeypatch)
 

@@ -116,7 +116,7 @@ def test_the_law_is_the_same_when_errors_are_taken_in_stretches(ratio: float) ->
     parts = blocks(paths, float(rate / 3), ratio, most=0)
     assert sum(count for *_, count in parts) == paths.total == 35
     assert any(end - start > 1 for start, end, _ in parts)
-    found = testing.exact_law(lambda: small_database._tried(paths, rate / 3, parts)).law
+    found = testing.exact_law(lambda: small_database._try_path(paths, rate / 3, parts)).law
     kept = 1 - found.pop(None)
     assert kept >= 1 / ratio
     expected = brute_force(FIVE, data, 3, 6, rate)

@@ -178,17 +178,17 @@ def test_people_with_two_rows():
 
 @pytest.mark.usefixtures("_few_splits")
 def test_mutant_level_factor_forgotten(monkeypatch):
-    spent = quantiles._spent
-    monkeypatch.setattr(quantiles, "_spent", lambda levels, *rest: spent(levels[:1], *rest))
+    spent = quantiles._total_loss
+    monkeypatch.setattr(quantiles, "_total_loss", lambda levels, *rest: spent(levels[:1], *rest))
     with pytest.raises(NotPrivate):
         check()
 
 
 @pytest.mark.usefixtures("_few_splits")
 def test_mutant_replaced_rows_charged_as_added_ones(monkeypatch):
-    spent = quantiles._spent
+    spent = quantiles._total_loss
     monkeypatch.setattr(
-        quantiles, "_spent", lambda levels, reach, replaced, single: spent(levels, reach, False, single)
+        quantiles, "_total_loss", lambda levels, reach, replaced, single: spent(levels, reach, False, single)
     )
     with pytest.raises(NotPrivate):
         check(unit=REPLACED)

@@ -11,7 +11,7 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.mechanisms.selection import allowance
-from discreet.mechanisms.selection.allowance import Allowance, concentrated
+from discreet.mechanisms.selection.allowance import Allowance, guarantee_of_caps
 
 from ...refusing import refuses
 
@@ -45,7 +45,7 @@ def check_rounds(unit):
         moves = [[np.array([1, 0]), np.array([0, 1])], [np.array([0, 1]), np.array([1, 0])]]
     else:
         moves = [[np.array([1, -1]), np.array([-1, 1])], [np.array([-1, 1]), np.array([-1, 1])]]
-    claim = concentrated(Fraction(1, 2), Fraction(1, 128), 1, bound(unit))
+    claim = guarantee_of_caps(Fraction(1, 2), Fraction(1, 128), 1, bound(unit))
     base = testing.exact_law(lambda: two_rounds(start, guess), window=4)
     for move in moves:
         moved = [a + b for a, b in zip(start, move, strict=True)]
@@ -90,8 +90,8 @@ def test_mutant_noise_of_half_the_variance(monkeypatch):
 
 
 def test_mutant_replacement_forgotten(monkeypatch):
-    original = concentrated
-    monkeypatch.setitem(globals(), "concentrated", lambda m, c, rows, bound: original(m, c, rows, None))
+    original = guarantee_of_caps
+    monkeypatch.setitem(globals(), "guarantee_of_caps", lambda m, c, rows, bound: original(m, c, rows, None))
     with pytest.raises(NotPrivate):
         check_rounds(REPLACED)
 
@@ -143,8 +143,8 @@ def test_bad_noise_is_refused(bad):
 
 
 def test_what_the_caps_promise():
-    one, more = concentrated(0.5, 0.25, 1, None), concentrated(0.5, 0.25, 3, bound(dp.person("id"), 3))
+    one, more = guarantee_of_caps(0.5, 0.25, 1, None), guarantee_of_caps(0.5, 0.25, 3, bound(dp.person("id"), 3))
     assert (one.rho, one.neighbors, one.protects) == (0.75, "add_or_remove", None)
     assert (more.rho, more.protects) == (6.75, dp.person("id"))
-    replaced = concentrated(0.5, 0.25, 3, bound(dp.person("id", neighbors="replace"), 3))
+    replaced = guarantee_of_caps(0.5, 0.25, 3, bound(dp.person("id", neighbors="replace"), 3))
     assert replaced.rho == 9 * (2 * 0.5 + 4 * 0.25)

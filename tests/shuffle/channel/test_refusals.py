@@ -170,12 +170,12 @@ def test_a_batch_in_parquet_that_is_not_whole(tmp_path: Path) -> None:
     batch = tmp_path / "batch.parquet"
     refused(lambda: spark_job.write(b"cut", TASK, batch), "shuffle-batch-damaged")
     batch.write_bytes(b"no parquet")
-    refused(lambda: spark_job._verified(TASK, batch), "shuffle-batch-damaged")
+    refused(lambda: spark_job._verify(TASK, batch), "shuffle-batch-damaged")
     batch.unlink()
     packed = wire.pack_batch(wire.Batch(TASK.hash, 0, wire.digest(TASK.hash, 0, b""), b""))
     spark_job.write(packed, TASK, batch)
     other = replace(TASK, epsilon=9.0)
-    refused(lambda: spark_job._verified(other, batch), "shuffle-batch-damaged")
+    refused(lambda: spark_job._verify(other, batch), "shuffle-batch-damaged")
 
 
 @pytest.mark.parametrize(("reports", "messages"), [(-1, [b""]), (2**64, [b""]), (1, [None]), (1, [7])])
@@ -183,7 +183,7 @@ def test_a_batch_in_parquet_that_somebody_else_wrote(reports: int, messages: lis
     facts = {"discreet.reports": str(reports).encode().hex(), "discreet.task": TASK.hash.hex()}
     batch = tmp_path / "batch.parquet"
     pq.write_table(pa.table({"message": messages}).replace_schema_metadata(facts), batch)
-    refused(lambda: spark_job._verified(TASK, batch), "shuffle-batch-damaged")
+    refused(lambda: spark_job._verify(TASK, batch), "shuffle-batch-damaged")
 
 
 def test_a_job_with_too_few_reports(tmp_path: Path, ledger: dp.Ledger) -> None:

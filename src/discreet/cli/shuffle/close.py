@@ -46,7 +46,7 @@ def close(
     )
     headers = {"Authorization": f"Bearer {secrets.operator.hex()}"}
     body = b'{"discard": true}' if discard else b""
-    state = _asked("POST", f"{known.shuffler}/v1/close", "shuffler", headers=headers, content=body)
+    state = _request("POST", f"{known.shuffler}/v1/close", "shuffler", headers=headers, content=body)
     if state["state"] in ("collecting", "discarded"):
         print(f"{state['reports']} of {state['minimum']} reports: nothing is released")
         raise typer.Exit(3)
@@ -65,13 +65,13 @@ def _result(task: Task, wait: float, headers: dict[str, str]) -> dict[str, Any]:
     """What the analyzer publishes, as soon as it does."""
     deadline, pause = time.monotonic() + wait, 0.05
     while True:
-        found = _asked("GET", f"{task.analyzer}/v1/result", "analyzer", headers=headers)
+        found = _request("GET", f"{task.analyzer}/v1/result", "analyzer", headers=headers)
         if "heard" in found:
             return found
         if "refused" in found:
             kind: type[DiscreetError] = BudgetExhausted if found["refused"] == "budget" else ServiceUnavailable
             raise kind(found.get("why", "The analyzer refuses the batch. Look at what it printed."))
-        state = _asked("GET", f"{task.shuffler}/v1/state", "shuffler", headers=headers) if pause > 1 else {}
+        state = _request("GET", f"{task.shuffler}/v1/state", "shuffler", headers=headers) if pause > 1 else {}
         trouble: Sequence[str] = state.get("trouble", ())
         if trouble or time.monotonic() > deadline:
             why = " ".join(trouble) or f"The analyzer is not done after {wait:.0f} s."
@@ -80,7 +80,7 @@ def _result(task: Task, wait: float, headers: dict[str, str]) -> dict[str, Any]:
         pause = min(2 * pause, 2.0)
 
 
-def _asked(method: str, url: str, name: str, **given: Any) -> dict[str, Any]:
+def _request(method: str, url: str, name: str, **given: Any) -> dict[str, Any]:
     httpx = need("httpx", "shuffle", "discreet shuffle close")
     try:
         found = httpx.request(method, url, timeout=600, **given)

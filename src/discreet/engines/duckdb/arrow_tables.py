@@ -18,11 +18,11 @@ def readable(columns: Mapping[str, Any]) -> Any:
     """
     import pyarrow as pa
 
-    cleaned = {name: _cleaned(pa.chunked_array(column)) for name, column in columns.items()}
+    cleaned = {name: _clean(pa.chunked_array(column)) for name, column in columns.items()}
     return pa.table({name: column for name, column in cleaned.items() if column is not None})
 
 
-def _cleaned(column: Any) -> Any:
+def _clean(column: Any) -> Any:
     """A column that cannot stop DuckDB. None if its type is not supported."""
     import pyarrow as pa
 
@@ -30,7 +30,7 @@ def _cleaned(column: Any) -> Any:
     if types.is_dictionary(kind):
         if _is_text(kind.value_type) and _is_valid(column):
             return column
-        return _cleaned(pa.chunked_array([_decoded(chunk) for chunk in column.chunks], kind.value_type))
+        return _clean(pa.chunked_array([_decode(chunk) for chunk in column.chunks], kind.value_type))
     if _is_text(kind):
         return pa.chunked_array([one if _is_valid(one) else _texts(one) for one in column.chunks], kind)
     if (types.is_timestamp(kind) and kind.tz is not None) or types.is_duration(kind):
@@ -64,7 +64,7 @@ def _is_valid(cells: Any) -> bool:
     return True
 
 
-def _decoded(cells: Any) -> Any:
+def _decode(cells: Any) -> Any:
     """The values of a dictionary column. An index outside the dictionary has none."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -123,7 +123,7 @@ def operation(op: str, args: Sequence[str], kinds: Sequence[str], kind: str, det
     no text would stop it, even inside a TRY.
     """
     if op == "cast" and kind == "text" and kinds[0] == "timestamp":
-        args = [_dated(args[0], "timestamp")]
+        args = [_in_python_range(args[0], "timestamp")]
     return WORDS[op].format(*args, all=", ".join(args), detail=detail)
 
 
@@ -293,11 +293,11 @@ def group_key(value: str, kind: str) -> str:
             number = f"TRY_CAST({value} AS DOUBLE)"
             return f"CASE WHEN {number} = 0 THEN 0.0::DOUBLE WHEN isfinite({number}) THEN {number} END"
         case "date" | "timestamp":
-            return _dated(f"TRY_CAST({value} AS {TYPES[kind]})", kind)
+            return _in_python_range(f"TRY_CAST({value} AS {TYPES[kind]})", kind)
     return value
 
 
-def _dated(value: str, kind: str) -> str:
+def _in_python_range(value: str, kind: str) -> str:
     """A day or timestamp that Python also supports. Others move to the first one inside the CASE, because DuckDB may
     compute once per value of a dictionary instead of once per row, and then meets values of other rows.
     """

@@ -20,7 +20,7 @@ from discreet.engines.duckdb.spill import Spill
 from discreet.engines.duckdb.text_files import Csv, JsonLines, TextSource
 from discreet.engines.duckdb.types import is_safe, kind_of, plainly
 from discreet.errors import EngineFailed, InvalidArgument
-from discreet.rows.tables import columns_of, guarded
+from discreet.rows.tables import columns_of, run_guarded
 
 _JSON = (".json", ".jsonl", ".ndjson")
 FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"} | dict.fromkeys(_JSON, "read_json")
@@ -135,7 +135,7 @@ class DuckDB:
                 f"The source of {name} is a DuckDB relation that cannot be computed. Its message is not shown, as it "
                 "may quote values. Check that its query runs."
             )
-            source = guarded(source.to_arrow_table, said, code="source-unreadable")
+            source = run_guarded(source.to_arrow_table, said, code="source-unreadable")
         columns = columns_of(source, name)
         self._texts[name] = InMemory(name, columns, self._connection.register)
         return "", []

@@ -8,7 +8,7 @@ from typing import Any
 from discreet.engines.duckdb.arrow_tables import readable
 from discreet.engines.duckdb.dialect import quote
 from discreet.errors import InvalidArgument
-from discreet.rows.tables import Cells, guarded
+from discreet.rows.tables import Cells, run_guarded
 
 NOTHING = "The source of {} has no column that can be read. Write numbers, text or dates."
 
@@ -20,7 +20,7 @@ class InMemory:
         self.cells = {column: found for column, found in columns.items() if isinstance(found, Cells)}
         self._names, self._name, self._register = list(columns), name, register
         arrow = {column: found for column, found in columns.items() if column not in self.cells}
-        self._typed = guarded(lambda: readable(arrow), NOTHING.format(name), code="source-no-columns")
+        self._typed = run_guarded(lambda: readable(arrow), NOTHING.format(name), code="source-no-columns")
         if not self._typed.num_columns and not self.cells:
             raise InvalidArgument(NOTHING.format(name), code="source-no-columns")
         self._read: dict[tuple[str, str], Any] = {}
@@ -32,7 +32,7 @@ class InMemory:
         if kinds not in self._known:
             name = f"source {self._name}" if not self._known else f"source {self._name} {len(self._known)}"
             table = self._table(dict(zip(self.cells, kinds, strict=True)))
-            guarded(lambda: self._register(name, table), NOTHING.format(self._name), code="source-no-columns")
+            run_guarded(lambda: self._register(name, table), NOTHING.format(self._name), code="source-no-columns")
             self._known[kinds] = quote(name)
         return self._known[kinds]
 

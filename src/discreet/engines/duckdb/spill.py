@@ -37,7 +37,7 @@ class Spill:
                 f"The folder to spill into cannot be used: {error.strerror}. Name another.", code="spill-folder"
             ) from None
         lock = os.open(new / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        _locked(lock)
+        _try_lock(lock)
         # others look only for this name, and by then the lock shows that it is in use
         self.folder = new.rename(place / f"{_NAME}{new.name.removeprefix(_NEW)}")
         self._finalizer = weakref.finalize(self, _remove, self.folder, lock, os.getpid())
@@ -59,13 +59,13 @@ def _remove_leftovers(place: Path) -> None:
         with suppress(OSError):  # it was removed meanwhile, or belongs to another user
             lock = os.open(folder / _LOCK, os.O_RDWR)
             try:
-                if folder.lstat().st_uid == os.getuid() and _locked(lock):
+                if folder.lstat().st_uid == os.getuid() and _try_lock(lock):
                     shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(lock)
 
 
-def _locked(lock: int) -> bool:
+def _try_lock(lock: int) -> bool:
     """Whether we hold the lock now. A file system without locks never grants it."""
     with suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

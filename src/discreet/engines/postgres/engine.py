@@ -197,9 +197,7 @@ class Postgres:
         names, rows = self._run(statement)
         values = list(zip(*rows, strict=True)) if rows else [()] * len(names)
         made = zip(names, values, strict=True)
-        return _converted(
-            lambda: pa.table({name: pa.array(list(found), arrow.get(own)) for (name, own), found in made})
-        )
+        return _convert(lambda: pa.table({name: pa.array(list(found), arrow.get(own)) for (name, own), found in made}))
 
     def _run(self, statement: str) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
         def fetched(connection: Any) -> Any:
@@ -209,7 +207,7 @@ class Postgres:
             return names, found.fetchall()
 
         names, rows = self._transaction(fetched, _FAILED)
-        return names, _converted(lambda: [tuple(map(_plain, row)) for row in rows])
+        return names, _convert(lambda: [tuple(map(_plain, row)) for row in rows])
 
     def _transaction(self, work: Callable[[Any], Any], said: str, code: str = "engine-failed") -> Any:
         """Run `work` on a connection in one read-only transaction. If it fails, only `said` is passed on."""
@@ -241,7 +239,7 @@ def _blank(kinds: Mapping[str, str]) -> str:
 _NO_TEXT = '(NULL::text COLLATE "C")'
 
 
-def _converted(make: Callable[[], Any]) -> Any:
+def _convert(make: Callable[[], Any]) -> Any:
     """The fetched rows in other types. An error never quotes a value that cannot be converted."""
     try:
         return make()

@@ -204,7 +204,7 @@ _TEXTS = {
 }
 
 
-def _joined(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
+def _join(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
     texts = dict(zip("ab", as_types(args, kinds, "text"), strict=True))
     return once(_within_longest(["octet_length({a})", "octet_length({b})"], "{a} || {b}"), **texts)
 
@@ -283,10 +283,10 @@ def cast(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> s
             return once(body, a=value)
         case "text", "integer":
             read = "round({a}::numeric)"
-            body = "CASE WHEN {a} ~ " + _braced(_NUMBER) + " THEN CASE WHEN " + read + " " + inside + " THEN "
+            body = "CASE WHEN {a} ~ " + _escape_braces(_NUMBER) + " THEN CASE WHEN " + read + " " + inside + " THEN "
             return once(body + read + "::int8 END END", a=value)
         case "text", "number":
-            return once("CASE WHEN {a} ~ " + _braced(_NUMBER) + " THEN {a}::float8 END", a=value)
+            return once("CASE WHEN {a} ~ " + _escape_braces(_NUMBER) + " THEN {a}::float8 END", a=value)
         case ("boolean", "integer") | ("boolean", "number"):
             return f"{value}::int4::{TYPES[kind]}"
         case ("integer", "boolean") | ("number", "boolean"):
@@ -300,7 +300,7 @@ def cast(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> s
     return refuse(f"A cast from {own} to {kind}")
 
 
-def _braced(text: str) -> str:
+def _escape_braces(text: str) -> str:
     """Text to be inserted into a body, with its braces escaped."""
     return text.replace("{", "{{").replace("}", "}}")
 
@@ -308,7 +308,7 @@ def _braced(text: str) -> str:
 _SPECIAL: dict[str, Callable[[Sequence[str], Sequence[str], str, str], str]] = {
     "is_number": _is_number,
     "concat": _concat,
-    "joined": _joined,
+    "joined": _join,
     "round": _round,
     "substring": _substring,
     "part": _part,

@@ -146,10 +146,10 @@ def steps(steps: Sequence[tuple[str, str]]) -> str:
 def drawn(rows: str, columns: Sequence[str], seed: int) -> str:
     """All rows, and a pseudorandom number for each. Equal rows are numbered."""
     number = f"row_number() OVER (PARTITION BY {', '.join(columns)} ORDER BY {columns[0]})"
-    return f"SELECT *, {_hashed(columns, seed, number)} AS draw FROM {rows}"
+    return f"SELECT *, {_hash_rows(columns, seed, number)} AS draw FROM {rows}"
 
 
-def _hashed(columns: Sequence[str], seed: int, *others: str) -> str:
+def _hash_rows(columns: Sequence[str], seed: int, *others: str) -> str:
     """A pseudorandom number for each distinct row. The hash itself ignores NULL."""
     parts = (part for column in columns for part in (f"{column} IS NULL", column))
     return f"xxhash64({', '.join([f'{seed}L', *others, *parts])})"
@@ -173,7 +173,7 @@ def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:
     """The position of a row among its person's rows, in a random order that depends only on `by`."""
-    order = _hashed([*by, person], seed)
+    order = _hash_rows([*by, person], seed)
     return f"row_number() OVER (PARTITION BY {person} ORDER BY {', '.join([order, *by])})"
 
 

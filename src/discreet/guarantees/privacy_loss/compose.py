@@ -259,10 +259,10 @@ def compose(guarantees: Iterable[Guarantee]) -> LossDistribution:
             stated = guarantee.for_replacement()
         for pair, times in pair_of(stated):
             counts[pair] += times * uses[key]
-    return LossDistribution(factors=_merged(counts), protects=unit, trust=trust, neighbors=neighbors)
+    return LossDistribution(factors=_merge_divergences(counts), protects=unit, trust=trust, neighbors=neighbors)
 
 
-def _merged(counts: Counter[Pair]) -> Factors:
+def _merge_divergences(counts: Counter[Pair]) -> Factors:
     """Divergences are added before they are turned into pairs: all zCDP items become one, and so do the Rényi items of
     one order.
     """

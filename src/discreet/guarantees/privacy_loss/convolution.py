@@ -176,7 +176,7 @@ def _step_for(factors: Factors, estimate: float, deviation: float, log_delta: fl
     return min(step, narrowest / 8)
 
 
-def _aligned(step: float, factors: Factors) -> float:
+def _align_step(step: float, factors: Factors) -> float:
     """The step, shortened so that it divides the spacing of the most common losses, or at least the largest loss, which
     is an atom for bounded noise. Losses on the grid are not rounded at all.
     """
@@ -258,7 +258,7 @@ def compose_pairs(
     step = max(step, (high - low) / _LARGEST_TRANSFORM, *((ends[1] - ends[0]) / _MOST_CELLS for ends in spans))
     if sum(times * (ends[1] - ends[0]) for ends, (_, times) in zip(spans, factors, strict=True)) < _MOST_CELLS * step:
         low, high = -math.inf, math.inf  # few losses, so all are kept
-    step = _aligned(step, factors)
+    step = _align_step(step, factors)
     laws = [(on_grid(pair, step, span), times) for (pair, times), span in zip(factors, spans, strict=True)]
     least = sum(times * law.first for law, times in laws)
     most = sum(times * (law.first + len(law.masses) - 1) for law, times in laws)

@@ -165,7 +165,7 @@ def delta_at_weights(ones: int, zeros: int, lie: Fraction, most: float, least: f
 def deltas_at_weights(ones: int, zeros: int, lie: Fraction, most: Floats, least: Floats) -> Floats:
     """The same at many ε, from the whole law of the sum."""
     up, down, error = _sides(ones, zeros, lie)
-    law = _summed(up, down)
+    law = _law_of_sum(up, down)
     with np.errstate(divide="ignore"):
         ratios = most / least * (1 + 4 * error)
     counted = 1 + np.searchsorted(np.maximum.accumulate(law[:-1] / law[1:]), ratios, side="right")
@@ -174,7 +174,7 @@ def deltas_at_weights(ones: int, zeros: int, lie: Fraction, most: Floats, least:
     return np.asarray(np.minimum(most, excess) + LOST)
 
 
-def _summed(up: Floats, down: Floats) -> Floats:
+def _law_of_sum(up: Floats, down: Floats) -> Floats:
     """The distribution of the others' sum, except for masses that floats cannot distinguish from 0."""
     law = np.convolve(up, down)
     kept = np.flatnonzero(law > 1e-300)
@@ -209,19 +209,19 @@ def renyi_of_view(ones: int, zeros: int, lie: Fraction, order: float) -> float:
     steepest = (order - 1) * float_up(log_bounds((1 - lie) / lie)[1])
     window = 36.0 * max(1.0, min(steepest + 40, 660) / 200)  # the mass that is cut off must be below float precision
     up, down, error = _sides(ones, zeros, lie, window)
-    law, p = _summed(up, down), float(lie)
+    law, p = _law_of_sum(up, down), float(lie)
     here, before = np.append(law, 0.0), np.insert(law, 0, 0.0)
     inside, outside = (1 - p) * here + p * before, p * here + (1 - p) * before
     exponents = order * np.log(inside) - (order - 1) * np.log(outside)
     # the mass that was cut off has at most the largest loss; the sum is convex, so this is the most that it can add
-    lost = math.log(_cut(zeros, lie, window) + _cut(ones, lie, window) + 1e-290)
+    lost = math.log(_mass_outside(zeros, lie, window) + _mass_outside(ones, lie, window) + 1e-290)
     exponents = np.append(exponents, lost + steepest)
     top = float(exponents.max())
     total = top + math.log(float(np.exp(exponents - top).sum()))
     return max(1e-18, (total + 2 * order * (error + 1e-12)) / (order - 1))
 
 
-def _cut(trials: int, chance: Fraction, window: float) -> float:
+def _mass_outside(trials: int, chance: Fraction, window: float) -> float:
     """An upper bound on the mass of a binomial law outside its window, because ratios of neighbors fall outward."""
     first, masses = binomial(trials, chance, window)
     ends = [masses[:2]] * (first > 0) + [masses[:-3:-1]] * (first + len(masses) <= trials)

@@ -242,7 +242,7 @@ def _two_counts(pair: TwoCountsPair) -> tuple[Floats, Floats]:
     return np.concatenate(inside), np.concatenate(outside)
 
 
-def cloned(epsilon: Fraction, clients: int) -> TwoCountsPair:
+def clone_pair(epsilon: Fraction, clients: int) -> TwoCountsPair:
     """The dominating pair of any ε₀-local randomizer whose reports are shuffled among `clients`.
 
     Source: Feldman-McMillan-Talwar 2021: each other client is a clone of the replaced one with probability e^-ε₀ in
@@ -254,7 +254,7 @@ def cloned(epsilon: Fraction, clients: int) -> TwoCountsPair:
     return TwoCountsPair(clients - 1, 1 / above, 1 - lie, lie)
 
 
-def split_apart(odds: Fraction, apart: Fraction, clients: int) -> TwoCountsPair:
+def likelier_reports_pair(odds: Fraction, apart: Fraction, clients: int) -> TwoCountsPair:
     """The dominating pair of a randomizer in which no report is more than `odds` times likelier for one value than for
     another. For any two values, the reports that are likelier for one of them have probability odds·`apart` for it and
     `apart` for the other.

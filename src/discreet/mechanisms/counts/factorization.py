@@ -72,7 +72,7 @@ def _digits(values: Ints, bits: int) -> list[Floats]:
     return digits
 
 
-def measured(counts: Ints) -> NDArray[Any]:
+def measure(counts: Ints) -> NDArray[Any]:
     """R̃ times the counts, exactly: products of small digits by Fourier transforms, whose error is far below ½."""
     points, length = len(counts), _length(len(counts))
     spectra, _ = _spectra(points)
@@ -198,7 +198,7 @@ class PrefixSums:
 
     def _draw(self, value: Any) -> Floats:
         counts = counts_of_points(value, self.points)
-        noisy = measured(counts) + samplers.discrete_gaussian(self._noise._variance, self.points)
+        noisy = measure(counts) + samplers.discrete_gaussian(self._noise._variance, self.points)
         return self._summed(noisy)
 
     def _summed(self, noisy: NDArray[Any]) -> Floats:
@@ -270,7 +270,7 @@ class RunningSum:
             self._noisy[first:last] = [a + int(b) for a, b in zip(rows, noise, strict=True)]
             scaled = np.ldexp(self._noisy[:last].astype(np.float64), -_BITS)
             return np.array([other[: step + 1][::-1] @ scaled[: step + 1] for step in range(first, last)])
-        self._noisy[first:last] = (measured(self._counts)[first:last] + noise).astype(object)
+        self._noisy[first:last] = (measure(self._counts)[first:last] + noise).astype(object)
         return self._mechanism._summed(self._noisy)[first:last]
 
     def _row(self, whole: Ints, step: int) -> int:

@@ -262,10 +262,10 @@ class ResidualMarginals:
             finer -= 1
         lattice = units << finer
         kind: Any = object if int(counts.sum()) * lattice << counts.ndim >= 2**61 else np.int64
-        steps = np.asarray(_centered(counts.astype(kind)), dtype=kind).reshape(-1) * 2**finer
+        steps = np.asarray(_center(counts.astype(kind)), dtype=kind).reshape(-1) * 2**finer
         noise = samplers.discrete_gaussian(variance * lattice**2, counts.size)
         noisy = steps + (noise.astype(object) if kind is object else noise)
-        return _projected((noisy / lattice).astype(np.float64).reshape(counts.shape))
+        return _project((noisy / lattice).astype(np.float64).reshape(counts.shape))
 
     def marginal(self, residuals: Mapping[Names, Floats], names: Sequence[str]) -> Floats:
         """The unbiased noisy counts over these columns. They agree with every other marginal on the columns
@@ -284,14 +284,14 @@ class ResidualMarginals:
         return {names: self.marginal(residuals, names) for names in self.workload.sets}
 
 
-def _centered(counts: NDArray[Any]) -> NDArray[Any]:
+def _center(counts: NDArray[Any]) -> NDArray[Any]:
     """⊗(n_i − J)·x in whole numbers: the residual times the number of cells."""
     for axis, n in enumerate(counts.shape):
         counts = n * counts - counts.sum(axis=axis, keepdims=True)
     return counts
 
 
-def _projected(table: Floats) -> Floats:
+def _project(table: Floats) -> Floats:
     for axis in range(table.ndim):
         table = table - table.mean(axis=axis, keepdims=True)
     return table

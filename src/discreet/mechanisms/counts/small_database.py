@@ -116,7 +116,9 @@ class SmallDatabase:
         """The weakest preference for which all answers stay within `amount` rows with this confidence."""
         most, sure = check_positive(amount, "amount"), check_confidence(confidence)
         tried = range(1, _most_rows(workload, check_count(size, "size")) + 1) if rows is None else (rows,)
-        rates = {m: _spread(workload, m, sure) / left for m in tried if (left := most - _best(workload, size, m)) > 0}
+        rates = {
+            m: _log_candidates(workload, m, sure) / left for m in tried if (left := most - _best(workload, size, m)) > 0
+        }
         if not rates:
             raise InvalidArgument(
                 "No small database is this accurate. Allow a larger error, or use more rows.", code="error-out-of-reach"
@@ -128,7 +130,7 @@ class SmallDatabase:
     def error(self, confidence: float) -> Accuracy:
         """The error of all answers at once, in rows."""
         sure = check_confidence(confidence)
-        chosen = _spread(self.workload, self.rows, sure) / float(self.rate)
+        chosen = _log_candidates(self.workload, self.rows, sure) / float(self.rate)
         amount = float(_best(self.workload, self.size, self.rows)) + chosen
         return Accuracy(amount=amount, confidence=sure, of="every value")
 
@@ -181,12 +183,12 @@ class SmallDatabase:
 def _path(paths: Paths, rate: Fraction) -> list[int]:
     """A path with probability ∝ exp(−rate·error)."""
     parts = blocks(paths, float(rate))
-    while (path := _tried(paths, rate, parts)) is None:
+    while (path := _try_path(paths, rate, parts)) is None:
         pass
     return path
 
 
-def _tried(paths: Paths, rate: Fraction, parts: list[tuple[int, int, int]]) -> list[int] | None:
+def _try_path(paths: Paths, rate: Fraction, parts: list[tuple[int, int, int]]) -> list[int] | None:
     """Choose an interval of errors by the weight at its start, and a path in it. None if the path is rejected by its
     own weight.
     """
@@ -248,7 +250,7 @@ def _best(workload: Workload, size: int, rows: int) -> Fraction:
     return size * min(Fraction(1), Fraction(chance * (1 + 1e-12)))
 
 
-def _spread(workload: Workload, rows: int, sure: float) -> float:
+def _log_candidates(workload: Workload, rows: int, sure: float) -> float:
     """ln(databases/(1−confidence)), rounded up."""
     return (_log_databases(workload, rows) - math.log1p(-sure)) * (1 + 1e-12)
 
@@ -256,7 +258,7 @@ def _spread(workload: Workload, rows: int, sure: float) -> float:
 def _best_rows(workload: Workload, size: int, rate: float, confidence: Any) -> int:
     sure = check_confidence(confidence)
     tried = range(1, _most_rows(workload, size) + 1)
-    return min(tried, key=lambda m: float(_best(workload, size, m)) + _spread(workload, m, sure) / rate)
+    return min(tried, key=lambda m: float(_best(workload, size, m)) + _log_candidates(workload, m, sure) / rate)
 
 
 def taught_rows(workload: Workload, accuracy: Any) -> int:

@@ -283,8 +283,8 @@ class Descent:
         with one_product_at_a_time(value):
             for step, part in zip(range(self.steps), seen, strict=False):
                 slopes.append(self._noisy_sum(part, weights.reshape(shape)) / (rows * self._share()))
-                velocity = _held(momentum * velocity + slopes[-1])
-                weights = _held(region.project(_held(weights - rate * velocity)))
+                velocity = _bounded(momentum * velocity + slopes[-1])
+                weights = _bounded(region.project(_bounded(weights - rate * velocity)))
                 path.append(weights)
                 if self.progress is not None:
                     self.progress(step + 1, self.steps)
@@ -311,7 +311,7 @@ class Descent:
         return 1.0 if self.sampling is None else float(exactly(self.sampling))
 
 
-def _held(numbers: Any) -> Floats:
+def _bounded(numbers: Any) -> Floats:
     """Public numbers, clipped so that no requested rate makes them infinite."""
     return np.clip(np.nan_to_num(np.asarray(numbers, dtype=np.float64)), -(2.0**400), 2.0**400)
 

@@ -134,7 +134,7 @@ class Quantiles:
         """For one added or removed row. For another unit, give `m.sensitivity(unit, rows_per_person)`."""
         bound = self.sensitivity(row()) if sensitivity is None else plain_sensitivity(sensitivity, "Linf")
         reach = 2 * exactly(self.rate) * bound.exact
-        factors = _spent(self.levels, reach, bound.replaced, bound.exact == 1)
+        factors = _total_loss(self.levels, reach, bound.replaced, bound.exact == 1)
         neighbors: Relation | None = "add_or_remove" if bound.unit is None else None
         return LossDistribution(factors=factors, protects=bound.unit, neighbors=neighbors)
 
@@ -217,7 +217,7 @@ class Quantiles:
         return points._at(chosen) if isinstance(points, Grid) else chosen + points.points()[0]
 
 
-def _spent(levels: tuple[tuple[Choice, ...], ...], reach: Fraction, replaced: bool, single: bool) -> Factors:
+def _total_loss(levels: tuple[tuple[Choice, ...], ...], reach: Fraction, replaced: bool, single: bool) -> Factors:
     """What all levels reveal about a unit. Its rows change a score of weight 1 so far that log-ratios span `reach`.
 
     The rows of a person spread over several parts move each by less: ranges add, and squares add to less than all of

@@ -123,7 +123,7 @@ class TurnedDigits(_Messages):
     def _draw(self, value: NDArray[np.float64]) -> Places:
         digits = len(self.lies)
         steps = int(2**digits) - 1
-        whole = in_the_middle(rounded_at_random(value, steps), steps)
+        whole = in_the_middle(round_at_random(value, steps), steps)
         columns = []
         for place, lie in enumerate(self.lies):
             bits = (whole >> (digits - 1 - place)) & 1
@@ -230,7 +230,7 @@ class HashedAmongFakes(_Messages):
     def cells(self, keys: Places, rows: NDArray[Any]) -> Places:
         """The cell of each value, by its key, in the given row: row·buckets + bucket."""
         first, second = hash_functions(self.seed, self.rows)
-        hashed = hashed_keys(keys.astype(np.uint64), first[rows], second[rows], self.buckets)
+        hashed = hash_keys(keys.astype(np.uint64), first[rows], second[rows], self.buckets)
         return (rows * self.buckets + hashed).astype(np.int64)
 
     def _draw(self, value: Places) -> Places:
@@ -261,7 +261,7 @@ class NoisyShares(_Messages):
         _check_bits(self.bits, "bits")
 
     def _draw(self, value: NDArray[np.float64]) -> Places:
-        whole = in_the_middle(rounded_at_random(value, self.steps), self.steps)
+        whole = in_the_middle(round_at_random(value, self.steps), self.steps)
         size, mask = len(whole), (1 << self.bits) - 1
         noise = [samplers.polya(self.parts, exactly(self.scale), size) for _ in range(2)]
         shares = [samplers.uniform_below(1 << self.bits, size).astype(np.int64) for _ in range(self.shares - 1)]
@@ -297,7 +297,7 @@ def _of_turned(*lies: Fraction) -> Pure:
     return Pure(epsilon=epsilon, protects=row(neighbors="replace"), trust="local")
 
 
-def rounded_at_random(scaled: NDArray[np.float64], steps: int) -> Places:
+def round_at_random(scaled: NDArray[np.float64], steps: int) -> Places:
     """Numbers from 0 to `steps` as integers, rounded up or down without bias. Any other is −1.
 
     Noise that is added later hides the number, so these coins do not have to be exact.
@@ -328,20 +328,20 @@ def hash_functions(seed: str, rows: int) -> tuple[NDArray[np.uint64], NDArray[np
     return np.maximum(words[:rows], np.uint64(1)), words[rows:]
 
 
-def hashed_keys(keys: NDArray[np.uint64], first: Any, second: Any, buckets: int) -> NDArray[np.int64]:
+def hash_keys(keys: NDArray[np.uint64], first: Any, second: Any, buckets: int) -> NDArray[np.int64]:
     """(a·x + b mod 2^61−1) mod buckets, in 64-bit words: a·x in parts of 32 bits."""
     prime, low_mask = np.uint64(PRIME), np.uint64(2**32 - 1)
     shift = np.uint64(32)
     a, b = np.asarray(first, dtype=np.uint64), np.asarray(second, dtype=np.uint64)
     a_low, a_high, x_low, x_high = a & low_mask, a >> shift, keys & low_mask, keys >> shift
     # (2^32·ah + al)(2^32·xh + xl): each product is below 2^64, and 2^64 = 8, 2^61 = 1 mod the prime
-    cross = _reduced(a_low * x_high) + _reduced(a_high * x_low)
-    cross = _reduced(cross)
-    total = _reduced(a_low * x_low) + _times_power(cross, 32) + _times_power(_reduced(a_high * x_high), 64)
-    return (_reduced(_reduced(total) + b) % prime % np.uint64(buckets)).astype(np.int64)
+    cross = _reduce(a_low * x_high) + _reduce(a_high * x_low)
+    cross = _reduce(cross)
+    total = _reduce(a_low * x_low) + _times_power(cross, 32) + _times_power(_reduce(a_high * x_high), 64)
+    return (_reduce(_reduce(total) + b) % prime % np.uint64(buckets)).astype(np.int64)
 
 
-def _reduced(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _reduce(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The same modulo 2^61−1, below 2^61 + 8."""
     return np.asarray((value & np.uint64(PRIME)) + (value >> np.uint64(61)))
 

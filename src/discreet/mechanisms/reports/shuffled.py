@@ -17,7 +17,12 @@ from discreet.exact.search import bisect, geometric
 from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import LossDistribution
-from discreet.guarantees.privacy_loss.shuffled_pairs import TwoCountsPair, blanket_of_response, cloned, split_apart
+from discreet.guarantees.privacy_loss.shuffled_pairs import (
+    TwoCountsPair,
+    blanket_of_response,
+    clone_pair,
+    likelier_reports_pair,
+)
 from discreet.guarantees.unit import row
 from discreet.mechanisms.protocol import ChecksShape, check_enough_records, meets, tidy
 from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle
@@ -67,10 +72,10 @@ class Shuffled:
         if isinstance(self.local, RandomizedResponse):
             return blanket_of_response(len(self.local.choices), exactly(self.local.lie), self.clients)
         if isinstance(self.local, FrequencyOracle):
-            return split_apart(exactly(self.local.odds), self.local.apart, self.clients)
+            return likelier_reports_pair(exactly(self.local.odds), self.local.apart, self.clients)
         epsilon = self.local_epsilon
         assert epsilon is not None  # checked when it was made
-        return cloned(epsilon, self.clients)
+        return clone_pair(epsilon, self.clients)
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> LossDistribution:
         """For one replaced client. `sensitivity` is not used: any two values are neighbors."""

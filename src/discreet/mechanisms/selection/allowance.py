@@ -17,7 +17,7 @@ from discreet.mechanisms.selection.exponential import Exponential
 from discreet.queries.sensitivity import Sensitivity
 
 
-def concentrated(measuring: Number, choosing: Number, rows: int, bound: Sensitivity | None) -> ZeroConcentrated:
+def guarantee_of_caps(measuring: Number, choosing: Number, rows: int, bound: Sensitivity | None) -> ZeroConcentrated:
     """What spending both caps promises a unit with this many rows, under the relation of the bound's unit.
 
     Promise: k added rows move a table of counts by at most k in L2 and the L1 distance of the table from a public one

@@ -162,11 +162,11 @@ class Exponential(_ByRate):
 
     def _draw(self, value: Any) -> Any:
         steps, unit = exact_scores(value)
-        lost = steps.max() - steps if steps.dtype == object else _lost(steps)
+        lost = steps.max() - steps if steps.dtype == object else _losses(steps)
         return self._chosen(int(samplers.exponential_choice(lost, exactly(self.rate) * unit, 1)[0]))
 
 
-def _lost(steps: NDArray[np.int64]) -> NDArray[Any]:
+def _losses(steps: NDArray[np.int64]) -> NDArray[Any]:
     """How far each candidate's score is below the best, without wrapping."""
     if int(steps.max()) - int(steps.min()) >= 2**63:
         steps = steps.astype(object)
@@ -188,7 +188,7 @@ class PermuteAndFlip(_ByRate):
 
     def _draw(self, value: Any) -> Any:
         steps, unit = exact_scores(value)
-        lost = steps.max() - steps if steps.dtype == object else _lost(steps)
+        lost = steps.max() - steps if steps.dtype == object else _losses(steps)
         # the first heads in a random order is uniform among all heads; the best candidate always has heads
         heads = np.flatnonzero(samplers.bernoulli_exp_each(lost, exactly(self.rate) * unit))
         return self._chosen(int(heads[int(samplers.uniform_below(len(heads), 1)[0])]))

@@ -88,7 +88,7 @@ class Shuffler:
         """The messages of all complete reports in a random order. A report with a message seen before is left out."""
         shape = self.task.shape
         cipher = AESGCM(self._keys.storage)
-        whole = [content for row, body in rows if (content := _stored(cipher, row, body)) is not None]
+        whole = [content for row, body in rows if (content := _messages_of(cipher, row, body)) is not None]
         whole = _without_copies([one for one in whole if len(one) == shape.messages * shape.message], shape.message)
         messages = np.frombuffer(b"".join(whole), dtype=np.dtype((np.void, shape.message)))
         blob = self.task.protocol.shuffled(messages).tobytes()
@@ -139,7 +139,7 @@ def _row(secrets: keys.ShufflerKeys, client: bytes, report: bytes, content: byte
     return StoredReport(name, digest, row[:_ID], nonce + kept)
 
 
-def _stored(cipher: AESGCM, row: bytes, body: bytes) -> bytes | None:
+def _messages_of(cipher: AESGCM, row: bytes, body: bytes) -> bytes | None:
     """The messages of a row. None if it was damaged."""
     try:
         return cipher.decrypt(body[:_NONCE], body[_NONCE:], row)

@@ -56,7 +56,7 @@ def analyze(spark: Any, task: Task, secrets: keys.AnalyzerKeys, path: Path, ledg
     """
     need("pyspark", "spark", "The analyzer as a Spark job")
     check(task, secrets, ledger)
-    reports = _verified(task, path)
+    reports = _verify(task, path)
     if reports < task.protocol.minimum:
         raise NotAllowed(
             f"Only {reports} of the {task.protocol.minimum} required reports have arrived, so nothing is released. "
@@ -67,7 +67,7 @@ def analyze(spark: Any, task: Task, secrets: keys.AnalyzerKeys, path: Path, ledg
     return result_of(release)
 
 
-def _verified(task: Task, path: Path) -> int:
+def _verify(task: Task, path: Path) -> int:
     """The number of reports, after checking the digest of the content. It streams, whatever the size of the file."""
     import pyarrow as pa
     import pyarrow.parquet as pq

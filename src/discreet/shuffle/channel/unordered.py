@@ -144,10 +144,10 @@ class Buckets:
         listed = sorted(numbers)
         wanted = f"SELECT number, body FROM {self._table} WHERE number IN ({', '.join('?' * len(listed))})"
         blobs = execute(wanted, *listed)
-        return {number: dict(_unpacked(blob)) for number, blob in blobs}, {_lengths(blob) for _, blob in blobs}
+        return {number: dict(_unpack(blob)) for number, blob in blobs}, {_lengths(blob) for _, blob in blobs}
 
     def _write(self, execute: Execute, buckets: dict[int, dict[bytes, bytes]], lengths: Lengths) -> None:
-        blobs = [(number, _packed(sorted(one.items()), lengths)) for number, one in sorted(buckets.items())]
+        blobs = [(number, _pack(sorted(one.items()), lengths)) for number, one in sorted(buckets.items())]
         marks = ", ".join(["(?, ?)"] * len(blobs))
         kept = "ON CONFLICT (number) DO UPDATE SET body = excluded.body"
         execute(f"INSERT INTO {self._table} VALUES {marks} {kept}", *(part for pair in blobs for part in pair))
@@ -159,7 +159,7 @@ class Buckets:
 
     def all(self, execute: Execute) -> list[Entry]:
         blobs = execute(f"SELECT body FROM {self._table}")
-        return sorted(entry for (blob,) in blobs for entry in _unpacked(blob))
+        return sorted(entry for (blob,) in blobs for entry in _unpack(blob))
 
     def count(self, execute: Execute) -> int:
         return _noted(execute, self._table)
@@ -189,7 +189,7 @@ def _number(key: bytes, bits: int) -> int:
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") >> (64 - bits)
 
 
-def _packed(entries: Sequence[Entry], lengths: Lengths) -> bytes:
+def _pack(entries: Sequence[Entry], lengths: Lengths) -> bytes:
     key, body = lengths
     head = len(entries).to_bytes(2, "big") + key.to_bytes(2, "big") + body.to_bytes(4, "big")
     return (head + b"".join(_flat(entries))).ljust(len(head) + CAPACITY * (key + body), b"\0")
@@ -203,7 +203,7 @@ def _lengths(blob: bytes) -> Lengths:
     return int.from_bytes(blob[2:4], "big"), int.from_bytes(blob[4:8], "big")
 
 
-def _unpacked(blob: bytes) -> Iterable[Entry]:
+def _unpack(blob: bytes) -> Iterable[Entry]:
     count, (key, body) = int.from_bytes(blob[:2], "big"), _lengths(blob)
     for start in range(8, 8 + count * (key + body), key + body):
         yield blob[start : start + key], blob[start + key : start + key + body]

@@ -102,11 +102,11 @@ def _holds(condition: Expr, key: Expr, value: Any) -> Any:
         case Call(op="in", args=(first, *others)):
             return _holds(Call("or", tuple(Call("eq", (first, o), "boolean") for o in others), "boolean"), key, value)
         case Call(op=op, args=(first, second)) if op in _COMPARED:
-            return _compared(op, _holds(first, key, value), _holds(second, key, value))
+            return _compare(op, _holds(first, key, value), _holds(second, key, value))
     return _UNKNOWN
 
 
-def _compared(op: str, first: Any, second: Any) -> Any:
+def _compare(op: str, first: Any, second: Any) -> Any:
     if first is _UNKNOWN or second is _UNKNOWN:
         return _UNKNOWN
     if first is None or second is None:

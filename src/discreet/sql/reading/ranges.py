@@ -118,7 +118,7 @@ def _corners(combine: Callable[[float, float], float]) -> Callable[[Range, Range
     return rule
 
 
-def _divided(first: Range, second: Range) -> Range:
+def _divide(first: Range, second: Range) -> Range:
     if second[0] <= 0 <= second[1]:
         return -math.inf, math.inf
     return _corners(lambda a, b: a / b)(first, second)
@@ -144,7 +144,7 @@ def _modulo(first: Range, second: Range) -> Range:
     return (0.0 if first[0] >= 0 else -largest), (0.0 if first[1] <= 0 else largest)
 
 
-def _rounded(first: Range, digits: Range = (0.0, 0.0)) -> Range:
+def _round(first: Range, digits: Range = (0.0, 0.0)) -> Range:
     unit = 10.0 ** -min(digits)
     return first[0] - unit, first[1] + unit
 
@@ -153,13 +153,13 @@ _RULES: dict[str, Callable[..., Range]] = {
     "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
     "subtract": lambda a, b: (a[0] - b[1], a[1] - b[0]),
     "multiply": _corners(lambda a, b: a * b if a and b else 0.0),
-    "divide": _divided,
-    "integer_divide": _divided,
+    "divide": _divide,
+    "integer_divide": _divide,
     "modulo": _modulo,
     "negate": lambda a: (-a[1], -a[0]),
     "abs": _absolute,
     "sign": lambda a: (-1.0, 1.0),
-    "round": _rounded,
+    "round": _round,
     "floor": lambda a: (math.floor(a[0]), math.floor(a[1])),
     "ceil": lambda a: (math.ceil(a[0]), math.ceil(a[1])),
     "sqrt": _growing(math.sqrt),

@@ -139,7 +139,9 @@ class Sources:
         for item in node.expressions:
             columns += self._columns(scope, item)
         self._check_names(node, [field for field, _ in columns])
-        return self._project(scope.relation, [(_left(field, expr, scope.relation), expr) for field, expr in columns])
+        return self._project(
+            scope.relation, [(_restrict(field, expr, scope.relation), expr) for field, expr in columns]
+        )
 
     def _check_names(self, node: exp.Expression, fields: list[Field]) -> None:
         if len({field.name.lower() for field in fields}) < len(fields):
@@ -211,7 +213,7 @@ class Sources:
             if word == "sum" and within is not None:
                 within = rows * min(within[0], 0), rows * max(within[1], 0)
             kind: Type = "number" if "number" in (value.type, {"avg": "number"}.get(word)) else "integer"
-            known = Field("", "", kind, within if _bounded(within) else None, found=known.found)
+            known = Field("", "", kind, within if _may_have_range(within) else None, found=known.found)
         return self.names.fresh(name, known), word, value
 
     def _union(self, node: exp.Union, ctes: Mapping[str, exp.Expression]) -> Relation:
@@ -275,7 +277,7 @@ class Sources:
         return [(self.names.fresh(name, known), expr)]
 
 
-def _left(field: Field, expr: Expr, source: Relation) -> Field:
+def _restrict(field: Field, expr: Expr, source: Relation) -> Field:
     """A column, limited to the values that the WHERE clause of its query allows."""
     domain = domain_of(expr)
     if domain is None or not isinstance(source, Where):
@@ -288,9 +290,9 @@ def _like(expr: Expr) -> Field:
     """What is known about the values of an expression, as a field."""
     found = range_of(expr) if expr.type in ("integer", "number") else None
     first = frozenset(origin for field in expr.fields() for origin in field.found)
-    return Field("", "", expr.type, found if _bounded(found) else None, domain_of(expr), found=first)
+    return Field("", "", expr.type, found if _may_have_range(found) else None, domain_of(expr), found=first)
 
 
-def _bounded(within: Range | None) -> bool:
+def _may_have_range(within: Range | None) -> bool:
     """Whether a range can be declared."""
     return within is not None and within[0] < within[1] and all(abs(end) <= 1e15 for end in within)

@@ -147,7 +147,7 @@ def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, An
     for number, field in enumerate(question.key_fields):
         table[field.id] = _keys(question, number, [key[number] for key in columns.keys])
     for aggregate in question.aggregates:
-        table[aggregate.field.id] = _typed(columns.value(aggregate), aggregate.field.type)
+        table[aggregate.field.id] = _round_counts(columns.value(aggregate), aggregate.field.type)
     cells = pa.table(table)
     if _only_shown(question):
         few = cells.slice(question.offset, question.limit)
@@ -239,7 +239,7 @@ def _floats(values: Any) -> Any:
     return np.array([float(v) if isinstance(v, int | float) else np.nan for v in values.to_pylist()])
 
 
-def _typed(values: Any, kind: str) -> Any:
+def _round_counts(values: Any, kind: str) -> Any:
     """A noisy count is shown as an integer: rounding is free, and within the error. A count that exceeds 64 bits is
     moved to the largest or smallest value, which is also free.
     """

@@ -37,7 +37,7 @@ class Columns:
         """The best estimate: exact measures would give the exact aggregate."""
         measures = [self.question.measures[part] for part in aggregate.parts]
         numbers = [self.noisy[part] for part in aggregate.parts]
-        return _combined(aggregate, measures, numbers)
+        return _combine(aggregate, measures, numbers)
 
     # --- intervals ----------------------------------------------------------------------------------------
 
@@ -75,7 +75,9 @@ class Columns:
         if any(band is None for band in bands):
             return None
         band = _band_of(aggregate, measures, [band for band in bands if band is not None])
-        return _rounded_out(band, float(measures[-1].center), whole=aggregate.kind in ("count", "sum", "quantile"))
+        return _widen_by_rounding(
+            band, float(measures[-1].center), whole=aggregate.kind in ("count", "sum", "quantile")
+        )
 
     def _measure_band(self, part: int, each: float) -> Band | None:
         measure = self.question.measures[part]
@@ -101,7 +103,7 @@ def _ends(measure: Measure) -> tuple[float, float]:
     return center + step * measure.lowest, center + step * measure.highest
 
 
-def _combined(aggregate: Aggregate, measures: list[Measure], numbers: list[Floats]) -> Floats:
+def _combine(aggregate: Aggregate, measures: list[Measure], numbers: list[Floats]) -> Floats:
     match aggregate.kind:
         case "count":
             return numbers[0]
@@ -127,21 +129,21 @@ def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -
         case "count":
             return bands[0]
         case "sum":
-            return _scaled(bands[0], float(measures[0].step))
+            return _scale(bands[0], float(measures[0].step))
         case "quantile":
-            steps, center = _scaled(bands[0], float(measures[0].step)), float(measures[0].center)
+            steps, center = _scale(bands[0], float(measures[0].step)), float(measures[0].center)
             whole = measures[0].value is not None and measures[0].value.type != "number"
             off = 0.0 if whole else float(measures[0].step) / 2  # a value is within half a step of its point
             return steps[0] + center - off, steps[1] + center + off
     count = (np.maximum(bands[0][0], 1.0), np.maximum(bands[0][1], 1.0))
     low, high = _ends(measures[1])
     center = float(measures[1].center)
-    moved = _clipped(_over(_scaled(bands[1], float(measures[1].step)), count), low - center, high - center)
+    moved = _clip(_over(_scale(bands[1], float(measures[1].step)), count), low - center, high - center)
     if aggregate.kind == "mean":
         return moved[0] + center, moved[1] + center
     reach = max(center - low, high - center)
-    squares = _clipped(_over(_scaled(bands[2], float(measures[2].step) ** 2), count), 0.0, reach**2)
-    square = _squared(moved)
+    squares = _clip(_over(_scale(bands[2], float(measures[2].step) ** 2), count), 0.0, reach**2)
+    square = _square(moved)
     spread = (np.maximum(squares[0] - square[1], 0.0), np.maximum(squares[1] - square[0], 0.0))
     if aggregate.sample:
         # n/(n−1) decreases with n; with fewer than two rows there is no variance, and any answer is fine
@@ -152,7 +154,7 @@ def _band_of(aggregate: Aggregate, measures: list[Measure], bands: list[Band]) -
     return (np.sqrt(spread[0]), np.sqrt(spread[1])) if aggregate.kind == "stddev" else spread
 
 
-def _rounded_out(band: Band, center: float, *, whole: bool) -> Band:
+def _widen_by_rounding(band: Band, center: float, *, whole: bool) -> Band:
     """The band, widened by the rounding error of floats at its ends and in the value. Multiples of a power of two are
     exact up to 2^53 steps.
     """
@@ -166,7 +168,7 @@ _ROUNDINGS = 4
 """A mean is rounded when its sum is divided and when its center is added, and so is each end of its band."""
 
 
-def _scaled(band: Band, factor: float) -> Band:
+def _scale(band: Band, factor: float) -> Band:
     return band[0] * factor, band[1] * factor
 
 
@@ -176,11 +178,11 @@ def _over(band: Band, count: Band) -> Band:
     return np.minimum.reduce(corners), np.maximum.reduce(corners)
 
 
-def _clipped(band: Band, low: float, high: float) -> Band:
+def _clip(band: Band, low: float, high: float) -> Band:
     return np.clip(band[0], low, high), np.clip(band[1], low, high)
 
 
-def _squared(band: Band) -> Band:
+def _square(band: Band) -> Band:
     ends = band[0] ** 2, band[1] ** 2
     inside = (band[0] <= 0) & (band[1] >= 0)
     return np.where(inside, 0.0, np.minimum(*ends)), np.maximum(*ends)
@@ -205,7 +207,7 @@ def _magnitude(band: Band) -> Band:
     return np.where(inside, 0.0, np.minimum(*ends)), np.maximum(*ends)
 
 
-def _rounded(band: Band, digits: Band | None = None) -> Band:
+def _round(band: Band, digits: Band | None = None) -> Band:
     unit = 1.0 if digits is None else 10.0 ** -digits[0]
     return band[0] - unit / 2, band[1] + unit / 2
 
@@ -217,7 +219,7 @@ _BANDS: dict[str, Any] = {
     "divide": _quotient,
     "negate": lambda a: (-a[1], -a[0]),
     "abs": _magnitude,
-    "round": _rounded,
+    "round": _round,
     "cast": lambda a: a,
     "coalesce": lambda *bands: bands[0],
     "nullif": lambda a, b: a,

@@ -38,7 +38,7 @@ def plot_answer(answer: Answer, *, confidence: float) -> Any:
         raise InvalidArgument(
             f"The answer has more than {MOST_BARS} groups. Draw fewer, with ORDER BY and LIMIT.", code="too-large"
         )
-    labels = [_label(", ".join(_shown(row[key]) for key in keys)) for row in table.to_pylist()]
+    labels = [_label(", ".join(_label_of(row[key]) for key in keys)) for row in table.to_pylist()]
     widest = max(map(len, labels), default=0)
     lying = len(labels) * (widest + 2) > 90
     side_by_side = lying or not keys
@@ -49,13 +49,13 @@ def plot_answer(answer: Answer, *, confidence: float) -> Any:
         values, errors = (table.column(c).cast("float64").to_numpy() for c in (name, f"{name}_error"))
         size, word = _scale(values)
         title = name if np.isfinite(errors).any() or not labels else f"{name} (error not known)"
-        _bars(axes, labels, values / size, errors / size, _escaped(title) + word, lying=lying)
+        _bars(axes, labels, values / size, errors / size, _escape(title) + word, lying=lying)
         axes.spines[["top", "right"]].set_visible(False)
         if not labels:
             axes.text(0.5, 0.6, "no group is shown", ha="center", transform=axes.transAxes)
             axes.set_yticks([])
     if keys:
-        (figure.supylabel if lying else figure.supxlabel)(_escaped(", ".join(keys)), fontsize=10)
+        (figure.supylabel if lying else figure.supxlabel)(_escape(", ".join(keys)), fontsize=10)
     figure.suptitle(f"Private answers with {100 * confidence:.6g}% intervals{below_title(answer)}", fontsize=11)
     return figure
 
@@ -98,13 +98,13 @@ def _number(value: float, _: int | None = None) -> str:
     return f"{value:,.10g}"
 
 
-def _shown(value: Any) -> str:
+def _label_of(value: Any) -> str:
     return "(none)" if value is None else str(value)
 
 
 def _label(text: str) -> str:
-    return _escaped(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")
+    return _escape(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("$", r"\$")  # matplotlib would typeset text between two dollar signs as a formula

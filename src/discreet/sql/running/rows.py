@@ -56,7 +56,7 @@ def rows_of(relation: Relation, engine: Engine) -> str:
             kept = [quoted(field.id) for field in source.fields]
             return dialect.few_of_each(rows_of(source, engine), quoted(key.id), most, kept)
         case Both(left=left, right=right, fields=fields, person=person):
-            return " UNION ALL ".join(_renamed(side, fields, person, engine) for side in (left, right))
+            return " UNION ALL ".join(_rename_columns(side, fields, person, engine) for side in (left, right))
         case Where(source=source, condition=condition):
             return f"SELECT * FROM ({rows_of(source, engine)}) AS one WHERE {safe(condition, dialect)}"
         case Project(source=source, columns=columns, person=person):
@@ -96,7 +96,7 @@ def _key(expr: Expr, dialect: Dialect) -> str:
     return dialect.canonical(safe(expr, dialect), expr.type)
 
 
-def _renamed(side: Relation, fields: tuple[Field, ...], person: Field | None, engine: Engine) -> str:
+def _rename_columns(side: Relation, fields: tuple[Field, ...], person: Field | None, engine: Engine) -> str:
     """One side of UNION ALL, with its columns under the names of the result."""
     quoted = engine.dialect.quote
     named = list(zip(side.fields, fields, strict=True))
