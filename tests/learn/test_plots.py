@@ -99,7 +99,7 @@ def test_the_learning_curve_is_what_was_released(tmp_path: Path) -> None:
     figure = plot_learning_curve(model, tmp_path / "curve.svg")
     assert "<svg" in (tmp_path / "curve.svg").read_text()
     title, *labels = texts(figure)
-    assert title == "LogisticRegression with ε = 2, δ = 1e-06\nThe loss as the noisy gradients tell it"
+    assert title == "LogisticRegression with ε = 2, δ = 1e-06\nThe loss, estimated from the noisy gradients"
     assert labels[:2] == ["step", "change of the mean loss since the start"]
     [axes] = figure.axes
     np.testing.assert_array_equal(axes.lines[-1].get_ydata(), model.learning_curve_)
