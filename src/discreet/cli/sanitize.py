@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 KINDS = (".parquet", ".csv")
 _WRITTEN = "What is written"
 LARGEST_KEPT = 2**26
-"""The copy of a source of up to so many bytes is kept in the ledger, so that the same request is answered for free."""
+"""The largest source, in bytes, whose copy is stored in the ledger, so that the same request is free the next time."""
 _DAY = 24 * 60 * 60
 
 

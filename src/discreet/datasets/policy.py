@@ -25,7 +25,7 @@ from discreet.ledger.store import IN_MEMORY, URLS
 from discreet.sql.schema import AUTO, BOUNDS, Column, Table, check_type, implied_type
 
 QUESTIONS = 1000
-"""Without `delta_per_question`, a question may use one part in so many of the ledger's δ."""
+"""Without `delta_per_question`, a question may use the ledger's δ divided by this."""
 _TABLE = ("source", "public", "person", "through", *BOUNDS, "version", "columns")
 _COLUMN = ("type", "between", "choices", "frequency")
 

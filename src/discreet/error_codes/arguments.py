@@ -41,7 +41,7 @@ ARGUMENTS = {
         "an array of another shape", "Shapes are declared, never read from the data.", "an array of the declared shape"
     ),
     "empty": Explained("an empty list of columns, choices or queries", "There is nothing to answer.", "at least one"),
-    "duplicates": Explained("the same name or choice twice", "Each one must be told apart.", "each one once"),
+    "duplicates": Explained("the same name or choice twice", "Each one must be distinguishable.", "each one once"),
     "too-large": Explained(
         "more cells, queries, steps or digits than can be computed",
         "The limit keeps memory and time bounded before anything is charged.",

@@ -13,7 +13,9 @@ from discreet.ledger.store import Execute
 from discreet.ledger.values import decode, encode
 
 KEPT_UNASKED = 2**16
-"""An answer that nobody can ask for again, for want of a key and of a public identity, is kept up to so many bytes."""
+"""The largest size, in bytes, of a stored answer without a key and without a public identity, which cannot be requested
+again.
+"""
 
 
 class Kept:

@@ -20,7 +20,7 @@ from discreet.errors import LedgerDamaged, LedgerUnavailable
 
 _SLOT = 512
 PATIENCE = 60.0
-"""A file, a lock or a database that others hold for so many seconds is given up, with an error."""
+"""How many seconds to wait for a file, a lock or a database that another process holds, before an error is raised."""
 
 
 class Seen(NamedTuple):

@@ -20,8 +20,8 @@ from discreet.ledger.store import SCHEMA, Execute, PerProcess
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 IDLE = 40.0
-"""Who holds the head and says nothing for so many seconds is cut off by the server, and has charged nothing: it was
-stopped, or its network. Those who wait have more PATIENCE than that, and go on.
+"""The server disconnects a client that holds the lock on the head and is silent for this many seconds. Such a client
+was stopped or lost its network, and has charged nothing. Waiting clients have more PATIENCE than that, and continue.
 """
 _ALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
 _ALIVE |= {"tcp_user_timeout": 30_000}

@@ -25,7 +25,9 @@ from discreet.shuffle.protocol import Protocol, honest_clients, validate_goal
 from discreet.shuffle.reals import check_ends, steps_within
 
 FEWEST, WIDEST = 19, 20_000
-"""The theorem is proved for so many clients; and noise of a larger scale than this takes too long to prepare."""
+"""The least number of clients for which the theorem is proved, and the largest scale of noise that is fast to
+prepare.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from discreet.queries.space import Integers
 from discreet.releases import Release
 
 FINEST = 10**6
-"""Quantiles are asked to so many parts of 1."""
+"""Quantiles are rounded to multiples of one divided by this."""
 LOWEST, HIGHEST = -1, -2
 Least = Literal["bound", "mean", "largest"]
 """Which error is to be least: the one that is promised, or the one to be expected on average or at worst."""

@@ -50,7 +50,9 @@ def literal(value: Any) -> str:
 
 
 LONGEST = 2**18
-"""Text that is put together ends after so many characters: doubled again and again, one row would fill the memory."""
+"""The largest number of characters of concatenated text. Otherwise, repeated doubling in one row could fill the
+memory.
+"""
 WORDS = {
     "add": "({0} + {1})",
     "subtract": "({0} - {1})",

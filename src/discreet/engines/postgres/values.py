@@ -263,7 +263,7 @@ def _days_between(args: Sequence[str], kinds: Sequence[str], kind: str, detail: 
 
 _BLANK = r"[ \t\n\r\f\v]*"
 _NUMBER = rf"'^{_BLANK}[+-]?([0-9]{{1,200}}(\.[0-9]{{0,200}})?|\.[0-9]{{1,200}})([eE][+-]?[0-9]{{1,2}})?{_BLANK}$'"
-"""What text is read as a number: decimals, in at most so many digits that no float8 overflows."""
+"""The text that is read as a number: decimals, with few enough digits that no float8 overflows."""
 
 
 def cast(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:

@@ -143,7 +143,8 @@ class GaussianProcess:
         """A bound that the noise of the sum exceeds, at any point of the range, with probability at most `miss`.
 
         On one axis by Rice's formula: a path that passes u does so at the start or crosses it going up, which it does
-        L/(2πh)·e^{-u²/2} times on average. Else by so many points that a band-limited path is caught up to a factor.
+        L/(2πh)·e^{-u²/2} times on average. Otherwise by points that are dense enough to bound a band-limited
+        path up to a factor.
         """
         if isinstance(self.features, RandomFeatures):
             return math.inf

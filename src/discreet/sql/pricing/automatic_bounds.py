@@ -40,7 +40,7 @@ YEARS = range(1900, 2101)
 SURE = 0.999
 MOST_GROUPS = 100
 IMAGINED_GROUPS = 100
-"""Groups whose number is not declared are weighed as if there were so many."""
+"""The assumed number of groups if it is not declared."""
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from discreet.sql.reading.scope import Scope
 from discreet.sql.schema import NARROWEST, Schema, Type
 
 _FINENESS = {1: 2**30, 2: 2**18}
-"""Values are rounded to so many steps of their range, or of one where they are whole; their squares to fewer, for the
-sums of many to stay inside 64 bits."""
+"""The number of steps of the range to which values are rounded (integers are rounded to 1). Squares have fewer steps,
+so that sums stay within 64 bits."""
 GRID = 2**16
-"""A quantile of values that are not whole is one of so many points of their range."""
+"""The number of points of the range among which a quantile of non-integer values is chosen."""
 _NUMBER = 'Cast it to DOUBLE; or, for a column of a CSV or JSON file, declare it: type = "number".'
 EXTREMES = {"min": Fraction(1, 1000), "max": Fraction(999, 1000)}
 """MIN and MAX are answered as these quantiles: the true ones belong to single people."""

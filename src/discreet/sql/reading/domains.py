@@ -13,7 +13,7 @@ from discreet.sql.reading.ranges import range_of
 from discreet.sql.schema import Found, Type
 
 LARGEST_DOMAIN = 10_000
-"""A group key may have so many declared values."""
+"""The largest number of declared values of a group key."""
 
 
 def domain_of(expr: Expr) -> tuple[Any, ...] | None:

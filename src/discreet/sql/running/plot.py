@@ -17,7 +17,7 @@ BAR, INK = "#8db8dc", "#1c1c1c"
 MOST_BARS = 300
 """More groups than that are no picture."""
 _LONGEST = 40
-"""Labels are cut after so many characters."""
+"""The largest number of characters of a label. Longer ones are shortened."""
 
 
 def plot_answer(answer: Answer, *, confidence: float) -> Any:
