@@ -12,7 +12,6 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
@@ -21,9 +20,8 @@ import pytest
 
 import discreet
 
-ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "discreet"
-MODULES = sorted(SOURCE.rglob("*.py"))
+from .source import ROOT, SOURCES, nodes_of
+
 HARD_LIMIT = 600
 
 ENTROPY = (
@@ -44,20 +42,6 @@ ENTROPY = (
 )
 ENTROPY_FILES = ("/dev/random", "/dev/urandom")
 ENTROPY_METHODS = ("rvs",)  # scipy.stats draws with it
-
-
-def name_of(path: Path) -> str:
-    return path.relative_to(SOURCE).as_posix()
-
-
-SOURCES = {name_of(path): path.read_text("utf-8") for path in MODULES}
-LOOKED_AT = (ast.Attribute, ast.Call, ast.Constant, ast.Import, ast.ImportFrom)
-
-
-@cache
-def nodes_of(source: str) -> list[ast.AST]:
-    """The nodes that the checkers look at; a module is parsed and walked once for all of them."""
-    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, LOOKED_AT)]
 
 
 # --- file size ------------------------------------------------------------------------------------------

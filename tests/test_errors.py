@@ -9,8 +9,6 @@ import ast
 import importlib.util
 import pickle
 import re
-from functools import cache
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -20,18 +18,14 @@ from discreet.error_codes import CODES, SECTIONS
 from discreet.errors import BudgetExhausted, DiscreetError, InvalidArgument, MissingExtra, NotAllowed, QueryError
 
 from .refusing import refuses
+from .source import ROOT, SOURCES, nodes_of
 
-ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "discreet"
 NEEDS_CODE = ("InvalidArgument", "QueryError", "NotAllowed")
 KEBAB = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
-@cache
-def modules() -> list[tuple[str, ast.Module]]:
-    """Every module outside of the tables: its path in the package, and its syntax tree."""
-    names = {path.relative_to(SOURCE).as_posix(): path for path in sorted(SOURCE.rglob("*.py"))}
-    return [(name, ast.parse(p.read_text("utf-8"))) for name, p in names.items() if not name.startswith("error_codes/")]
+MODULES = {name: source for name, source in SOURCES.items() if not name.startswith("error_codes/")}
+"""Every module outside of the tables."""
 
 
 def classes() -> list[type[DiscreetError]]:
@@ -41,11 +35,11 @@ def classes() -> list[type[DiscreetError]]:
 # --- every error names a code ----------------------------------------------------------------------------
 
 
-def without_code(tree: ast.Module) -> list[int]:
+def without_code(source: str) -> list[int]:
     """Lines that make an error of a general class and name no code."""
     return [
         node.lineno
-        for node in ast.walk(tree)
+        for node in nodes_of(source)
         if isinstance(node, ast.Call)
         and _last_name(node.func) in NEEDS_CODE
         and not any(word.arg == "code" for word in node.keywords)
@@ -60,7 +54,7 @@ def _last_name(node: ast.expr) -> str:
 
 
 def test_every_error_of_a_general_class_names_a_code() -> None:
-    offenders = [f"{name}:{line}" for name, tree in modules() for line in without_code(tree)]
+    offenders = [f"{name}:{line}" for name, source in MODULES.items() for line in without_code(source)]
     assert not offenders, "add code=… to these errors, and explain it in src/discreet/error_codes"
 
 
@@ -73,17 +67,17 @@ def test_every_error_of_a_general_class_names_a_code() -> None:
     ],
 )
 def test_an_error_without_a_code_is_caught(source: str) -> None:
-    assert without_code(ast.parse(source))
-    assert not without_code(ast.parse(source.replace("'no')", "'no', code='out-of-range')")))
+    assert without_code(source)
+    assert not without_code(source.replace("'no')", "'no', code='out-of-range')"))
 
 
 # --- the codes that are used are those that are explained -------------------------------------------------
 
 
-def used(tree: ast.Module) -> set[str]:
+def used(source: str) -> set[str]:
     """Codes that a module names: `code="…"` in a call, the default of a parameter `code`, or a class's own."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         match node:
             case ast.keyword(arg="code", value=value):
                 found |= _texts(value)
@@ -116,7 +110,7 @@ def _texts(value: ast.expr) -> set[str]:
 
 
 def test_every_code_that_is_used_is_explained_and_the_other_way_around() -> None:
-    everywhere = {code: name for name, tree in modules() for code in used(tree)}
+    everywhere = {code: name for name, source in MODULES.items() for code in used(source)}
     unexplained = {code: name for code, name in everywhere.items() if code not in CODES}
     assert not unexplained, "explain these in src/discreet/error_codes"
     assert not set(CODES) - set(everywhere), "no error has these codes: remove them from the table"
@@ -131,8 +125,8 @@ def refuse(text, code="of-a-default", *, more=None):
 def other(*, code: str = "of-a-keyword"):
     raise NotAllowed("…", code="if-so" if code == "nothing" else "if-not")
 """
-    assert used(ast.parse(source)) == {"of-a-class", "of-a-default", "of-a-keyword", "if-so", "if-not"}
-    assert used(ast.parse("ask(what='text', status=404)")) == set()
+    assert used(source) == {"of-a-class", "of-a-default", "of-a-keyword", "if-so", "if-not"}
+    assert used("ask(what='text', status=404)") == set()
 
 
 # --- the table --------------------------------------------------------------------------------------------

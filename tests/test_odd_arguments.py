@@ -126,6 +126,7 @@ def check(ask: Any, ledger: Any, what: str) -> None:
     assert isinstance(raised.__context__, dp.DiscreetError | ValueError | TypeError | None), what
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize("method", METHODS)
 def test_methods_of_a_table(method: str, table: Any) -> None:
     rng = random.Random(method)

@@ -12,7 +12,6 @@ import sys
 import tomllib
 import typing
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +19,7 @@ import pytest
 
 import discreet
 
-ROOT = Path(__file__).resolve().parents[1]
+from .source import ROOT, SOURCES, nodes_of
 
 PUBLIC = {
     *("Unit", "person", "row"),
@@ -214,14 +213,14 @@ def loaded_by(statement: str) -> set[str]:
 
 def extras_named(source: str) -> set[str]:
     """The extras that `need(…)` tells people to install."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    calls = [node for node in nodes_of(source) if isinstance(node, ast.Call)]
     asked = [node.args[1] for node in calls if isinstance(node.func, ast.Name) and node.func.id == "need"]
     return {extra.value for extra in asked if isinstance(extra, ast.Constant) and extra.value is not None}
 
 
 def test_every_extra_that_a_message_names_exists() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    named = set().union(*(extras_named(file.read_text("utf-8")) for file in (ROOT / "src").rglob("*.py")))
+    named = set().union(*map(extras_named, SOURCES.values()))
     assert "plot" in named
     assert named <= set(project["optional-dependencies"])
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from .source import nodes_of
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 MAP, REFERENCES = DOCS / "theory.md", DOCS / "reference" / "references.md"
@@ -49,7 +51,7 @@ def cited(text: str) -> str:
 
 def sources(code: str) -> Iterator[str]:
     """The `Source:` part of every docstring, each on one line."""
-    for node in ast.walk(ast.parse(code)):
+    for node in nodes_of(code):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             found = re.findall(
                 r"(?:^|(?<=[\s.]))Source:\s(.*?)(?=(?:Promise|Error|Proof): |\n\s*\n|\Z)", node.value.value, re.DOTALL

@@ -201,6 +201,7 @@ def test_bad_submissions() -> None:
 # --- scikit-learn ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("kind", ["study", "holdout", "ledger"])
 def test_models_are_selected_through_a_study(kind: str, ledger: dp.Ledger) -> None:
     if kind == "holdout":

@@ -500,7 +500,7 @@ def check_above(monotone=False):
     return check_pairs(pairs)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("monotone", [False, True])
 def test_above_threshold(monotone):
     assert check_above(monotone) > 0.05
@@ -522,6 +522,7 @@ def test_mutant_same_draw_for_bar_and_answer(monkeypatch):
 # --- records alone, several at once, samples ----------------------------------------------------------
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("promise", [(1, 0), (0.1, 0.4), (2, 0.05)])
 def test_randomized_response_iff_enough_lies(size, promise):
@@ -610,6 +611,7 @@ def check_subsampled(rate=Fraction(1, 4)):
     return check_pairs([(runs[a], runs[b]) for a, b in neighbors(listed, "add_or_remove")])
 
 
+@pytest.mark.slow
 def test_subsampled():
     assert check_subsampled() > 0.999
 

@@ -173,6 +173,7 @@ def test_csv_has_values_and_errors(clinic: Path, run) -> None:
     assert "remains  ε = 9.5 of" in said.err
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(
     ("question", "cells"),
     [
@@ -214,6 +215,7 @@ def test_weights_move_the_error(clinic: Path, run) -> None:
     assert heavy == pytest.approx(plain * 2 / 3, rel=0.05)  # three quarters of ε instead of a half
 
 
+@pytest.mark.slow
 def test_delta_may_be_given(clinic: Path, run) -> None:
     many = ", ".join(f"SUM(cost + {number}) AS s{number}" for number in range(12))
     question = f"SELECT {many} FROM visits"
@@ -270,6 +272,7 @@ def test_a_bad_picture_is_told_before_anything_is_spent(name: str, clinic: Path,
 # --- refusals -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize(
     ("question", "status", "said", "underlined"),
     [

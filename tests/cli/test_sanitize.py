@@ -322,6 +322,7 @@ def test_the_same_request_again_is_the_same_copy_for_free(people: Path, run) -> 
     assert len(ledger(people).entries()) == 2
 
 
+@pytest.mark.slow
 def test_a_large_copy_is_kept_only_for_a_key(people: Path, run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sanitize, "LARGEST_KEPT", 0)
     out = people.with_name("copy.parquet")
@@ -392,6 +393,7 @@ def test_another_unit_is_refused(people: Path, run, unit: str, who: str) -> None
     assert not people.with_name("people.ledger").exists()
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [

@@ -447,6 +447,7 @@ def test_people_are_told_apart_by_what_is_exact(tmp_path: Path) -> None:
         connect(words)
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

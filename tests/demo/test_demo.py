@@ -176,6 +176,7 @@ def test_a_bound_on_the_loss_that_any_model_keeps_is_no_promise(bound: float | N
     assert learning._bound_text(SimpleNamespace(release_=release)) == said
 
 
+@pytest.mark.slow
 def test_the_command_tells_a_story_into_the_folder_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -195,6 +196,7 @@ def test_an_unknown_story_is_status_2_and_names_those_there_are(capsys: pytest.C
     assert all(story in said for story in run.STORIES)
 
 
+@pytest.mark.slow
 def test_the_main_demo_ends_with_what_to_type_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "QUESTIONS", ())  # tests/test_examples.py asks them all
     console = Console(record=True, width=80, file=io.StringIO())

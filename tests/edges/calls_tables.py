@@ -185,10 +185,10 @@ def in_sql(source: Any) -> Any:
 
 
 TABLES: list[Call] = [
-    Call(name="table: numbers", covers=("table", *ALL), run=asked(*NUMBERS), heavy=1, **SHARED),
+    Call(name="table: numbers", covers=("table", *ALL), run=asked(*NUMBERS), heavy=2, **SHARED),
     Call(name="table: shapes", covers=("table", *ALL), run=asked(*SHAPES), heavy=3, **SHARED),
     Call(name="table: more", covers=("table", *ALL), run=asked(*MORE), heavy=3, **SHARED),
-    Call(name="table without types", covers=("table",), run=untyped, heavy=1, **SHARED),
+    Call(name="table without types", covers=("table",), run=untyped, heavy=2, **SHARED),
     Call(name="table of people", covers=("table", "PrivateTable.count"),
          run=asked(of_people, unit=PERSON, rows_per_person=2), heavy=3, **SHARED),
     Call(name="table.synthesize", covers=("PrivateTable.synthesize",), run=synthesized, heavy=3, **SHARED),

@@ -110,6 +110,7 @@ def _cumulative(shape: Shape, halved: bool):
     return lambda k: sums[k + 1]
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("bits", [0, 4])
 @pytest.mark.parametrize(
     ("shape", "halved"), [(SHAPES[2], True), (SHAPES[3], False), (SHAPES[9], True), (SHAPES[10], False)], ids=str

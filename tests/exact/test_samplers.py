@@ -35,6 +35,7 @@ def _law_holds(checks, kind, scale, size, near):
         assert drawn.p_value(wrong * scale) < checks.ALARM, wrong
 
 
+@pytest.mark.some_quick(8)
 @pytest.mark.parametrize("scale", [*SMALL, *WIDE], ids=str)
 @pytest.mark.parametrize("kind", SAMPLERS)
 def test_law_at_a_million_draws(checks, kind, scale):
@@ -42,6 +43,7 @@ def test_law_at_a_million_draws(checks, kind, scale):
     _law_holds(checks, kind, scale, 10**6, F(3, 100))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SAMPLERS)
 def test_law_at_ten_million_draws(checks, kind):
     """Accepts the claimed scale and rejects 2/3, 3/2 and 1 % either way."""
@@ -76,6 +78,7 @@ def test_a_scale_below_one_puts_nearly_everything_on_zero(checks, kind, scale):
     _law_holds(checks, kind, scale, 10**6, F(1, 10))
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(
     "scale", [F(2**53), F(2**60), F(3) ** 50, F(2) ** 1100], ids=["2^53", "2^60", "3^50", "2^1100"]
 )
@@ -94,6 +97,7 @@ def test_scales_past_machine_integers(checks, kind, scale):
     assert checks.goodness(np.bincount(last, minlength=16), [1 / 16] * 16) > checks.ALARM
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("scale", [F(1, 3), F(1), F(7, 2), F(81, 2)], ids=str)
 @pytest.mark.parametrize("kind", SAMPLERS)
 def test_agreement_with_the_slow_reference(checks, kind, scale):
@@ -106,6 +110,7 @@ def test_agreement_with_the_slow_reference(checks, kind, scale):
         assert checks.two_sample(SAMPLERS[kind](wrong * scale, 8000), drawn) < checks.ALARM
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("scale", [F(2), F(33), F(2**30)], ids=str)
 @pytest.mark.parametrize("kind", SAMPLERS)
 def test_draws_are_independent(checks, kind, scale):
@@ -154,6 +159,7 @@ def test_sizes(size):
 # --- paths that are rarely taken --------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("bits", [1, 4])
 def test_the_remainder_path_keeps_the_law(checks, bits):
     """With few table bits much of the mass is the remainder; 3000 draws reject 2/3 and 3/2 of the scale."""
@@ -270,6 +276,7 @@ def test_exponential_coins_read_on(checks, energy):
                     assert flip().tolist() == [heads]
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("energy", [F(0), F(1, 10), F(1), F(8)], ids=str)
 def test_exponential_coins_have_their_probability(checks, energy):
     """Exact binomial tests; 5000 coins one by one detect 15 % of exp(-1), 10^6 at once 1 %."""

@@ -41,6 +41,7 @@ def made(name: str, folder: Path) -> Iterator[Any]:
         target.close()
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_few_seeds_and_changes_keep_every_promise(name: str, tmp_path: Path) -> None:
     assert len(tried(name, tmp_path, *QUICK[name])) > 3
@@ -174,6 +175,7 @@ def it_never_ends(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sql, "SECONDS", 0.1)
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(
     ("bug", "text", "kind"),
     [

@@ -247,6 +247,7 @@ def test_the_tour() -> None:
     assert "LogisticRegression" in book.entries()[0].asked
 
 
+@pytest.mark.slow
 def test_coefficients_are_those_of_the_features_as_given() -> None:
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.uniform(0, 120, 3000), rng.uniform(0, 5000, 3000)])

@@ -65,6 +65,7 @@ def grouped(rows, groups, many):
     )
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("many", [1, 3])
 @pytest.mark.parametrize("shares", [SHARES, {"sum": 1}, {"count": 50, "square": 1}, {"count": 1, "sum": 1}])
 def test_no_neighbors_are_further_apart_than_declared(many, shares):
@@ -93,6 +94,7 @@ def test_the_furthest_that_a_replaced_column_moves():
         assert most <= _furthest(Fraction(s), Fraction(q)) <= most * 1.001
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("unit", [None, REPLACED, dp.person("id")])
 @pytest.mark.parametrize("groups", [1, 4])
 def test_the_promise_of_groups_is_tight(unit, groups):

@@ -50,6 +50,7 @@ def test_one_charge_for_all_tries_and_a_good_model() -> None:
     assert pickle.loads(pickle.dumps(search)).predict(rows[:5]).tolist() == search.predict(rows[:5]).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "goal"),
     [

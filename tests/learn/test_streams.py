@@ -237,6 +237,7 @@ def test_a_mutant_is_caught_by_the_law(mutant: Any, law: Any, monkeypatch: pytes
         law()
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("held_rows", [10**6, 100, 1])
 def test_every_row_has_a_coin_in_every_step(held_rows: int) -> None:
     rows, goal = data(400)

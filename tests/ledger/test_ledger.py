@@ -554,7 +554,7 @@ def majority(ledger):
     return Majority(ledger)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 def test_cross_validation_exhausts_the_one_ledger(place):
     """Clones and worker processes of scikit-learn all charge the same purse."""
     from sklearn.model_selection import cross_val_score

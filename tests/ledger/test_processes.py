@@ -86,6 +86,7 @@ def test_opening_accounts_and_verifying_amid_charges_raise_no_false_alarm(place)
     assert ledger.analysts == ("alice",)
 
 
+@pytest.mark.some_quick(1)
 def test_a_child_outlives_its_parent_s_connection(place):
     """Whatever a parent closes, the charges of its children stay; threads that charge while it forks do no harm."""
     place.open(dp.Pure(epsilon=1000)).close()

@@ -112,6 +112,7 @@ def test_means_are_within_their_error(method: str, delta: float) -> None:
     assert method in str(survey)
 
 
+@pytest.mark.some_quick(2)
 @methods
 def test_error_bars_of_means_cover(method: str) -> None:
     survey = local.mean(between=(0, 1), epsilon=1, method=method)

@@ -21,6 +21,7 @@ from ..refusing import refuses
 ROWS = (-9.0, -1.0, 0.5, 2.0, 3.0, 50.0, math.nan, math.inf)
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize("between", [(-1, 3), (0, 3), (2, 3), (-9, -1)])
 @pytest.mark.parametrize("about", [0, 1])
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -130,6 +131,7 @@ def test_vector_sum(norm: Any, relation: Any, neighbors: Any, largest: Any) -> N
     assert query.sensitivity(row(neighbors=relation), 3).exact == 3 * radius
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("norm", ["L1", "L2", "Linf"])
 @given(
     vector=st.lists(st.one_of(st.floats(), st.floats(-1, 1), st.sampled_from([0.6, 0.8])), min_size=3, max_size=3),

@@ -71,6 +71,7 @@ def test_median_sensitivity(relation: Any, per_person: int, neighbors: Any, larg
     assert (stated.norm, stated.monotone) == ("Linf", False)
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("quantile", QUANTILES)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("per_person", [1, pytest.param(2, marks=pytest.mark.slow)])

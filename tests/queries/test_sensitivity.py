@@ -54,6 +54,7 @@ def test_plain_numbers() -> None:
 TENTHS = st.integers(-40, 40).map(lambda k: Fraction(k, 10))
 
 
+@pytest.mark.slow
 @given(
     before=st.lists(TENTHS, min_size=1, max_size=4),
     moves=st.lists(TENTHS, min_size=4, max_size=4),

@@ -32,6 +32,7 @@ SPACES: list[Any] = [
 ANY_FLOAT = st.floats(allow_nan=True, allow_infinity=True)
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 @given(values=st.lists(st.one_of(ANY_FLOAT, st.floats(-20, 20), st.integers(-(2**70), 2**70), st.none()), min_size=1))
 @settings(max_examples=40, deadline=None)
@@ -157,6 +158,7 @@ def test_categories() -> None:
 VECTOR = st.lists(st.one_of(ANY_FLOAT, st.floats(-2, 2), st.sampled_from([0.6, 0.8, 1.0, 0.1])), min_size=3, max_size=3)
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("norm", ["L1", "L2", "Linf"])
 @pytest.mark.parametrize("radius", [1, 0.1, Fraction(1, 3), 1e-290, 1e290])
 @given(rows=st.lists(VECTOR, min_size=1, max_size=4))
@@ -219,6 +221,7 @@ MIXED = [
 ]
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("space", MIXED, ids=repr)
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)

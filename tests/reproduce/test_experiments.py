@@ -155,6 +155,7 @@ def test_the_scores_of_zero(medians: Experiment) -> None:
         assert row["capped"] == pytest.approx(capped, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_how_often_the_answer_is_zero(medians: Experiment) -> None:
     for row in medians.rows:
         for kind in ("lecture", "capped"):

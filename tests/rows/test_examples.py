@@ -41,6 +41,7 @@ def one_by_one(rows: Any, goal: Any, weights: Any, loss: Any, clip: float, **kep
     return sum(parts, start=np.zeros(weights.shape, dtype=object))
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_a_sum_is_the_sum_of_its_rows_to_the_last_bit(loss: Any, kind: Any) -> None:

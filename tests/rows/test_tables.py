@@ -116,6 +116,7 @@ def test_an_odd_cell_changes_itself_alone(container, kind):
     assert values[1::2] == [reader(odd) for odd in ODD]
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("container", containers([1]))
 def test_a_column_without_a_declared_kind_is_text(container):
     for cells in ([1, 2, 3], [1.5, None, 2], ["a", "b", "c"], ["a", 1, Raises()], [None, None, None]):
@@ -144,6 +145,7 @@ TYPED = {
 }
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("made", TYPED)
 def test_a_container_with_a_dtype_keeps_it(made):
     assert read({"c": TYPED[made]()}, None)[0] == "integer"

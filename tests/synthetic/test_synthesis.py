@@ -179,6 +179,7 @@ def test_mutant_replacement_costs_as_much_as_adding(monkeypatch):
 # --- caps -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize("rounds", [None, 0, 1, 2, 9, 50])
 @pytest.mark.parametrize("rho", [1e-6, 0.3, 40])
 def test_the_caps_are_never_passed(rounds, rho):

@@ -45,7 +45,7 @@ ASKED = [[0.5], [0.1, 0.5, 0.9], DECILES, [0.9, 0.1, 0.5, 0.3, 0.2], [n / 50 for
     ("delta", "at"),
     [
         *((0, at) for at in ASKED),
-        *(pytest.param(1e-6, at, marks=[] if len(at) == 1 else [pytest.mark.slow]) for at in ASKED),
+        *(pytest.param(1e-6, at, marks=pytest.mark.slow) for at in ASKED),
     ],
 )
 def test_quantiles_come_in_the_order_asked_and_within_their_bound(delta, at):
@@ -132,6 +132,7 @@ def test_what_is_no_quantile_is_told(at):
 # --- CDF --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("delta", [0, 1e-6])
 @pytest.mark.parametrize("unit", [dp.person("pid"), dp.row(), dp.row(neighbors="replace")])
 def test_a_cdf_never_falls_and_is_within_its_error(delta, unit):

@@ -129,6 +129,7 @@ class Watched:
             monkeypatch.setattr(module, "read_measures", watched(module.read_measures))
 
 
+@pytest.mark.some_quick(12)
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("name", METHODS)
 def test_a_person_removed_changes_no_plan_and_moves_the_truth_within_bounds(name, rows):

@@ -69,7 +69,9 @@ def test_text_that_grows_until_the_engine_fails(server, schema):
         assert answered(asked, f"SELECT COUNT(*) AS n FROM ({inner.format(who=who)}) AS q WHERE z30 <> ''") == [[0]]
 
 
-@pytest.mark.parametrize(("length", "seen"), [(LONGEST, 4), (LONGEST + 1, 3), (280_000_000, 3)])
+@pytest.mark.parametrize(
+    ("length", "seen"), [(LONGEST, 4), (LONGEST + 1, 3), pytest.param(280_000_000, 3, marks=pytest.mark.slow)]
+)
 def test_text_that_is_too_long_is_missing(server, schema, length, seen):
     """lower() and regular expressions fail on more than 256 MB."""
     server.connection.execute(

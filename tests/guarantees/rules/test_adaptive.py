@@ -214,6 +214,7 @@ SLOW = {
 EVERY = [pytest.param(n, c, marks=[pytest.mark.slow] if (n, c) in SLOW else []) for c in CASES for n in NAMES]
 
 
+@pytest.mark.some_quick(16)
 @pytest.mark.parametrize(("name", "case"), EVERY)
 def test_no_adaptive_strategy_passes_a_rule(name, case):
     limit, menu = CASES[case]
@@ -225,7 +226,7 @@ def test_no_adaptive_strategy_passes_a_rule(name, case):
         assert not all(map(basic, session.reached)), "basic sums would have allowed as much: the case shows nothing"
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] if n in ("renyi", "zcdp") else []) for n in NAMES]
 )

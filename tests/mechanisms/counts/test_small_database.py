@@ -60,6 +60,7 @@ def exact_law(mechanism: SmallDatabase, data: Any) -> dict[Any, Fraction]:
     return found.law
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("data", [[], [2], [0, 0, 4], [1, 1, 1], [4, 3, 2, 1, 0, 9, None]], ids=str)
 @pytest.mark.parametrize("size", [1, 3, 5])
 def test_the_law_over_paths_is_that_of_the_definition(data: list[Any], size: int) -> None:

@@ -94,6 +94,7 @@ def worst(
     return max(check(pair, *compare(loss, others, (1.0, y), ridge, gaussian(stddev), reach)[:2]) for y in own)
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(("stddev", "ridge"), SETTINGS)
 def test_the_curve_holds_for_the_exact_densities(stddev: float, ridge: float) -> None:
     """Huber's loss goes through all slopes from −L to L as steeply as any loss can: nothing is worse."""

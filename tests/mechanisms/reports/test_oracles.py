@@ -208,6 +208,7 @@ def test_counts_are_unbiased_with_the_stated_variance(kind: type[FrequencyOracle
     assert oracle.variance * 400 == pytest.approx(variance.mean())  # whatever the data are
 
 
+@pytest.mark.some_quick(2)
 @kinds
 def test_intervals_cover_all_counts_at_once(kind: type[FrequencyOracle]) -> None:
     oracle = kind.for_guarantee(dp.Pure(epsilon=1), size=6)

@@ -51,7 +51,7 @@ def selected(tries: Any, run: Law) -> Law:
     return [*np.diff(ends), tries.generating(0.0)]
 
 
-@pytest.mark.some_quick(3)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("tries", LAWS, ids=repr)
 def test_the_law_is_a_sum_over_the_number_of_tries(tries: Any) -> None:
     run = [0.2, 0.5, 0.3]
@@ -138,7 +138,7 @@ def test_pure_is_nearly_attained() -> None:
     assert math.log(near[0] / far[0]) > 1
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tries", [pytest.param(t, marks=[pytest.mark.slow] if t in SLOW else [], id=repr(t)) for t in LAWS]
 )
@@ -286,7 +286,7 @@ def test_tries() -> None:
 # --- what is drawn --------------------------------------------------------------------------------------
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tries", [pytest.param(t, marks=[pytest.mark.slow] if t in SLOW else [], id=repr(t)) for t in LAWS]
 )

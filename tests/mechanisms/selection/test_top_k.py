@@ -70,6 +70,7 @@ def scores_check(exact: Any, kind: TopK, scores: list[tuple[int, ...]]) -> Any:
 SCORES = [*product((0, 1), repeat=3), (2, 1, 1), (1, 2, 2)]
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("peel", KINDS)
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_neighbors_by_scores(exact: Any, peel: Any, k: int) -> None:

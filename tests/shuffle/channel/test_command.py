@@ -117,6 +117,7 @@ def test_init_of_a_bit(run, tmp_path: Path) -> None:
     assert run("report", "bit.toml", "maybe").err == "error [unknown-answer]: This poll takes yes or no, or 1 or 0.\n"
 
 
+@pytest.mark.some_quick(10)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

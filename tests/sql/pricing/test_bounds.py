@@ -290,6 +290,7 @@ class Ranged:
         return read_measures(self.plan.question, self.database.engine, self.plan.bounds, self.plan.groups)
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize(
     ("between", "kind"),
     [(ends, "number") for ends in RANGES] + [(ends, "integer") for ends in RANGES if ends != (0.1, 0.3)],

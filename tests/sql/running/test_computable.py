@@ -113,7 +113,7 @@ LONG = [
 ]
 
 
-@pytest.mark.some_quick(3)
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("text", LONG, ids=range(len(LONG)))
 def test_a_plan_that_would_grow_without_end_is_refused(text: str, database: Any) -> None:
     with pytest.raises(QueryError):
@@ -206,6 +206,7 @@ def test_expressions_of_no_range_are_refused(narrow: str, database: Any) -> None
         database.sql(f"SELECT AVG({narrow}) AS m FROM t", epsilon=1)
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize("ends", [(0, 1e-100), (-1e15, 1e15), (1e15 - 0.125, 1e15), (0, 1e-50)])
 @pytest.mark.parametrize("aggregate", ["SUM", "AVG", "VARIANCE", "MEDIAN"])
 def test_narrow_and_far_ranges_are_answered(ends: Any, aggregate: str) -> None:

@@ -51,6 +51,7 @@ def status(database, text, **more):
             return type(error).__name__, str(error)
 
 
+@pytest.mark.some_quick(8)
 @pytest.mark.parametrize("text", [
     "SELECT SUM(abs(y)) AS s FROM t", "SELECT SUM(-y) AS s FROM t", "SELECT AVG(y * y) AS s FROM t",
     "SELECT AVG(CASE WHEN y * y > 5 THEN 1 ELSE 0 END) AS s FROM t", "SELECT VARIANCE(y + 1) AS s FROM t",

@@ -31,6 +31,7 @@ def asked() -> Any:
     return dp.connect(words | {"tables": {"visits": visits}})
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("groups", [1, 10, 60])
 def test_a_picture_has_a_bar_with_its_error_for_every_group(groups: int, asked: Any) -> None:
     text = f"SELECT city, COUNT(*) AS n, SUM(cost) AS c FROM visits GROUP BY city LIMIT {groups}"
