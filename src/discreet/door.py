@@ -25,6 +25,7 @@ from discreet.mechanisms.protocol import (
     StatesSizes,
     check_enough_records,
     meets,
+    offers,
 )
 from discreet.queries.query import Query
 from discreet.queries.sensitivity import SensitivityLike
@@ -132,7 +133,7 @@ def release(
     Every call charges and draws anew, unless `key` names an earlier request: a retry with the same key gets the stored
     answer at no cost.
     """
-    if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
+    if isinstance(mechanism, type) or not offers(mechanism, Mechanism):
         raise InvalidArgument(
             "The second argument must be a mechanism, such as dp.Laplace(scale=2).", code="wrong-type"
         )
@@ -144,8 +145,8 @@ def release(
         )
     if query is not None:
         sensitivity = _sensitivity_of(query, mechanism, sensitivity, ledger, rows_per_person)
-    elif isinstance(mechanism, ReadsSensitivity):
-        sensitivity = mechanism.sensitivity_for(sensitivity, value)
+    else:
+        sensitivity = _read_sensitivity(mechanism, sensitivity, value)
     _check_shape(value, query, mechanism)
     guarantee = mechanism.guarantee(sensitivity)
     if stated is not None:
@@ -157,8 +158,8 @@ def release(
         ledger=ledger,
         asked=asked or (f"a value of sensitivity {sensitivity}" if query is None else repr(query)),
         key=key,
-        sizes=mechanism.sizes(value) if query is None and isinstance(mechanism, StatesSizes) else {},
-        readable=mechanism.count_records(value) if query is None and isinstance(mechanism, CountsRecords) else None,
+        sizes=mechanism.sizes(value) if query is None and offers(mechanism, StatesSizes) else {},
+        readable=mechanism.count_records(value) if query is None and offers(mechanism, CountsRecords) else None,
         about=None if query is None else (query, rows_per_person),
     )
 
@@ -210,7 +211,7 @@ def stream(
     `sensitivity` is how much one unit can change the whole stream. For `PrefixSums` it is how many rows of the stream
     belong to one unit, or `m.sensitivity(unit, rows_per_person)`.
     """
-    if not isinstance(mechanism, GoesOn):
+    if not offers(mechanism, GoesOn):
         raise InvalidArgument(
             "This mechanism answers once. Use dp.release. dp.stream takes mechanisms such as dp.mechanisms.PrefixSums.",
             code="not-a-stream",
@@ -226,7 +227,7 @@ def stream(
 
 def _quiet(mechanism: Mechanism) -> Any:
     """The mechanism as it is kept in a release, without its progress callback."""
-    shown = isinstance(mechanism, ShowsProgress) and mechanism.progress is not None
+    shown = offers(mechanism, ShowsProgress) and mechanism.progress is not None
     return replace(mechanism, progress=None) if shown else mechanism  # type: ignore[type-var]
 
 
@@ -237,7 +238,7 @@ def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger
             "A query takes its sensitivity from the ledger's unit. Give ledger=, and leave sensitivity= out.",
             code="sensitivity-not-taken",
         )
-    if isinstance(mechanism, AsksItself):
+    if offers(mechanism, AsksItself):
         raise InvalidArgument(
             "This mechanism has a query of its own. Give the query to the mechanism, and not to release.",
             code="conflicting-arguments",
@@ -251,12 +252,17 @@ def _sensitivity_of(query: Any, mechanism: Any, sensitivity: Any, ledger: Ledger
     return query.sensitivity(ledger.protects, rows or 1)
 
 
+def _read_sensitivity(mechanism: object, sensitivity: SensitivityLike, value: Data) -> Any:
+    """A plain number as the mechanism reads it; anything else as it is."""
+    return mechanism.sensitivity_for(sensitivity, value) if offers(mechanism, ReadsSensitivity) else sensitivity
+
+
 def _check_shape(value: Any, query: Any, mechanism: Any) -> None:
     """Refuse before the charge what shape and type decide: a query runs on no records, a mechanism checks for
     itself.
     """
     if query is None:
-        if isinstance(mechanism, ChecksShape):
+        if offers(mechanism, ChecksShape):
             mechanism.check(value)
         return
     refused = None

@@ -99,19 +99,25 @@ class ExactLaw:
     unresolved: Fraction
 
 
-@lru_cache(maxsize=64)
-def _within(shape: Shape, window: int) -> list[tuple[int, Fraction]]:
-    """The outcomes in ±window with their probabilities, computed once for all paths."""
-    law, _ = shape.law(_BITS)
-    return [(k, law[k]) for k in sorted(law) if abs(k) <= window]
-
-
 def _options(sampler: Callable[..., Any], given: dict[str, Any], window: int) -> list[tuple[Any, Fraction]]:
-    """The outcomes of ONE draw, with probabilities rounded down to within 2^-250."""
-    match sampler.__name__:
+    """The possible outcomes of ONE draw, with probabilities rounded down to within 2^-250."""
+    needed = {name: value for name, value in given.items() if name != "size" or sampler.__name__ == "permutation"}
+    fixed = ((name, tuple(v.tolist()) if isinstance(v, np.ndarray) else v) for name, v in needed.items())
+    return _outcomes(sampler.__name__, tuple(fixed), window)
+
+
+@lru_cache(maxsize=4096)
+def _outcomes(sampler: str, given: tuple[tuple[str, Any], ...], window: int) -> list[tuple[Any, Fraction]]:
+    """Computed once for all paths. What cannot happen is left out: a run may be undefined on a path never taken."""
+    return [(value, mass) for value, mass in _law_of(sampler, dict(given), window) if mass]
+
+
+def _law_of(sampler: str, given: dict[str, Any], window: int) -> list[tuple[Any, Fraction]]:
+    match sampler:
         case "discrete_laplace" | "discrete_gaussian":
-            kind = "laplace" if sampler.__name__ == "discrete_laplace" else "gaussian"
-            return _within(Shape(kind, given["scale" if kind == "laplace" else "variance"]), window)
+            kind = "laplace" if sampler == "discrete_laplace" else "gaussian"
+            law, _ = Shape(kind, given["scale" if kind == "laplace" else "variance"]).law(_BITS)
+            return [(k, law[k]) for k in sorted(law) if abs(k) <= window]
         case "bernoulli":
             p = given["probability"]
             return [(False, 1 - p), (True, p)]
@@ -121,19 +127,17 @@ def _options(sampler: Callable[..., Any], given: dict[str, Any], window: int) ->
         case "uniform_below":
             return [(k, Fraction(1, given["bound"])) for k in range(given["bound"])]
         case "exponential_choice":
-            losses, widths = given["losses"].tolist(), given.get("widths")
+            losses, widths = given["losses"], given.get("widths")
             wide = [1] * len(losses) if widths is None else [int(w) for w in widths]
             least = min(Fraction(loss) for loss, w in zip(losses, wide, strict=True) if w)
             ends = [exp_minus_bits(given["rate"] * (Fraction(loss) - least), _BITS) if w else (0, 0)
                     for loss, w in zip(losses, wide, strict=True)]  # fmt: skip
             total = sum(w * high for w, (_, high) in zip(wide, ends, strict=True))
-            return [(i, Fraction(w * low, total)) for i, (w, (low, _)) in enumerate(zip(wide, ends, strict=True)) if w]
+            return [(i, Fraction(w * low, total)) for i, (w, (low, _)) in enumerate(zip(wide, ends, strict=True))]
         case "permutation":
             size = given["size"]
             return [(order, Fraction(1, factorial(size))) for order in permutations(range(size))]
-    raise InvalidArgument(
-        f"The exact law of {sampler.__name__} is not known. Enumerate another sampler.", code="no-exact-law"
-    )
+    raise InvalidArgument(f"The exact law of {sampler} is not known. Enumerate another sampler.", code="no-exact-law")
 
 
 def _single_draws(
@@ -164,7 +168,6 @@ class _Path:
         return np.array(draws, dtype=bool if sampler.__name__.startswith("bernoulli") else np.int64)
 
     def _choose(self, options: list[tuple[Any, Fraction]]) -> Any:
-        options = [option for option in options if option[1]]  # a run may be undefined on a path that it never takes
         place = len(self._taken)
         index = self._prefix[place] if place < len(self._prefix) else 0
         self._taken.append((index, len(options)))

@@ -19,21 +19,20 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.postgres.engine import Postgres
 from discreet.engines.spark.engine import Spark
 
-QUICK = {"postgres": 140, "spark": 16}
-"""So many fixtures of SQL, always the same ones, are asked of an engine in the quick tests; the others in the slow."""
+QUICK = 70
+"""The number of SQL fixtures that PostgreSQL is asked in the quick tests, always the same ones. Others are slow."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process of the tests starts Spark; a part of what all engines are asked is enough for it, mostly."""
-    for engine, most in QUICK.items():
-        its = [item for item in items if hasattr(item, "callspec") and item.callspec.params.get("where") == engine]
-        corpus = [item for item in its if item.path.parent.name == "engines" and item.path.name == "test_corpus.py"]
-        some = {item.nodeid for n, item in enumerate(corpus) if n * most // len(corpus) > (n - 1) * most // len(corpus)}
-        for item in its if engine == "spark" else corpus:
-            if item.nodeid not in some:
-                item.add_marker(pytest.mark.slow)
-            if engine == "spark":
-                item.add_marker(pytest.mark.spark)
+    """Spark runs in one process, after the others. PostgreSQL is quickly asked a part of what all engines are."""
+    where = [(item, item.callspec.params.get("where")) for item in items if hasattr(item, "callspec")]
+    for item, engine in where:
+        if engine == "spark":
+            item.add_marker(pytest.mark.spark)
+    corpus = [item for item, engine in where if engine == "postgres" and item.path.name == "test_corpus.py"]
+    for n, item in enumerate(corpus):
+        if n * QUICK // len(corpus) == (n - 1) * QUICK // len(corpus):
+            item.add_marker(pytest.mark.slow)
 
 
 def beside(folder: str, name: str = "conftest") -> Any:

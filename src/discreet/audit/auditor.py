@@ -17,7 +17,7 @@ from discreet.closing import closed
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_delta, check_epsilon, exactly
 from discreet.guarantees.accuracy import check_confidence
-from discreet.mechanisms.protocol import Mechanism
+from discreet.mechanisms.protocol import Mechanism, offers
 from discreet.queries.sensitivity import SensitivityLike
 from discreet.rows.containers import Data
 
@@ -93,7 +93,7 @@ def audit(
     check_confidence(confidence)
     draw = drawing(mechanism, sensitivity)
     claimed = None if epsilon is None else float(check_epsilon(epsilon))
-    if claimed is None and isinstance(mechanism, Mechanism):
+    if claimed is None and offers(mechanism, Mechanism):
         claimed = mechanism.guarantee(sensitivity=sensitivity).epsilon_at(delta=delta)
 
     def progress_from(start: int) -> Progress | None:
@@ -120,7 +120,7 @@ def audit(
 
 def drawing(mechanism: Any, sensitivity: SensitivityLike = None) -> Draw:
     """The mechanism or function as one `draw(data, size)`."""
-    if isinstance(mechanism, Mechanism):
+    if offers(mechanism, Mechanism):
         from discreet.audit.mechanisms import draw_through_door
 
         return draw_through_door(mechanism, sensitivity)

@@ -33,6 +33,8 @@ def exactly(value: Any, name: str = "value") -> Fraction:
     """
     if isinstance(value, Fraction):
         return value
+    if type(value) is int:
+        return Fraction(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Number | decimal.Decimal):
         if type(value).__name__ != "bool" and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
             return exactly(value.item(), name)

@@ -19,7 +19,7 @@ from discreet.guarantees.privacy_loss.compose import LossDistribution, compose, 
 from discreet.guarantees.unit import row
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.mechanisms.protocol import HasNorm, NeedsRecords, ReadsSensitivity, least_noise, meets
+from discreet.mechanisms.protocol import HasNorm, NeedsRecords, ReadsSensitivity, least_noise, meets, offers
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.space import Categories, Grid, Integers, Interval, Space
@@ -192,7 +192,7 @@ class Composed:
         if len(value) != len(self.mechanisms):
             raise InvalidArgument(f"Give {len(self.mechanisms)} answers, one for each mechanism.", code="wrong-shape")
         return tuple(
-            m.sensitivity_for(s, v) if isinstance(m, ReadsSensitivity) else s
+            m.sensitivity_for(s, v) if offers(m, ReadsSensitivity) else s
             for m, s, v in zip(self.mechanisms, parts, value, strict=True)
         )
 
@@ -231,7 +231,7 @@ class Composed:
 
 def _refuse_minimum(mechanism: Any) -> None:
     """A typed error for a mechanism that counts on a number of records, which groups and samples keep private."""
-    if isinstance(mechanism, NeedsRecords) and mechanism.at_least:
+    if offers(mechanism, NeedsRecords) and mechanism.at_least:
         raise InvalidArgument(
             "The promise of this mechanism needs a minimum number of records, and the number of records in a group "
             "or a sample is private. Apply the mechanism to all records.",
@@ -297,7 +297,7 @@ class Subsampled:
 
     def sensitivity_for(self, sensitivity: SensitivityLike, value: Data) -> Any:
         """A plain number read for the shape of the answer about no rows at all, which says nothing about the data."""
-        if isinstance(sensitivity, Sensitivity) or not isinstance(self.mechanism, HasNorm):
+        if isinstance(sensitivity, Sensitivity) or not offers(self.mechanism, HasNorm):
             return sensitivity
         amount = check_positive(sensitivity, "sensitivity")
         if self.query is None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from discreet.errors import IncompatibleGuarantee, InvalidArgument, NotAllowed
@@ -117,6 +118,19 @@ class GoesOn(Protocol):
     def _start(self) -> Any: ...
 
 
+Part = TypeVar("Part")
+
+
+def offers(mechanism: object, part: type[Part]) -> TypeGuard[Part]:
+    """Whether a mechanism has all members of an optional part, as `isinstance` says it, much faster on Python 3.11."""
+    return all(hasattr(mechanism, name) for name in _members(part))  # type: ignore[arg-type]
+
+
+@cache
+def _members(part: Any) -> tuple[str, ...]:
+    return tuple(name for name in vars(part) if not name.startswith(("__", "_abc", "_is_")))
+
+
 def check_enough_records(mechanism: Any, readable: int) -> None:
     """A typed error for fewer records than the mechanism's promise counts on.
 
@@ -124,7 +138,7 @@ def check_enough_records(mechanism: Any, readable: int) -> None:
     be read (`CountsRecords`). That number is public, as such a promise is for a replaced record; where records are
     added or removed no promise depends on it, and nothing compares it with a declared one.
     """
-    needed = mechanism.at_least if isinstance(mechanism, NeedsRecords) else 0
+    needed = mechanism.at_least if offers(mechanism, NeedsRecords) else 0
     if readable < needed:
         raise NotAllowed(
             f"{readable} of {needed} reports can be read, so nothing is released. Collect more reports.",

@@ -24,7 +24,7 @@ from discreet.guarantees.privacy_loss.shuffled_pairs import (
     likelier_reports_pair,
 )
 from discreet.guarantees.unit import row
-from discreet.mechanisms.protocol import ChecksShape, check_enough_records, meets, tidy
+from discreet.mechanisms.protocol import ChecksShape, check_enough_records, meets, offers, tidy
 from discreet.mechanisms.reports.frequency_oracle import FrequencyOracle
 from discreet.mechanisms.reports.local_records import is_column
 from discreet.mechanisms.reports.randomized_response import RandomizedResponse
@@ -120,7 +120,7 @@ class Shuffled:
 
     def check(self, value: Data) -> None:
         """Refuse what cannot be read. Only shape and type decide."""
-        if isinstance(self.local, ChecksShape):
+        if offers(self.local, ChecksShape):
             self.local.check(value)
 
     def _draw(self, value: Any) -> list[Any]:
