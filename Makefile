@@ -40,7 +40,7 @@ wheel: $(READY) ## the package as users get it: built, and installed with each e
 lint: $(READY) ## format, style, types and floors
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 	$(BIN)/lint-imports
 
 format: $(READY) ## rewrite the code in the house format

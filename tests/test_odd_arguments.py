@@ -147,6 +147,7 @@ def test_methods_of_a_table(method: str, table: Any) -> None:
             )
 
 
+@pytest.mark.slow
 def test_questions_in_sql(table: Any) -> None:
     rng = random.Random(20)
     columns = {"x": {"between": [0, 10]}, "s": {"choices": ["a b", "c"]}}

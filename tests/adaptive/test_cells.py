@@ -77,6 +77,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.some_quick(8)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_nobody_are_left_out(kind: str, tmp_path: Path) -> None:
     ledger = opened(tmp_path)
@@ -418,6 +419,7 @@ UFUNCS = [
 ]
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("kind", [bool, np.int64, np.uint64, np.float32, np.float64])
 def test_no_cell_decides_whether_a_function_of_numpy_is_computed(kind: Any) -> None:
     odd = np.array([0, -1, 1, 2.5, np.nan, np.inf, -np.inf, 1e300, -1e300, 2.0**63, 5e-324])

@@ -89,6 +89,7 @@ def boosted(board: Leaderboard, submissions: NDArray[Any]) -> Any:
     return board.submit(np.sum(kept, axis=0) > len(kept) / 2)
 
 
+@pytest.mark.slow
 def test_a_leaderboard_is_climbed_by_chance_and_ours_is_not() -> None:
     draw = np.random.default_rng(3)
     labels, submissions = draw.integers(0, 2, 4000) > 0, draw.integers(0, 2, (500, 4000), dtype=np.int8) > 0

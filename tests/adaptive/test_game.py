@@ -146,7 +146,7 @@ ALL = {
 }
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("way", QUICK)
 def test_all_intervals_hold_together(way: str) -> None:
     """[L6.GAME] with [L6.T9], [L6.T10]: whoever asks, every answer is near the population's."""

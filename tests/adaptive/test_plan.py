@@ -238,6 +238,7 @@ def test_a_chart_shows_every_useful_width(tmp_path: Path) -> None:
         assert panel.get_xscale() == "log"
 
 
+@pytest.mark.slow
 def test_one_number_of_questions_is_drawn_with_more_and_fewer(tmp_path: Path) -> None:
     figure = plan_plot(plan(10**6, 1000, methods=["gaussian"]), tmp_path / "widths.svg")
     [line] = figure.axes[0].get_lines()

@@ -98,6 +98,7 @@ def test_correlations_are_made_of_means() -> None:
 # --- which method, and how wide -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_method_is_fixed_by_public_numbers_alone() -> None:
     other = {name: np.zeros_like(column) for name, column in SAMPLE.items() if column.dtype != object}
     for unprotected in (False, True):
@@ -106,6 +107,7 @@ def test_the_method_is_fixed_by_public_numbers_alone() -> None:
             assert (one.method, one.mechanism) == (two.method, two.mechanism)
 
 
+@pytest.mark.slow
 def test_the_narrowest_method_is_taken() -> None:
     methods = {k: dp.adaptive.study(SAMPLE, queries=k, unprotected=True).method for k in (2, 60, 10_000)}
     assert methods[2] == "splitting"

@@ -91,6 +91,7 @@ def test_the_worst_case_analyst_is_answered_more_narrowly_than_was_known(size: i
     assert width <= 0.81 * jung_exact(size, queries, 0.05)
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(("size", "queries"), list(CHECKED))
 def test_ten_overfits_are_allowed_within_the_goal(size: int, queries: int) -> None:
     tolerance = honest_tolerance(size, size, queries, 3)
@@ -126,6 +127,7 @@ def missed(law: Any, noise: Any, size: int, chance: float, width: float) -> floa
     return float((binom.pmf(ones, size, chance)[:, None] * law * (np.abs(answers - chance) > width)).sum())
 
 
+@pytest.mark.some_quick(15)
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 20])
 @pytest.mark.parametrize("scale", [0.5, 1, 3])
 @pytest.mark.parametrize("miss", [0.05, 0.2, 0.5])
@@ -178,6 +180,7 @@ def test_the_least_chance_is_that_of_the_best_test(mu: float, reached: float) ->
     assert generic >= 0.97 * exact - 1e-9
 
 
+@pytest.mark.slow
 def test_the_worst_mean_is_above_the_integral() -> None:
     for tail, count, miss in [(gaussian_tail, 7, 0.05), (laplace_tail, 7, 0.05), (gaussian_tail, 10**5, 0.3)]:
         z = np.linspace(0, 60, 3_000_001)

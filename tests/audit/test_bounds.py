@@ -61,6 +61,7 @@ def test_delta_at_an_epsilon() -> None:
     assert delta_lower_bound(a, b, epsilon=0, confidence=1 - 1e-8).delta < 0.01
 
 
+@pytest.mark.slow
 def test_a_million_numbers_and_the_direction() -> None:
     random = np.random.default_rng(10)
     a, b = random.integers(0, 100, size=(2, 1_000_000))

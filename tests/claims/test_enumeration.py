@@ -216,7 +216,7 @@ def test_laplace_histograms(unit):
     assert check_laplace_histogram(unit) > 0.5
 
 
-@pytest.mark.some_quick(2)
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("kind", [LAPLACE, GAUSSIAN])
 @pytest.mark.parametrize("check", [check_vectors_l1, check_vectors_l2, check_rounding])
 def test_vectors(check, kind):
@@ -279,6 +279,7 @@ def test_mutant_one_draw_for_all_coordinates(monkeypatch):
     killed(lambda: check_vectors_l1(LAPLACE))
 
 
+@pytest.mark.slow
 def test_composed_parts_are_rounded_too():
     """A part that is a vector pays for the rounding of all its coordinates."""
     mechanism = dp.Composed(mechanisms=(dp.Laplace(scale=2, step=1),))

@@ -222,6 +222,7 @@ def test_types_of_a_csv_are_guessed_once_and_then_declared(init, tmp_path: Path)
 ROWS = "Noa,Haifa,{c}\nBar,Acre,flu\nDan,Haifa,flu\n"
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(
     "text",
     [

@@ -136,6 +136,7 @@ def test_the_same_question_again_costs_nothing_and_says_so(clinic: Path, run) ->
     assert len(ledger(clinic).entries()) == 1
 
 
+@pytest.mark.slow
 def test_a_retry_with_a_key_costs_nothing(clinic: Path, run) -> None:
     first = run("query", clinic, QUESTION, "--epsilon", 1, "--key", "r1", "--format", "json")
     assert run("query", clinic, QUESTION, "--epsilon", 1, "--key", "r1", "--format", "json") == first
@@ -245,7 +246,7 @@ def test_groups_that_are_not_shown_come_with_a_way_out(clinic: Path, run) -> Non
 # --- pictures -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_a_picture_is_drawn(suffix: str, clinic: Path, run, tmp_path: Path) -> None:
     picture = tmp_path / f"out.{suffix}"
@@ -272,7 +273,7 @@ def test_a_bad_picture_is_told_before_anything_is_spent(name: str, clinic: Path,
 # --- refusals -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.some_quick(6)
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(
     ("question", "status", "said", "underlined"),
     [
@@ -305,6 +306,7 @@ def test_a_refused_question_is_underlined_and_has_a_status(
     assert run("explain", clinic, question, "--epsilon", 1) == found
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -413,6 +415,7 @@ def test_the_error_for_an_imagined_size_is_that_of_a_real_one(clinic: Path, run)
     assert small == pytest.approx(3 * answer["errors"][0][0], rel=0.5)
 
 
+@pytest.mark.slow
 def test_explain_for_quantiles_and_groups_that_are_not_declared(clinic: Path, run) -> None:
     said = run("explain", clinic, "SELECT MEDIAN(age) AS m FROM visits", "--epsilon", 1)
     assert re.search(r"^m +median\(age\) +± [\d.]+ ranks$", said.out, flags=re.MULTILINE)

@@ -139,6 +139,7 @@ def test_words_are_total_and_the_same(opened, first, second):
     assert not shown, "\n".join(f"{k}: {v}" for k, v in shown.items())
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize("kind", VALUES)
 def test_aggregates_of_one_person_never_fail(opened, kind):
     """The values of one person, alone and with all others: nothing stops, and single values are themselves."""

@@ -57,6 +57,7 @@ def test_what_is_refused_is_refused_everywhere(clinic, case):
     assert clinic.database.ledger.spent == before
 
 
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize("rows", [1, 5, 1000])
 def test_rows_of_one_person_are_bounded(opened, rows):
     """Person 1 has many rows, in many groups; all others one."""

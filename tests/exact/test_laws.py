@@ -39,6 +39,7 @@ def _beyond(shape: Shape, start: int) -> mpmath.mpf:
     return total + 10 * shape.parameter.numerator * term
 
 
+@pytest.mark.some_quick(10)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("bits", [4, 127])
 def test_masses_enclose_the_law_and_slack_covers_the_rest(shape, bits):
@@ -51,6 +52,7 @@ def test_masses_enclose_the_law_and_slack_covers_the_rest(shape, bits):
     assert slack <= 2**14  # and is small against the masses, or the remainder would be likely
 
 
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_law_for_enumeration_is_rounded_down_and_complete(shape):
     law, left_out = shape.law(256)
@@ -82,6 +84,7 @@ def test_alias_tables_use_all_63_bits():
             AliasTable(weights)
 
 
+@pytest.mark.some_quick(12)
 @pytest.mark.parametrize("halved", [True, False])
 @pytest.mark.parametrize("bits", [3, 12])
 @pytest.mark.parametrize("shape", SHAPES[:9], ids=str)

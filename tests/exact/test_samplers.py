@@ -35,7 +35,7 @@ def _law_holds(checks, kind, scale, size, near):
         assert drawn.p_value(wrong * scale) < checks.ALARM, wrong
 
 
-@pytest.mark.some_quick(8)
+@pytest.mark.some_quick(6)
 @pytest.mark.parametrize("scale", [*SMALL, *WIDE], ids=str)
 @pytest.mark.parametrize("kind", SAMPLERS)
 def test_law_at_a_million_draws(checks, kind, scale):
@@ -159,7 +159,7 @@ def test_sizes(size):
 # --- paths that are rarely taken --------------------------------------------------------------------------------------
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [1, 4])
 def test_the_remainder_path_keeps_the_law(checks, bits):
     """With few table bits much of the mass is the remainder; 3000 draws reject 2/3 and 3/2 of the scale."""

@@ -208,7 +208,7 @@ def test_bands_cover_everywhere_at_once(kept: Any, few: int) -> None:
     assert (np.abs(m.path(points)[:1]) < m.at_one_point(1e-9)).all()
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", [GOAL, dp.Pure(epsilon=1)], ids=str)
 def test_the_error_covers_what_noise_did(goal: Any) -> None:
     rows = mixture()
@@ -350,6 +350,7 @@ def test_a_path_that_cannot_be_a_picture_is_told(name: str, tmp_path: Any) -> No
         made().plot(str(tmp_path / name))
 
 
+@pytest.mark.slow
 def test_a_picture_stays_in_no_list_and_a_notebook_shows_it() -> None:
     import matplotlib.pyplot as plt
 

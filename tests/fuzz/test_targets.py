@@ -221,6 +221,7 @@ def a_file_is_left(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(policy, "connect", lambda file: ((file.parent / "left").write_text("x"), sound(file))[1])
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize(
     ("bug", "kind"),
     [

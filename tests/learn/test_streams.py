@@ -237,7 +237,7 @@ def test_a_mutant_is_caught_by_the_law(mutant: Any, law: Any, monkeypatch: pytes
         law()
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("held_rows", [10**6, 100, 1])
 def test_every_row_has_a_coin_in_every_step(held_rows: int) -> None:
     rows, goal = data(400)
@@ -397,6 +397,7 @@ def test_the_charge_comes_before_the_first_batch() -> None:
     assert len(seen) == 6
 
 
+@pytest.mark.slow
 def test_progress_tells_nothing_of_the_rows(capsys: pytest.CaptureFixture[str]) -> None:
     rows, goal = data(777)
     logistic(sampling=0.1, verbose=1).fit_batches(lambda: cut(rows, goal, 333), features=3, held_rows=200)

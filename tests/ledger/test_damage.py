@@ -91,6 +91,7 @@ CUT_BACK = (
 """A whole and right chain that ends too early."""
 
 
+@pytest.mark.some_quick(12)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_record_is_refused(used, name):
     change(used, CHANGES[name])
@@ -99,6 +100,7 @@ def test_a_changed_record_is_refused(used, name):
         used.open()
 
 
+@pytest.mark.some_quick(8)
 @pytest.mark.parametrize("name", [name for name in CHANGES if name not in ("an entry more", "no head")])
 def test_a_ledger_that_is_open_notices_too(used, name):
     """By its next charge where that looks at the entry, and by `verify` always."""
@@ -477,6 +479,7 @@ def test_sqlite_is_told_to_write_before_it_returns(file_place):
     assert file_place.path.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_postgres_is_told_to_write_before_it_returns(postgres, tmp_path):
     import psycopg
 

@@ -15,6 +15,7 @@ from discreet.ledger.book import EntryRow
 from discreet.ledger.sqlite import SqliteStore
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize(
     "change",
     [

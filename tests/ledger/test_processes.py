@@ -76,7 +76,7 @@ def test_kill_nine_never_leaves_an_answer_without_a_debit(place):
     no_answer_without_a_debit(place)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 def test_opening_accounts_and_verifying_amid_charges_raise_no_false_alarm(place):
     place.open(dp.Pure(epsilon=1000)).close()
     receipts = run_worker("crowd", place, 8)["receipts"]
@@ -86,7 +86,7 @@ def test_opening_accounts_and_verifying_amid_charges_raise_no_false_alarm(place)
     assert ledger.analysts == ("alice",)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 def test_a_child_outlives_its_parent_s_connection(place):
     """Whatever a parent closes, the charges of its children stay; threads that charge while it forks do no harm."""
     place.open(dp.Pure(epsilon=1000)).close()

@@ -84,6 +84,7 @@ def test_others_go_on_when_the_server_cuts_it_off(place: Any) -> None:
     assert ledger.verify() == 3
 
 
+@pytest.mark.slow
 @ON_POSTGRES
 def test_others_are_told_within_a_limit(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = place.open(LIMIT)
@@ -100,6 +101,7 @@ def test_others_are_told_within_a_limit(place: Any, monkeypatch: pytest.MonkeyPa
     assert asked(ledger).receipt.startswith("2-")
 
 
+@pytest.mark.slow
 @ON_POSTGRES
 def test_others_go_on_when_it_is_killed(place: Any) -> None:
     ledger = place.open(LIMIT)

@@ -82,6 +82,7 @@ def test_the_worst_variance_is_found_between_the_windows() -> None:
     assert largest_variance(np.array([2.0, 1.0, 2.0])) == pytest.approx(1.25)
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize(("epsilon", "published"), [(0.5, 16.7), (1, 4.29), (2, 1.04), (4, 0.219)])
 def test_the_hybrid_is_at_least_as_good_as_published(epsilon: float, published: float) -> None:
     promise = dp.Pure(epsilon=epsilon)
@@ -354,6 +355,7 @@ def test_bad_searches_are_refused(arguments: dict[str, Any], code: str) -> None:
 # --- sketches ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("method", ["auto", "unary", "hadamard", "hashing", "direct"])
 def test_sketches_count_texts(method: str) -> None:
     sketch = local.sketch(width=64, hashes=128, epsilon=3, method=method)

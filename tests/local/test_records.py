@@ -121,6 +121,7 @@ CONTAINERS: list[Callable[[], Any]] = [
 ]
 
 
+@pytest.mark.some_quick(6)
 @every_survey
 def test_what_is_no_column_is_refused_by_its_shape(name: str) -> None:
     for make in CONTAINERS:
@@ -240,6 +241,7 @@ def test_a_number_that_is_not_clamped_is_seen(monkeypatch: pytest.MonkeyPatch) -
         ends_cost_no_more_than_is_charged(0, 1, "laplace")
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(("low", "high"), RANGES, ids=str)
 def test_means_far_from_zero_are_right(low: Any, high: Any) -> None:
     """Each place is that of the number, bounds read as they were written."""

@@ -165,6 +165,7 @@ def test_raw_counts_are_said_to_be_raw() -> None:
         counted.interval("another")
 
 
+@pytest.mark.slow
 def test_intervals_hold_at_once() -> None:
     survey = local.survey(choices=range(10), epsilon=1)
     data, runs = np.repeat([0, 3], [300, 100]), 100
@@ -323,6 +324,7 @@ def test_a_memory_that_cannot_be_read_is_not_replaced(tmp_path: Path) -> None:
     assert memory.read_text() == "{torn"
 
 
+@pytest.mark.slow
 def test_fresh_noise_on_a_permanent_answer() -> None:
     survey = local.survey(choices=EMOJI, epsilon=3, method="direct")
     devices = [local.repeated(survey, memory={}, each_round=1.5) for _ in range(400)]

@@ -104,6 +104,7 @@ def read(source: Any, kind: str | None) -> tuple[str, list[Any]]:
     return engine.columns("t")["c"], table.column("c").to_pylist()
 
 
+@pytest.mark.some_quick(16)
 @pytest.mark.parametrize("kind", USUAL)
 @pytest.mark.parametrize("container", containers([1]))
 def test_an_odd_cell_changes_itself_alone(container, kind):
@@ -180,6 +181,7 @@ KINDS = {
 }
 
 
+@pytest.mark.some_quick(10)
 @pytest.mark.parametrize("name", KINDS)
 def test_dtypes_have_kinds(name):
     column, kind, values = KINDS[name]

@@ -170,6 +170,7 @@ def test_parallel_sums_are_never_above_their_guarantee(clients: int, choices: in
         assert stated <= exact * 1.01 + 1e-6
 
 
+@pytest.mark.slow
 def test_clones_are_above_what_any_randomizer_does() -> None:
     """Against k-ary response with the same local ε, enumerated; and below the published closed form."""
     for choices, clients in [(2, 5), (3, 4)]:
@@ -281,7 +282,7 @@ def polls() -> list[Any]:
     ]
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("poll", polls(), ids=lambda poll: poll.kind)
 def test_counts_are_unbiased_with_the_stated_deviation_and_their_intervals_cover(poll: Any) -> None:
     runs, values = 400, np.repeat(["a", "b"], [1500, 500])
@@ -305,6 +306,7 @@ def test_bit_sums_are_unbiased_and_cover(method: str) -> None:
     assert binom.cdf(int((np.abs(off) <= float(poll.error(0.95))).sum()), 500, 0.95) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_an_inverted_histogram_reports_nothing_where_nobody_is() -> None:
     """[L8.HIST2]: exactly 0 where nobody is, with probability 1."""
     poll = dp.shuffle.histogram(choices=range(6), clients=1000, epsilon=1, delta=DELTA, method="inverted")
@@ -314,7 +316,7 @@ def test_an_inverted_histogram_reports_nothing_where_nobody_is() -> None:
         assert abs(answer[0] - 500) <= float(poll.error(0.999999))
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "detail"),
     [

@@ -107,6 +107,7 @@ def test_numbers_come_one_for_each_client() -> None:
         poll.encode_many(np.zeros((2, 2)))
 
 
+@pytest.mark.slow
 def test_a_picture_that_cannot_be_written(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason='needs pip install "discreet[plot]"')
     shown = simulate(clients=100, epsilon=4, delta=1e-2, runs=2)

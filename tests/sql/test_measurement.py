@@ -56,6 +56,7 @@ def test_what_is_only_shown_in_another_way_is_free(text: str) -> None:
     assert again.receipt == first.receipt
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("text", NEW.values(), ids=list(NEW))
 def test_another_measurement_is_charged(text: str) -> None:
     database = opened()

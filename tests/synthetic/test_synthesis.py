@@ -224,6 +224,7 @@ def test_one_release_in_the_ledger():
 # --- what comes out ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(8)
 @pytest.mark.parametrize("rows", [0, 1, 2, 500])
 @pytest.mark.parametrize("measuring", [1e-40, 1e-9, 0.01, 10])
 def test_awkward_data(rows, measuring):
@@ -242,6 +243,7 @@ def test_small_domains(sizes):
     assert 20 < len(made["rows"]) < 60
 
 
+@pytest.mark.slow
 def test_much_data_is_reproduced():
     rows = some_rows(20_000)
     said = []
@@ -253,6 +255,7 @@ def test_much_data_is_reproduced():
     assert len(said) >= 4
 
 
+@pytest.mark.slow
 def test_without_noise_the_strongest_pairs_come_first():
     said = []
     plan = Synthesis(domain=DOMAIN, measuring=1, choosing=1, progress=said.append)

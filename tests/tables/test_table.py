@@ -87,6 +87,7 @@ def test_without_noise_the_answer_is_exact(name):
         assert METHODS[name](table).value == pytest.approx(EXACT[name], rel=1e-5)
 
 
+@pytest.mark.some_quick(16)
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_charges_its_epsilon_once_and_says_how_wrong_it_is(name):
     table, ledger = open_table(limit=dp.Approx(epsilon=6, delta=1e-3))

@@ -58,6 +58,7 @@ def opened(server: Server, schema: str, table: str = "t", role: str = "postgres"
 # --- values that are too large --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_text_that_grows_until_the_engine_fails(server, schema):
     """Each step doubles it: without a limit, 1 GB of text would stop the question, if this person is there."""
     asked = database(opened(server, schema))

@@ -157,6 +157,7 @@ def test_a_thousand_gaussians_on_a_fine_lattice():
     check(dp.compose([dp.Gaussian(stddev=20).guarantee(1)] * 1000), 8.306225, tight=1e-5)
 
 
+@pytest.mark.slow
 def test_laplace_and_gaussian_mixed_on_a_fine_lattice():
     laplace, gaussian = laplace_moment(0.05, 1000), gaussian_moment(20, 1000)
     exact = inverse(lambda e: integral_delta(lambda t: laplace(t) + gaussian(t), e), DELTA)
@@ -187,6 +188,7 @@ def test_laplace_and_gaussian_mixed_on_the_integers():
     check(dp.compose(guarantees), inverse(delta_of, DELTA))
 
 
+@pytest.mark.slow
 def test_ten_thousand_poisson_subsampled_gaussians():
     one = dp.Subsampled(mechanism=dp.Gaussian(stddev=1), rate=0.01).guarantee(1)
     found = dp.compose([one] * 10_000).epsilon_at(delta=DELTA)
@@ -268,6 +270,7 @@ def test_ten_at_once_is_ten_times(kind):
     assert at_once.epsilon_at(delta=1e-5) > single.epsilon_at(delta=1e-5) > 0
 
 
+@pytest.mark.some_quick(24)
 @pytest.mark.parametrize("kind", SOME)
 @pytest.mark.parametrize("delta", [1e-15, 1e-5, 0.3])
 def test_epsilon_and_delta_agree(kind, delta):

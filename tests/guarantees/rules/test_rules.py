@@ -77,6 +77,7 @@ def test_every_rule_adds_and_repeats_every_guarantee_alike(rule, guarantee):
             rule.spend(rule.nothing, guarantee, times=times)
 
 
+@pytest.mark.some_quick(60)
 @pytest.mark.parametrize("rule", EVERY_RULE, ids=lambda rule: f"{rule.name} of {rule.limit}")
 @pytest.mark.parametrize("guarantee", EVERY_GUARANTEE, ids=str)
 def test_admission_stops_within_the_limit_and_names_what_still_fits(rule, guarantee):

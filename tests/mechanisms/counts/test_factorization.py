@@ -384,6 +384,7 @@ def test_without_noise_everything_is_right():
         assert found.quantiles(shares).tolist() == np.quantile(rows, shares, method="inverted_cdf").tolist()
 
 
+@pytest.mark.slow
 def test_rank_errors_of_read_quantiles_stay_within_the_bound():
     """200 draws: the bound for 90% holds; it is only stated where every point is counted on its own."""
     rows = np.random.default_rng(5).integers(0, 1000, 5000)

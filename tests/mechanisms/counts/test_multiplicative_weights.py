@@ -162,6 +162,7 @@ def test_calibration(promise: dp.Guarantee) -> None:
     assert usual.rounds == int(20_000 ** (2 / 3) / 20)
 
 
+@pytest.mark.slow
 def test_it_learns_and_says_how_well() -> None:
     """[L3.CQ], every query of the class at once.
 
@@ -184,6 +185,7 @@ def test_it_learns_and_says_how_well() -> None:
     assert "within" in m.error(0.95).reason
 
 
+@pytest.mark.slow
 def test_the_theorem() -> None:
     """Cautious runs keep the error that is known in advance, without which it is 10,000 rows."""
     truth = WAVES.answers(PEOPLE)
@@ -252,7 +254,7 @@ LOUD = online(
 SHARP = replace(LOUD, noise=dp.Laplace(scale=Fraction(1, 8), step=1))
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [online(), LOUD, SHARP])
 def test_a_stream_on_all_neighbors(exact: Any, mechanism: Any) -> None:
     assert check_both(exact, mechanism, (0,), KNOWN) > 0.02

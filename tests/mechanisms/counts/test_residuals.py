@@ -179,11 +179,13 @@ def test_an_added_row_moves_what_is_claimed():
     assert check_moves(ROWS, added) > 1 - 1e-9
 
 
+@pytest.mark.some_quick(1)
 @pytest.mark.parametrize("of", [1, 2, [("c0", "c1"), ("c2",)]])
 def test_a_replaced_row_moves_what_is_claimed(of):
     assert check_moves(REPLACED, replaced, of=of) > 1 - 1e-6
 
 
+@pytest.mark.slow
 def test_many_columns_have_a_bound_too(monkeypatch):
     exact = plan((2, 3, 2), 2).guarantee(REPLACED).rho()
     monkeypatch.setattr(residuals, "_ALL_SETS", 0)

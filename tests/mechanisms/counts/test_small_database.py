@@ -145,6 +145,7 @@ def check_neighbors(exact: Any, workload: Workload = FIVE, unit: dp.Unit = ROW, 
     return exact.check(pairs, orders=(1.5, 2, 8))
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("unit", [ROW, REPLACED])
 @pytest.mark.parametrize("workload", [FIVE, PAIRS], ids=["paths", "list"])
 def test_neighbors(exact: Any, workload: Workload, unit: dp.Unit) -> None:

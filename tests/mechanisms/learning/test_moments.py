@@ -164,7 +164,7 @@ def test_no_neighbors_are_further_apart_than_declared(parts):
     assert furthest >= added * Fraction(9999, 10000)
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_the_distance_of_a_replaced_row_is_bounded_and_nearly_attained(seed):
     draw = np.random.default_rng(seed)

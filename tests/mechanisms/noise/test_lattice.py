@@ -44,6 +44,7 @@ def test_integers_go_to_the_nearest_index(values, step):
     assert [int(k) for k in found] == [_nearest(value, step) for value in values]
 
 
+@pytest.mark.slow
 @given(st.lists(st.fractions() | st.integers(), max_size=5), STEPS)
 def test_rationals_go_to_the_nearest_index(values, step):
     array = np.array([F(value) for value in values] + [None], dtype=object)[:-1]

@@ -71,6 +71,7 @@ def by_definition(rows, points, shares, rate, splits, most):
     return law
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize(("splits", "most"), [(4, 1), (3, 2), (4, 100)])
 @pytest.mark.parametrize("shares", [QUARTERS, (Fraction(1, 10), Fraction(1, 2)), (Fraction(2, 3),)])
 def test_the_law_is_the_one_that_is_written_down(splits, most, shares, monkeypatch):
@@ -315,6 +316,7 @@ def test_the_bound_is_held_where_it_is_nearly_met():
     assert max(missed(rows, [0.5], small._draw(rows)).max() for _ in range(200)) > 0
 
 
+@pytest.mark.slow
 def test_three_quarters_zeros():
     """[L3.MED-DUP]: the median of 3n/4 zeros and n/4 ones is 0, as integers and as doubles. Others are right too."""
     for rows, space in (

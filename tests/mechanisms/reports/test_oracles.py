@@ -46,6 +46,7 @@ def words_of(oracle: FrequencyOracle, reports: Any) -> list[Any]:
 # --- privacy, exactly -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some_quick(48)
 @kinds
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
@@ -126,6 +127,7 @@ def test_the_draws_have_the_law_exactly(kind: type[FrequencyOracle]) -> None:
         assert drawn.law == {report: p for report, p in laws[x].items() if p}
 
 
+@pytest.mark.some_quick(3)
 @kinds
 def test_many_draws_fit_the_law(kind: type[FrequencyOracle]) -> None:
     oracle = kind.for_guarantee(dp.Pure(epsilon=1), size=6 if kind is not LocalHashing else 5)
@@ -192,6 +194,7 @@ def test_support_is_as_likely_as_stated(kind: type[FrequencyOracle], size: int) 
         assert stats.binomtest(int(supported[other]), users, float(oracle.support.lie)).pvalue > ALARM
 
 
+@pytest.mark.some_quick(2)
 @kinds
 def test_counts_are_unbiased_with_the_stated_variance(kind: type[FrequencyOracle]) -> None:
     """300 surveys of 400 users: the mean within 6 standard errors, the spread inside chi-square's range."""

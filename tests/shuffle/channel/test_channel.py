@@ -444,7 +444,7 @@ def test_a_log_that_another_process_holds_is_waited_for(tmp_path: Path, monkeypa
     raw.close()
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["report", "message"])
 def test_the_order_is_uniform(order: str, tmp_path: Path) -> None:
     """[L8.DEF]. Five reports, 120 orders: chi-square at 1e-7; a fixed order, or one of a few, is seen at once."""

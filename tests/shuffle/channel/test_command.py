@@ -211,7 +211,7 @@ def test_a_folder_is_no_task(path: str) -> None:
         files_of(Path(path))
 
 
-@pytest.mark.some_quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["chart.toml", "missing/chart.png"])
 def test_a_simulation_that_cannot_be_drawn_says_so(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

@@ -36,6 +36,7 @@ def killed_everywhere(folder: Path, place: str, step: int, first: int = 1) -> No
     assert any(run["sealed"] for run in said["runs"])
 
 
+@pytest.mark.slow
 def test_kill_at_some_statements(tmp_path: Path) -> None:
     killed_everywhere(tmp_path, "", 7, 3)
 

@@ -92,6 +92,7 @@ def test_a_person_moves_one_bin_by_one(mine, others, column):
     check_moved(own + rest, rest, PERSON, f"SELECT AVG({column}) AS m FROM t")
 
 
+@pytest.mark.slow
 @given(mine=MANY, theirs=MANY)
 @QUICK
 def test_a_person_who_is_replaced_moves_two_bins(mine, theirs):
@@ -99,6 +100,7 @@ def test_a_person_who_is_replaced_moves_two_bins(mine, theirs):
     check_moved([row(1, *v) for v in mine], [row(2, *v) for v in theirs], SWAPPED, text)
 
 
+@pytest.mark.slow
 @given(one=VALUES, others=MANY)
 @QUICK
 def test_a_row_moves_one_bin(one, others):
@@ -203,6 +205,7 @@ def test_groups_that_lower_the_whole_error():
     )
 
 
+@pytest.mark.slow
 def test_the_least_sum_of_loss_and_noise():
     """The bound is chosen on released numbers, by a price that is public: more noise never asks for more groups."""
     asked = database([], groups_per_person="auto", rows_per_person=20, rows_per_group=1)

@@ -251,6 +251,7 @@ def test_a_join_is_bounded_after_it():
     assert total[0] * float(plan.question.measures[1].step) == 15
 
 
+@pytest.mark.slow
 def test_the_choice_of_rows_and_groups_is_spread_out():
     """A surplus is dropped at random: over 60 runs every one of 3 groups is kept at some time. False alarm: 3·(2/3)^60,
     under 1e-9.
@@ -290,7 +291,7 @@ class Ranged:
         return read_measures(self.plan.question, self.database.engine, self.plan.bounds, self.plan.groups)
 
 
-@pytest.mark.some_quick(5)
+@pytest.mark.some_quick(3)
 @pytest.mark.parametrize(
     ("between", "kind"),
     [(ends, "number") for ends in RANGES] + [(ends, "integer") for ends in RANGES if ends != (0.1, 0.3)],

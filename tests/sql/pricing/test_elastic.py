@@ -86,6 +86,7 @@ def test_frequencies_are_enforced(text):
     assert sum(rows.values()) == (8 if text == THREE else 4)
 
 
+@pytest.mark.slow
 def test_the_count_moves_by_what_is_priced_where_rows_are_put_out():
     """One row of each key: a new row puts the old one out half of the time, and two joined rows change. A stability of
     one for truncation would not cover that. False alarm: 2^-40.

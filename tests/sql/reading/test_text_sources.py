@@ -88,6 +88,7 @@ def good_rows(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return shape(written(tmp_path_factory.mktemp("good") / "good.csv", HEADER + ROWS))
 
 
+@pytest.mark.some_quick(5)
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 @pytest.mark.parametrize("where", ["first", pytest.param("last", marks=pytest.mark.slow)])
 def test_a_bad_row_changes_nothing_that_is_seen(bad: bytes, where: str, tmp_path: Path, good_rows: Any) -> None:
@@ -97,6 +98,7 @@ def test_a_bad_row_changes_nothing_that_is_seen(bad: bytes, where: str, tmp_path
     assert shape(written(tmp_path / "bad.csv", HEADER + rows)) == good
 
 
+@pytest.mark.some_quick(2)
 @pytest.mark.parametrize("rows", [b"", b"\n\n", b"\xff\xfe\n", ROWS[:20]])
 def test_a_header_is_enough(rows: bytes, tmp_path: Path, good_rows: Any) -> None:
     good = good_rows
@@ -131,6 +133,7 @@ def test_a_cast_drops_no_row(sniffed: tuple[str, ...], tmp_path: Path) -> None:
     assert found.table.select(["n", "known"]).to_pylist() == [{"n": 41, "known": 40}]
 
 
+@pytest.mark.slow
 def test_what_one_person_wrote_is_no_row_of_another(tmp_path: Path) -> None:
     """Read in parallel, the engine takes lines inside of quotes for rows: their writer would count for anybody."""
     text = io.StringIO()

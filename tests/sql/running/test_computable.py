@@ -234,6 +234,7 @@ def test_whole_floats_are_whole_numbers_everywhere() -> None:
     assert set(table.histogram("s", choices=["a", "b"], epsilon=1).value) == {"a", "b"}
 
 
+@pytest.mark.some_quick(4)
 @pytest.mark.parametrize("bad", [1.5, 0, -1, True, "1", math.inf, 2**31 + 1, 10**30, [1]])
 def test_bounds_are_whole_numbers(bad: Any) -> None:
     for name in BOUNDS:
