@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -66,7 +68,8 @@ class Call:
 
     def seen(self, container: str, records: Sequence[Any]) -> Seen:
         """What the one who asks can see, noise left aside."""
-        held = self.containers[container](records)
+        with _without_complaints():
+            held = self.containers[container](records)
         error, answer = None, None
         noise = testing.frozen(7) if self.frozen else testing.no_noise()
         with warnings.catch_warnings(record=True) as caught, noise:
@@ -133,6 +136,16 @@ class Call:
         far = self.moved(without.answer, found.answer)
         allowed = count * self.limit * (1 + 1e-9) + 1e-9
         return None if far <= allowed else f"moves by {far:.6g}, and may by {count * self.limit:.6g}"
+
+
+@contextmanager
+def _without_complaints() -> Iterator[None]:
+    """Libraries of containers drop errors of odd objects, and pytest would show what was dropped, with their repr."""
+    before, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,7 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         keep_columns(self, features, names)
         return self
 
+    @np.errstate(all="ignore")  # a warning would reveal something about a cell
     def transform(self, X: Data) -> Floats:
         """The distance of each row to each center, with columns measured in halves of their declared ranges."""
         table = fitted_table(self, X) / self._half
@@ -92,6 +93,7 @@ class KMeans(ClusterMixin, TransformerMixin, Unlabelled):  # type: ignore[misc]
         """Learn the centers, then return the nearest one for each of the same rows. These labels are not private."""
         return np.asarray(self.fit(X).predict(X))
 
+    @np.errstate(all="ignore")
     def score(self, X: Data, y: Data = None) -> float:
         """Minus the sum of squared distances of these rows to their centers. Computed on X as it is, so it is not
         private.

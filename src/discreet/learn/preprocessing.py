@@ -105,11 +105,13 @@ class StandardScaler(TransformerMixin, Unlabelled):  # type: ignore[misc]
         keep_columns(self, len(ranges), names)
         return self
 
+    @np.errstate(all="ignore")  # a warning would reveal something about a cell
     def transform(self, X: Data) -> Floats:
         """Columns minus their means, divided by their deviations. Cells are not clamped."""
         table = fitted_table(self, X)
         return np.asarray((table - (self.mean_ if self.with_mean else 0.0)) / (self.scale_ if self.with_std else 1.0))
 
+    @np.errstate(all="ignore")
     def inverse_transform(self, X: Data) -> Floats:
         """The columns in their original units."""
         table = fitted_table(self, X)
@@ -138,12 +140,14 @@ class RangeScaler(TransformerMixin, Closed, BaseEstimator):  # type: ignore[misc
         keep_columns(self, len(ranges), names)
         return self
 
+    @np.errstate(all="ignore")
     def transform(self, X: Data) -> Floats:
         """Columns within [−1, 1]."""
         table = fitted_table(self, X)
         low, high = self.center_ - self.half_, self.center_ + self.half_
         return np.clip((np.clip(table, low, high) - self.center_) / self.half_, -1.0, 1.0)
 
+    @np.errstate(all="ignore")
     def inverse_transform(self, X: Data) -> Floats:
         """The columns in their own units."""
         return np.asarray(fitted_table(self, X) * self.half_ + self.center_)
