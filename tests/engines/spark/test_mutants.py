@@ -12,7 +12,7 @@ import discreet as dp
 from discreet.engines.spark import dialect as spark_dialect
 from discreet.engines.spark import engine as spark_engine
 from discreet.engines.spark import sessions as spark_sessions
-from discreet.errors import EngineFailed
+from discreet.errors import DiscreetError, EngineFailed
 from discreet.sql.question import Bounds
 from discreet.sql.reading.select import read_question
 from discreet.sql.running.compile import Statement
@@ -94,11 +94,13 @@ def replaced(name: str, old: str, new: str) -> Callable[[pytest.MonkeyPatch], No
 
 
 def passed_on(patch: pytest.MonkeyPatch) -> None:
-    def attempt(work: Callable[[], Any], said: str, error: type[Exception] = EngineFailed) -> Any:
+    def attempt(
+        work: Callable[[], Any], said: str, error: type[DiscreetError] = EngineFailed, code: str = "engine-failed"
+    ) -> Any:
         try:
             return work()
         except Exception as failure:
-            raise error(f"{said} {failure}") from failure
+            raise error(f"{said} {failure}", code=code) from failure
 
     for module in (spark_engine, spark_sessions):
         patch.setattr(module, "attempt", attempt)
