@@ -114,9 +114,10 @@ def _outcomes(sampler: str, given: tuple[tuple[str, Any], ...], window: int) -> 
 
 def _law_of(sampler: str, given: dict[str, Any], window: int) -> list[tuple[Any, Fraction]]:
     match sampler:
-        case "discrete_laplace" | "discrete_gaussian":
-            kind = "laplace" if sampler == "discrete_laplace" else "gaussian"
-            law, _ = Shape(kind, given["scale" if kind == "laplace" else "variance"]).law(_BITS)
+        case "discrete_laplace" | "geometric" | "discrete_gaussian":
+            kind = "gaussian" if sampler == "discrete_gaussian" else "laplace"
+            shape = Shape(kind, given["variance" if kind == "gaussian" else "scale"])
+            law, _ = shape.law(_BITS, signed=sampler != "geometric")
             return [(k, law[k]) for k in sorted(law) if abs(k) <= window]
         case "bernoulli":
             p = given["probability"]

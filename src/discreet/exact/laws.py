@@ -104,11 +104,15 @@ class Shape:
         slack = 2 + (8 * len(masses) ** 2 >> 64) + tail
         return masses, slack
 
-    def law(self, bits: int = 256) -> tuple[dict[int, Fraction], Fraction]:
-        """Each k with a probability rounded down by less than 2^-bits·len, and the mass left out. For enumeration."""
+    def law(self, bits: int = 256, *, signed: bool = True) -> tuple[dict[int, Fraction], Fraction]:
+        """Each k with a probability rounded down by less than 2^-bits·len, and the mass left out. For enumeration.
+        Without `signed`, only k ≥ 0.
+        """
         masses, slack = self.masses(bits)
-        total = 2 * sum(masses) - masses[0] + 2 * slack * (len(masses) + 1)
-        law = {sign * k: Fraction(mass, total) for k, mass in enumerate(masses) for sign in ((1, -1) if k else (1,))}
+        sides = 2 if signed else 1
+        total = sides * (sum(masses) + slack * (len(masses) + 1)) - (masses[0] if signed else 0)
+        signs = (1, -1)[:sides]
+        law = {sign * k: Fraction(mass, total) for k, mass in enumerate(masses) for sign in (signs if k else (1,))}
         return law, 1 - sum(law.values(), Fraction(0))
 
 

@@ -133,15 +133,16 @@ def _one_sided(shape: Shape, halved: bool) -> OneSided:
     return OneSided(shape, halved=halved)
 
 
-def _symmetric(shape: Shape, size: int) -> NDArray[Any]:
+def _drawn_from(shape: Shape, size: int, *, signed: bool = True) -> NDArray[Any]:
+    """Integers with this law, or only the non-negative ones."""
     bits = shape.cell_bits()
-    cells = _one_sided(shape.in_cells(bits), bits == 0)
+    cells = _one_sided(shape.in_cells(bits), signed and bits == 0)
     drawn: list[NDArray[Any]] = []
     missing = size
     while missing:
         count = min(_CHUNK, missing + missing // 24 + (1 if bits else 0))
         words = random_words(count)
-        negative = (words & np.uint64(1)).astype(bool)
+        negative = (words & np.uint64(signed)).astype(bool)
         values = cells.draw(words >> np.uint64(1))
         if bits:
             values, kept = _place_in_cell(shape, bits, values)
@@ -177,13 +178,19 @@ def discrete_laplace(scale: Fraction, size: int) -> NDArray[Any]:
 
     Machine integers, or Python integers (dtype object) if the scale exceeds 2^52.
     """
-    return _symmetric(Shape("laplace", scale), size)
+    return _drawn_from(Shape("laplace", scale), size)
+
+
+@_replaceable
+def geometric(scale: Fraction, size: int) -> NDArray[Any]:
+    """`size` integers k ≥ 0 with P[k] ∝ exp(-k/scale), exactly, for any rational scale."""
+    return _drawn_from(Shape("laplace", scale), size, signed=False)
 
 
 @_replaceable
 def discrete_gaussian(variance: Fraction, size: int) -> NDArray[Any]:
     """`size` integers with P[k] ∝ exp(-k²/(2·variance)), exactly, for any rational variance."""
-    return _symmetric(Shape("gaussian", variance), size)
+    return _drawn_from(Shape("gaussian", variance), size)
 
 
 @_replaceable
