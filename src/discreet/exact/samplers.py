@@ -148,9 +148,9 @@ def _drawn_from(shape: Shape, size: int, *, signed: bool = True) -> NDArray[Any]
             values, kept = _place_in_cell(shape, bits, values)
             kept &= ~(negative & (values == 0))
             values, negative = values[kept], negative[kept]
-        signed = np.where(negative, -values, values)[:missing]
-        drawn.append(signed)
-        missing -= len(signed)
+        values = np.where(negative, -values, values)[:missing]
+        drawn.append(values)
+        missing -= len(values)
     return drawn[0] if len(drawn) == 1 else np.concatenate([np.empty(0, dtype=np.int64), *drawn])
 
 
