@@ -51,6 +51,12 @@ class Dialect(Protocol):
     def exact_sum(self, value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS) -> str:
         """A sum of at most `rows` integers within ±`largest`. It does not depend on their order."""
 
+    def whole(self, value: str, most: int) -> str:
+        """An integer as one of 64 bits within ±`most`: what is beyond moves to the ends."""
+
+    def shortened(self, value: str, bits: int) -> str:
+        """An integer of 64 bits divided by 2^`bits`, rounded towards 0."""
+
     def scaled(self, total: str, most: int, rows: str, largest: int) -> str:
         """A sum of at most `ROWS_OF_ONE` numbers within ±`largest`, times `most` over `rows`, rounded towards 0."""
 
@@ -92,6 +98,11 @@ class Dialect(Protocol):
     def octave_bin(self, value: str, first: int, last: int) -> str:
         """The index of the power of two of a number: 0 below 2^first, then 1, 2, … to last − first, with the number's
         sign.
+        """
+
+    def log_place(self, value: str, per_octave: int, octaves: int, finest: int) -> str:
+        """log2(1 + |value|·finest)·per_octave as an integer with the sign of the number, at most so many octaves. NULL
+        for NULL and NaN.
         """
 
     def year_bin(self, value: str, first: int, last: int) -> str:

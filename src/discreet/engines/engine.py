@@ -49,5 +49,13 @@ class Engine(Protocol):
     def table(self, statement: str) -> Any:
         """The same as an Arrow table."""
 
+    def hold(self, statement: str) -> str | None:
+        """Compute a statement once, for later statements that read its result by the returned name. None if the engine
+        cannot.
+        """
+
+    def forget(self, name: str) -> None:
+        """Drop a result that is held."""
+
     def close(self) -> None:
         """Close the database."""

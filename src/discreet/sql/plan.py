@@ -9,6 +9,7 @@ from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import tidy
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
+from discreet.sql.pricing.clipping import Clip, Clipping
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Question
@@ -21,7 +22,9 @@ class Plan:
     """How one question will be answered, and what that costs.
 
     `automatic` are the bounds to find privately before the answer. Until they are found, errors are stated for public
-    defaults. `found` describes what was found. `spent_on_bounds` is the ε for them.
+    defaults. `found` describes what was found. `spent_on_bounds` is the ε for them. `clipping` says how people are
+    scaled down if nobody declared how much one may add, and `clip` to which limits, which are an example until they are
+    found.
     """
 
     question: Question
@@ -32,6 +35,8 @@ class Plan:
     automatic: tuple[AutomaticBound, ...] = ()
     found: tuple[str, ...] = ()
     spent_on_bounds: Fraction = Fraction(0)
+    clipping: Clipping | None = None
+    clip: Clip | None = None
 
     @property
     def relation(self) -> Relation:
@@ -51,6 +56,7 @@ class Plan:
     @property
     def cost(self) -> Approx:
         """The cost of the answer, including the bounds found for it."""
-        whole = self.price.cost
-        spent = exactly(whole.epsilon) + self.spent_on_bounds
-        return replace(whole, epsilon=tidy(spent)) if self.spent_on_bounds else whole
+        whole, found = self.price.cost, self.spent_on_bounds
+        if self.clipping is not None:
+            found += self.clipping.searched
+        return replace(whole, epsilon=tidy(exactly(whole.epsilon) + found)) if found else whole

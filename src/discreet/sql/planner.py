@@ -34,18 +34,22 @@ from discreet.sql.pricing.automatic_bounds import (
     wants_groups,
     widest,
     with_bound,
+    without_ranges,
 )
-from discreet.sql.pricing.bounds import bounds_of, validate_bounds
-from discreet.sql.pricing.choice_of_noise import choose_noise
+from discreet.sql.pricing.bounds import bounds_of, rows_known, validate_bounds
+from discreet.sql.pricing.centers import center_of
+from discreet.sql.pricing.choice_of_noise import choose_noise, shares_of, weights_of
+from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Question
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.select import RowsAsked, read_question, rows_in
 from discreet.sql.running.answer import check_showable
+from discreet.sql.running.clipped import Pairs, check_clippable, read_norms
 from discreet.sql.running.groups import MOST_GROUPS_SHOWN, Groups
 from discreet.sql.running.measure import check_computable
-from discreet.sql.running.notes import error_of, format_bound, goals
+from discreet.sql.running.notes import error_of, format_bound, format_limits, goals
 from discreet.sql.running.rows import rows_of
 from discreet.sql.schema import Schema
 from discreet.sql.terms import Terms
@@ -84,43 +88,71 @@ class Planner:
     ) -> Plan:
         """How a question would be answered. Spends nothing and reads no private data."""
         asked = read_question(question, self.schema)
+        if asked.unranged:
+            undeclared = replace(self, schema=without_ranges(self.schema, asked.unranged))
+            return undeclared.plan(
+                question,
+                epsilon=epsilon,
+                delta=delta,
+                within=within,
+                confidence=confidence,
+                weights=weights,
+                bounds=bounds,
+            )
         if (epsilon is None) == (within is None):
             raise InvalidArgument(
                 "Say what the answer may cost, with epsilon=, or how wrong it may be, with within=.",
                 code="epsilon-or-within",
             )
         missing = columns_to_find(asked.relation, asked.bounded)
-        number = len(missing) + wants_groups(asked)
         slack = self.delta_per_question if delta is None else delta
         terms = Terms(0 if epsilon is None else epsilon, slack, weights, validate_bounds(bounds))
+        number = len(missing) + len(asked.uncentered) + wants_groups(asked)
         if within is not None:
-            if number:
+            if number or self._priced(asked, replace(terms, epsilon=1)).clipping is not None:
                 raise NotAllowed(
-                    "How wrong the answer may be depends on bounds that are to be found. Say epsilon=.",
+                    "How wrong the answer may be depends on bounds that are to be found. Say epsilon=, or declare "
+                    "rows_per_person and the ranges of summed columns.",
                     code="within-automatic",
                 )
             terms = replace(terms, epsilon=self._least_epsilon(asked, within, confidence, terms))
-        if not number:
-            return self._computable(asked, terms)
-        read_question(asked.source, widest(self.schema, missing))  # refuse now what the found bounds would refuse
-        each = check_epsilon(terms.epsilon) * share_of(number)
-        plan = self._computable(asked, replace(terms, epsilon=check_epsilon(terms.epsilon) - number * each))
+        each = Fraction(0)
+        if number:
+            read_question(asked.source, widest(self.schema, missing))  # refuse now what the found bounds would refuse
+            each = check_epsilon(terms.epsilon) * share_of(number)
+            terms = replace(terms, epsilon=check_epsilon(terms.epsilon) - number * each)
+        plan = self._computable(asked, terms)
         automatic = self._column_bounds(missing, each)
+        automatic += tuple(center_of(asked, place, self.schema.unit, each) for place in range(len(asked.uncentered)))
         if wants_groups(asked):
             automatic = (*automatic, self._groups_bound(plan, each))
+        if plan.clipping is not None and plan.clipping.searched:
+            automatic = (*automatic, self._limits(plan, None))
         return replace(plan, automatic=automatic, spent_on_bounds=number * each)
 
-    def settle(self, plan: Plan, *, key: str | None = None) -> Plan:
-        """The plan after all bounds it depends on are found. Each bound is a release of its own."""
+    def settle(self, plan: Plan, *, pairs: Pairs, key: str | None = None) -> Plan:
+        """The plan after all bounds it depends on are found. Each bound is a release of its own. `pairs` holds the
+        totals of each person from one statement to the next.
+        """
         if not plan.automatic:
             return plan
         if unpaid := self.unpaid(plan.automatic, key):
             self.ledger.after(*unpaid, plan.price.guarantee)  # refused before anything is spent
         missing = columns_to_find(plan.question.relation, plan.question.bounded)
         schema, found = self._found_columns(missing, plan.automatic, key)
-        after = self._priced(read_question(plan.question.source, schema), plan.terms)
+        question, ranges = read_question(plan.question.source, schema), {}
+        for place, value in enumerate(question.uncentered):
+            bound = center_of(question, place, self.schema.unit, plan.spent_on_bounds / self._number_found(plan))
+            ranges[value] = self._found(bound, key)
+            found.append(f"{bound.what}: {sum(ranges[value]) / 2:.6g}")
+        after = self._priced(read_question(plan.question.source, schema, ranges), plan.terms)
+        if after.clipping is not None and after.clipping.searched:
+            bound = self._limits(after, pairs)
+            clip = self._found(bound, key)
+            after = self._priced(after.question, plan.terms, clip)
+            found.append(format_limits(after))
         if wants_groups(plan.question):
-            each = plan.spent_on_bounds / len(plan.automatic)
+            each = plan.spent_on_bounds / self._number_found(plan)
             assert after.bounds is not None
             groups = min(self._found(self._groups_bound(after, each), key), after.bounds.groups)
             found.append(f"groups of one person: {groups}")
@@ -129,11 +161,17 @@ class Planner:
             after = replace(after, bounds=bounds, price=self._chargeable(price))
         return replace(after, found=tuple(found), spent_on_bounds=plan.spent_on_bounds)
 
+    def _number_found(self, plan: Plan) -> int:
+        """How many bounds have equal parts of ε. Limits on people have a part of their own."""
+        return len(plan.automatic) - (plan.clipping is not None and bool(plan.clipping.searched))
+
     def _computable(self, question: Question, terms: Terms) -> Plan:
         """The plan. Raises, before any charge, if the engine cannot compute it or if its answer cannot be shown."""
         try:
             plan = self._priced(question, terms)
-            check_computable(question, self.engine, plan.enforced)
+            check_computable(question, self.engine, plan.enforced, clipped=plan.clipping is not None)
+            if plan.clipping is not None:
+                check_clippable(question, self.engine, plan.clipping)
             check_showable(question, self.engine)
         except RecursionError:
             raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex") from None
@@ -141,15 +179,58 @@ class Planner:
 
     # --- prices ---------------------------------------------------------------------------------------------
 
-    def _priced(self, question: Question, terms: Terms) -> Plan:
-        """A plan within the known bounds."""
+    def _priced(self, question: Question, terms: Terms, clip: Clip | None = None) -> Plan:
+        """A plan within the known bounds. `clip` are the limits on people, after they are found."""
         groups = None if any(key.domain is None for key in question.keys) else Groups(question)
         bounds = bounds_of(question, _size(groups), self._frequency, terms.bounds)
-        price = self._chargeable(self._price(question, bounds, groups, terms))
-        return Plan(question=question, bounds=bounds, groups=groups, price=price, terms=terms)
+        clipping = self._clipping(question, groups, terms)
+        if clipping is not None and clip is None:
+            clip = clipping.example()
+        clipped = None if clipping is None or clip is None else (clipping, clip)
+        price = self._chargeable(self._price(question, bounds, groups, terms, clipped))
+        return Plan(
+            question=question, bounds=bounds, groups=groups, price=price, terms=terms, clipping=clipping, clip=clip
+        )
 
-    def _price(self, question: Question, bounds: Bounds | None, groups: Groups | None, terms: Terms) -> Price:
-        return choose_noise(question, self.schema.unit, bounds, _size(groups), terms)
+    def _clipping(self, question: Question, groups: Groups | None, terms: Terms) -> Clipping | None:
+        """How people are clipped, if the declarations do not bound all that one person adds."""
+        person = question.relation.person
+        rows = 1 if person is None else rows_known(question.relation, terms.bounds)
+        shares = shares_of(question, terms.weights)
+        added = sum((shares[n] for n, measure in enumerate(question.measures) if measure.is_added), Fraction(0))
+        weights = weights_of(question, terms.weights)
+        return clipping_of(
+            question, self.schema.unit, _size(groups), rows, check_epsilon(terms.epsilon) * added, weights
+        )
+
+    def _limits(self, plan: Plan, pairs: Pairs | None) -> AutomaticBound:
+        """How the limits on people are found."""
+        clipping, question = plan.clipping, plan.question
+        assert clipping is not None
+
+        def read(engine: Engine) -> Any:
+            assert pairs is not None  # a plan that is only explained reads nothing
+            return read_norms(pairs, question, clipping)
+
+        return AutomaticBound(
+            "how much one person may add",
+            question.relation,
+            read,
+            clipping.search(),
+            clipping.moved,
+            lambda found: clipping.clip((tuple(found[0]), found[1])),
+            question,
+        )
+
+    def _price(
+        self,
+        question: Question,
+        bounds: Bounds | None,
+        groups: Groups | None,
+        terms: Terms,
+        clipped: tuple[Clipping, Clip] | None = None,
+    ) -> Price:
+        return choose_noise(question, self.schema.unit, bounds, _size(groups), terms, clipped)
 
     def _chargeable(self, price: Price) -> Price:
         """The price, stated as (ε,δ) if the ledger's rule can add only that."""

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from discreet.sql.expressions import Expr, Field
+from discreet.sql.expressions import Expr, Field, Origin
 from discreet.sql.pricing.relation import Relation
 
+OPEN = 2**62
+"""The farthest that a value without a declared range may lie from 0, in steps. It only keeps integers small."""
 AggregateKind = Literal["count", "sum", "mean", "variance", "stddev", "quantile"]
 MeasureKind = Literal["count", "sum", "people", "distinct", "quantile"]
 
@@ -36,6 +38,16 @@ class Measure:
     def reach(self) -> int:
         """The maximum distance of a value from the center, in steps."""
         return max(abs(self.lowest), abs(self.highest))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the range of its values is not known, so that only a person's total bounds what one adds."""
+        return self.highest >= OPEN
+
+    @property
+    def is_added(self) -> bool:
+        """Whether it is a sum over rows or people, so that a person's part of it can be scaled down."""
+        return self.kind in ("count", "sum", "people")
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,7 @@ class Question:
     """A whole statement. `source` is its syntax tree, `same` is its text without comments and in one layout, and
     `meaning` is the identity of what it measures. `bounded` are the fields whose declared ranges the answer depends on.
     Keys and measures are in canonical order. `key_order` has the positions of the keys as they were written.
+    `unranged` are the columns of quantiles whose ranges are not declared, `uncentered` the averaged values.
     """
 
     text: str
@@ -100,6 +113,8 @@ class Question:
     meaning: str = ""
     key_order: tuple[int, ...] = ()
     reordered: bool = False
+    unranged: frozenset[Origin] = frozenset()
+    uncentered: tuple[Expr, ...] = ()
 
     @property
     def line(self) -> str:

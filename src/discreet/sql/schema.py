@@ -261,11 +261,6 @@ class Schema:
         for table in self.tables.values():
             if table.public or self.unit.column is None:
                 continue
-            if table.rows_per_person is None:
-                raise InvalidArgument(
-                    f"How many rows of {table.name} may one person have? Write rows_per_person = 20.",
-                    code="rows-per-person-missing",
-                )
             self._check_path(table)
 
     def leads(self, origin: tuple[str, str] | None) -> str | None:

@@ -159,6 +159,16 @@ def square(value: str) -> str:
     return f"{value} * {value}"
 
 
+def whole(value: str, most: int) -> str:
+    """An integer as one of 64 bits within ±`most`."""
+    return f"CAST(least(greatest({value}, {-most}), {most}) AS BIGINT)"
+
+
+def shortened(value: str, bits: int) -> str:
+    """An integer of 64 bits divided by 2^`bits`, rounded towards 0."""
+    return f"({value} // {2**bits})"
+
+
 def scaled(total: str, most: int, rows: str, largest: int) -> str:
     """An integer times `most` over `rows`, rounded towards 0."""
     return f"{total} * {most} // {rows}"
@@ -257,6 +267,15 @@ def octave_bin(value: str, first: int, last: int) -> str:
     octave = f"least(floor(log2(abs({number}))) - ({first}) + 1, {last - first})"
     sized = f"CASE WHEN abs({number}) < {2.0**first!r} THEN 0 ELSE CAST(sign({number}) * {octave} AS INTEGER) END"
     return total(f"CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE {sized} END")
+
+
+def log_place(value: str, per_octave: int, octaves: int, finest: int) -> str:
+    """The logarithm of a number as an integer, with the number's sign."""
+    number = f"TRY_CAST({value} AS DOUBLE)"
+    size = f"least(abs({number}), {float(2**octaves // finest)!r})"
+    place = f"least(floor(log2(1.0 + {size} * {float(finest)!r}) * {per_octave}), {per_octave * octaves})"
+    signed = f"CAST(sign({number}) * {place} AS INTEGER)"
+    return total(f"CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE {signed} END")
 
 
 def year_bin(value: str, first: int, last: int) -> str:

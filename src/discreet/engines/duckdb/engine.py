@@ -20,6 +20,7 @@ from discreet.engines.duckdb.spill import Spill
 from discreet.engines.duckdb.text_files import Csv, JsonLines, TextSource
 from discreet.engines.duckdb.types import is_safe, kind_of, plainly
 from discreet.errors import EngineFailed, InvalidArgument
+from discreet.exact.randomness import random_integer
 from discreet.rows.tables import columns_of, run_guarded
 
 _JSON = (".json", ".jsonl", ".ndjson")
@@ -292,6 +293,16 @@ class DuckDB:
     def table(self, statement: str) -> Any:
         """The same as an Arrow table."""
         return self._held(lambda: self._connection.sql(statement).to_arrow_table())
+
+    def hold(self, statement: str) -> str | None:
+        """Compute a statement once, for later statements that read its result by the returned name."""
+        name = f"held_{random_integer(62)}"
+        self.rows(f"CREATE TEMP TABLE {name} AS {statement}")
+        return name
+
+    def forget(self, name: str) -> None:
+        """Drop a result that is held."""
+        self.rows(f"DROP TABLE {name}")
 
     def _run(self, statement: str, fetch: Callable[[Any], Any]) -> Any:
         return self._held(lambda: fetch(self._connection.execute(statement)))

@@ -76,6 +76,16 @@ def square(value: str) -> str:
     return f"{value}::numeric * {value}::numeric"
 
 
+def whole(value: str, most: int) -> str:
+    """An integer as one of 64 bits within ±`most`."""
+    return f"least(greatest({value}, {-most}), {most})::int8"
+
+
+def shortened(value: str, bits: int) -> str:
+    """An integer of 64 bits divided by 2^`bits`, rounded towards 0."""
+    return f"({value} / {2**bits}::int8)"
+
+
 def scaled(total: str, most: int, rows: str, largest: int) -> str:
     """An integer times `most` over `rows`, rounded towards 0."""
     return f"div({total}::numeric * {most}, {rows}::numeric)"

@@ -225,6 +225,13 @@ class Postgres:
             pass
         raise EngineFailed(said, code=code)  # outside of the handler: no context, which might quote values
 
+    def hold(self, statement: str) -> str | None:
+        """Nothing is written: a later statement computes it again."""
+        return None
+
+    def forget(self, name: str) -> None:
+        """Nothing is held."""
+
     def close(self) -> None:
         """Nothing is kept open between statements."""
 

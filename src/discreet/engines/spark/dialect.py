@@ -57,6 +57,16 @@ def square(value: str) -> str:
     return f"CAST({value} AS DECIMAL(19, 0)) * CAST({value} AS DECIMAL(19, 0))"
 
 
+def whole(value: str, most: int) -> str:
+    """An integer as one of 64 bits within ±`most`."""
+    return f"CAST(least(greatest({value}, {-most}L), {most}L) AS BIGINT)"
+
+
+def shortened(value: str, bits: int) -> str:
+    """An integer of 64 bits divided by 2^`bits`, rounded towards 0."""
+    return f"({value} div {2**bits}L)"
+
+
 def scaled(total: str, most: int, rows: str, largest: int) -> str:
     """A sum times `most` over `rows`, rounded towards 0: in 64 bits if quotients and remainders fit."""
     if largest * max(most, ROWS_OF_ONE) < 2**62 and most < 2**31:

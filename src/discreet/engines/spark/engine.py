@@ -207,6 +207,13 @@ class Spark:
         found: tuple[list[tuple[str, str]], list[tuple[Any, ...]]] = attempt(fetched, _FAILED)
         return found
 
+    def hold(self, statement: str) -> str | None:
+        """Nothing is written: a later statement computes it again."""
+        return None
+
+    def forget(self, name: str) -> None:
+        """Nothing is held."""
+
     def close(self) -> None:
         """Drop the views. The session stays open."""
         views, self._files, kept, self._kept = list(self._files), {}, self._kept, []

@@ -89,6 +89,15 @@ def with_bound(schema: Schema, name: str, origin: Origin, value: Any) -> Schema:
     return replace(schema, tables={**schema.tables, table.name: replace(table, columns=columns)})
 
 
+def without_ranges(schema: Schema, columns: Iterable[Origin]) -> Schema:
+    """The schema in which the ranges of these columns are to be found."""
+    for origin in columns:
+        table = schema.tables[origin[0]]
+        known = {**table.columns, origin[1]: replace(table.columns[origin[1]], between=AUTO)}
+        schema = replace(schema, tables={**schema.tables, table.name: replace(table, columns=known)})
+    return schema
+
+
 def widest(schema: Schema, wanted: list[tuple[str, Origin]]) -> Schema:
     """The schema with the widest bounds that could be found. A question that is valid with these is valid with all
     others.

@@ -34,7 +34,7 @@ Frequency = Callable[[Relation, tuple[Field, ...]], int]
 
 def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapping[str, int]) -> Bounds | None:
     """The bounds of one person, which a question may lower, or of one row that joins repeat. None for a row that
-    appears once. `groups` is the total number of groups.
+    appears once, and for a person whose rows nobody bounds. `groups` is the total number of groups.
     """
     relation = question.relation
     if relation.person is None:
@@ -49,8 +49,9 @@ def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapp
             "person's tables, or group each by the person first.",
             code="sql-join-too-many",
         )
-    most = rows_of_person(relation)
-    rows = min(most, asked.get("rows_per_person", most))
+    rows = rows_known(relation, asked)
+    if rows is None:
+        return None
     if not question.keys:
         return Bounds(rows, 1, rows)
     private = [table for table in relation.tables() if not table.public]
@@ -58,6 +59,12 @@ def bounds_of(question: Question, groups: int, frequency: Frequency, asked: Mapp
     in_group = [t.rows_per_group for t in private if t.rows_per_group is not None]
     most_groups = min([rows, *declared, groups, asked.get("groups_per_person", rows)])
     return Bounds(rows, most_groups, min([rows, *in_group, asked.get("rows_per_group", rows)]))
+
+
+def rows_known(relation: Relation, asked: Mapping[str, int]) -> int | None:
+    """How many rows of one person are used: as declared, or as few as the question says. None if nobody says it."""
+    said = [rows for rows in (rows_of_person(relation), asked.get("rows_per_person")) if rows is not None]
+    return min(said, default=None)
 
 
 def validate_bounds(given: Mapping[str, int] | None) -> dict[str, int]:

@@ -24,8 +24,9 @@ from discreet.mechanisms.quantiles.quantile_interval import QuantileInterval
 from discreet.mechanisms.selection.threshold import KeySelection, SelectedGroups
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid
+from discreet.sql.pricing.clipping import Clip, Clipping, made_noise
 from discreet.sql.pricing.price import LARGE, Noise, Price, contribution
-from discreet.sql.question import Bounds, Measure, Question
+from discreet.sql.question import Aggregate, Bounds, Measure, Question
 from discreet.sql.terms import Terms
 
 
@@ -35,6 +36,7 @@ def choose_noise(
     bounds: Bounds | None,
     groups: int,
     terms: Terms,
+    clipped: tuple[Clipping, Clip] | None = None,
 ) -> Price:
     """The least noise, Laplace or Gaussian, that satisfies (ε,δ) for the whole statement.
 
@@ -42,6 +44,9 @@ def choose_noise(
     """
     total, slack = check_epsilon(terms.epsilon), check_delta(terms.delta)
     offers = NoiseChoice(question, unit, bounds, groups, shares_of(question, terms.weights))
+    if clipped is not None:
+        return replace(offers.clipped(total, *clipped), epsilon=total)
+    assert bounds is not None or question.relation.person is None  # a person's rows are bounded, or clipped
     if all(key.domain is not None for key in question.keys):
         return replace(offers.best(total, slack), epsilon=total)
     if not slack:
@@ -69,6 +74,25 @@ def _added_or_removed(epsilon: Fraction, delta: Fraction, unit: Unit) -> Approx:
 
 def shares_of(question: Question, weights: Mapping[str, Any] | None) -> tuple[Fraction, ...]:
     """The part of ε for each measure: equal parts for the aggregates, divided among their measures."""
+    total = [Fraction(0)] * len(question.measures)
+    for aggregate, weight in _weighted(question, weights):
+        for part in aggregate.parts:
+            total[part] += weight * aggregate.weight / len(aggregate.parts)
+    whole = sum(total, Fraction(0))
+    return tuple(share / whole for share in total)
+
+
+def weights_of(question: Question, weights: Mapping[str, Any] | None) -> tuple[Fraction, ...]:
+    """The largest weight of a column that uses each measure."""
+    found = [Fraction(0)] * len(question.measures)
+    for aggregate, weight in _weighted(question, weights):
+        for part in aggregate.parts:
+            found[part] = max(found[part], weight * aggregate.weight)
+    return tuple(found)
+
+
+def _weighted(question: Question, weights: Mapping[str, Any] | None) -> list[tuple[Aggregate, Fraction]]:
+    """Each aggregate with the largest weight of a column that uses it."""
     if not isinstance(weights, Mapping | None) or not all(isinstance(name, str) for name in weights or ()):
         raise InvalidArgument('weights must name columns of the answer, such as {"visits": 2}.', code="wrong-type")
     given = {name.lower(): _weight(weight, name) for name, weight in (weights or {}).items()}
@@ -79,14 +103,11 @@ def shares_of(question: Question, weights: Mapping[str, Any] | None) -> tuple[Fr
                 f"weights names {name}, which is not a column of the answer. Known: {', '.join(named)}.",
                 code="unknown-column",
             )
-    total = [Fraction(0)] * len(question.measures)
+    found = []
     for aggregate in question.aggregates:
         using = [o.name.lower() for o in question.outputs if any(f == aggregate.field for f in o.expr.fields())]
-        weight = max((given.get(name, Fraction(1)) for name in using), default=Fraction(1))
-        for part in aggregate.parts:
-            total[part] += weight * aggregate.weight / len(aggregate.parts)
-    whole = sum(total, Fraction(0))
-    return tuple(share / whole for share in total)
+        found.append((aggregate, max((given.get(name, Fraction(1)) for name in using), default=Fraction(1))))
+    return found
 
 
 def _weight(weight: Any, name: str) -> Fraction:
@@ -148,6 +169,22 @@ class NoiseChoice:
             parts.append(part)
             sensitivities.append(sensitivity)
         return self._price(parts, sensitivities, "Laplace", Fraction(0))
+
+    def clipped(self, total: Fraction, clipping: Clipping, clip: Clip) -> Price:
+        """One Laplace noise for all sums of clipped people. What is not a sum keeps its own noise and share of ε."""
+        joint, bound = clipping.noise(clip), clipping.sensitivity(clip)
+        others = [n for n, measure in enumerate(self.question.measures) if not measure.is_added]
+        plain = self.laplace(total) if others else None
+        parts = [
+            made_noise(clipping, clip, joint, n) if plain is None or n not in others else plain.parts[n]
+            for n in range(len(self.question.measures))
+        ]
+        mechanism = Composed(mechanisms=(joint, *(plain.parts[n] for n in others if plain is not None)))
+        own = [bound, *(plain.sensitivities[n] for n in others if plain is not None)]
+        stated = [bound if n not in others else own[1 + others.index(n)] for n in range(len(parts))]
+        return Price(
+            mechanism, tuple(parts), tuple(stated), mechanism.guarantee(own), "Laplace", self.shares, Fraction(0)
+        )
 
     def _quantile(self, measure: Measure, groups: int, epsilon: Fraction) -> tuple[Any, Sensitivity]:
         """A quantile in each group, with intervals wide enough that those of all quantiles in a row hold at once."""

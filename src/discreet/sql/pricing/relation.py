@@ -202,16 +202,20 @@ def parts_of(relation: Relation) -> list[Relation]:
     return [relation, *inside, *(parts_of(relation.owners) if isinstance(relation, Led) else [])]
 
 
-def rows_of_person(relation: Relation) -> int:
-    """How many rows of a relation one person is expected to have, according to the declarations of its tables."""
+def rows_of_person(relation: Relation) -> int | None:
+    """How many rows of a relation one person may have, according to the declarations of its tables. None if a table
+    declares nothing.
+    """
     match relation:
         case Scan(table=table) | Led(scan=Scan(table=table)):
-            return 1 if table.public else table.rows_per_person or 1
+            return 1 if table.public else table.rows_per_person
         case PerPerson(once=True):
             return 1
-        case Both(left=left, right=right):
-            return rows_of_person(left) + rows_of_person(right)
-    return max(rows_of_person(source) for source in relation.sources)
+    rows = [rows_of_person(source) for source in relation.sources]
+    known = [number for number in rows if number is not None]
+    if len(known) < len(rows):
+        return None
+    return sum(known) if isinstance(relation, Both) else max(known)
 
 
 MOST_JOINED = 2**27
@@ -219,14 +223,16 @@ MOST_JOINED = 2**27
 
 
 def rows_joined(relation: Relation) -> int:
-    """How many rows the joins make from the declared rows of one person, before any are left out."""
+    """How many rows the joins make from the declared rows of one person, before any are left out. Tables that declare
+    nothing count as one row.
+    """
     match relation:
         case Join(left=left, right=right) if not left.public and not right.public:
             return rows_joined(left) * rows_joined(right)
         case Both(left=left, right=right):
             return rows_joined(left) + rows_joined(right)
         case Scan() | Led() | PerPerson(once=True):
-            return rows_of_person(relation)
+            return rows_of_person(relation) or 1
     return max(rows_joined(source) for source in relation.sources)
 
 

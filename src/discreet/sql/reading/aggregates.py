@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, NoReturn
 
 from sqlglot import exp
 
 from discreet.exact.rational import power_of_two_below
-from discreet.sql.expressions import Const, Expr, Field, Range, Ref, call, has_number, present
-from discreet.sql.question import Aggregate, AggregateKind, Measure
+from discreet.sql.expressions import Const, Expr, Field, Origin, Range, Ref, call, has_number, present
+from discreet.sql.pricing.relation import DEFAULTS
+from discreet.sql.question import OPEN, Aggregate, AggregateKind, Measure
 from discreet.sql.reading.parse import Text, unread_arguments
 from discreet.sql.reading.ranges import range_of
 from discreet.sql.reading.scope import Scope
-from discreet.sql.schema import NARROWEST, Schema, Type
+from discreet.sql.schema import NARROWEST, ORDERED, Schema, Type
 
 _FINENESS = {1: 2**30, 2: 2**18}
 """The number of steps of the range to which values are rounded (integers are rounded to 1). Squares have fewer steps,
 so that sums stay within 64 bits."""
+_OPEN_STEP = {"integer": Fraction(1), "boolean": Fraction(1), "number": Fraction(1, 2**20)}
+"""The steps to which values without a declared range are rounded before they are added."""
 GRID = 2**16
 """The number of points of the range among which a quantile of non-integer values is chosen."""
 _NUMBER = 'Cast it to DOUBLE; or, for a column of a CSV or JSON file, declare it: type = "number".'
@@ -39,10 +42,16 @@ Parts = tuple[AggregateKind, tuple[int, ...], bool, Type]
 
 
 class Aggregates:
-    """The aggregates of one SELECT, in order of appearance. `bounded` are the fields whose ranges matter."""
+    """The aggregates of one SELECT, in order of appearance. `bounded` are the fields whose ranges matter.
 
-    def __init__(self, sql: Text, schema: Schema, scope: Scope) -> None:
-        self.sql, self.schema, self.scope = sql, schema, scope
+    `ranges` were found privately for values of this question that are averaged. `uncentered` are those without one.
+    `unranged` are the columns whose quantiles are asked for, and whose ranges are not declared.
+    """
+
+    def __init__(self, sql: Text, schema: Schema, scope: Scope, ranges: Mapping[Expr, Range] | None = None) -> None:
+        self.sql, self.schema, self.scope, self.ranges = sql, schema, scope, dict(ranges or {})
+        self.uncentered: list[Expr] = []
+        self.unranged: set[Origin] = set()
         self.measures: list[Measure] = []
         self.taken: list[Aggregate] = []
         self.bounded: set[Field] = set()
@@ -74,16 +83,19 @@ class Aggregates:
         return "count", (self._counted(node, where),), True, "integer"
 
     def _sum(self, node: exp.Sum, where: Expr | None) -> Parts:
-        value, within = self._value(node, node.this)
+        value = self._value(node, node.this)
+        within = self._known_range(node, value)
+        if within is None:
+            return "sum", (self._open_sum(value, where),), True, "number"
         return "sum", (self._summed(value, where, within, centered=False),), True, "number"
 
     def _mean(self, node: exp.Avg, where: Expr | None) -> Parts:
-        value, within = self._value(node, node.this)
-        return "mean", self._moments(value, where, within, 1), True, "number"
+        value = self._value(node, node.this)
+        return "mean", self._moments(value, where, self._range_to_center(node, value), 1), True, "number"
 
     def _spread(self, node: exp.Expression, where: Expr | None, kind: AggregateKind, *, sample: bool) -> Parts:
-        value, within = self._value(node, node.this)
-        return kind, self._moments(value, where, within, 2), sample, "number"
+        value = self._value(node, node.this)
+        return kind, self._moments(value, where, self._range_to_center(node, value), 2), sample, "number"
 
     def _of_share(self, node: exp.Quantile, where: Expr | None) -> Parts:
         return self._quantile(node, node.this, self._share(node, node.args["quantile"]), where)
@@ -133,29 +145,52 @@ class Aggregates:
         value = self.scope.translate(node.this)
         return self._take(Measure("count", where=_both(where, present(value))))
 
-    def _value(self, node: exp.Expression, of: exp.Expression) -> tuple[Expr, Range]:
+    def _value(self, node: exp.Expression, of: exp.Expression) -> Expr:
         if isinstance(of, exp.Distinct):
             what = "DISTINCT is supported in COUNT only."
             self.sql.refuse(node, what, "Write SUM(x), or COUNT(DISTINCT x).", code="sql-distinct")
         value = self.scope.translate(of)
         if value.type not in ("integer", "number", "boolean"):
             self.sql.unknown(node, f"{default_name(of)} is not a number. {_NUMBER}", code="sql-not-a-number")
-        return value, self._within(node, value)
+        return value
 
-    def _within(self, node: exp.Expression, value: Expr) -> Range:
+    def _known_range(self, node: exp.Expression, value: Expr) -> Range | None:
+        """The range that follows from the declarations, or was found for this question. None if there is none."""
         self.bounded |= set(value.fields())
-        within = range_of(value)
+        within = self.ranges.get(value) or range_of(value)
         if within is None or not all(map(math.isfinite, within)) or max(map(abs, within)) > 1e15:
-            self.sql.refuse(
-                node,
-                "The range of this value is not declared, so one person could change the answer without limit.",
-                "Declare between = [low, high] for its columns in the policy, or write LEAST(GREATEST(x, low), high).",
-                code="sql-no-bounds",
-            )
+            return None
         if 0 < within[1] - within[0] < NARROWEST:
             what = f"The range of this value is narrower than {NARROWEST}."
             self.sql.refuse(node, what, "Multiply it first.", code="sql-narrow-bounds")
         return within if within[0] < within[1] else (within[0] - 1, within[1] + 1)
+
+    def _range_to_center(self, node: exp.Expression, value: Expr) -> Range:
+        """The range of a value that is averaged. If it is not known, it is found first."""
+        within = self._known_range(node, value)
+        if within is None and value not in self.uncentered:
+            self.uncentered.append(value)
+        return within or DEFAULTS["number"]
+
+    def _range_to_choose_from(self, node: exp.Expression, value: Expr) -> Range:
+        """The range of a value whose quantile is chosen. If a column has none, it is found first."""
+        within = self._known_range(node, value)
+        if within is not None:
+            return within
+        undeclared = [field for field in value.fields() if field.between is None and field.choices is None]
+        if not undeclared or any(field.origin is None or field.type not in ORDERED for field in undeclared):
+            self.sql.refuse(
+                node,
+                "The range of this value is not declared, so there is no grid to choose a quantile from.",
+                "Declare between = [low, high] for its columns in the policy, or write LEAST(GREATEST(x, low), high).",
+                code="sql-no-bounds",
+            )
+        self.unranged |= {field.origin for field in undeclared if field.origin is not None}
+        return DEFAULTS["number"]
+
+    def _open_sum(self, value: Expr, where: Expr | None) -> int:
+        step = _OPEN_STEP[value.type]
+        return self._take(Measure("sum", value, _both(where, has_number(value)), Fraction(0), step, -OPEN, OPEN))
 
     def _summed(self, value: Expr, where: Expr | None, within: Range, *, centered: bool, power: int = 1) -> int:
         low, high = (Fraction(end) for end in within)
@@ -187,8 +222,8 @@ class Aggregates:
         return self.measures[-1]
 
     def _quantile(self, node: exp.Expression, of: exp.Expression, share: Fraction, where: Expr | None) -> Parts:
-        value, within = self._value(node, of)
-        low, high = (Fraction(end) for end in within)
+        value = self._value(node, of)
+        low, high = (Fraction(end) for end in self._range_to_choose_from(node, value))
         whole = value.type in ("integer", "boolean") and high - low < 2**31
         if whole:
             low, high, step = Fraction(math.ceil(low)), Fraction(math.floor(high)), Fraction(1)

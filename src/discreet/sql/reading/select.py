@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp, parse_one
 
 from discreet.errors import QueryError
-from discreet.sql.expressions import Expr, Field, conjuncts
+from discreet.sql.expressions import Expr, Field, Origin, Range, conjuncts
 from discreet.sql.measurement import canonical, identity_of
 from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.question import Key, Measure, Ordering, Output, Question
@@ -25,14 +26,14 @@ MOST_NODES = 10_000
 _CLAUSES = {"expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset"}
 
 
-def read_question(source: Any, schema: Schema) -> Question:
-    """The question in a text. Raises if something in it is wrong."""
+def read_question(source: Any, schema: Schema, ranges: Mapping[Expr, Range] | None = None) -> Question:
+    """The question in a text. Raises if something in it is wrong. `ranges` were found for values that it averages."""
     sql, query = tree = parse_query(source)
     if not isinstance(query, exp.Select):
         what = f"{query.key.upper()} of whole queries is not supported."
         sql.refuse(query, what, "Ask them one by one.", code="sql-union")
     try:
-        question = canonical(replace(_Reader(sql, schema, query).question(), source=tree))
+        question = canonical(replace(_Reader(sql, schema, query, ranges).question(), source=tree))
         return replace(question, meaning=identity_of(question, schema))
     except RecursionError:
         raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex") from None
@@ -48,6 +49,7 @@ class RowsAsked:
     measure: Measure | None = None
     bounded: frozenset[Field] = frozenset()
     meaning: str = ""
+    unranged: frozenset[Origin] = frozenset()
 
     @property
     def question(self) -> Question:
@@ -81,7 +83,14 @@ def rows_in(source: str | Conditioned | Parsed, schema: Schema, value: str | Non
         aggregates, measure = Aggregates(sql, schema, scope), None
         if value is not None:
             measure = aggregates.on_grid(_expression(value))
-        bare = RowsAsked(tree, scope.relation, value, measure, frozenset(aggregates.bounded))
+        bare = RowsAsked(
+            tree,
+            scope.relation,
+            value,
+            measure,
+            frozenset(aggregates.bounded),
+            unranged=frozenset(aggregates.unranged),
+        )
         return replace(bare, meaning=identity_of(bare.question, schema))
     except RecursionError:
         raise QueryError("This query is nested too deeply. Simplify it.", code="sql-too-complex") from None
@@ -96,7 +105,9 @@ def _expression(text: str) -> exp.Expression:
 class _Reader:
     """Reads one SELECT."""
 
-    def __init__(self, sql: Text, schema: Schema, query: exp.Select) -> None:
+    def __init__(
+        self, sql: Text, schema: Schema, query: exp.Select, ranges: Mapping[Expr, Range] | None = None
+    ) -> None:
         self.sql, self.schema, self.query = sql, schema, query
         self._put_in = 0
         self._check_clauses()
@@ -104,7 +115,7 @@ class _Reader:
         if self.scope.relation.public:
             what = "This query reads public tables only."
             sql.refuse(query, what, "Read them directly: no noise is needed.", code="sql-public-only")
-        self.aggregates = Aggregates(sql, schema, self.scope)
+        self.aggregates = Aggregates(sql, schema, self.scope, ranges)
         self.keys, self.key_nodes = self._keys()
         self.key_fields = tuple(
             Field(f"k{n}", key.name, key.expr.type, choices=key.domain) for n, key in enumerate(self.keys)
@@ -158,6 +169,8 @@ class _Reader:
             measures=tuple(self.aggregates.measures),
             aggregates=tuple(self.aggregates.taken),
             bounded=frozenset(self.aggregates.bounded),
+            unranged=frozenset(self.aggregates.unranged),
+            uncentered=tuple(self.aggregates.uncentered),
         )
 
     # --- keys ---------------------------------------------------------------------------------------------

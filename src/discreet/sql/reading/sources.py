@@ -192,7 +192,7 @@ class Sources:
             return self.names.fresh(name, expr.field if isinstance(expr, Ref) else _like(expr)), "key", expr
         rows = rows_of_person(relation)
         if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
-            return self.names.fresh(name, Field("", "", "integer", (0, rows))), "count", Const(1, "integer")
+            return self.names.fresh(name, _counted(rows)), "count", Const(1, "integer")
         word = _PER_PERSON.get(type(node))
         if word is None or isinstance(node.this, exp.Distinct | exp.Star) or not isinstance(node.this, exp.Expression):
             self.sql.refuse(
@@ -204,14 +204,14 @@ class Sources:
         value = scope.translate(node.this)
         known = replace(value.field, origin=None) if isinstance(value, Ref) else _like(value)
         if word == "count":
-            known = Field("", "", "integer", (0, rows))
+            known = _counted(rows)
         elif word in ("sum", "avg"):
             if value.type not in ("integer", "number", "boolean"):
                 what = f"{node.this.sql()} is not a number. Cast it to DOUBLE."
                 self.sql.unknown(node, what, code="sql-not-a-number")
             within = range_of(value)
             if word == "sum" and within is not None:
-                within = rows * min(within[0], 0), rows * max(within[1], 0)
+                within = None if rows is None else (rows * min(within[0], 0), rows * max(within[1], 0))
             kind: Type = "number" if "number" in (value.type, {"avg": "number"}.get(word)) else "integer"
             known = Field("", "", kind, within if _may_have_range(within) else None, found=known.found)
         return self.names.fresh(name, known), word, value
@@ -275,6 +275,11 @@ class Sources:
         name = item.alias_or_name or item.sql()
         known = expr.field if isinstance(expr, Ref) else _like(expr)
         return [(self.names.fresh(name, known), expr)]
+
+
+def _counted(rows: int | None) -> Field:
+    """The number of one person's rows, with its range if a bound is declared."""
+    return Field("", "", "integer", None if rows is None else (0, rows))
 
 
 def _restrict(field: Field, expr: Expr, source: Relation) -> Field:

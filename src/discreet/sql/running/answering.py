@@ -16,6 +16,7 @@ from discreet.sql.planner import Planner
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Question
 from discreet.sql.running.answer import Answer
+from discreet.sql.running.clipped import Pairs, holding, read_clipped, unclipped
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.measure import read_measures, read_undeclared
 from discreet.sql.running.notes import notes_on
@@ -24,20 +25,23 @@ from discreet.sql.running.stored import chosen_numbers, find_reusable, mark_of
 
 def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None) -> Answer:
     """Charge, read, draw, store and return. What was measured before, at least as accurately, is free."""
-    plan = planner.settle(plan, key=key)
-    price, release = _measure(planner, plan, key)
+    with holding(planner.engine) as pairs:
+        plan = planner.settle(plan, pairs=pairs, key=key)
+        price, release = _measure(planner, plan, pairs, key)
     plan = replace(plan, price=price)
     keys, noisy = release.value if plan.groups is None else (plan.groups.keys(), release.value)
+    if plan.clipping is not None and plan.clip is not None:
+        noisy, _lost = unclipped(plan.question, plan.clipping, plan.clip, noisy)
     columns = Columns(plan.question, price, *_as_written(plan.question, noisy, keys))
     return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
 
 
-def _measure(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Release]:
+def _measure(planner: Planner, plan: Plan, pairs: Pairs, key: str | None) -> tuple[Price, Release]:
     """The noisy numbers of all groups, and the price at which they were bought: now, or before."""
     question, price, ledger = plan.question, plan.price, planner.ledger
     identity = planner.identity(
         question.relation,
-        ("answer", question.meaning, plan.bounds),
+        ("answer", question.meaning, plan.bounds, *([] if plan.clip is None else [plan.clip])),
         old_text=None if question.reordered else question.same,
         found=list(plan.found),
         bounds=dict(plan.terms.bounds),
@@ -45,20 +49,28 @@ def _measure(planner: Planner, plan: Plan, key: str | None) -> tuple[Price, Rele
     mark = mark_of(plan, planner.schema, identity)
     request: dict[str, Any] = {"asked": question.same, "key": key, "identity": identity}
     known = ledger.knows(price.guarantee, mechanism=price.mechanism, **request)
-    found = find_reusable(ledger, mark, price) if identity.lasting and key is None and not known else None
+    divisible = identity.lasting and plan.clipping is None  # clipped people have one limit for all measures together
+    found = find_reusable(ledger, mark, price) if divisible and key is None and not known else None
     if found is not None:
         entry, own, places = found
         release = again(entry, own.mechanism, ledger=ledger)
         return own, replace(release, value=chosen_numbers(release.value, plan, places))
-    marked = str(mark) if identity.lasting else ""
-    release = through(
-        lambda: _read_measures(planner, plan), price.mechanism, price.guarantee, ledger=ledger, mark=marked, **request
-    )
+    marked = str(mark) if divisible else ""
+
+    def read() -> Any:
+        return _read_measures(planner, plan, pairs)
+
+    release = through(read, price.mechanism, price.guarantee, ledger=ledger, mark=marked, **request)
     return price, release
 
 
-def _read_measures(planner: Planner, plan: Plan) -> Any:
+def _read_measures(planner: Planner, plan: Plan, pairs: Pairs) -> Any:
     """The exact measures. Only this function reads data for a question."""
+    if plan.clipping is not None and plan.clip is not None and plan.groups is not None:
+        sums = read_clipped(pairs, plan.question, plan.clipping, plan.clip, plan.groups)
+        others = [measure for measure in plan.question.measures if not measure.is_added]
+        rest = replace(plan.question, measures=tuple(others), aggregates=())
+        return sums, *(read_measures(rest, planner.engine, plan.enforced, plan.groups) if others else ())
     if plan.groups is None:
         return read_undeclared(plan.question, planner.engine, plan.enforced)
     return tuple(read_measures(plan.question, planner.engine, plan.enforced, plan.groups))

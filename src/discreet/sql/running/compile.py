@@ -24,9 +24,9 @@ class Statement:
         self.dialect = engine.dialect
         self.keys = [f"k{n}" for n in range(len(question.keys))]
         self.steps: list[tuple[str, str]] = [("source", rows_of(question.relation, engine))]
-        self.flags = _Named("w")
-        self.numbers = _Named("x")
-        self.values_of = _Named("v")
+        self.flags = Named("w")
+        self.numbers = Named("x")
+        self.values_of = Named("v")
         self._prepare()
 
     def _prepare(self) -> None:
@@ -67,7 +67,7 @@ class Statement:
         value = safe(measure.value, self.dialect)
         if measure.kind == "distinct":
             return self.values_of.name(self.numbers.name(self.dialect.canonical(value, measure.value.type)))
-        shift = _shift(measure)
+        shift = shift_of(measure)
         center = measure.center - shift * measure.step
         number = self.numbers.name(self.dialect.distance(value, center, measure.value.type))
         ends = measure.lowest + shift, measure.highest + shift
@@ -86,11 +86,11 @@ class Statement:
         """One row for each group, with one column for each measure that is a sum."""
         if self.bounds is not None:
             self._bound_rows()
-        pairs, totals, shown = _Named("p"), _Named("t"), list(self.keys)
+        pairs, totals, shown = Named("p"), Named("t"), list(self.keys)
         for number, measure in enumerate(self.question.measures):
             if measure.kind in ("count", "sum", "people"):
                 total = totals.name(self._total(measure, *self.parts[number], pairs))
-                if shift := _shift(measure):
+                if shift := shift_of(measure):
                     rows = totals.name(self._total(Measure("count"), *self.parts[number], pairs))
                     total = self.dialect.moved_sum(total, rows, -shift)
                 shown.append(f"{total} AS m{number}")
@@ -101,28 +101,28 @@ class Statement:
         self.steps.append(("totals", self._grouped(totals.columns(), kept, self.keys)))
         return self._query(f"SELECT {', '.join(shown)} FROM totals")
 
-    def _total(self, measure: Measure, flag: str, value: str, pairs: _Named) -> str:
+    def _total(self, measure: Measure, flag: str, value: str, pairs: Named) -> str:
         """The sum over the rows of a group, or over its pairs with a person, each with a bounded number of rows.
 
         Promise: a pair adds its rows, or `per_group` if they are more, times a value between the lowest and the
         highest; as both are whole, rounding a scaled sum towards 0 keeps it there, and so does moving it afterwards.
         """
         if self.bounds is None:
-            return f"coalesce({self._summed(value, measure, flag)}, 0)" if measure.kind == "sum" else _count(flag)
-        count, most = pairs.name(_count(flag)), self.bounds.per_group
+            return f"coalesce({self._summed(value, measure, flag)}, 0)" if measure.kind == "sum" else count_of(flag)
+        count, most = pairs.name(count_of(flag)), self.bounds.per_group
         if measure.kind == "people":
             return f"count(*) FILTER (WHERE {count} > 0)"
         if measure.kind == "count":
             return f"coalesce({self.dialect.exact_sum(f'least({count}, {most})', most)}, 0)"
         summed = pairs.name(self._summed(value, measure, flag))
-        scaled = self.dialect.scaled(summed, most, count, _largest(measure))
+        scaled = self.dialect.scaled(summed, most, count, largest_of(measure))
         fitting = f"CASE WHEN {count} > {most} THEN {scaled} ELSE {summed} END"
-        return f"coalesce({self.dialect.exact_sum(fitting, most * _largest(measure))}, 0)"
+        return f"coalesce({self.dialect.exact_sum(fitting, most * largest_of(measure))}, 0)"
 
     def _summed(self, value: str, measure: Measure, flag: str) -> str:
         added = value if measure.power == 1 else self.dialect.square(value)
         rows = ALL_ROWS if self.bounds is None else ROWS_OF_ONE
-        return self.dialect.exact_sum(added, _largest(measure), _where(flag), rows=rows)
+        return self.dialect.exact_sum(added, largest_of(measure), condition_of(flag), rows=rows)
 
     # --- bounds -------------------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class Statement:
         ]
 
 
-class _Named:
+class Named:
     """Expressions by name. Each is computed once, even if it is used several times."""
 
     def __init__(self, letter: str) -> None:
@@ -231,7 +231,7 @@ def _is_plain(measure: Measure) -> bool:
     return measure.where is not None and measure.where == _has_value(measure)
 
 
-def _shift(measure: Measure) -> int:
+def shift_of(measure: Measure) -> int:
     """By how many steps per row a sum is moved afterwards, so that SUM and AVG add the same integers.
 
     Only if exactly the rows with a value count: a row that adds nothing must not be moved.
@@ -245,20 +245,20 @@ _FARTHEST = 2**40
 """Whole numbers of steps are exact as DOUBLE up to 2^53; a center farther away is taken off before rounding."""
 
 
-def _largest(measure: Measure) -> int:
+def largest_of(measure: Measure) -> int:
     """The largest absolute value that one row may add."""
-    shift = _shift(measure)
+    shift = shift_of(measure)
     farthest = max(abs(measure.lowest + shift), abs(measure.highest + shift))
     return int(farthest**measure.power)
 
 
-def _where(flag: str) -> str:
+def condition_of(flag: str) -> str:
     """The rows to which a sum is restricted. NULL values add nothing anyway."""
     return flag if flag.startswith("w") else ""
 
 
-def _count(flag: str) -> str:
-    where = _where(flag)
+def count_of(flag: str) -> str:
+    where = condition_of(flag)
     return f"count({flag})" if flag.startswith("v") else f"count(*) FILTER (WHERE {where})" if where else "count(*)"
 
 

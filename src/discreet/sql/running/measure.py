@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,17 +25,12 @@ def read_measures(question: Question, engine: Engine, bounds: Bounds | None, gro
 
     found: list[Any] = [None] * len(question.measures)
     width = len(question.keys)
-    additive = [n for n, m in enumerate(question.measures) if m.kind in ("count", "sum", "people")]
+    additive = [n for n, m in enumerate(question.measures) if m.is_added]
     if additive:
         rows = engine.rows(statement().additive())
         groups.learn(row[:width] for row in rows)
-        rows = [row for row in rows if groups.has(row[:width])]
-        places = [groups.place(row[:width]) for row in rows]
-        assert len(set(places)) == len(places)  # keys are printed so that each is one value in Python, too
-        for column, number in enumerate(additive):
-            vector = np.zeros(groups.count, dtype=object)
-            vector[places] = [row[width + column] for row in rows]
-            found[number] = _narrow(vector)
+        for number, vector in zip(additive, place_rows(rows, width, len(additive), groups), strict=True):
+            found[number] = vector
     for number, measure in enumerate(question.measures):
         if measure.kind not in ("distinct", "quantile"):
             continue
@@ -48,6 +43,19 @@ def read_measures(question: Question, engine: Engine, bounds: Bounds | None, gro
             found[number] = vector
         else:
             found[number] = _values(rows, places, size, width)
+    return found
+
+
+def place_rows(rows: Sequence[tuple[Any, ...]], width: int, number: int, groups: Groups) -> list[Any]:
+    """Numbers of the groups as arrays over all groups. A row has the keys of its group first, so many."""
+    known = [row for row in rows if groups.has(row[:width])]
+    places = [groups.place(row[:width]) for row in known]
+    assert len(set(places)) == len(places)  # keys are printed so that each is one value in Python, too
+    found = []
+    for column in range(width, width + number):
+        vector = np.zeros(groups.count, dtype=object)
+        vector[places] = [row[column] for row in known]
+        found.append(_narrow(vector))
     return found
 
 
@@ -64,17 +72,22 @@ def read_undeclared(question: Question, engine: Engine, bounds: Bounds | None) -
     return {key: int(people[place]) for place, key in enumerate(keys)}, parts
 
 
-def check_computable(question: Question, engine: Engine, bounds: Bounds | None) -> None:
+def check_computable(question: Question, engine: Engine, bounds: Bounds | None, *, clipped: bool = False) -> None:
     """Refuse, before anything is charged, what this engine does not support or cannot compute for these types. The
     statement runs on empty tables, so that a refusal reveals nothing about the rows.
     """
     blank = engine.blank()
     statements = []
-    if any(measure.kind in ("count", "sum", "people") for measure in question.measures):
+    if any(measure.is_added for measure in question.measures) and not clipped:
         statements.append(Statement(question, blank, bounds, 0).additive())
     for number, measure in enumerate(question.measures):
         if measure.kind in ("distinct", "quantile"):
             statements.append(Statement(question, blank, bounds, 0).values(number))
+    require_computable(blank, statements)
+
+
+def require_computable(blank: Engine, statements: Iterable[str]) -> None:
+    """Refuse, before anything is charged, statements that an engine without rows cannot compute."""
     if not all(blank.computes(statement) for statement in statements):
         raise NotAllowed(
             "The engine cannot compute this for columns of these types. Nothing was charged. Cast the arguments of "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidArgument, NotAllowed
@@ -69,6 +70,22 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
     if extremes:
         notes.append("MIN and MAX are answered as the quantiles 0.001 and 0.999.")
     return tuple(notes)
+
+
+def format_limits(plan: Plan) -> str:
+    """The limits on people that were found, each in the unit of its measure."""
+    clipping, clip = plan.clipping, plan.clip
+    assert clipping is not None and clip is not None  # it is written after they are found
+    said = []
+    for kind in range(len(clipping.limits)):
+        place = clipping.basis.kinds.index(kind)
+        measure, most = clipping.basis.measures[place], clip.limit * clip.units[place]
+        unit = measure.step**measure.power if measure.kind == "sum" else Fraction(1)
+        said.append(f"{float(most * unit):.4g} {_NAMES[measure.kind]}{' of squares' * (measure.power == 2)}")
+    return f"one person adds at most {' or '.join(said)}"
+
+
+_NAMES = {"count": "rows", "people": "groups", "sum": "in a sum"}
 
 
 def format_bound(found: Any) -> str:

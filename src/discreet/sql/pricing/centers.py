@@ -1,0 +1,79 @@
+"""Centers: where the values lie that a question averages, if no range is declared.
+
+Two private quartiles of the values, one value per person, give a center and a spread. The mean and the variance are
+computed about the center, in steps of the spread. A value far outside is moved to the ends of a range that is a thousand
+times as wide.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.engines.engine import Engine
+from discreet.guarantees.guarantee import Pure
+from discreet.guarantees.unit import Unit
+from discreet.mechanisms.combine import Composed
+from discreet.mechanisms.quantiles.quantile import Quantile
+from discreet.queries.space import Integers
+from discreet.sql.expressions import Expr, Range, Ref
+from discreet.sql.pricing.automatic_bounds import AutomaticBound
+from discreet.sql.question import Question
+from discreet.sql.running.rows import rows_of, safe
+
+PER_OCTAVE, OCTAVES, FINEST = 2**10, 62, 2**20
+"""Quartiles are chosen on a grid: so many points for each doubling, from 1/FINEST on, over so many doublings."""
+WIDTH = 2**10
+"""The range about the center, in units of the spread."""
+LARGEST = 1e15
+
+
+def center_of(question: Question, number: int, unit: Unit, epsilon: Fraction) -> AutomaticBound:
+    """How the range of an averaged value is found. `number` is its position among the values to center."""
+    value = question.uncentered[number]
+    far = PER_OCTAVE * OCTAVES
+    space, half = Integers(-far, far), Pure(epsilon=epsilon / 2)
+    quartiles = [Quantile.for_guarantee(half, space=space, quantile=Fraction(part, 4), unit=unit) for part in (1, 3)]
+
+    def read(engine: Engine) -> Any:
+        found = engine.rows(_count_places(question, value, engine))
+        places = np.repeat([int(place) for place, _ in found], [int(count) for _, count in found]).astype(np.int64)
+        return places, places
+
+    of = value.field.name if isinstance(value, Ref) else f"averaged value {number + 1}"
+    return AutomaticBound(
+        f"the center of {of}",
+        question.relation,
+        read,
+        Composed(mechanisms=tuple(quartiles)),
+        [quartile.sensitivity(unit) for quartile in quartiles],
+        _range_about,
+        question,
+    )
+
+
+def _range_about(quartiles: Any) -> Range:
+    """The range about the center of two quartiles."""
+    low, high = sorted(_number_at(int(place)) for place in quartiles)
+    center = (low + high) / 2
+    spread = max((high - low) / 2, abs(center) / PER_OCTAVE, 1 / FINEST)
+    return max(center - WIDTH * spread, -LARGEST), min(center + WIDTH * spread, LARGEST)
+
+
+def _number_at(place: int) -> float:
+    size = (2.0 ** (abs(place) / PER_OCTAVE) - 1) / FINEST
+    return float(size if place >= 0 else -size)
+
+
+def _count_places(question: Question, value: Expr, engine: Engine) -> str:
+    """How many people have their value, one each, at each point of the grid."""
+    dialect, relation = engine.dialect, question.relation
+    place = dialect.log_place(safe(value, dialect), PER_OCTAVE, OCTAVES, FINEST)
+    whose = "" if relation.person is None else f", {dialect.quote(relation.person.id)} AS person"
+    rows = f"SELECT {place} AS bin{whose} FROM ({rows_of(relation, engine)}) AS one"
+    rows = f"SELECT * FROM ({rows}) AS one WHERE bin IS NOT NULL"
+    if relation.person is not None:
+        rows = dialect.one_of_each(f"{rows} AND person IS NOT NULL", "person", "bin")
+    return f"SELECT bin, count(*) FROM ({rows}) AS one GROUP BY bin"

@@ -1,0 +1,307 @@
+"""Clipping: what one person adds to a whole answer is scaled down to a limit that was found privately.
+
+Nothing has to be declared: neither rows nor groups nor values of a person are bounded, only the person's total over all
+groups and measures. Everything here follows from public facts, or from limits that were released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from discreet.exact.rational import exactly, significant
+from discreet.guarantees.accuracy import Accuracy, check_confidence
+from discreet.guarantees.guarantee import Pure
+from discreet.guarantees.unit import Unit
+from discreet.mechanisms.noise.joint import JointNoise
+from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.protocol import tidy
+from discreet.mechanisms.selection.person_limits import UNIT, PersonLimits, half_octaves
+from discreet.queries.sensitivity import Sensitivity
+from discreet.sql.expressions import Call, Const, Expr, call, conjuncts
+from discreet.sql.question import OPEN, Measure, Question
+
+MEDIAN = 0.69
+"""The median of Laplace noise of scale 1. The noise of all cells equals the loss to the limit if so many people times
+the number of cells, over ε, exceed it."""
+LEAST_SHARE, MOST_SHARE, FEW_CELLS = Fraction(3, 100), Fraction(1, 5), 6
+"""The part of ε for finding limits: the most for few cells, and less in proportion for many."""
+ABOVE, LEAST_ABOVE = Fraction(1, 4), Fraction(1, 50)
+"""What a person above the limit adds, in units of the limit, to the numbers that measure what is lost."""
+LARGEST = 2**31 - 1
+"""The largest number of steps in a cell of one person: products of two of them fit 64 bits."""
+_SMALLEST_SUM = 2**10
+"""The smallest limit on sums, in steps of their values."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The numbers that are measured, and how the measures of a question follow from them.
+
+    A sum is computed from the sum about a center and the number of values, if both are needed anyway. A number of rows
+    with a value is computed from the number without one. Both make a person's total smaller. `kinds` says which numbers
+    share a scale, and `made_of` has, for each measure of the question, positions in `measures` with factors.
+    """
+
+    measures: tuple[Measure, ...]
+    kinds: tuple[int, ...]
+    made_of: Mapping[int, tuple[tuple[int, Fraction], ...]]
+
+
+def basis_of(question: Question, weights: tuple[Fraction, ...]) -> Basis:
+    """The numbers to measure for the measures of a question that are sums. `weights` has one weight for each measure."""
+    added = {number: measure for number, measure in enumerate(question.measures) if measure.is_added}
+    taken: list[Measure] = []
+    heavy: list[Fraction] = []
+    made_of: dict[int, tuple[tuple[int, Fraction], ...]] = {}
+
+    def place(measure: Measure, weight: Fraction) -> int:
+        if measure not in taken:
+            taken.append(measure)
+            heavy.append(weight)
+        found = taken.index(measure)
+        heavy[found] = max(heavy[found], weight)
+        return found
+
+    def parts(number: int, weight: Fraction) -> tuple[tuple[int, Fraction], ...]:
+        measure = added[number]
+        if (whole := _count_around(measure, added)) is not None and measure.where is not None:
+            [lacking] = set(conjuncts(measure.where)) - set(conjuncts(whole.where) if whole.where else [])
+            where = call("and", whole.where, call("not", lacking)) if whole.where else call("not", lacking)
+            return (place(whole, weight), Fraction(1)), (place(replace(measure, where=where), weight), Fraction(-1))
+        if (centered := _centered(measure, added)) is not None:
+            count = next(n for n, m in added.items() if m.kind == "count" and m.where == measure.where)
+            per_row = centered.center / measure.step
+            counted = [(which, per_row * factor) for which, factor in parts(count, weight)]
+            return (place(centered, weight), centered.step / measure.step), *counted
+        return ((place(measure, weight), Fraction(1)),)
+
+    for number, weight in zip(added, (weights[number] for number in added), strict=True):
+        made_of[number] = parts(number, weight)
+    names = [(_scale_of(measure), weight) for measure, weight in zip(taken, heavy, strict=True)]
+    listed = list(dict.fromkeys(names))
+    return Basis(tuple(taken), tuple(listed.index(name) for name in names), made_of)
+
+
+def _count_around(measure: Measure, added: Mapping[int, Measure]) -> Measure | None:
+    """For the number of rows with a value: the number of all those rows, if it is also asked for."""
+    if measure.kind != "count" or measure.where is None:
+        return None
+    own = set(conjuncts(measure.where))
+    for other in added.values():
+        rest = own - set(conjuncts(other.where) if other.where is not None else [])
+        outer = other.kind == "count" and (other.where is None or set(conjuncts(other.where)) <= own)
+        if outer and len(rest) == 1 and _says_present(next(iter(rest))):
+            return other
+    return None
+
+
+def _says_present(condition: Expr) -> bool:
+    """Whether a condition only says that there is a value."""
+    match condition:
+        case Call(op="is_number") | Call(op="not", args=(Call(op="is_null"),)):
+            return True
+    return False
+
+
+def _centered(measure: Measure, added: Mapping[int, Measure]) -> Measure | None:
+    """For a sum: the sum of the same values about a center, if it is also asked for."""
+    if measure.kind != "sum" or measure.power != 1 or measure.center:
+        return None
+    same = (other for other in added.values() if other.kind == "sum" and other.power == 1 and other.center)
+    return next((other for other in same if (other.value, other.where) == (measure.value, measure.where)), None)
+
+
+def _scale_of(measure: Measure) -> Any:
+    """What says that two measures have the same scale: sums of the same values under other conditions, and counts."""
+    if measure.kind != "sum" or measure.value is None:
+        return measure.kind
+    leaves = frozenset(_added_values(measure.value))
+    return (leaves, measure.center, measure.step, measure.power) if leaves else "count"
+
+
+def _added_values(value: Expr) -> list[Expr]:
+    """The values that a sum can add, without the conditions under which it does. Constants are left out."""
+    match value:
+        case Const():
+            return []
+        case Call(op="case", args=args):
+            return [leaf for branch in (*args[1:-1:2], args[-1]) for leaf in _added_values(branch)]
+        case Call(op="coalesce" | "nullif", args=(first, *_)):
+            return _added_values(first)
+        case Call(op="cast", args=(inner,), type="number" | "integer"):
+            return _added_values(inner) or ([] if isinstance(inner, Const) else [value])
+    return [value]
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Limits that were found: how the totals of a person become steps, and the limit on their sum without signs.
+
+    A total is multiplied by 2^`shift`, rounded towards 0, and multiplied by its `factor`. Each person above the limit
+    adds `above` steps to the numbers that measure what is lost.
+    """
+
+    limit: int
+    shifts: tuple[int, ...]
+    factors: tuple[int, ...]
+    above: int
+
+    @property
+    def units(self) -> tuple[Fraction, ...]:
+        """One step, in the steps of each measure."""
+        pairs = zip(self.shifts, self.factors, strict=True)
+        return tuple(1 / (Fraction(2) ** shift * factor) for shift, factor in pairs)
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """How the people of one question are clipped: what is measured, in how many cells, and which part of ε is for
+    what. `weights` has one weight for each number of the basis.
+    """
+
+    basis: Basis
+    unit: Unit
+    limits: tuple[tuple[int, ...], ...]
+    weights: tuple[Fraction, ...]
+    groups: int
+    epsilon: Fraction
+
+    @property
+    def cells(self) -> int:
+        """In how many numbers the answer consists."""
+        return self.groups * len(self.basis.measures)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the limit is publicly known, so that nobody exceeds it."""
+        return [len(limits) for limits in self.limits] == [1]
+
+    @property
+    def searched(self) -> Fraction:
+        """The part of ε for finding the limits."""
+        if self.is_known:
+            return Fraction(0)
+        return self.epsilon * max(LEAST_SHARE, min(MOST_SHARE, Fraction(FEW_CELLS, self.cells)))
+
+    @property
+    def left(self) -> Fraction:
+        """The part of ε for the answer."""
+        return self.epsilon - self.searched
+
+    @property
+    def share_above(self) -> Fraction:
+        """What a person above the limit adds to the numbers that measure what is lost, in units of the limit."""
+        return max(LEAST_ABOVE, min(ABOVE, Fraction(FEW_CELLS, self.cells)))
+
+    @property
+    def people(self) -> Fraction:
+        """How many people should exceed the limit: then as much is lost to it as to the noise."""
+        moved = 1 if self.unit.neighbors == "add_or_remove" else 2
+        return significant(Fraction(MEDIAN) * moved * self.cells / self.left, up=True)
+
+    @property
+    def moved(self) -> Sensitivity:
+        """How one unit changes the numbers of people above limits."""
+        replaced = self.unit.neighbors != "add_or_remove"
+        return Sensitivity(1, "Linf", self.unit, monotone=not replaced)
+
+    def search(self) -> PersonLimits:
+        """The mechanism that finds the limits."""
+        return PersonLimits.for_guarantee(
+            Pure(epsilon=self.searched),
+            limits=self.limits,
+            weights=tuple(self.weights[self.basis.kinds.index(kind)] for kind in range(len(self.limits))),
+            people=self.people,
+            sensitivity=self.moved,
+        )
+
+    def clip(self, found: tuple[tuple[int, ...], int]) -> Clip:
+        """The clip for limits that were found."""
+        scales, limit = found
+        if self.is_known:
+            ones = (1,) * len(self.basis.measures)
+            return Clip(self.limits[0][0], (0,) * len(ones), ones, 0)
+        sizes = [scales[kind] for kind in self.basis.kinds]
+        shifts = [15 - size.bit_length() for size in sizes]
+        factors = [
+            max(1, round(UNIT * weight / (size * Fraction(2) ** shift)))
+            for size, shift, weight in zip(sizes, shifts, self.weights, strict=True)
+        ]
+        if len(self.limits) == 1:
+            limit = math.floor(min(s * Fraction(2) ** k * f for s, k, f in zip(sizes, shifts, factors, strict=True)))
+        return Clip(limit, tuple(shifts), tuple(factors), math.floor(self.share_above * limit))
+
+    def example(self) -> Clip:
+        """A clip for the largest limits, to plan with until limits are found. The cost is the same for all."""
+        return self.clip((tuple(limits[-1] for limits in self.limits), UNIT))
+
+    def noise(self, clip: Clip) -> JointNoise:
+        """The noise of a clipped answer."""
+        bound = self.sensitivity(clip)
+        return JointNoise(noise=Laplace(scale=tidy(significant(bound.exact / self.left, up=True)), step=1))
+
+    def sensitivity(self, clip: Clip) -> Sensitivity:
+        """How much one unit changes a clipped answer, in steps: the limit, and what a person above it adds.
+
+        Promise: a person's steps sum to at most the limit without signs, after scaling and rounding towards 0.
+        """
+        moved = 1 if self.unit.neighbors == "add_or_remove" else 2
+        numbers = self.cells + len(self.basis.measures)
+        return Sensitivity(moved * (clip.limit + clip.above), "L1", self.unit, numbers, grain=1)
+
+
+@dataclass(frozen=True)
+class MadeNoise:
+    """The noise of a measure that is a weighted sum of noisy numbers: each noise in the steps of the measure."""
+
+    parts: tuple[Laplace, ...]
+
+    def error(self, confidence: float, *, values: int = 1) -> Accuracy:
+        """The sum of the errors of all parts, each with its share of the failure probability."""
+        each = 1 - (1 - check_confidence(confidence)) / len(self.parts)
+        amounts = [float(part.error(each, values=values)) for part in self.parts]
+        return Accuracy(amount=sum(amounts), confidence=confidence, of="value" if values == 1 else "every value")
+
+
+def made_noise(clipping: Clipping, clip: Clip, joint: JointNoise, number: int) -> MadeNoise:
+    """The noise of one measure of the question, in its own steps."""
+    sizes = [abs(factor) * clip.units[place] for place, factor in clipping.basis.made_of[number]]
+    assert isinstance(joint.noise, Laplace)
+    scale = exactly(joint.noise.scale)
+    return MadeNoise(tuple(Laplace(scale=tidy(significant(scale * size, up=True))) for size in sizes))
+
+
+def clipping_of(
+    question: Question, unit: Unit, groups: int, rows: int | None, epsilon: Fraction, weights: tuple[Fraction, ...]
+) -> Clipping | None:
+    """How people are clipped in a question. None if declared bounds say how many rows of one person are used, and the
+    ranges of all values are known. `rows` is the maximum number of rows of one unit, if it is declared.
+    """
+    if not any(measure.is_added for measure in question.measures):
+        return None
+    basis = basis_of(question, weights)
+    limits = tuple(
+        tuple(_limits([m for m, own in zip(basis.measures, basis.kinds, strict=True) if own == kind], rows, question))
+        for kind in range(max(basis.kinds) + 1)
+    )
+    if rows is not None and all(len(own) == 1 for own in limits):
+        return None
+    heavy = [max((weights[n] for n, made in basis.made_of.items() if any(p == place for p, _ in made)))
+             for place in range(len(basis.measures))]  # fmt: skip
+    most = max(heavy)
+    return Clipping(basis, unit, limits, tuple(weight / most for weight in heavy), groups, epsilon)
+
+
+def _limits(measures: list[Measure], rows: int | None, question: Question) -> list[int]:
+    """The limits among which that of one kind of number is found, in its steps. One, if it is known."""
+    measure = measures[0]
+    if measure.kind == "people" and not question.keys:
+        rows = 1  # a person is counted once if there is one group
+    largest = int(measure.reach**measure.power) if measure.kind == "sum" else 1
+    if rows is not None and not measure.is_open:
+        return [len(measures) * rows * largest]
+    return half_octaves(1 if measure.kind != "sum" or measure.step == 1 else _SMALLEST_SUM, OPEN)
