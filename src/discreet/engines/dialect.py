@@ -51,8 +51,8 @@ class Dialect(Protocol):
     def exact_sum(self, value: str, largest: int, where: str = "", *, rows: int = ALL_ROWS) -> str:
         """A sum of at most `rows` integers within ±`largest`. It does not depend on their order."""
 
-    def whole(self, value: str, most: int) -> str:
-        """An integer as one of 64 bits within ±`most`: what is beyond moves to the ends."""
+    def whole(self, value: str, most: int | None) -> str:
+        """An integer as one of 64 bits. What is beyond ±`most` moves to the ends, or None: nothing is."""
 
     def shortened(self, value: str, bits: int) -> str:
         """An integer of 64 bits divided by 2^`bits`, rounded towards 0."""

@@ -22,9 +22,9 @@ class Plan:
     """How one question will be answered, and what that costs.
 
     `automatic` are the bounds to find privately before the answer. Until they are found, errors are stated for public
-    defaults. `found` describes what was found. `spent_on_bounds` is the ε for them. `clipping` says how people are
-    scaled down if nobody declared how much one may add, and `clip` to which limits, which are an example until they are
-    found.
+    defaults. `found` describes what was found. `spent_first` is the ε for all of it, `each_bound` for one bound, and
+    `each_center` for the center of one mean. `clipping` says how people are scaled down if nobody declared how much one
+    may add, and `clip` to which limits, which are an example until they are found.
     """
 
     question: Question
@@ -34,9 +34,16 @@ class Plan:
     terms: Terms
     automatic: tuple[AutomaticBound, ...] = ()
     found: tuple[str, ...] = ()
-    spent_on_bounds: Fraction = Fraction(0)
+    spent_first: Fraction = Fraction(0)
+    each_bound: Fraction = Fraction(0)
+    each_center: Fraction = Fraction(0)
     clipping: Clipping | None = None
     clip: Clip | None = None
+
+    @property
+    def searched(self) -> Fraction | None:
+        """The ε for finding limits on people, if there are any to find."""
+        return None if self.clipping is None else self.clipping.searched
 
     @property
     def relation(self) -> Relation:
@@ -56,7 +63,5 @@ class Plan:
     @property
     def cost(self) -> Approx:
         """The cost of the answer, including the bounds found for it."""
-        whole, found = self.price.cost, self.spent_on_bounds
-        if self.clipping is not None:
-            found += self.clipping.searched
-        return replace(whole, epsilon=tidy(exactly(whole.epsilon) + found)) if found else whole
+        whole = self.price.cost
+        return replace(whole, epsilon=tidy(exactly(whole.epsilon) + self.spent_first)) if self.spent_first else whole

@@ -16,7 +16,7 @@ from discreet.door import through
 from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.exact.randomness import random_integer
-from discreet.exact.rational import Number, check_delta, check_epsilon
+from discreet.exact.rational import Number, check_delta, check_epsilon, significant
 from discreet.exact.search import bisect, bracket, geometric
 from discreet.guarantees.guarantee import Guarantee
 from discreet.ledger import Identity, Ledger, cost_of, version_of
@@ -37,16 +37,16 @@ from discreet.sql.pricing.automatic_bounds import (
     without_ranges,
 )
 from discreet.sql.pricing.bounds import bounds_of, rows_known, validate_bounds
-from discreet.sql.pricing.centers import center_of
+from discreet.sql.pricing.centers import center_of, middle_of
 from discreet.sql.pricing.choice_of_noise import choose_noise, shares_of, weights_of
-from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of
+from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of, share_centered, to_center, with_centers
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Question
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.select import RowsAsked, read_question, rows_in
 from discreet.sql.running.answer import check_showable
-from discreet.sql.running.clipped import Pairs, check_clippable, read_norms
+from discreet.sql.running.clipped import Pairs, check_clippable, read_means, read_norms
 from discreet.sql.running.groups import MOST_GROUPS_SHOWN, Groups
 from discreet.sql.running.measure import check_computable
 from discreet.sql.running.notes import error_of, format_bound, format_limits, goals
@@ -121,14 +121,21 @@ class Planner:
             read_question(asked.source, widest(self.schema, missing))  # refuse now what the found bounds would refuse
             each = check_epsilon(terms.epsilon) * share_of(number)
             terms = replace(terms, epsilon=check_epsilon(terms.epsilon) - number * each)
-        plan = self._computable(asked, terms)
+        means, each_center = to_center(asked), Fraction(0)
+        if means:
+            share = share_centered(_size(self._groups(asked)) * len(asked.measures))
+            each_center = significant(check_epsilon(terms.epsilon) * share / len(means), up=False)
+            terms = replace(terms, epsilon=check_epsilon(terms.epsilon) - len(means) * each_center)
+        plan = replace(self._computable(asked, terms), each_bound=each, each_center=each_center)
         automatic = self._column_bounds(missing, each)
         automatic += tuple(center_of(asked, place, self.schema.unit, each) for place in range(len(asked.uncentered)))
         if wants_groups(asked):
             automatic = (*automatic, self._groups_bound(plan, each))
+        automatic += tuple(self._middle(plan, part, None) for part in means)
+        spent = number * each + len(means) * each_center
         if plan.clipping is not None and plan.clipping.searched:
-            automatic = (*automatic, self._limits(plan, None))
-        return replace(plan, automatic=automatic, spent_on_bounds=number * each)
+            automatic, spent = (*automatic, self._limits(plan, None)), spent + plan.clipping.searched
+        return replace(plan, automatic=automatic, spent_first=spent)
 
     def settle(self, plan: Plan, *, pairs: Pairs, key: str | None = None) -> Plan:
         """The plan after all bounds it depends on are found. Each bound is a release of its own. `pairs` holds the
@@ -140,30 +147,38 @@ class Planner:
             self.ledger.after(*unpaid, plan.price.guarantee)  # refused before anything is spent
         missing = columns_to_find(plan.question.relation, plan.question.bounded)
         schema, found = self._found_columns(missing, plan.automatic, key)
-        question, ranges = read_question(plan.question.source, schema), {}
-        for place, value in enumerate(question.uncentered):
-            bound = center_of(question, place, self.schema.unit, plan.spent_on_bounds / self._number_found(plan))
-            ranges[value] = self._found(bound, key)
-            found.append(f"{bound.what}: {sum(ranges[value]) / 2:.6g}")
-        after = self._priced(read_question(plan.question.source, schema, ranges), plan.terms)
+        question = read_question(plan.question.source, schema)
+        if question.uncentered:
+            question = self._centered_rows(question, plan, schema, found, key)
+        after = self._priced(question, plan.terms, searched=plan.searched)
+        if means := to_center(question):
+            bounds = [self._middle(replace(after, each_center=plan.each_center), part, pairs) for part in means]
+            centers = {part: self._found(bound, key) for part, bound in zip(means, bounds, strict=True)}
+            found += [f"{bound.what}: {float(centers[part]):.4g}" for part, bound in zip(means, bounds, strict=True)]
+            after = self._priced(with_centers(question, centers), plan.terms, searched=plan.searched)
         if after.clipping is not None and after.clipping.searched:
-            bound = self._limits(after, pairs)
-            clip = self._found(bound, key)
-            after = self._priced(after.question, plan.terms, clip)
+            clip = self._found(self._limits(after, pairs), key)
+            after = self._priced(after.question, plan.terms, clip, searched=plan.searched)
             found.append(format_limits(after))
         if wants_groups(plan.question):
-            each = plan.spent_on_bounds / self._number_found(plan)
             assert after.bounds is not None
-            groups = min(self._found(self._groups_bound(after, each), key), after.bounds.groups)
+            groups = min(self._found(self._groups_bound(after, plan.each_bound), key), after.bounds.groups)
             found.append(f"groups of one person: {groups}")
-            bounds = replace(after.bounds, groups=groups)
-            price = self._price(after.question, bounds, after.groups, plan.terms)
-            after = replace(after, bounds=bounds, price=self._chargeable(price))
-        return replace(after, found=tuple(found), spent_on_bounds=plan.spent_on_bounds)
+            bounds_found = replace(after.bounds, groups=groups)
+            price = self._price(after.question, bounds_found, after.groups, plan.terms)
+            after = replace(after, bounds=bounds_found, price=self._chargeable(price))
+        return replace(after, found=tuple(found), spent_first=plan.spent_first)
 
-    def _number_found(self, plan: Plan) -> int:
-        """How many bounds have equal parts of ε. Limits on people have a part of their own."""
-        return len(plan.automatic) - (plan.clipping is not None and bool(plan.clipping.searched))
+    def _centered_rows(
+        self, question: Question, plan: Plan, schema: Schema, found: list[str], key: str | None
+    ) -> Question:
+        """The question after the centers of all values are found whose squares it adds."""
+        ranges = {}
+        for place, value in enumerate(question.uncentered):
+            bound = center_of(question, place, self.schema.unit, plan.each_bound)
+            ranges[value] = self._found(bound, key)
+            found.append(f"{bound.what}: {sum(ranges[value]) / 2:.4g}")
+        return read_question(plan.question.source, schema, ranges)
 
     def _computable(self, question: Question, terms: Terms) -> Plan:
         """The plan. Raises, before any charge, if the engine cannot compute it or if its answer cannot be shown."""
@@ -179,11 +194,19 @@ class Planner:
 
     # --- prices ---------------------------------------------------------------------------------------------
 
-    def _priced(self, question: Question, terms: Terms, clip: Clip | None = None) -> Plan:
-        """A plan within the known bounds. `clip` are the limits on people, after they are found."""
-        groups = None if any(key.domain is None for key in question.keys) else Groups(question)
+    def _groups(self, question: Question) -> Groups | None:
+        """The groups of a question, if they are declared."""
+        return None if any(key.domain is None for key in question.keys) else Groups(question)
+
+    def _priced(
+        self, question: Question, terms: Terms, clip: Clip | None = None, *, searched: Fraction | None = None
+    ) -> Plan:
+        """A plan within the known bounds. `clip` are the limits on people, after they are found for an ε of
+        `searched`.
+        """
+        groups = self._groups(question)
         bounds = bounds_of(question, _size(groups), self._frequency, terms.bounds)
-        clipping = self._clipping(question, groups, terms)
+        clipping = self._clipping(question, groups, terms, searched)
         if clipping is not None and clip is None:
             clip = clipping.example()
         clipped = None if clipping is None or clip is None else (clipping, clip)
@@ -192,16 +215,26 @@ class Planner:
             question=question, bounds=bounds, groups=groups, price=price, terms=terms, clipping=clipping, clip=clip
         )
 
-    def _clipping(self, question: Question, groups: Groups | None, terms: Terms) -> Clipping | None:
+    def _clipping(
+        self, question: Question, groups: Groups | None, terms: Terms, searched: Fraction | None
+    ) -> Clipping | None:
         """How people are clipped, if the declarations do not bound all that one person adds."""
         person = question.relation.person
         rows = 1 if person is None else rows_known(question.relation, terms.bounds)
         shares = shares_of(question, terms.weights)
         added = sum((shares[n] for n, measure in enumerate(question.measures) if measure.is_added), Fraction(0))
-        weights = weights_of(question, terms.weights)
-        return clipping_of(
-            question, self.schema.unit, _size(groups), rows, check_epsilon(terms.epsilon) * added, weights
-        )
+        weights, epsilon = weights_of(question, terms.weights), check_epsilon(terms.epsilon) * added
+        return clipping_of(question, self.schema.unit, _size(groups), rows, epsilon, weights, searched)
+
+    def _middle(self, plan: Plan, part: int, pairs: Pairs | None) -> AutomaticBound:
+        """How the center of a mean is found."""
+
+        def means() -> Any:
+            assert pairs is not None  # a plan that is only explained reads nothing
+            assert plan.clipping is not None  # a value without a range is clipped
+            return read_means(pairs, plan.question, plan.clipping, plan.question.measures[part])
+
+        return middle_of(plan.question, part, self.schema.unit, plan.each_center, means)
 
     def _limits(self, plan: Plan, pairs: Pairs | None) -> AutomaticBound:
         """How the limits on people are found."""
@@ -218,7 +251,7 @@ class Planner:
             read,
             clipping.search(),
             clipping.moved,
-            lambda found: clipping.clip((tuple(found[0]), found[1])),
+            lambda found: clipping.clip(tuple(found)),
             question,
         )
 

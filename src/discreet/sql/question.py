@@ -42,7 +42,7 @@ class Measure:
     @property
     def is_open(self) -> bool:
         """Whether the range of its values is not known, so that only a person's total bounds what one adds."""
-        return self.highest >= OPEN
+        return self.highest - self.lowest >= 2 * OPEN
 
     @property
     def is_added(self) -> bool:
@@ -93,7 +93,7 @@ class Question:
     """A whole statement. `source` is its syntax tree, `same` is its text without comments and in one layout, and
     `meaning` is the identity of what it measures. `bounded` are the fields whose declared ranges the answer depends on.
     Keys and measures are in canonical order. `key_order` has the positions of the keys as they were written.
-    `unranged` are the columns of quantiles whose ranges are not declared, `uncentered` the averaged values.
+    `unranged` are the columns of quantiles whose ranges are not declared, `uncentered` the values of variances.
     """
 
     text: str

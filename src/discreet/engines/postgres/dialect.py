@@ -76,9 +76,10 @@ def square(value: str) -> str:
     return f"{value}::numeric * {value}::numeric"
 
 
-def whole(value: str, most: int) -> str:
-    """An integer as one of 64 bits within ±`most`."""
-    return f"least(greatest({value}, {-most}), {most})::int8"
+def whole(value: str, most: int | None) -> str:
+    """An integer as one of 64 bits, within ±`most`."""
+    within = value if most is None else f"least(greatest({value}, {-most}), {most})"
+    return f"({within})::int8"
 
 
 def shortened(value: str, bits: int) -> str:

@@ -57,9 +57,10 @@ def square(value: str) -> str:
     return f"CAST({value} AS DECIMAL(19, 0)) * CAST({value} AS DECIMAL(19, 0))"
 
 
-def whole(value: str, most: int) -> str:
-    """An integer as one of 64 bits within ±`most`."""
-    return f"CAST(least(greatest({value}, {-most}L), {most}L) AS BIGINT)"
+def whole(value: str, most: int | None) -> str:
+    """An integer as one of 64 bits, within ±`most`."""
+    within = value if most is None else f"least(greatest({value}, {-most}L), {most}L)"
+    return f"CAST({within} AS BIGINT)"
 
 
 def shortened(value: str, bits: int) -> str:

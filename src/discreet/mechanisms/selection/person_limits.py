@@ -1,13 +1,10 @@
-"""Limits on what one person adds to an answer, found without guessing: a scale for each kind of number, then a limit on
-all of them together.
-"""
+"""Limits on what one person adds to an answer, found without guessing: one for each kind of number in it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -17,111 +14,73 @@ from discreet.exact.rational import Number, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.guarantees.privacy_loss.compose import compose
-from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.selection.upward_search import UpwardSearch
 from discreet.queries.sensitivity import SensitivityLike
 from discreet.rows.containers import Data
 
-UNIT = 2**20
-"""The scale of a kind of number, in the steps of the limit on all of them together."""
-TOGETHER = Fraction(1, 5)
-"""The part of ε for the limit on all kinds together. Its search is short, and can be wrong only by the number of
-kinds."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class PersonLimits:
-    """The scales of several kinds of numbers, and a limit on a person's sum of all, each in units of its scale.
+    """A limit for each of several kinds of numbers, such that few enough people exceed it.
 
-    The value is, for each kind, the total of every person, without signs. `limits` has the possible scales of each
-    kind, in growing order. A kind with one possible scale has no search (None): that one is publicly known. Of one kind
-    alone, the scale is the limit. Of several, `together` finds the limit among UNIT·√2^j, up to UNIT for each kind.
-    With `weights`, at most 1, a kind counts so many times in the sum.
+    The value is, for each kind, the total of every person, without signs. `limits` has the possible limits of each
+    kind, in growing order. A kind with one possible limit has no search (None): that one is publicly known.
 
-    Promise: the searches compose. A person adds 0 or 1 to every count of people above a limit, and the counts of the
-    last search depend on the others only through the scales that those have found.
-    Error: none is stated. What is lost to the limits is measured with the answer.
+    Promise: the searches compose. A person adds 0 or 1 to every count of people above a limit.
+    Error: of the number of people above each limit.
     """
 
     limits: tuple[tuple[int, ...], ...]
     searches: tuple[UpwardSearch | None, ...]
-    together: UpwardSearch | None = None
-    weights: tuple[Number, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", tuple(self.weights) or (1,) * len(self.limits))
-        fits = len(self.limits) == len(self.weights) and max(map(exactly, self.weights)) == 1
-        fits &= len(self.limits) == len(self.searches) and (len(self.limits) == 1) == (self.together is None)
+        fits = len(self.limits) == len(self.searches) and any(search is not None for search in self.searches)
         if not fits or any((len(own) == 1) != (search is None) for own, search in self._pairs()):
             raise InvalidArgument(
-                "PersonLimits needs a search for each kind with several limits, and one for several kinds together.",
-                code="part-does-not-fit",
+                "PersonLimits needs a search for each kind that has several limits.", code="part-does-not-fit"
             )
 
     def _pairs(self) -> list[tuple[tuple[int, ...], UpwardSearch | None]]:
         return list(zip(self.limits, self.searches, strict=True))
 
-    @property
-    def limits_together(self) -> list[int]:
-        """The possible limits on all kinds together."""
-        most = math.ceil(sum(map(exactly, self.weights)) * UNIT)
-        return [*half_octaves(UNIT, most - 1), most]
-
     def guarantee(self, sensitivity: SensitivityLike) -> Guarantee:
-        searches = [search for search in (*self.searches, self.together) if search is not None]
-        return compose([search.guarantee(sensitivity) for search in searches])
+        return compose([search.guarantee(sensitivity) for search in self.searches if search is not None])
 
     @classmethod
     def for_guarantee(
-        cls,
-        guarantee: Guarantee,
-        *,
-        limits: Sequence[Sequence[int]],
-        people: Number,
-        sensitivity: SensitivityLike,
-        weights: Sequence[Number] = (),
+        cls, guarantee: Guarantee, *, limits: Sequence[Sequence[int]], people: Number, sensitivity: SensitivityLike
     ) -> Self:
-        """Equal shares of ε for all kinds whose scales are not known, for limits that about so many people exceed."""
+        """Equal shares of ε for all kinds whose limits are not known, for limits that about so many people exceed."""
         if type(guarantee) is not Pure:
             raise InvalidArgument(
                 "PersonLimits is calibrated for Pure. Use Pure(epsilon=…).", code="guarantee-not-supported"
             )
-        whole, several = exactly(guarantee.epsilon), len(limits) > 1
-        unknown = sum(len(own) > 1 for own in limits)
-        last = (TOGETHER if unknown else Fraction(1)) * several
-
-        def search(share: Fraction) -> UpwardSearch:
-            return UpwardSearch.for_guarantee(Pure(epsilon=whole * share), people=people, sensitivity=sensitivity)
-
-        each = None if not unknown else search((1 - last) / unknown)
+        unknown = max(1, sum(len(own) > 1 for own in limits))
+        share = Pure(epsilon=exactly(guarantee.epsilon) / unknown)
+        search = UpwardSearch.for_guarantee(share, people=people, sensitivity=sensitivity)
         return cls(
             limits=tuple(tuple(own) for own in limits),
-            searches=tuple(each if len(own) > 1 else None for own in limits),
-            together=search(last) if several else None,
-            weights=tuple(map(tidy, map(exactly, weights))),
+            searches=tuple(search if len(own) > 1 else None for own in limits),
         )
 
     def error(self, confidence: float) -> Accuracy:
-        sure = check_confidence(confidence)
-        return Accuracy(amount=None, confidence=sure, reason="what is lost to a limit is measured with the answer")
+        sure, searched = check_confidence(confidence), [one for one in self._pairs() if one[1] is not None]
+        each = 1 - (1 - sure) / len(searched)
+        errors = [search.error(each, limits=len(own)) for own, search in searched if search is not None]
+        return Accuracy(amount=max(map(float, errors)), confidence=sure, of=errors[0].of)
 
     def check(self, value: Data) -> None:
         """Refuse what is not one total of every person for each kind. Only shape and type decide."""
         if not isinstance(value, Sequence) or [np.ndim(own) for own in value] != [1] * len(self.limits):
             raise InvalidArgument("Give the totals of all people, as one array for each kind.", code="wrong-shape")
 
-    def _draw(self, value: Sequence[Any]) -> tuple[tuple[int, ...], int]:
+    def _draw(self, value: Sequence[Any]) -> tuple[int, ...]:
         self.check(value)
-        scales = []
-        for own, (limits, search) in zip(value, self._pairs(), strict=True):
-            scales.append(limits[0 if search is None else search._draw(people_above(own, limits))])
-        if self.together is None:
-            return tuple(scales), UNIT
-        # a person's number is computed from that person's totals alone: rounding it moves nobody else
-        parts = zip(value, scales, self.weights, strict=True)
-        totals = sum(np.asarray(own, np.float64) * (UNIT * float(weight) / scale) for own, scale, weight in parts)
-        limits = self.limits_together
-        return tuple(scales), limits[self.together._draw(people_above(totals, limits))]
+        pairs = zip(value, self._pairs(), strict=True)
+        return tuple(
+            own[0] if search is None else own[search._draw(people_above(totals, own))]
+            for totals, (own, search) in pairs
+        )
 
 
 def people_above(totals: Any, limits: Sequence[int]) -> list[int]:

@@ -1,12 +1,13 @@
 """Centers: where the values lie that a question averages, if no range is declared.
 
-Two private quartiles of the values, one value per person, give a center and a spread. The mean and the variance are
-computed about the center, in steps of the spread. A value far outside is moved to the ends of a range that is a thousand
-times as wide.
+A mean is computed about the median of people's own means. For a variance, which adds squares, two private quartiles of
+the values, one value per person, give a center and a spread before the rows are read. A value far outside is moved to
+the ends of a range that is a thousand times as wide.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +29,31 @@ PER_OCTAVE, OCTAVES, FINEST = 2**10, 62, 2**20
 WIDTH = 2**10
 """The range about the center, in units of the spread."""
 LARGEST = 1e15
+
+
+def places_of(numbers: Any) -> Any:
+    """The positions of numbers on the grid, each computed by itself."""
+    with np.errstate(all="ignore"):
+        size = np.minimum(np.abs(np.asarray(numbers, np.float64)), 2.0**OCTAVES / FINEST)
+        place = np.minimum(np.floor(np.log2(1.0 + size * FINEST) * PER_OCTAVE), PER_OCTAVE * OCTAVES)
+    return (np.sign(numbers) * place).astype(np.int64)
+
+
+def middle_of(question: Question, part: int, unit: Unit, epsilon: Fraction, means: Callable[[], Any]) -> AutomaticBound:
+    """How the center of a mean is found: as the median of people's own means, in the unit of the values."""
+    measure, far = question.measures[part], PER_OCTAVE * OCTAVES
+    median = Quantile.for_guarantee(Pure(epsilon=epsilon), space=Integers(-far, far), unit=unit)
+    value = measure.value
+    of = value.field.name if isinstance(value, Ref) else f"averaged value {part + 1}"
+    return AutomaticBound(
+        f"the center of {of}",
+        question.relation,
+        lambda engine: places_of(means() * float(measure.step)),
+        median,
+        median.sensitivity(unit),
+        lambda place: Fraction(_number_at(int(place))),
+        question,
+    )
 
 
 def center_of(question: Question, number: int, unit: Unit, epsilon: Fraction) -> AutomaticBound:

@@ -19,18 +19,22 @@ from discreet.guarantees.unit import Unit
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import tidy
-from discreet.mechanisms.selection.person_limits import UNIT, PersonLimits, half_octaves
+from discreet.mechanisms.selection.person_limits import PersonLimits, half_octaves
 from discreet.queries.sensitivity import Sensitivity
-from discreet.sql.expressions import Call, Const, Expr, call, conjuncts
+from discreet.sql.expressions import Call, Const, Expr, conjuncts
 from discreet.sql.question import OPEN, Measure, Question
 
-MEDIAN = 0.69
-"""The median of Laplace noise of scale 1. The noise of all cells equals the loss to the limit if so many people times
-the number of cells, over ε, exceed it."""
-LEAST_SHARE, MOST_SHARE, FEW_CELLS = Fraction(3, 100), Fraction(1, 5), 6
-"""The part of ε for finding limits: the most for few cells, and less in proportion for many."""
-ABOVE, LEAST_ABOVE = Fraction(1, 4), Fraction(1, 50)
-"""What a person above the limit adds, in units of the limit, to the numbers that measure what is lost."""
+PEOPLE = Fraction(1)
+"""So many people for each cell, over ε, should exceed the limit: then as much is lost to it as to the noise. This, and
+the shares below, were chosen on made-up people (`bench/clipping.py`)."""
+MOST_SEARCHED, LEAST_DIVISOR = Fraction(1, 2), 3
+"""The part of ε for finding limits is 1/√(4·cells), at most a third, times the root of the number of kinds."""
+MOST_ABOVE = Fraction(1, 4)
+"""What a person above the limit adds, in units of the limit, to the numbers that measure what is lost: at most."""
+CENTER_DIVISOR = 10
+"""The part of ε for the centers of all means is 1/√(4·cells), at most a tenth."""
+UNIT = 2**20
+"""The limit of one kind of number, in steps."""
 LARGEST = 2**31 - 1
 """The largest number of steps in a cell of one person: products of two of them fit 64 bits."""
 _SMALLEST_SUM = 2**10
@@ -42,36 +46,36 @@ class Basis:
     """The numbers that are measured, and how the measures of a question follow from them.
 
     A sum is computed from the sum about a center and the number of values, if both are needed anyway. A number of rows
-    with a value is computed from the number without one. Both make a person's total smaller. `kinds` says which numbers
-    share a scale, and `made_of` has, for each measure of the question, positions in `measures` with factors.
+    with a value is computed from the number without one: all rows, less (`minus`) those with a value. Both make a
+    person's total smaller. `kinds` says which numbers share a scale, and `made_of` has, for each measure of the
+    question, positions in `measures` with factors.
     """
 
     measures: tuple[Measure, ...]
+    minus: tuple[Measure | None, ...]
     kinds: tuple[int, ...]
     made_of: Mapping[int, tuple[tuple[int, Fraction], ...]]
 
 
 def basis_of(question: Question, weights: tuple[Fraction, ...]) -> Basis:
-    """The numbers to measure for the measures of a question that are sums. `weights` has one weight for each measure."""
+    """The numbers to measure for the sums of a question. `weights` has one weight for each of its measures."""
     added = {number: measure for number, measure in enumerate(question.measures) if measure.is_added}
-    taken: list[Measure] = []
+    taken: list[tuple[Measure, Measure | None]] = []
     heavy: list[Fraction] = []
     made_of: dict[int, tuple[tuple[int, Fraction], ...]] = {}
 
-    def place(measure: Measure, weight: Fraction) -> int:
-        if measure not in taken:
-            taken.append(measure)
+    def place(measure: Measure, weight: Fraction, minus: Measure | None = None) -> int:
+        if (measure, minus) not in taken:
+            taken.append((measure, minus))
             heavy.append(weight)
-        found = taken.index(measure)
+        found = taken.index((measure, minus))
         heavy[found] = max(heavy[found], weight)
         return found
 
     def parts(number: int, weight: Fraction) -> tuple[tuple[int, Fraction], ...]:
         measure = added[number]
-        if (whole := _count_around(measure, added)) is not None and measure.where is not None:
-            [lacking] = set(conjuncts(measure.where)) - set(conjuncts(whole.where) if whole.where else [])
-            where = call("and", whole.where, call("not", lacking)) if whole.where else call("not", lacking)
-            return (place(whole, weight), Fraction(1)), (place(replace(measure, where=where), weight), Fraction(-1))
+        if (whole := _count_around(measure, added)) is not None:
+            return (place(whole, weight), Fraction(1)), (place(whole, weight, minus=measure), Fraction(-1))
         if (centered := _centered(measure, added)) is not None:
             count = next(n for n, m in added.items() if m.kind == "count" and m.where == measure.where)
             per_row = centered.center / measure.step
@@ -81,9 +85,10 @@ def basis_of(question: Question, weights: tuple[Fraction, ...]) -> Basis:
 
     for number, weight in zip(added, (weights[number] for number in added), strict=True):
         made_of[number] = parts(number, weight)
-    names = [(_scale_of(measure), weight) for measure, weight in zip(taken, heavy, strict=True)]
+    names = [(_scale_of(measure), weight) for (measure, _), weight in zip(taken, heavy, strict=True)]
     listed = list(dict.fromkeys(names))
-    return Basis(tuple(taken), tuple(listed.index(name) for name in names), made_of)
+    kinds = tuple(listed.index(name) for name in names)
+    return Basis(tuple(measure for measure, _ in taken), tuple(minus for _, minus in taken), kinds, made_of)
 
 
 def _count_around(measure: Measure, added: Mapping[int, Measure]) -> Measure | None:
@@ -159,8 +164,8 @@ class Clip:
 
 @dataclass(frozen=True)
 class Clipping:
-    """How the people of one question are clipped: what is measured, in how many cells, and which part of ε is for
-    what. `weights` has one weight for each number of the basis.
+    """How the people of one question are clipped: what is measured, in how many groups, and what it may cost.
+    `searched` is the part of ε for finding the limits. `weights` has one weight for each number of the basis.
     """
 
     basis: Basis
@@ -169,6 +174,7 @@ class Clipping:
     weights: tuple[Fraction, ...]
     groups: int
     epsilon: Fraction
+    searched: Fraction
 
     @property
     def cells(self) -> int:
@@ -181,13 +187,6 @@ class Clipping:
         return [len(limits) for limits in self.limits] == [1]
 
     @property
-    def searched(self) -> Fraction:
-        """The part of ε for finding the limits."""
-        if self.is_known:
-            return Fraction(0)
-        return self.epsilon * max(LEAST_SHARE, min(MOST_SHARE, Fraction(FEW_CELLS, self.cells)))
-
-    @property
     def left(self) -> Fraction:
         """The part of ε for the answer."""
         return self.epsilon - self.searched
@@ -195,13 +194,13 @@ class Clipping:
     @property
     def share_above(self) -> Fraction:
         """What a person above the limit adds to the numbers that measure what is lost, in units of the limit."""
-        return max(LEAST_ABOVE, min(ABOVE, Fraction(FEW_CELLS, self.cells)))
+        return min(MOST_ABOVE, Fraction(1, math.isqrt(4 * self.cells)))
 
     @property
     def people(self) -> Fraction:
         """How many people should exceed the limit: then as much is lost to it as to the noise."""
         moved = 1 if self.unit.neighbors == "add_or_remove" else 2
-        return significant(Fraction(MEDIAN) * moved * self.cells / self.left, up=True)
+        return significant(PEOPLE * moved * self.cells / self.left, up=True)
 
     @property
     def moved(self) -> Sensitivity:
@@ -212,16 +211,11 @@ class Clipping:
     def search(self) -> PersonLimits:
         """The mechanism that finds the limits."""
         return PersonLimits.for_guarantee(
-            Pure(epsilon=self.searched),
-            limits=self.limits,
-            weights=tuple(self.weights[self.basis.kinds.index(kind)] for kind in range(len(self.limits))),
-            people=self.people,
-            sensitivity=self.moved,
+            Pure(epsilon=self.searched), limits=self.limits, people=self.people, sensitivity=self.moved
         )
 
-    def clip(self, found: tuple[tuple[int, ...], int]) -> Clip:
-        """The clip for limits that were found."""
-        scales, limit = found
+    def clip(self, scales: tuple[int, ...]) -> Clip:
+        """The clip for the limits of all kinds: a person may reach all of them at once."""
         if self.is_known:
             ones = (1,) * len(self.basis.measures)
             return Clip(self.limits[0][0], (0,) * len(ones), ones, 0)
@@ -231,13 +225,14 @@ class Clipping:
             max(1, round(UNIT * weight / (size * Fraction(2) ** shift)))
             for size, shift, weight in zip(sizes, shifts, self.weights, strict=True)
         ]
-        if len(self.limits) == 1:
-            limit = math.floor(min(s * Fraction(2) ** k * f for s, k, f in zip(sizes, shifts, factors, strict=True)))
+        reached = [math.ceil(s * Fraction(2) ** k * f) for s, k, f in zip(sizes, shifts, factors, strict=True)]
+        limit = sum(max(r for r, own in zip(reached, self.basis.kinds, strict=True) if own == kind)
+                    for kind in range(len(scales)))  # fmt: skip
         return Clip(limit, tuple(shifts), tuple(factors), math.floor(self.share_above * limit))
 
     def example(self) -> Clip:
         """A clip for the largest limits, to plan with until limits are found. The cost is the same for all."""
-        return self.clip((tuple(limits[-1] for limits in self.limits), UNIT))
+        return self.clip(tuple(limits[-1] for limits in self.limits))
 
     def noise(self, clip: Clip) -> JointNoise:
         """The noise of a clipped answer."""
@@ -275,8 +270,54 @@ def made_noise(clipping: Clipping, clip: Clip, joint: JointNoise, number: int) -
     return MadeNoise(tuple(Laplace(scale=tidy(significant(scale * size, up=True))) for size in sizes))
 
 
+def to_center(question: Question) -> tuple[int, ...]:
+    """The sums, by position, that are averaged, and whose values nobody knows the range of."""
+    means = {aggregate.parts[1] for aggregate in question.aggregates if aggregate.kind == "mean"}
+    centered = set(question.uncentered)  # before the rows are read, for a variance
+    opened = [part for part in means if question.measures[part].is_open]
+    return tuple(sorted(part for part in opened if question.measures[part].value not in centered))
+
+
+def with_centers(question: Question, centers: Mapping[int, Fraction]) -> Question:
+    """The question whose means are computed about centers that were found."""
+    measures, place = list(question.measures), {}
+    for part, center in centers.items():
+        known = measures[part]
+        shift = round(center / known.step)
+        moved = replace(known, center=shift * known.step, lowest=known.lowest - shift, highest=known.highest - shift)
+        place[part] = len(measures)
+        measures.append(moved)
+    aggregates = tuple(
+        replace(one, parts=(one.parts[0], place.get(one.parts[1], one.parts[1]))) if one.kind == "mean" else one
+        for one in question.aggregates
+    )
+    used = sorted({part for one in aggregates for part in one.parts})
+    return replace(
+        question,
+        measures=tuple(measures[part] for part in used),
+        aggregates=tuple(replace(one, parts=tuple(map(used.index, one.parts))) for one in aggregates),
+    )
+
+
+def share_searched(kinds: int, cells: int) -> Fraction:
+    """The part of ε for finding the limits of so many kinds of numbers."""
+    share = Fraction(math.sqrt(kinds)) / max(LEAST_DIVISOR, math.isqrt(4 * cells))
+    return significant(min(share, MOST_SEARCHED), up=False) if kinds else Fraction(0)
+
+
+def share_centered(cells: int) -> Fraction:
+    """The part of ε for the centers of all means."""
+    return Fraction(1, max(CENTER_DIVISOR, math.isqrt(4 * cells)))
+
+
 def clipping_of(
-    question: Question, unit: Unit, groups: int, rows: int | None, epsilon: Fraction, weights: tuple[Fraction, ...]
+    question: Question,
+    unit: Unit,
+    groups: int,
+    rows: int | None,
+    epsilon: Fraction,
+    weights: tuple[Fraction, ...],
+    searched: Fraction | None = None,
 ) -> Clipping | None:
     """How people are clipped in a question. None if declared bounds say how many rows of one person are used, and the
     ranges of all values are known. `rows` is the maximum number of rows of one unit, if it is declared.
@@ -293,7 +334,10 @@ def clipping_of(
     heavy = [max((weights[n] for n, made in basis.made_of.items() if any(p == place for p, _ in made)))
              for place in range(len(basis.measures))]  # fmt: skip
     most = max(heavy)
-    return Clipping(basis, unit, limits, tuple(weight / most for weight in heavy), groups, epsilon)
+    if searched is None:
+        unknown = sum(len(own) > 1 for own in limits)
+        searched = significant(epsilon * share_searched(unknown, groups * len(basis.measures)), up=False)
+    return Clipping(basis, unit, limits, tuple(weight / most for weight in heavy), groups, epsilon, searched)
 
 
 def _limits(measures: list[Measure], rows: int | None, question: Question) -> list[int]:

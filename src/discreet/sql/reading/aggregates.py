@@ -44,7 +44,7 @@ Parts = tuple[AggregateKind, tuple[int, ...], bool, Type]
 class Aggregates:
     """The aggregates of one SELECT, in order of appearance. `bounded` are the fields whose ranges matter.
 
-    `ranges` were found privately for values of this question that are averaged. `uncentered` are those without one.
+    `ranges` were found privately for values whose variance is asked for. `uncentered` are those without one.
     `unranged` are the columns whose quantiles are asked for, and whose ranges are not declared.
     """
 
@@ -91,7 +91,11 @@ class Aggregates:
 
     def _mean(self, node: exp.Avg, where: Expr | None) -> Parts:
         value = self._value(node, node.this)
-        return "mean", self._moments(value, where, self._range_to_center(node, value), 1), True, "number"
+        within = self._known_range(node, value)
+        if within is None:
+            count = self._take(Measure("count", where=_both(where, has_number(value))))
+            return "mean", (count, self._open_sum(value, where)), True, "number"
+        return "mean", self._moments(value, where, within, 1), True, "number"
 
     def _spread(self, node: exp.Expression, where: Expr | None, kind: AggregateKind, *, sample: bool) -> Parts:
         value = self._value(node, node.this)
@@ -166,7 +170,7 @@ class Aggregates:
         return within if within[0] < within[1] else (within[0] - 1, within[1] + 1)
 
     def _range_to_center(self, node: exp.Expression, value: Expr) -> Range:
-        """The range of a value that is averaged. If it is not known, it is found first."""
+        """The range of a value whose squares are added. If it is not known, it is found first."""
         within = self._known_range(node, value)
         if within is None and value not in self.uncentered:
             self.uncentered.append(value)

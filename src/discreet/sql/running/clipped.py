@@ -1,5 +1,5 @@
-"""Clipped people: the statements that compute each person's totals, and the exact sums after every person is scaled down
-to the limit.
+"""Clipped people: the statements that compute each person's totals, and the exact sums over people after each is scaled
+down to the limit.
 
 Only integers decide: a person's steps, their sum without signs, and a quotient that is rounded towards 0. All of it is
 computed from the rows of that person alone, so neither their order nor another person changes it.
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.engines.dialect import ROWS_OF_ONE
+from discreet.engines.dialect import ALL_ROWS, ROWS_OF_ONE
 from discreet.engines.engine import Engine
 from discreet.sql.pricing.clipping import LARGEST, Clip, Clipping
 from discreet.sql.question import OPEN, Measure, Question
@@ -25,36 +25,41 @@ from discreet.sql.running.measure import place_rows, require_computable
 
 class People(Statement):
     """The totals of each person in each group, and what is computed from them. If single rows are protected, each row
-    counts as a person.
+    counts as a person. `pairs` and `people` name results that the engine holds.
     """
 
-    def __init__(self, question: Question, engine: Engine, clipping: Clipping, held: str | None = None) -> None:
-        super().__init__(replace(question, measures=clipping.basis.measures), engine, None, 0)
+    def __init__(
+        self,
+        question: Question,
+        engine: Engine,
+        clipping: Clipping,
+        pairs: str | None = None,
+        people: str | None = None,
+    ) -> None:
+        basis = clipping.basis
+        measured = dict.fromkeys(measure for measure in (*basis.measures, *basis.minus) if measure is not None)
+        super().__init__(replace(question, measures=tuple(measured)), engine, None, 0)
         self.clipping = clipping
         self.owned = question.relation.person is not None
-        self.totals = [f"p{number}" for number in range(len(clipping.basis.measures))]
-        self.most = OPEN // len(self.totals)  # all of them together fit 64 bits
-        if held is None:
-            self._add_pairs()
-        else:
-            self.steps = [("pairs", f"SELECT * FROM {held}")]
+        self.whose = ["person", *self.keys] if self.owned else self.keys
+        self.most = OPEN // len(basis.measures)  # all totals of a pair together fit 64 bits
+        self.sums = Named("s")
+        self.totals = [self._total_of(*one) for one in zip(basis.measures, basis.minus, strict=True)]
+        group = f" GROUP BY {', '.join(self.whose)}" if self.owned else ""
+        self.steps.append(("pairs", f"SELECT {', '.join([*self.whose, *self.sums.columns()])} FROM {self.rows}{group}"))
+        if pairs is not None:
+            self.steps = [("pairs", f"SELECT * FROM {pairs}")]
+        self.people = people
 
-    def _add_pairs(self) -> None:
-        """One row for each person and group, with the exact totals."""
-        whose, sums = ["person", *self.keys] if self.owned else self.keys, Named("s")
-        whole = [f"{self._of_pair(n, measure, sums)} AS p{n}" for n, measure in enumerate(self.question.measures)]
-        group = f" GROUP BY {', '.join(whose)}" if self.owned else ""
-        self.steps += [
-            ("summed", f"SELECT {', '.join([*whose, *sums.columns()])} FROM {self.rows}{group}"),
-            ("pairs", f"SELECT {', '.join([*whose, *whole])} FROM summed"),
-        ]
-
-    def _of_pair(self, number: int, measure: Measure, sums: Named) -> str:
+    def _total_of(self, measure: Measure, minus: Measure | None) -> str:
         """A total of one person in one group, as an integer of 64 bits."""
-        flag, value = self.parts[number]
-        count = sums.name(count_of(flag) if self.owned else _counts_row(flag))
+        flag, value = self.parts[self.question.measures.index(measure)]
+        count = self._counted(flag)
+        if minus is not None:
+            other = self._counted(self.parts[self.question.measures.index(minus)][0])
+            return f"({count} - {other})"
         if measure.kind == "people":
-            return f"CASE WHEN {count} > 0 THEN 1 ELSE 0 END"
+            return f"(CASE WHEN {count} > 0 THEN 1 ELSE 0 END)"
         if measure.kind == "count":
             return count
         added = value if measure.power == 1 else self.dialect.square(value)
@@ -62,26 +67,56 @@ class People(Statement):
             total = self.dialect.exact_sum(added, largest_of(measure), condition_of(flag), rows=ROWS_OF_ONE)
         else:
             total = f"CASE WHEN {flag} THEN {added} END" if condition_of(flag) else added
-        total = f"coalesce({sums.name(total)}, 0)"
-        if shift := shift_of(measure):
+        fits = largest_of(measure) * ROWS_OF_ONE < OPEN
+        total = self.sums.name(f"coalesce({self.dialect.whole(total, None if fits else OPEN)}, 0)")
+        shift = shift_of(measure)
+        if abs(shift) * ALL_ROWS < OPEN:
+            total = f"({total} - {shift} * {count})" if shift else total
+        else:
             total = self.dialect.moved_sum(total, count, -shift)
         return self.dialect.whole(total, self.most)
 
+    def _counted(self, flag: str) -> str:
+        """The number of a person's rows in a group that count, by name."""
+        if self.owned:
+            return self.sums.name(count_of(flag))
+        if not flag:
+            return self.sums.name("1")
+        is_true = flag if condition_of(flag) else f"{flag} IS NOT NULL"
+        return self.sums.name(f"CASE WHEN {is_true} THEN 1 ELSE 0 END")
+
     def pairs(self) -> str:
-        """The totals of each person in each group."""
+        """The sums of each person in each group."""
         return self._query("SELECT * FROM pairs")
 
+    def means(self, numbers: Sequence[Measure]) -> str:
+        """For each person with values, and for each of these sums about no center: the sum over all groups, and the
+        number of values.
+        """
+        shown: list[str] = []
+        for measure in numbers:
+            flag, _ = self.parts[self.question.measures.index(measure)]
+            parts = self._total_of(measure, None), self._counted(flag)
+            shown += [self._over_groups(part, OPEN) for part in parts] if self.owned else parts
+        named = [f"{part} AS n{place}" for place, part in enumerate(shown)]
+        return self._query(f"SELECT {', '.join(named)} FROM pairs{' GROUP BY person' if self.owned else ''}")
+
+    def _over_groups(self, total: str, largest: int) -> str:
+        return self.dialect.whole(self.dialect.exact_sum(total, largest, rows=ROWS_OF_ONE), OPEN)
+
     def norms(self) -> str:
-        """For each person and each kind of number, the total over all groups, without signs. No names are shown."""
-        kinds = self.clipping.basis.kinds
-        sums = []
+        """For each person and each kind of number, the total over all groups, without signs."""
+        return self._query(self._norms(named=True))
+
+    def _norms(self, *, named: bool) -> str:
+        shown = []
         for kind in range(len(self.clipping.limits)):
-            own = [f"abs({total})" for total, other in zip(self.totals, kinds, strict=True) if other == kind]
-            if self.owned:
-                own = [self.dialect.exact_sum(" + ".join(own), OPEN, rows=ROWS_OF_ONE)]
-            sums.append(f"{self.dialect.whole(' + '.join(own), OPEN)} AS n{kind}")
-        group = " GROUP BY person" if self.owned else ""
-        return self._query(f"SELECT {', '.join(sums)} FROM pairs{group}")
+            kinds = zip(self.totals, self.clipping.basis.kinds, strict=True)
+            total = " + ".join(f"abs({total})" for total, own in kinds if own == kind)
+            shown.append(f"{self._over_groups(total, OPEN) if self.owned else total} AS n{kind}")
+        if not self.owned:
+            return f"SELECT {', '.join(shown)} FROM pairs"
+        return f"SELECT {', '.join([*(['person'] if named else []), *shown])} FROM pairs GROUP BY person"
 
     def clipped(self, clip: Clip) -> str:
         """For each group, the sums over clipped people, with 0 in the first column. Then one row with 1 there, and the
@@ -90,38 +125,50 @@ class People(Statement):
         Promise: of a person whose steps sum to S > limit without signs, each number n becomes n·limit/S, rounded
         towards 0, so that they sum to at most the limit.
         """
-        steps = [f"a{number}" for number in range(len(self.totals))]
-        whose = ["person", *self.keys] if self.owned else self.keys
-        cells = [f"{self._in_steps(n, clip)} AS a{n}" for n in range(len(self.totals))]
-        self.steps.append(("cells", f"SELECT {', '.join([*whose, *cells])} FROM pairs"))
-        norm = " + ".join(f"abs({step})" for step in steps)
+        steps = [f"a{place}" for place in range(len(self.totals))]
+        cells = [f"{self._in_steps(total, n, clip)} AS a{n}" for n, total in enumerate(self.totals)]
+        self.steps.append(("cells", f"SELECT {', '.join([*self.whose, *cells])} FROM pairs"))
+        norm, kept = " + ".join(f"abs({step})" for step in steps), [*self.keys, *steps, "norm"]
         if self.owned:
             total = self.dialect.exact_sum(norm, LARGEST * len(steps), rows=ROWS_OF_ONE)
             self.steps += [
-                ("norms", f"SELECT person, {total} AS norm FROM cells GROUP BY person"),
+                ("norms", f"SELECT person, {total} AS norm FROM {self._near(clip)} GROUP BY person"),
                 ("above", f"SELECT person, norm FROM norms WHERE norm > {clip.limit}"),
-                ("joined", f"SELECT {', '.join([*self.keys, *steps])}, norm FROM cells LEFT JOIN above USING (person)"),
+                ("joined", f"SELECT {', '.join(kept)} FROM cells LEFT JOIN above USING (person)"),
                 ("cut", f"SELECT {', '.join(['person', *steps])}, norm FROM cells JOIN above USING (person)"),
             ]
         else:
             over = f"CASE WHEN {norm} > {clip.limit} THEN {norm} END AS norm"
             self.steps += [
-                ("joined", f"SELECT {', '.join([*self.keys, *steps])}, {over} FROM cells"),
+                ("joined", f"SELECT {', '.join(kept[:-1])}, {over} FROM cells"),
                 ("cut", f"SELECT {', '.join(steps)}, norm FROM joined WHERE norm IS NOT NULL"),
             ]
         return self._query(f"{self._kept(clip, steps)} UNION ALL {self._lost(clip, steps)}")
 
-    def _in_steps(self, number: int, clip: Clip) -> str:
-        """A total as a number of steps, without the part that is beyond the largest."""
+    def _near(self, clip: Clip) -> str:
+        """FROM: the cells of people who may be above the limit.
+
+        Promise: the totals of a kind over all groups, without signs, have at least as many steps as the cells together,
+        as each is rounded down.
+        """
+        if self.people is None:
+            return "cells"
+        firsts = [self.clipping.basis.kinds.index(kind) for kind in range(len(self.clipping.limits))]
+        bound = " + ".join(self._in_steps(f"n{kind}", place, clip) for kind, place in enumerate(firsts))
+        self.steps.append(("near", f"SELECT person FROM {self.people} WHERE {bound} > {clip.limit}"))
+        return self.dialect.among("cells", "near")
+
+    def _in_steps(self, total: str, number: int, clip: Clip) -> str:
+        """A total as a number of steps. What is beyond the largest number is left out."""
         shift, factor = clip.shifts[number], clip.factors[number]
         most = LARGEST // factor
         if shift < 0:
-            return f"{self.dialect.whole(self.dialect.shortened(f'p{number}', -shift), most)} * {factor}"
-        return f"{self.dialect.whole(f'p{number}', most >> shift)} * {factor << shift}"
+            return f"{self.dialect.whole(self.dialect.shortened(total, -shift), most)} * {factor}"
+        return f"{self.dialect.whole(total, most >> shift)} * {factor << shift}"
 
     def _kept(self, clip: Clip, steps: Sequence[str]) -> str:
         def kept(step: str) -> str:
-            scaled = self.dialect.whole(self.dialect.scaled(step, clip.limit, "norm", LARGEST), LARGEST)
+            scaled = self.dialect.whole(self.dialect.scaled(step, clip.limit, "norm", LARGEST), None)
             return self.dialect.exact_sum(f"CASE WHEN norm IS NULL THEN {step} ELSE {scaled} END", LARGEST)
 
         sums = [f"coalesce({kept(step)}, 0) AS m{n}" for n, step in enumerate(steps)]
@@ -131,45 +178,45 @@ class People(Statement):
     def _lost(self, clip: Clip, steps: Sequence[str]) -> str:
         if self.owned:
             each = [f"{self.dialect.exact_sum(f'abs({step})', LARGEST, rows=ROWS_OF_ONE)} AS {step}" for step in steps]
-            source = f"(SELECT {', '.join(each)}, max(norm) AS norm FROM cut GROUP BY person) AS one"
+            source = f"SELECT {', '.join(each)}, max(norm) AS norm FROM cut GROUP BY person"
         else:
-            source = "(SELECT {}, norm FROM cut) AS one".format(", ".join(f"abs({s}) AS {s}" for s in steps))
-        parts = [self.dialect.whole(self.dialect.scaled(s, clip.above, "norm", LARGEST), LARGEST) for s in steps]
+            source = f"SELECT {', '.join(f'abs({step}) AS {step}' for step in steps)}, norm FROM cut"
+        parts = [self.dialect.whole(self.dialect.scaled(step, clip.above, "norm", OPEN), None) for step in steps]
         sums = [f"coalesce({self.dialect.exact_sum(part, LARGEST)}, 0)" for part in parts]
-        return f"SELECT {', '.join(['1', *['NULL'] * len(self.keys), *sums])} FROM {source}"
-
-
-def _counts_row(flag: str) -> str:
-    """1 if a row counts, and 0 otherwise."""
-    if not flag:
-        return "1"
-    return (
-        f"CASE WHEN {flag} THEN 1 ELSE 0 END" if condition_of(flag) else f"CASE WHEN {flag} IS NULL THEN 0 ELSE 1 END"
-    )
+        return f"SELECT {', '.join(['1', *['NULL'] * len(self.keys), *sums])} FROM ({source}) AS one"
 
 
 class Pairs:
-    """The totals of each person in each group of one question, computed when they are first needed, and then held by an
-    engine that can.
+    """The totals of each person in each group of one question, computed when they are first needed, and held from one
+    statement to the next by an engine that can.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._held: str | None = None
-        self._of: tuple[Question, Clipping] | None = None
+        self._names: list[str] = []
+        self._pairs: str | None = None
+        self._people: str | None = None
 
-    def people(self, question: Question, clipping: Clipping) -> People:
+    def statements(self, question: Question, clipping: Clipping) -> People:
         """The statements on these totals."""
-        if self._of is None:
-            self._held = self.engine.hold(People(question, self.engine, clipping).pairs())
-            self._of = question, clipping
-        return People(question, self.engine, clipping, self._held)
+        if self._pairs is None:
+            self._pairs = self._hold(People(question, self.engine, clipping).pairs())
+        return People(question, self.engine, clipping, self._pairs, self._people)
+
+    def hold_people(self, statement: str) -> str | None:
+        """Hold the totals of each person by kind."""
+        self._people = self._hold(statement)
+        return self._people
+
+    def _hold(self, statement: str) -> str | None:
+        name = self.engine.hold(statement)
+        self._names += [name] if name is not None else []
+        return name
 
     def close(self) -> None:
         """Forget them."""
-        if self._held is not None:
-            self.engine.forget(self._held)
-        self._held = self._of = None
+        for name in self._names:
+            self.engine.forget(name)
 
 
 @contextmanager
@@ -189,22 +236,32 @@ def check_clippable(question: Question, engine: Engine, clipping: Clipping) -> N
     require_computable(blank, [next(people).norms(), next(people).clipped(clipping.example())])
 
 
+def read_means(pairs: Pairs, question: Question, clipping: Clipping, measure: Measure) -> Any:
+    """The mean of each person's values, in steps."""
+    found = pairs.engine.table(pairs.statements(question, clipping).means([measure]))
+    totals, counts = (_integers(found.column(f"n{place}")) for place in range(2))
+    return totals[counts > 0] / counts[counts > 0]
+
+
 def read_norms(pairs: Pairs, question: Question, clipping: Clipping) -> list[Any]:
     """For each kind of number, the totals of all people, without signs."""
-    found = pairs.engine.table(pairs.people(question, clipping).norms())
-    return [_integers(found.column(f"n{kind}")) for kind in range(len(clipping.limits))]
+    statements, kinds = pairs.statements(question, clipping), range(len(clipping.limits))
+    text = statements.norms()
+    if statements.owned and (held := pairs.hold_people(text)) is not None:
+        text = f"SELECT {', '.join(f'n{kind}' for kind in kinds)} FROM {held}"
+    found = pairs.engine.table(text)
+    return [_integers(found.column(f"n{kind}")) for kind in kinds]
 
 
 def read_clipped(pairs: Pairs, question: Question, clipping: Clipping, clip: Clip, groups: Groups) -> tuple[Any, ...]:
     """The sums of clipped people in each group, one array for each number of the basis, and then what measures the loss
     to clipping.
     """
-    rows = pairs.engine.rows(pairs.people(question, clipping).clipped(clip))
-    kept = [row[1:] for row in rows if row[0] == 0]
-    lost = next((row[1 + len(question.keys) :] for row in rows if row[0] == 1), (0,) * len(clipping.basis.measures))
-    return *place_rows(kept, len(question.keys), len(lost), groups), np.array(
-        [int(part) for part in lost], dtype=np.int64
-    )
+    rows = pairs.engine.rows(pairs.statements(question, clipping).clipped(clip))
+    width, number = len(question.keys), len(clipping.basis.measures)
+    kept = place_rows([row[1:] for row in rows if row[0] == 0], width, number, groups)
+    lost = next(row[1 + width :] for row in rows if row[0] == 1)
+    return *kept, np.array([int(part) for part in lost], dtype=np.int64)
 
 
 def _integers(column: Any) -> Any:
@@ -216,7 +273,7 @@ def unclipped(question: Question, clipping: Clipping, clip: Clip, noisy: Sequenc
     """The noisy measures of a question in their own steps, and the numbers that measure what is lost, in steps of the
     clip.
     """
-    (*cells, lost), *others = noisy[0], *noisy[1:]
+    (*cells, lost), *others = noisy
     rest, found = iter(others), []
     for number, measure in enumerate(question.measures):
         if not measure.is_added:

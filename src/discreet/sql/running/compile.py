@@ -12,7 +12,7 @@ from typing import Any
 from discreet.engines.dialect import ALL_ROWS, ROWS_OF_ONE, Dialect
 from discreet.engines.engine import Engine
 from discreet.sql.expressions import Expr, has_number
-from discreet.sql.question import Bounds, Measure, Question
+from discreet.sql.question import OPEN, Bounds, Measure, Question
 from discreet.sql.running.rows import rows_of, safe
 
 
@@ -238,7 +238,8 @@ def shift_of(measure: Measure) -> int:
     """
     shift = measure.center / measure.step
     movable = measure.kind == "sum" and measure.power == 1 and _is_plain(measure)
-    return int(shift) if movable and shift.denominator == 1 and abs(shift) < _FARTHEST else 0
+    near = abs(shift) < (OPEN if measure.is_open else _FARTHEST)
+    return int(shift) if movable and shift.denominator == 1 and near else 0
 
 
 _FARTHEST = 2**40

@@ -44,7 +44,7 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
     described["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
     described |= {"noise": data["noise"], "cost": data["guarantee"]}
     if first := data.get("found_first"):
-        described["found first"] = f"{', '.join(first)}, for ε = {float(plan.spent_on_bounds):.4g} of it"
+        described["found first"] = f"{', '.join(first)}, for ε = {float(plan.spent_first):.4g} of it"
         described[""] = "(until then, errors are shown for public defaults)"
     if "fits" in data:
         described["then"] = (

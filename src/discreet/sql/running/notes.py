@@ -75,7 +75,8 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
 def format_limits(plan: Plan) -> str:
     """The limits on people that were found, each in the unit of its measure."""
     clipping, clip = plan.clipping, plan.clip
-    assert clipping is not None and clip is not None  # it is written after they are found
+    if clipping is None or clip is None:
+        return ""
     said = []
     for kind in range(len(clipping.limits)):
         place = clipping.basis.kinds.index(kind)
