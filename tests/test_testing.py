@@ -166,6 +166,15 @@ def test_exact_law_of_one_draw_is_the_formula():
     assert sum(found.law.values()) == 1 - found.unresolved
 
 
+def test_exact_law_of_a_geometric_draw_is_the_formula():
+    found = testing.exact_law(lambda: int(samplers.geometric(F(3, 2), 1)[0]), window=9)
+    with mpmath.workdps(90):
+        q = mpmath.exp(-mpmath.mpf(2) / 3)
+        assert sorted(found.law) == list(range(10))
+        assert all(_close_below(found.law[k], (1 - q) * q**k) for k in found.law)
+        assert abs(mpmath.mpf(found.unresolved.numerator) / found.unresolved.denominator - q**10) < 1e-60
+
+
 def test_exact_law_of_a_composition_is_the_convolution():
     """Two Laplace draws and a rational coin that adds one, by enumeration and by formula."""
 

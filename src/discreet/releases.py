@@ -107,6 +107,8 @@ def _with_error_bar(value: Any, accuracy: Any) -> str:
             return f"{value}, each within {_size(accuracy.amount)} of the score that has its place (95%)"
         case "threshold":
             return f"{value}, distinguished within {_size(accuracy.amount)} of the threshold (95%)"
+        case "people above":
+            return f"{value}, exceeded by at most {_size(accuracy.amount)} people more than requested (95%)"
     ranks = "" if accuracy.ranks is None else f", within {accuracy.ranks:,.0f} ranks"
     if isinstance(value, float) and accuracy.amount > 0:
         digits = max(0, 1 - math.floor(math.log10(accuracy.amount)))

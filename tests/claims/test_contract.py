@@ -176,6 +176,18 @@ CASES = {
         with_field("answer_scale", LESS),
         ("Pure",),
     ),
+    "UpwardSearch": Case(
+        lambda g: dp.mechanisms.UpwardSearch.for_guarantee(g, people=5, sensitivity=MONOTONE),
+        lambda m: m.guarantee(MONOTONE),
+        with_field("step_scale", LESS),
+        ("Pure",),
+    ),
+    "UpwardSearch, either way": Case(
+        lambda g: dp.mechanisms.UpwardSearch.for_guarantee(g, people=5, sensitivity=2),
+        lambda m: m.guarantee(2),
+        with_field("bar_scale", LESS),
+        ("Pure",),
+    ),
     "RandomizedResponse": Case(
         lambda g: dp.RandomizedResponse.for_guarantee(g, choices=CHOICES),
         lambda m: m.guarantee(),
@@ -399,6 +411,7 @@ EXAMPLES = [
     ),
     dp.mechanisms.KeySelection(scale=1, threshold=20),
     dp.mechanisms.AboveThreshold(threshold=5, threshold_scale=2, answer_scale=4),
+    dp.mechanisms.UpwardSearch(enough=5, bar_scale=2, step_scale=4),
     dp.RandomizedResponse(choices=["a", "b"], lie=0.25),
     dp.Each(mechanisms=(dp.Laplace(scale=3), dp.RandomizedResponse(choices=CHOICES, lie=0.1)), spaces=SPACES),
     dp.Composed(mechanisms=(dp.Laplace(scale=2), dp.Gaussian(stddev=3))),

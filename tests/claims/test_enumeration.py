@@ -520,6 +520,72 @@ def test_mutant_same_draw_for_bar_and_answer(monkeypatch):
     killed(check_above)
 
 
+def check_upward(kind, cases, monotone=True, window=5):
+    """Pairs of counts of people that exceed each limit, with one person more or another one."""
+    bound = dp.Sensitivity(1, "Linf", grain=1, monotone=monotone)
+    counts = {side for case in cases for side in case}
+    runs = {c: run(kind, list(c), sensitivity=bound, window=window) for c in counts}
+    return check_pairs([(runs[a], runs[b]) for a, b in cases])
+
+
+UPWARD = dp.mechanisms.UpwardSearch(enough=2, bar_scale=Fraction(1, 2), step_scale=Fraction(1, 2))
+QUIET_BAR = dp.mechanisms.UpwardSearch(enough=2, bar_scale=Fraction(1, 4), step_scale=Fraction(1, 3))
+
+
+def check_upward_more():
+    """One person more: in all counts up to the person's own."""
+    return check_upward(UPWARD, [((2, 2, 0), (3, 2, 0)), ((3, 1), (4, 1)), ((3, 1), (4, 2)), ((0, 0), (1, 1))])
+
+
+def check_upward_replaced():
+    """One person for another, who moves a count up and another down."""
+    return check_upward(UPWARD, [((3, 2, 0), (2, 3, 0)), ((3, 1), (2, 2))], monotone=False)
+
+
+def check_upward_one_bar():
+    """One person more in several steps, which share the noise of the bar."""
+    return check_upward(QUIET_BAR, [((2, 2, 0), (3, 3, 0))], window=2)
+
+
+def check_upward_long():
+    """One person more in many steps."""
+    return check_upward(UPWARD, [((5, 2, 2, 2), (5, 3, 3, 3))], window=4)
+
+
+@pytest.mark.parametrize("check", [check_upward_more, check_upward_replaced, check_upward_one_bar, check_upward_long])
+def test_upward_search(check):
+    assert check() > 0.5
+
+
+REST = "int(samplers.geometric(exactly(self.step_scale), 1)[0])"
+
+
+def test_mutant_bar_redrawn_at_each_step(monkeypatch):
+    again = "self.enough - int(samplers.geometric(exactly(self.bar_scale), 1)[0])"
+    mutate(monkeypatch, dp.mechanisms.UpwardSearch, "_draw", "<= bar:", f"<= {again}:")
+    killed(check_upward_one_bar)
+
+
+def test_mutant_bar_raised_by_its_noise(monkeypatch):
+    mutate(monkeypatch, dp.mechanisms.UpwardSearch, "_draw", "self.enough - int(", "self.enough + int(")
+    killed(check_upward_more)
+
+
+def test_mutant_search_walks_downward(monkeypatch):
+    """Every step that goes on pays, if the walk stops at a large count."""
+    up = f"enumerate(counts):\n        if count - {REST} <= bar:"
+    down = f"reversed(list(enumerate(counts))):\n        if count - {REST} > bar:"
+    mutate(monkeypatch, dp.mechanisms.UpwardSearch, "_draw", up, down)
+    killed(check_upward_long)
+
+
+def test_mutant_replaced_person_pays_for_one_step(monkeypatch):
+    from discreet.mechanisms.selection import upward_search
+
+    mutate(monkeypatch, upward_search, "_steps_paid", "1 if bound.monotone else 2", "1")
+    killed(check_upward_replaced)
+
+
 # --- records alone, several at once, samples ----------------------------------------------------------
 
 

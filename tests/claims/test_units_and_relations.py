@@ -134,6 +134,10 @@ def test_a_lone_key_that_stays_hidden_tells_no_more_than_the_leak_beside_it() ->
         (dp.Exponential(rate=1, choices=["a", "b"]), [1, 2, 3], 1),
         (dp.Exponential(rate=1), [], 1),
         (dp.NoisyArgmax(scale=1), [], 1),
+        (dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1), [], 1),
+        (dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1), 3, 1),
+        (dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1), [[3], [1]], 1),
+        (dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1), ["many", "few"], 1),
         (dp.mechanisms.CorrelatedGaussian(stddev=1, covariance=((1.0,),)), [1.0, 2.0], 1),
         (dp.Composed(mechanisms=(dp.Laplace(scale=1),)), [1, 2], 1),
         (dp.Laplace(scale=1), "text", 1),
@@ -178,6 +182,8 @@ def test_the_error_of_a_choice_counts_its_candidates() -> None:
     assert dp.release(scores, choice, sensitivity=1).error(0.95) == choice.error(0.95, candidates=1000)
     bar = dp.mechanisms.AboveThreshold.for_guarantee(dp.Pure(epsilon=1), threshold=1e9, sensitivity=1)
     assert dp.release([1, 2, 3], bar, sensitivity=1).error(0.95) == bar.error(0.95, questions=3)
+    search = dp.mechanisms.UpwardSearch(enough=2, bar_scale=1, step_scale=2)
+    assert dp.release([9, 5, 0], search, sensitivity=1).error(0.95) == search.error(0.95, limits=3)
     assert dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=0.5).error(0.95).amount is None
 
 

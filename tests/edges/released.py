@@ -153,6 +153,9 @@ MECHANISMS: dict[str, Callable[[Planted], Any]] = {
     "AboveThreshold": lambda p: drawn(
         p, dp.mechanisms.AboveThreshold.for_guarantee(PURE, threshold=9, sensitivity=1), sensitivity=1
     ),
+    "UpwardSearch": lambda p: drawn(
+        p, dp.mechanisms.UpwardSearch.for_guarantee(PURE, people=3, sensitivity=1), sensitivity=1
+    ),
     "KeySelection": lambda p: dp.release(p.add({TEXT: 1, "Bled": 900}), dp.mechanisms.KeySelection.for_guarantee(GOAL)),
     "Quantile": lambda p: drawn(p, dp.mechanisms.Quantile.for_guarantee(PURE, space=SPACE)),
     "Quantiles": lambda p: drawn(

@@ -41,6 +41,10 @@ SETTINGS = frozenset(
 """Parameters that hold what is declared and public, whatever call they are of. What is not here may be data."""
 
 
+DRAWS = ("_draw", "_start")
+"""What a mechanism has one of."""
+
+
 def names() -> dict[str, Any]:
     """Every public name with what it is."""
     found = {name: getattr(discreet, name) for name in discreet.__all__ if name not in discreet._MODULES}
@@ -101,8 +105,9 @@ def parameters(call: Callable[..., Any]) -> list[str]:
 def mechanisms() -> Iterator[str]:
     """Public mechanisms: what each does with the value of `dp.release` or `dp.stream` is a call of its own."""
     for name, value in calls():
-        if isinstance(value, type) and "." not in name and (hasattr(value, "_draw") or hasattr(value, "_start")):
-            yield f"release({name})"
+        room, _, last = name.rpartition(".")
+        if isinstance(value, type) and room in ("", "mechanisms") and any(hasattr(value, x) for x in DRAWS):
+            yield f"release({last})"
 
 
 def may_take_data() -> dict[str, list[str]]:

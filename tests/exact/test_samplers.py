@@ -72,6 +72,39 @@ def test_law_at_a_hundred_million_draws(checks, kind, scale):
         assert whole.p_value(wrong * scale) < checks.ALARM
 
 
+def _geometric_p_value(checks, drawn, scale):
+    """Chi-square of 60 bins and of the rest, and of the last bits."""
+    width = max(1, math.floor(scale / 10))
+    places = np.minimum((drawn // width).astype(np.int64), 60)
+    ends = np.exp(-np.arange(61) * width / float(scale))
+    law = checks.goodness(np.bincount(places, minlength=61), [*-np.diff(ends), ends[-1]])
+    last = [1.0] if scale < 512 else [checks.goodness(np.bincount(drawn & 15, minlength=16), [1 / 16] * 16)]
+    return min(1.0, (1 + len(last)) * min(law, *last))
+
+
+@pytest.mark.some_quick(5)
+@pytest.mark.parametrize("scale", [F(1, 3), F(7, 2), F(33), F(1000), F(2**40), *SMALL, *WIDE], ids=str)
+def test_geometric_law_at_a_million_draws(checks, scale):
+    """Accepts the claimed scale and rejects 2/3, 3/2 and 3 % either way. No draw is negative."""
+    drawn = samplers.geometric(scale, 10**6)
+    assert drawn.min() >= 0
+    assert _geometric_p_value(checks, drawn, scale) > checks.ALARM
+    for wrong in (F(2, 3), F(3, 2), F(97, 100), F(103, 100)):
+        assert _geometric_p_value(checks, drawn, wrong * scale) < checks.ALARM, wrong
+
+
+@pytest.mark.parametrize("sampler", [samplers.discrete_laplace, samplers.geometric])
+def test_every_chunk_has_the_same_signs(checks, sampler):
+    """The second 2^15 draws are negative as often as the law says: detects 2 % more or less."""
+    drawn = sampler(F(3), 2**16)[2**15 :]
+    negative = int((drawn < 0).sum())
+    if sampler is samplers.geometric:
+        assert not negative
+    else:
+        q = math.exp(-1 / 3)
+        assert checks.binomial(negative, len(drawn), q / (1 + q)) > checks.ALARM
+
+
 @pytest.mark.parametrize(("kind", "scale"), [("laplace", F(1, 6)), ("gaussian", F(1, 4))])
 def test_a_scale_below_one_puts_nearly_everything_on_zero(checks, kind, scale):
     """±1 has e^-6 (Laplace) or e^-8 (Gaussian) of the mass at 0; rejects 2/3, 3/2 and 10 % either way."""
@@ -143,6 +176,8 @@ def test_sizes(size):
     for drawn in (
         samplers.discrete_laplace(F(3), size),
         samplers.discrete_laplace(F(3000), size),
+        samplers.geometric(F(3), size),
+        samplers.geometric(F(3000), size),
         samplers.discrete_gaussian(F(10**9), size),
         samplers.discrete_laplace(F(2**80), min(size, 30)),
     ):

@@ -22,7 +22,8 @@ from discreet.mechanisms.reports.randomized_response import RandomizedResponse
 from discreet.mechanisms.selection.exponential import Exponential, PermuteAndFlip
 from discreet.mechanisms.selection.noisy_argmax import NoisyArgmax
 from discreet.mechanisms.selection.threshold import AboveThreshold, KeySelection
-from discreet.queries.sensitivity import SensitivityLike
+from discreet.mechanisms.selection.upward_search import UpwardSearch
+from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.queries.space import Integers
 from discreet.rows.containers import Data
 
@@ -34,6 +35,8 @@ _HALF_THE_NOISE = {
     "stddev": Fraction(1, 2),
     "threshold_scale": Fraction(1, 2),
     "answer_scale": Fraction(1, 2),
+    "bar_scale": Fraction(1, 2),
+    "step_scale": Fraction(1, 2),
     "lie": Fraction(1, 2),
     "rate": Fraction(2),
 }
@@ -139,6 +142,14 @@ def _above_threshold(promise: Approx) -> Subject:
     return Subject(mechanism=mechanism, first=first, second=second, claim=promise, sensitivity=1)
 
 
+def _upward_search(promise: Approx) -> Subject:
+    # one person more above the first limit, and a stop at the second: the bar and the step are both spent
+    bound = Sensitivity(1, "Linf", grain=1, monotone=True)
+    mechanism = UpwardSearch.for_guarantee(promise, people=1, sensitivity=bound)
+    first, second = [mechanism.enough] * 2 + [0], [mechanism.enough + 1, mechanism.enough, 0]
+    return Subject(mechanism=mechanism, first=first, second=second, claim=promise, sensitivity=bound)
+
+
 def _key_selection(promise: Approx) -> Subject:
     mechanism = KeySelection.for_guarantee(promise)
     first, second = {"key": mechanism.threshold}, {"key": mechanism.threshold + 1}
@@ -161,6 +172,7 @@ SUBJECTS: dict[str, Callable[[Approx], Subject]] = {
     "noisy_argmax": _choosing(NoisyArgmax),
     "median": _median,
     "above_threshold": _above_threshold,
+    "upward_search": _upward_search,
     "key_selection": _key_selection,
     "subsampled": _subsampled,
 }

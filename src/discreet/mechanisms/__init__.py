@@ -31,6 +31,7 @@ _LATER = {
     "SmallDatabase": "counts.small_database",
     "Subsampled": "combine",
     "TopK": "selection.top_k",
+    "UpwardSearch": "selection.upward_search",
     "best_quantiles": "quantiles.cumulative",
     "chooser_for": "selection.top_k",
 }
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.selection.noisy_argmax import NoisyArgmax
     from discreet.mechanisms.selection.threshold import AboveThreshold, KeySelection
     from discreet.mechanisms.selection.top_k import TopK, chooser_for
+    from discreet.mechanisms.selection.upward_search import UpwardSearch
 else:
     __getattr__, __dir__ = lazily(__name__, _LATER)
 
@@ -91,6 +93,7 @@ __all__ = [
     "SmallDatabase",
     "Subsampled",
     "TopK",
+    "UpwardSearch",
     "best_quantiles",
     "chooser_for",
 ]
