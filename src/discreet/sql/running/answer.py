@@ -50,6 +50,14 @@ class Answer(Released):
         """The noise of every measure, and what was paid for all of them."""
         return self._columns.price
 
+    @property
+    def clipped(self) -> dict[str, float | None]:
+        """For each noisy column, the estimated part that is lost because some people were scaled down. None if bounds
+        are declared: then some rows are left out, and nothing measures how many.
+        """
+        noisy = [output for output in self.question.outputs if self.question.is_noisy(output)]
+        return {output.name: self._columns.clipped(output.expr) for output in noisy}
+
     def with_errors(self, confidence: float) -> Any:
         """The table with errors at another confidence. Each error is half an interval, in the column's unit."""
         import pyarrow as pa

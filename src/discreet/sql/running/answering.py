@@ -18,6 +18,7 @@ from discreet.sql.question import Question
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.clipped import Pairs, holding, read_clipped, unclipped
 from discreet.sql.running.intervals import Columns
+from discreet.sql.running.loss import Loss
 from discreet.sql.running.measure import read_measures, read_undeclared
 from discreet.sql.running.notes import notes_on
 from discreet.sql.running.stored import chosen_numbers, find_reusable, mark_of
@@ -30,10 +31,15 @@ def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None) -> Answ
         price, release = _measure(planner, plan, pairs, key)
     plan = replace(plan, price=price)
     keys, noisy = release.value if plan.groups is None else (plan.groups.keys(), release.value)
-    if plan.clipping is not None and plan.clip is not None:
-        noisy, _lost = unclipped(plan.question, plan.clipping, plan.clip, noisy)
-    columns = Columns(plan.question, price, *_as_written(plan.question, noisy, keys))
-    return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
+    if plan.clipping is None or plan.clip is None:
+        columns = Columns(plan.question, price, *_as_written(plan.question, noisy, keys))
+        return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
+    measures, (*cells, above) = unclipped(plan.question, plan.clipping, plan.clip, noisy)
+    written, keys = _as_written(plan.question, [*measures, *cells], keys)
+    noise = plan.clipping.noise(plan.clip)
+    loss = Loss(plan.clipping, plan.clip, noise, written[len(measures) :], above)
+    columns = Columns(plan.question, price, written[: len(measures)], keys, loss)
+    return Answer(plan.question, columns, release, notes=notes_on(plan, loss), cost=plan.cost)
 
 
 def _measure(planner: Planner, plan: Plan, pairs: Pairs, key: str | None) -> tuple[Price, Release]:

@@ -22,6 +22,9 @@ from discreet.sql.running.compile import Named, Statement, condition_of, count_o
 from discreet.sql.running.groups import Groups
 from discreet.sql.running.measure import place_rows, require_computable
 
+KEPT, CUT, LOST = range(3)
+"""The sorts of rows that `People.clipped` computes."""
+
 
 class People(Statement):
     """The totals of each person in each group, and what is computed from them. If single rows are protected, each row
@@ -119,8 +122,9 @@ class People(Statement):
         return f"SELECT {', '.join([*(['person'] if named else []), *shown])} FROM pairs GROUP BY person"
 
     def clipped(self, clip: Clip) -> str:
-        """For each group, the sums over clipped people, with 0 in the first column. Then one row with 1 there, and the
-        sums over all people above the limit of `clip.above` steps, divided among the numbers as their totals are.
+        """Rows of three sorts, by their first column. KEPT: for each group, the sums over all people, as if nobody were
+        above the limit. CUT: what is to be taken off for those who are. LOST: the sums over them of `clip.above` steps,
+        divided among the numbers as their totals are.
 
         Promise: of a person whose steps sum to S > limit without signs, each number n becomes n·limit/S, rounded
         towards 0, so that they sum to at most the limit.
@@ -128,22 +132,28 @@ class People(Statement):
         steps = [f"a{place}" for place in range(len(self.totals))]
         cells = [f"{self._in_steps(total, n, clip)} AS a{n}" for n, total in enumerate(self.totals)]
         self.steps.append(("cells", f"SELECT {', '.join([*self.whose, *cells])} FROM pairs"))
-        norm, kept = " + ".join(f"abs({step})" for step in steps), [*self.keys, *steps, "norm"]
+        norm = " + ".join(f"abs({step})" for step in steps)
         if self.owned:
             total = self.dialect.exact_sum(norm, LARGEST * len(steps), rows=ROWS_OF_ONE)
             self.steps += [
                 ("norms", f"SELECT person, {total} AS norm FROM {self._near(clip)} GROUP BY person"),
                 ("above", f"SELECT person, norm FROM norms WHERE norm > {clip.limit}"),
-                ("joined", f"SELECT {', '.join(kept)} FROM cells LEFT JOIN above USING (person)"),
-                ("cut", f"SELECT {', '.join(['person', *steps])}, norm FROM cells JOIN above USING (person)"),
+                ("cut", f"SELECT {', '.join([*self.whose, *steps])}, norm FROM cells JOIN above USING (person)"),
             ]
         else:
-            over = f"CASE WHEN {norm} > {clip.limit} THEN {norm} END AS norm"
             self.steps += [
-                ("joined", f"SELECT {', '.join(kept[:-1])}, {over} FROM cells"),
-                ("cut", f"SELECT {', '.join(steps)}, norm FROM joined WHERE norm IS NOT NULL"),
+                ("normed", f"SELECT *, {norm} AS norm FROM cells"),
+                ("cut", f"SELECT * FROM normed WHERE norm > {clip.limit}"),
             ]
-        return self._query(f"{self._kept(clip, steps)} UNION ALL {self._lost(clip, steps)}")
+        scaled = [self.dialect.whole(self.dialect.scaled(step, clip.limit, "norm", LARGEST), None) for step in steps]
+        taken = [f"{step} - {part}" for step, part in zip(steps, scaled, strict=True)]
+        parts = self._summed_by_group(KEPT, steps, "cells"), self._summed_by_group(CUT, taken, "cut")
+        return self._query(" UNION ALL ".join([*parts, self._lost(clip, steps)]))
+
+    def _summed_by_group(self, sort: int, values: Sequence[str], source: str) -> str:
+        sums = [f"coalesce({self.dialect.exact_sum(value, LARGEST)}, 0)" for value in values]
+        group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
+        return f"SELECT {', '.join([str(sort), *self.keys, *sums])} FROM {source}{group}"
 
     def _near(self, clip: Clip) -> str:
         """FROM: the cells of people who may be above the limit.
@@ -166,15 +176,6 @@ class People(Statement):
             return f"{self.dialect.whole(self.dialect.shortened(total, -shift), most)} * {factor}"
         return f"{self.dialect.whole(total, most >> shift)} * {factor << shift}"
 
-    def _kept(self, clip: Clip, steps: Sequence[str]) -> str:
-        def kept(step: str) -> str:
-            scaled = self.dialect.whole(self.dialect.scaled(step, clip.limit, "norm", LARGEST), None)
-            return self.dialect.exact_sum(f"CASE WHEN norm IS NULL THEN {step} ELSE {scaled} END", LARGEST)
-
-        sums = [f"coalesce({kept(step)}, 0) AS m{n}" for n, step in enumerate(steps)]
-        group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
-        return f"SELECT {', '.join(['0 AS lost', *self.keys, *sums])} FROM joined{group}"
-
     def _lost(self, clip: Clip, steps: Sequence[str]) -> str:
         if self.owned:
             each = [f"{self.dialect.exact_sum(f'abs({step})', LARGEST, rows=ROWS_OF_ONE)} AS {step}" for step in steps]
@@ -183,7 +184,7 @@ class People(Statement):
             source = f"SELECT {', '.join(f'abs({step}) AS {step}' for step in steps)}, norm FROM cut"
         parts = [self.dialect.whole(self.dialect.scaled(step, clip.above, "norm", OPEN), None) for step in steps]
         sums = [f"coalesce({self.dialect.exact_sum(part, LARGEST)}, 0)" for part in parts]
-        return f"SELECT {', '.join(['1', *['NULL'] * len(self.keys), *sums])} FROM ({source}) AS one"
+        return f"SELECT {', '.join([str(LOST), *['NULL'] * len(self.keys), *sums])} FROM ({source}) AS one"
 
 
 class Pairs:
@@ -259,9 +260,9 @@ def read_clipped(pairs: Pairs, question: Question, clipping: Clipping, clip: Cli
     """
     rows = pairs.engine.rows(pairs.statements(question, clipping).clipped(clip))
     width, number = len(question.keys), len(clipping.basis.measures)
-    kept = place_rows([row[1:] for row in rows if row[0] == 0], width, number, groups)
-    lost = next(row[1 + width :] for row in rows if row[0] == 1)
-    return *kept, np.array([int(part) for part in lost], dtype=np.int64)
+    kept, cut = (place_rows([row[1:] for row in rows if row[0] == sort], width, number, groups) for sort in (KEPT, CUT))
+    lost = next(row[1 + width :] for row in rows if row[0] == LOST)
+    return *map(np.subtract, kept, cut), np.array([int(part) for part in lost], dtype=np.int64)
 
 
 def _integers(column: Any) -> Any:
@@ -269,16 +270,16 @@ def _integers(column: Any) -> Any:
     return np.asarray(column.combine_chunks().to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
-def unclipped(question: Question, clipping: Clipping, clip: Clip, noisy: Sequence[Any]) -> tuple[list[Any], Any]:
-    """The noisy measures of a question in their own steps, and the numbers that measure what is lost, in steps of the
-    clip.
+def unclipped(question: Question, clipping: Clipping, clip: Clip, noisy: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The noisy measures of a question in their own steps, and the numbers they are made of, in steps of the clip: one
+    array for each number of the basis, and then what measures the loss.
     """
-    (*cells, lost), *others = noisy
-    rest, found = iter(others), []
+    numbers = [np.asarray(part, np.float64) for part in noisy[0]]
+    others, found = iter(noisy[1:]), []
     for number, measure in enumerate(question.measures):
-        if not measure.is_added:
-            found.append(next(rest))
-            continue
-        made = clipping.basis.made_of[number]
-        found.append(sum(np.asarray(cells[p], np.float64) * float(factor * clip.units[p]) for p, factor in made))
-    return found, np.asarray(lost, np.float64)
+        if measure.is_added:
+            made = clipping.basis.made_of[number]
+            found.append(sum(numbers[place] * float(factor * clip.units[place]) for place, factor in made))
+        else:
+            found.append(next(others))
+    return found, numbers

@@ -15,16 +15,26 @@ from numpy.typing import NDArray
 from discreet.sql.expressions import Call, Const, Expr, Ref
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Aggregate, Measure, Question
+from discreet.sql.running.loss import Loss
 
 Floats = NDArray[np.float64]
 Band = tuple[Floats, Floats]
 
 
 class Columns:
-    """The noisy measures of all groups, and the columns computed from them."""
+    """The noisy measures of all groups, and the columns computed from them. `loss` is what clipping took off, if people
+    were clipped.
+    """
 
-    def __init__(self, question: Question, price: Price, noisy: Sequence[Any], keys: Sequence[tuple[Any, ...]]) -> None:
-        self.question, self.price, self.keys = question, price, list(keys)
+    def __init__(
+        self,
+        question: Question,
+        price: Price,
+        noisy: Sequence[Any],
+        keys: Sequence[tuple[Any, ...]],
+        loss: Loss | None = None,
+    ) -> None:
+        self.question, self.price, self.keys, self.loss = question, price, list(keys), loss
         self.noisy: list[Floats] = [
             np.asarray(values, dtype=np.float64).reshape((-1, 3) if measure.kind == "quantile" else (-1,))
             for measure, values in zip(question.measures, noisy, strict=True)
@@ -87,8 +97,16 @@ class Columns:
         if error.amount is None:
             return None
         noisy = self.noisy[part]
+        less, more = (0.0, 0.0) if self.loss is None else self.loss.missing(part, each)
         least = -np.inf if measure.kind == "sum" and measure.power == 1 else 0.0
-        return np.maximum(noisy - error.amount, least), np.maximum(noisy + error.amount, least)
+        return np.maximum(noisy - error.amount - less, least), np.maximum(noisy + error.amount + more, least)
+
+    def clipped(self, expr: Expr) -> float | None:
+        """The estimated part of a column that is lost to clipping. None if nothing was clipped."""
+        used = [self._by_field[field.id] for field in expr.fields() if field.id in self._by_field]
+        parts = [aggregate.parts[-1 if aggregate.kind in ("variance", "stddev") else 0] for aggregate in used]
+        added = [part for part in parts if self.question.measures[part].is_added]
+        return None if self.loss is None or not added else max(map(self.loss.share, added))
 
     def _drawn_band(self, part: int, each: float) -> Band | None:
         """The interval that was drawn with a quantile. It holds only with the confidence for which it was drawn."""

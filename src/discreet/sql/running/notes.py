@@ -9,9 +9,11 @@ from typing import Any
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
+from discreet.sql.pricing.clipping import UNIT
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Question
 from discreet.sql.reading.aggregates import EXTREMES
+from discreet.sql.running.loss import Loss
 
 
 def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:
@@ -47,9 +49,14 @@ def error_of(question: Question, price: Price, part: int, confidence: Any) -> fl
     return amount if measure.kind == "quantile" else amount * float(measure.step)
 
 
-def notes_on(plan: Plan) -> tuple[str, ...]:
-    """What the errors do not cover. A note depends only on public facts, never on what happened in the data."""
+def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
+    """What the errors do not cover. A note depends only on public facts and on what was released."""
     notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
+    if loss is not None and loss.clip.above:
+        notes.append(
+            f"About {loss.people():,.0f} people (95%: at most {loss.people(0.95):,.0f}) had more and were scaled down. "
+            "The ± covers the noise, which is promised, and what they lost, which is estimated: as much as they kept."
+        )
     if plan.bounds is not None and plan.question.relation.person is None:
         notes.append(f"One row takes part in at most {number_of(plan.bounds.rows, 'joined row')}.")
     elif plan.bounds is not None:
@@ -57,7 +64,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
         if plan.question.keys:
             at_most += f" and {number_of(plan.bounds.groups, 'group')}"
         notes.append(f"The answer uses at most {at_most} of one person; what lies beyond is not in the ±.")
-    if any(measure.kind == "sum" for measure in plan.question.measures):
+    if any(measure.kind == "sum" and not measure.is_open for measure in plan.question.measures):
         notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
     if (chosen := plan.price.selection) is not None:
         open_keys = ", ".join(key.name for key in plan.question.keys if key.domain is None)
@@ -80,10 +87,10 @@ def format_limits(plan: Plan) -> str:
     said = []
     for kind in range(len(clipping.limits)):
         place = clipping.basis.kinds.index(kind)
-        measure, most = clipping.basis.measures[place], clip.limit * clip.units[place]
+        measure, most = clipping.basis.measures[place], UNIT * clip.units[place] * clipping.weights[place]
         unit = measure.step**measure.power if measure.kind == "sum" else Fraction(1)
         said.append(f"{float(most * unit):.4g} {_NAMES[measure.kind]}{' of squares' * (measure.power == 2)}")
-    return f"one person adds at most {' or '.join(said)}"
+    return f"what one person may add is {' and '.join(said)}"
 
 
 _NAMES = {"count": "rows", "people": "groups", "sum": "in a sum"}
