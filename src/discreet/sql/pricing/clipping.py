@@ -27,8 +27,6 @@ from discreet.sql.question import OPEN, Measure, Question
 PEOPLE = Fraction(1)
 """So many people for each cell, over ε, should exceed the limit: then as much is lost to it as to the noise. This, and
 the shares below, were chosen on made-up people (`bench/clipping.py`)."""
-MOST_SEARCHED, LEAST_DIVISOR = Fraction(1, 2), 3
-"""The part of ε for finding limits is 1/√(4·cells), at most a third, times the root of the number of kinds."""
 MOST_ABOVE = Fraction(1, 4)
 """What a person above the limit adds, in units of the limit, to the numbers that measure what is lost: at most."""
 CENTER_DIVISOR = 10
@@ -245,7 +243,7 @@ class Clipping:
         Promise: a person's steps sum to at most the limit without signs, after scaling and rounding towards 0.
         """
         moved = 1 if self.unit.neighbors == "add_or_remove" else 2
-        numbers = self.cells + len(self.basis.measures)
+        numbers = self.cells + len(self.limits)
         return Sensitivity(moved * (clip.limit + clip.above), "L1", self.unit, numbers, grain=1)
 
 
@@ -300,9 +298,10 @@ def with_centers(question: Question, centers: Mapping[int, Fraction]) -> Questio
 
 
 def share_searched(kinds: int, cells: int) -> Fraction:
-    """The part of ε for finding the limits of so many kinds of numbers."""
-    share = Fraction(math.sqrt(kinds)) / max(LEAST_DIVISOR, math.isqrt(4 * cells))
-    return significant(min(share, MOST_SEARCHED), up=False) if kinds else Fraction(0)
+    """The part of ε for finding the limits of so many kinds of numbers: 1/√(4·cells/kinds), at most a third or, for
+    several kinds, a half.
+    """
+    return Fraction(1, max(3 if kinds == 1 else 2, math.isqrt(4 * cells // kinds))) if kinds else Fraction(0)
 
 
 def share_centered(cells: int) -> Fraction:

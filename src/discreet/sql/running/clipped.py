@@ -124,7 +124,7 @@ class People(Statement):
     def clipped(self, clip: Clip) -> str:
         """Rows of three sorts, by their first column. KEPT: for each group, the sums over all people, as if nobody were
         above the limit. CUT: what is to be taken off for those who are. LOST: the sums over them of `clip.above` steps,
-        divided among the numbers as their totals are.
+        divided among the kinds of numbers as their totals are.
 
         Promise: of a person whose steps sum to S > limit without signs, each number n becomes n·limit/S, rounded
         towards 0, so that they sum to at most the limit.
@@ -177,13 +177,18 @@ class People(Statement):
         return f"{self.dialect.whole(total, most >> shift)} * {factor << shift}"
 
     def _lost(self, clip: Clip, steps: Sequence[str]) -> str:
+        kinds = range(len(self.clipping.limits))
+        own = [[s for s, of in zip(steps, self.clipping.basis.kinds, strict=True) if of == kind] for kind in kinds]
+        totals = [" + ".join(f"abs({step})" for step in listed) for listed in own]
         if self.owned:
-            each = [f"{self.dialect.exact_sum(f'abs({step})', LARGEST, rows=ROWS_OF_ONE)} AS {step}" for step in steps]
-            source = f"SELECT {', '.join(each)}, max(norm) AS norm FROM cut GROUP BY person"
-        else:
-            source = f"SELECT {', '.join(f'abs({step}) AS {step}' for step in steps)}, norm FROM cut"
-        parts = [self.dialect.whole(self.dialect.scaled(step, clip.above, "norm", OPEN), None) for step in steps]
+            totals = [self.dialect.exact_sum(total, LARGEST * len(steps), rows=ROWS_OF_ONE) for total in totals]
+        named = ", ".join(f"{total} AS n{kind}" for kind, total in enumerate(totals))
+        source = f"SELECT {named}, max(norm) AS norm FROM cut GROUP BY person"
+        if not self.owned:
+            source = f"SELECT {named}, norm FROM cut"
+        parts = [self.dialect.whole(self.dialect.scaled(f"n{kind}", clip.above, "norm", OPEN), None) for kind in kinds]
         sums = [f"coalesce({self.dialect.exact_sum(part, LARGEST)}, 0)" for part in parts]
+        sums += ["0"] * (len(steps) - len(sums))
         return f"SELECT {', '.join([str(LOST), *['NULL'] * len(self.keys), *sums])} FROM ({source}) AS one"
 
 
@@ -256,12 +261,12 @@ def read_norms(pairs: Pairs, question: Question, clipping: Clipping) -> list[Any
 
 def read_clipped(pairs: Pairs, question: Question, clipping: Clipping, clip: Clip, groups: Groups) -> tuple[Any, ...]:
     """The sums of clipped people in each group, one array for each number of the basis, and then what measures the loss
-    to clipping.
+    of each kind.
     """
     rows = pairs.engine.rows(pairs.statements(question, clipping).clipped(clip))
     width, number = len(question.keys), len(clipping.basis.measures)
     kept, cut = (place_rows([row[1:] for row in rows if row[0] == sort], width, number, groups) for sort in (KEPT, CUT))
-    lost = next(row[1 + width :] for row in rows if row[0] == LOST)
+    lost = next(row[1 + width :][: len(clipping.limits)] for row in rows if row[0] == LOST)
     return *map(np.subtract, kept, cut), np.array([int(part) for part in lost], dtype=np.int64)
 
 

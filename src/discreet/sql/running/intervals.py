@@ -90,16 +90,18 @@ class Columns:
         )
 
     def _measure_band(self, part: int, each: float) -> Band | None:
-        measure = self.question.measures[part]
+        measure, noisy = self.question.measures[part], self.noisy[part]
         if measure.kind == "quantile":
             return self._drawn_band(part, each)
-        error = self.price.parts[part].error(each)
-        if error.amount is None:
+        below: Any
+        if self.loss is not None and measure.is_added:
+            below, above = self.loss.interval(part, each)
+        else:
+            below = above = self.price.parts[part].error(each).amount
+        if below is None:
             return None
-        noisy = self.noisy[part]
-        less, more = (0.0, 0.0) if self.loss is None else self.loss.missing(part, each)
         least = -np.inf if measure.kind == "sum" and measure.power == 1 else 0.0
-        return np.maximum(noisy - error.amount - less, least), np.maximum(noisy + error.amount + more, least)
+        return np.maximum(noisy - below, least), np.maximum(noisy + above, least)
 
     def clipped(self, expr: Expr) -> float | None:
         """The estimated part of a column that is lost to clipping. None if nothing was clipped."""

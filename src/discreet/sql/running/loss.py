@@ -2,7 +2,8 @@
 
 Each person above the limit adds a known number of steps to numbers that are released with the answer. They say how many
 people were scaled down, and in which measures. How much such a person has in all, nobody can promise: one person may
-hold anything. The estimate is that on average they have twice the limit, so that as much is lost as is kept.
+hold anything. Intervals cover the truth with their confidence if people above the limit have at most twice the limit on
+average, so that at most as much is lost as is kept, and if each group has its part in the loss.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.exact.rational import exactly
 from discreet.mechanisms.noise.joint import JointNoise
+from discreet.mechanisms.noise.laplace import Laplace
 from discreet.sql.pricing.clipping import Clip, Clipping
 from discreet.sql.question import Measure
 
@@ -21,8 +24,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Loss:
-    """The noisy numbers of a clipped answer, in steps: `cells` for each number of the basis, and `above` for what people
-    above the limit have.
+    """The noisy numbers of a clipped answer, in steps: `cells` for each number of the basis, and `above` for what the
+    people above the limit have of each kind.
     """
 
     clipping: Clipping
@@ -43,30 +46,67 @@ class Loss:
         lost = kept = 0.0
         for place, factor in self.clipping.basis.made_of[number]:
             size = float(abs(factor) * self.clip.units[place])
-            lost += size * self._lost(place, None)
-            kept += size * float(np.abs(self.cells[place]).sum())
+            lost += size * max(0.0, self._lost(place))
+            kept += size * max(0.0, abs(float(self.cells[place].sum())))
         return lost / (lost + kept) if lost else 0.0
 
-    def missing(self, number: int, confidence: float) -> tuple[Floats, Floats]:
-        """How much less, and how much more, each group may have of a measure than is kept. A group has part in the loss
-        as in all numbers that are kept.
+    def interval(self, number: int, confidence: float) -> tuple[Floats, Floats]:
+        """How far below and how far above its noisy number the truth of a measure may be, in each group."""
+        made = self.clipping.basis.made_of[number]
+        each = 1 - (1 - confidence) / len(made)
+        below, beyond = (np.zeros(len(self.cells[0])) for _ in range(2))
+        for place, factor in made:
+            size = float(abs(factor) * self.clip.units[place])
+            noise, missing = self._noise_and_missing(place, each)
+            signed = not _has_one_sign(self.clipping.basis.measures[place])
+            beyond += size * (missing if signed or factor > 0 else noise)
+            below += size * (missing if signed or factor < 0 else noise)
+        return below, beyond
+
+    def _noise_and_missing(self, place: int, confidence: float) -> tuple[Floats, Floats]:
+        """How large the noise of a number may be, and how large the noise and the loss together, in steps. Both have
+        Laplace noise, and the tail of their sum is known in closed form.
+        """
+        noise = np.full(len(self.cells[0]), float(self.noise.error(confidence)))
+        if not self.clip.above or not isinstance(self.noise.noise, Laplace):
+            return noise, noise
+        scale, part = float(exactly(self.noise.noise.scale)), self._parts(place)
+        ratio = part * self.clip.limit / self.clip.above
+        both = scale * _tail_of_two(ratio, (1 - confidence) / 2)
+        lost = float(self.above[self.clipping.basis.kinds[place]]) * ratio
+        return noise, np.maximum(noise, lost + both)
+
+    def _parts(self, place: int) -> Floats:
+        """The part of a number and each group in the loss of its kind. A group has part as in all numbers that are kept,
+        and not less than an equal part.
         """
         sizes = np.sum([np.abs(cells) for cells in self.cells], axis=0)
-        part = sizes / max(float(sizes.sum()), 1.0)
-        less, more = np.zeros_like(part), np.zeros_like(part)
-        for place, factor in self.clipping.basis.made_of[number]:
-            lost = float(abs(factor) * self.clip.units[place]) * self._lost(place, confidence) * part
-            signed = not _has_one_sign(self.clipping.basis.measures[place])
-            more += lost * (signed or factor > 0)
-            less += lost * (signed or factor < 0)
-        return less, more
+        groups = max(len(sizes), 1)
+        return self._part_of_kind(place) * np.maximum(sizes / max(float(sizes.sum()), 1.0), 1 / groups)
 
-    def _lost(self, place: int, confidence: float | None) -> float:
-        """What people above the limit lose of a number, in steps."""
+    def _part_of_kind(self, place: int) -> float:
+        kinds = self.clipping.basis.kinds
+        sizes = [abs(float(cells.sum())) for cells in self.cells]
+        return sizes[place] / max(sum(s for s, kind in zip(sizes, kinds, strict=True) if kind == kinds[place]), 1.0)
+
+    def _lost(self, place: int) -> float:
+        """What people above the limit lose of a number, in steps. With noise: it may be below 0."""
         if not self.clip.above:
             return 0.0
-        most = 0.0 if confidence is None else float(self.noise.error(confidence))
-        return max(0.0, float(self.above[place]) + most) * self.clip.limit / self.clip.above
+        of_kind = float(self.above[self.clipping.basis.kinds[place]])
+        return of_kind * self._part_of_kind(place) * self.clip.limit / self.clip.above
+
+
+def _tail_of_two(ratio: Floats, tail: float) -> Floats:
+    """The x for which P[L + ratio·M > x] = tail, where L and M are independent Laplace noise of scale 1."""
+    ratio = np.where(np.abs(ratio - 1) < 1e-6, 1 + 1e-6, ratio)  # the formula divides by ratio² − 1
+    low, high = np.zeros_like(ratio), (1 + ratio) * np.log(1 / tail)
+    for _ in range(60):
+        middle = (low + high) / 2
+        with np.errstate(under="ignore"):
+            above = (ratio**2 * np.exp(-middle / ratio) - np.exp(-middle)) / (2 * (ratio**2 - 1))
+        low, high = np.where(above > tail, middle, low), np.where(above > tail, high, middle)
+    return np.asarray(high)
 
 
 def _has_one_sign(measure: Measure) -> bool:
