@@ -28,6 +28,9 @@ class BoundedRows:
     bounds: Bounds | None
     engine: Engine
 
+    def __post_init__(self) -> None:
+        assert self.bounds is not None or self.asked.relation.person is None  # a person's rows are always bounded
+
     @property
     def relation(self) -> Relation:
         return self.asked.relation

@@ -40,6 +40,7 @@ from discreet.sql.pricing.bounds import bounds_of, rows_known, validate_bounds
 from discreet.sql.pricing.centers import center_of, middle_of
 from discreet.sql.pricing.choice_of_noise import choose_noise, shares_of, weights_of
 from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of, share_centered, to_center, with_centers
+from discreet.sql.pricing.found_rows import rows_bound, wants_rows
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Question
@@ -107,7 +108,9 @@ class Planner:
         missing = columns_to_find(asked.relation, asked.bounded)
         slack = self.delta_per_question if delta is None else delta
         terms = Terms(0 if epsilon is None else epsilon, slack, weights, validate_bounds(bounds))
-        number = len(missing) + len(asked.uncentered) + wants_groups(asked)
+        open_rows = wants_rows(asked, rows_known(asked.relation, terms.bounds)) and asked.relation.person is not None
+        auto_groups = wants_groups(asked) and rows_known(asked.relation, terms.bounds) is not None
+        number = len(missing) + len(asked.uncentered) + auto_groups + open_rows
         if within is not None:
             if number or self._priced(asked, replace(terms, epsilon=1)).clipping is not None:
                 raise NotAllowed(
@@ -129,8 +132,10 @@ class Planner:
         plan = replace(self._computable(asked, terms), each_bound=each, each_center=each_center)
         automatic = self._column_bounds(missing, each)
         automatic += tuple(center_of(asked, place, self.schema.unit, each) for place in range(len(asked.uncentered)))
-        if wants_groups(asked):
+        if auto_groups:
             automatic = (*automatic, self._groups_bound(plan, each))
+        if open_rows:
+            automatic = (*automatic, self._rows_bound(plan, each))
         automatic += tuple(self._middle(plan, part, None) for part in means)
         spent = number * each + len(means) * each_center
         if plan.clipping is not None and plan.clipping.searched:
@@ -150,17 +155,25 @@ class Planner:
         question = read_question(plan.question.source, schema)
         if question.uncentered:
             question = self._centered_rows(question, plan, schema, found, key)
-        after = self._priced(question, plan.terms, searched=plan.searched)
+        bounds = None
+        if (
+            wants_rows(question, rows_known(question.relation, plan.terms.bounds))
+            and question.relation.person is not None
+        ):
+            bounds = self._found(self._rows_bound(replace(plan, question=question), plan.each_bound), key)
+            found.append(f"rows of one person: {bounds.rows}")
+        after = self._priced(question, plan.terms, searched=plan.searched, bounds=bounds)
         if means := to_center(question):
-            bounds = [self._middle(replace(after, each_center=plan.each_center), part, pairs) for part in means]
-            centers = {part: self._found(bound, key) for part, bound in zip(means, bounds, strict=True)}
-            found += [f"{bound.what}: {float(centers[part]):.4g}" for part, bound in zip(means, bounds, strict=True)]
-            after = self._priced(with_centers(question, centers), plan.terms, searched=plan.searched)
+            middles = [self._middle(replace(after, each_center=plan.each_center), part, pairs) for part in means]
+            centers = {part: self._found(middle, key) for part, middle in zip(means, middles, strict=True)}
+            found += [f"{middle.what}: {float(centers[part]):.4g}" for part, middle in zip(means, middles, strict=True)]
+            centered = with_centers(question, centers)
+            after = self._priced(centered, plan.terms, searched=plan.searched, bounds=bounds)
         if after.clipping is not None and after.clipping.searched:
             clip = self._found(self._limits(after, pairs), key)
-            after = self._priced(after.question, plan.terms, clip, searched=plan.searched)
+            after = self._priced(after.question, plan.terms, clip, searched=plan.searched, bounds=bounds)
             found.append(format_limits(after))
-        if wants_groups(plan.question):
+        if wants_groups(plan.question) and rows_known(plan.question.relation, plan.terms.bounds) is not None:
             assert after.bounds is not None
             groups = min(self._found(self._groups_bound(after, plan.each_bound), key), after.bounds.groups)
             found.append(f"groups of one person: {groups}")
@@ -198,14 +211,28 @@ class Planner:
         """The groups of a question, if they are declared."""
         return None if any(key.domain is None for key in question.keys) else Groups(question)
 
+    def _rows_bound(self, plan: Plan, epsilon: Fraction) -> AutomaticBound:
+        """How the rows of one person are bounded that are chosen, and not added."""
+        number = _size(self._groups(plan.question))
+        return rows_bound(plan.question, self.schema.unit, number, plan.terms.bounds, epsilon)
+
     def _priced(
-        self, question: Question, terms: Terms, clip: Clip | None = None, *, searched: Fraction | None = None
+        self,
+        question: Question,
+        terms: Terms,
+        clip: Clip | None = None,
+        *,
+        searched: Fraction | None = None,
+        bounds: Bounds | None = None,
     ) -> Plan:
-        """A plan within the known bounds. `clip` are the limits on people, after they are found for an ε of
-        `searched`.
+        """A plan within the known bounds. `clip` are the limits on people, after they are found for an ε of `searched`,
+        and `bounds` those on the rows of one person, after they are found.
         """
         groups = self._groups(question)
-        bounds = bounds_of(question, _size(groups), self._frequency, terms.bounds)
+        known = bounds_of(question, _size(groups), self._frequency, terms.bounds)
+        if known is None and wants_rows(question, rows_known(question.relation, terms.bounds)):
+            known = bounds or (None if question.relation.person is None else Bounds(1, 1, 1))
+        bounds = known
         clipping = self._clipping(question, groups, terms, searched)
         if clipping is not None and clip is None:
             clip = clipping.example()
@@ -306,13 +333,21 @@ class Planner:
         terms = Terms(epsilon, delta)
         check_epsilon(epsilon)
         check_delta(delta)
+        if asked.unranged:
+            undeclared = replace(self, schema=without_ranges(self.schema, asked.unranged))
+            return undeclared.rows(source, epsilon=epsilon, delta=delta, value=value)
         missing = columns_to_find(asked.relation, asked.bounded)
-        if not missing:
+        open_rows = asked.relation.person is not None and rows_known(asked.relation, {}) is None
+        number = len(missing) + open_rows
+        if not number:
             return RowsPlan(self._bounded(asked), terms)
         rows_in(asked.source, widest(self.schema, missing), value)  # refuse now what the found bounds would refuse
-        each = check_epsilon(epsilon) * share_of(len(missing))
-        left = replace(terms, epsilon=check_epsilon(epsilon) - len(missing) * each)
-        return RowsPlan(self._bounded(asked), left, self._column_bounds(missing, each))
+        each = check_epsilon(epsilon) * share_of(number)
+        left = replace(terms, epsilon=check_epsilon(epsilon) - number * each)
+        automatic = self._column_bounds(missing, each)
+        if open_rows:
+            automatic = (*automatic, rows_bound(asked.question, self.schema.unit, 1, {}, each))
+        return RowsPlan(self._bounded(asked, Bounds(1, 1, 1) if open_rows else None), left, automatic, each_bound=each)
 
     def settle_rows(self, plan: RowsPlan) -> RowsPlan:
         """The rows after the bounds they depend on are found. The caller checks that the whole release fits the
@@ -322,12 +357,15 @@ class Planner:
             return plan
         asked = plan.rows.asked
         schema, found = self._found_columns(columns_to_find(asked.relation, asked.bounded), plan.automatic, None)
-        return replace(
-            plan, rows=self._bounded(rows_in(asked.source, schema, asked.value)), automatic=(), found=tuple(found)
-        )
+        asked, bounds = rows_in(asked.source, schema, asked.value), None
+        if asked.relation.person is not None and rows_known(asked.relation, {}) is None:
+            bounds = self._found(rows_bound(asked.question, self.schema.unit, 1, {}, plan.each_bound), None)
+            found.append(f"rows of one person: {bounds.rows}")
+        return replace(plan, rows=self._bounded(asked, bounds), automatic=(), found=tuple(found))
 
-    def _bounded(self, asked: RowsAsked) -> BoundedRows:
-        bounds = bounds_of(asked.question, 1, self._frequency, {})
+    def _bounded(self, asked: RowsAsked, found: Bounds | None = None) -> BoundedRows:
+        """The rows within declared bounds, or within bounds that were found."""
+        bounds = found or bounds_of(asked.question, 1, self._frequency, {})
         rows = BoundedRows(asked, bounds, self.engine)
         check_computable(asked.question, self.engine, rows.enforced)
         return rows
@@ -407,6 +445,7 @@ class RowsPlan:
     terms: Terms
     automatic: tuple[AutomaticBound, ...] = ()
     found: tuple[str, ...] = ()
+    each_bound: Fraction = Fraction(0)
 
     @property
     def relation(self) -> Relation:

@@ -77,12 +77,13 @@ class Loss:
         return noise, np.maximum(noise, lost + both)
 
     def _parts(self, place: int) -> Floats:
-        """The part of a number and each group in the loss of its kind. A group has part as in all numbers that are kept,
-        and not less than an equal part.
+        """The part of a number and each group in the loss of its kind. A group has part as in all numbers that are
+        kept, and not less than an equal part.
         """
         sizes = np.sum([np.abs(cells) for cells in self.cells], axis=0)
         groups = max(len(sizes), 1)
-        return self._part_of_kind(place) * np.maximum(sizes / max(float(sizes.sum()), 1.0), 1 / groups)
+        of_groups = np.maximum(sizes / max(float(sizes.sum()), 1.0), 1 / groups)
+        return np.asarray(self._part_of_kind(place) * of_groups)
 
     def _part_of_kind(self, place: int) -> float:
         kinds = self.clipping.basis.kinds

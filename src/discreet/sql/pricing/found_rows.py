@@ -1,0 +1,72 @@
+"""How many rows of one person are used where nobody declares it, and rows are chosen rather than added: quantiles,
+distinct values, densities, synthetic tables and model fits.
+
+Two searches find the most rows in one group, and the most groups, that all but a few people have. A person with more
+keeps as many as that, chosen at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.engines.dialect import ROWS_OF_ONE
+from discreet.engines.engine import Engine
+from discreet.guarantees.guarantee import Pure
+from discreet.guarantees.unit import Unit
+from discreet.mechanisms.selection.person_limits import PersonLimits, half_octaves
+from discreet.queries.sensitivity import Sensitivity
+from discreet.sql.pricing.automatic_bounds import AutomaticBound
+from discreet.sql.question import Bounds, Measure, Question
+from discreet.sql.running.compile import Statement
+
+PEOPLE = 100
+"""About so many people for each group, over ε, may have more rows than are used."""
+
+
+def wants_rows(question: Question, rows: int | None) -> bool:
+    """Whether the rows of one person must be found: nobody says how many, and some of them are chosen."""
+    return rows is None and any(not measure.is_added for measure in question.measures)
+
+
+def rows_bound(
+    question: Question, unit: Unit, groups: int, asked: Mapping[str, int], epsilon: Fraction
+) -> AutomaticBound:
+    """How the bounds on the rows of one person are found. `asked` has caps on groups and rows in a group, if any."""
+    most = [ROWS_OF_ONE, groups][: 2 if question.keys else 1]
+    limits = [half_octaves(1, last) for last in most]
+    moved = Sensitivity(1, "Linf", unit, monotone=unit.neighbors == "add_or_remove")
+    search = PersonLimits.for_guarantee(
+        Pure(epsilon=epsilon), limits=limits, people=PEOPLE * groups / epsilon, sensitivity=moved
+    )
+
+    def read(engine: Engine) -> Any:
+        found = engine.table(_Counted(question, engine).per_person())
+        return [np.asarray(found.column(f"n{n}").to_numpy(zero_copy_only=False), np.int64) for n in range(len(limits))]
+
+    def value(found: Any) -> Bounds:
+        in_group, number = (int(found[0]), int(found[1])) if len(limits) > 1 else (int(found[0]), 1)
+        in_group = min(in_group, asked.get("rows_per_group", in_group))
+        number = min(number, asked.get("groups_per_person", number))
+        return Bounds(in_group * number, number, in_group)
+
+    return AutomaticBound(
+        "how many rows of one person are used", question.relation, read, search, moved, value, question
+    )
+
+
+class _Counted(Statement):
+    """The rows of each person."""
+
+    def __init__(self, question: Question, engine: Engine) -> None:
+        super().__init__(replace(question, measures=(Measure("count"),), aggregates=(), outputs=()), engine, None, 0)
+
+    def per_person(self) -> str:
+        """For each person, the largest number of rows in a group, and the number of groups."""
+        self.steps.append(("pairs", self._grouped(["count(*) AS n"], self.rows, ["person", *self.keys])))
+        shown = ["max(n) AS n0", *(["count(*) AS n1"] if self.keys else [])]
+        return self._query(f"SELECT {', '.join(shown)} FROM pairs GROUP BY person")
