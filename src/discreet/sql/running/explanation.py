@@ -16,13 +16,17 @@ from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
 from discreet.sql.question import Output
 from discreet.sql.running.intervals import Columns
-from discreet.sql.running.notes import number_of
+from discreet.sql.running.notes import limits_of, number_of
 
 IMAGINED = (1_000, 100_000)
 """Where an error depends on the size of a group, it is shown for groups with these numbers of rows."""
 _CAVEAT = """\
 Rows beyond these bounds are left out at random, and values outside their declared range are moved to its
 ends: errors are about what is left. Nothing was spent."""
+_CLIPPED = """\
+No bound is declared. The limits on what one person may add are found privately, and people above them are
+scaled down, all their numbers alike. The noise is stated in units of these limits. The answer says what the
+limits are, how many people exceed them, and includes an estimate of what they lose. Nothing was spent."""
 
 
 class Explanation(str):
@@ -37,27 +41,29 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
     described = {"protects": data["protects"]}
     if repeated := data["one_row"]:
         described["one row"] = f"in at most {repeated:,} joined rows"
-    elif bounds := data["one_person"]:
+    elif (bounds := data["one_person"]) and not data.get("limits"):
         within = f", {number_of(bounds['groups'], 'group')}, {number_of(bounds['rows_in_group'], 'row')} in a group"
         described["one person"] = f"at most {number_of(bounds['rows'], 'row')}{within if data['keys'] else ''}"
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
     described["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
+    if limits := data.get("limits"):
+        about = f"about {number_of(math.ceil(limits['people_above']), 'person')}".replace("persons", "people")
+        described["one person"] = f"at most {' and '.join(limits['of'])}, which are found so that {about} have more"
     described |= {"noise": data["noise"], "cost": data["guarantee"]}
     if first := data.get("found_first"):
         described["found first"] = f"{', '.join(first)}, for ε = {float(plan.spent_first):.4g} of it"
-        described[""] = "(until then, errors are shown for public defaults)"
+        if not limits:
+            described[""] = "(until then, errors are shown for public defaults)"
     if "fits" in data:
         described["then"] = (
             f"{data['remaining'] or 'nothing'} would remain" if data["fits"] else "does NOT fit the ledger"
         )
     columns = [[c["name"], c["is"], _error_text(c)] for c in data["columns"]]
-    measures = [
-        [m["name"], f"{100 * m['share']:.3g}%", _round(m["moved_by"]), f"± {_round(m['error'])} {m['of']}"]
-        for m in data["measures"]
-    ]
+    measures = [[m["name"], f"{100 * m['share']:.3g}%", *_moved_and_noise(m)] for m in data["measures"]]
     expected = _grid(["column", "is", f"expected error ({100 * confidence:.6g}%)"], columns)
     shared = _grid(["noisy number", "share of ε", "one unit moves it by", "noise"], measures)
-    explanation = Explanation("\n\n".join([data["question"], lines(described), expected, shared, _CAVEAT]))
+    caveat = _CLIPPED if data.get("limits") else _CAVEAT
+    explanation = Explanation("\n\n".join([data["question"], lines(described), expected, shared, caveat]))
     explanation.data = data
     return explanation
 
@@ -77,6 +83,8 @@ def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float
         "columns": [_column(plan, output, confidence) for output in question.outputs],
         "measures": _measures(plan, confidence),
     }
+    if plan.clipping is not None and plan.clipping.searched:
+        facts["limits"] = {"of": limits_of(plan.clipping), "people_above": float(plan.clipping.people)}
     if plan.automatic:
         facts["found_first"] = [bound.what.partition(" (of ")[0] for bound in plan.automatic]
     if ledger is None:
@@ -106,9 +114,20 @@ def _measure(plan: Plan, number: int, confidence: float) -> dict[str, Any]:
     used = next(aggregate.name for aggregate in plan.question.aggregates if number in aggregate.parts)
     what = {"count": "rows", "distinct": "values"}.get(measure.kind, measure.kind)
     unit = float(measure.step) ** measure.power if measure.kind == "sum" else 1.0
-    return {
+    facts = {
         "name": f"{what}{' of squares' if measure.power == 2 else ''} for {used}",
         "share": float(plan.price.shares[number]),
+    }
+    if measure.is_added and plan.clipping is not None and plan.clipping.searched and plan.clip is not None:
+        noise = plan.clipping.noise(plan.clip).error(confidence)
+        kinds = len(plan.clipping.limits)
+        return facts | {
+            "moved_by": None,
+            "error": None,
+            "of": "",
+            "error_in_limits": kinds * float(noise) / plan.clip.limit,
+        }
+    return facts | {
         "moved_by": float(plan.price.sensitivities[number].amount) * unit,
         "error": accuracy.amount * unit,
         "of": "ranks" if accuracy.of == "rank" else "",
@@ -123,7 +142,9 @@ def _column(plan: Plan, output: Output, confidence: float) -> dict[str, Any]:
     column = {"name": output.name, "is": " and ".join(aggregate.name for aggregate in used)}
     if isinstance(output.expr, Ref) and used[0].kind in ("count", "sum", "quantile"):
         known = _measure(plan, used[0].parts[0], confidence)
-        return column | {"error": known["error"], "of": known["of"]}
+        return column | {part: known[part] for part in ("error", "of", "error_in_limits") if part in known}
+    if plan.clipping is not None and plan.clipping.searched:
+        return column | {"error": None, "of": "", "error_by_rows": {}}
     sizes = {rows: _example_error(plan, output, rows, confidence) for rows in IMAGINED}
     return column | {"error": None, "of": "", "error_by_rows": sizes}
 
@@ -141,7 +162,15 @@ def _example_error(plan: Plan, output: Output, rows: int, confidence: float) -> 
     return half if math.isfinite(half) else None
 
 
+def _moved_and_noise(measure: dict[str, Any]) -> tuple[str, str]:
+    if measure["moved_by"] is None:
+        return "its limit", f"± {_round(measure['error_in_limits'])} limits"
+    return _round(measure["moved_by"]), f"± {_round(measure['error'])} {measure['of']}"
+
+
 def _error_text(column: dict[str, Any]) -> str:
+    if column.get("error_in_limits") is not None:
+        return f"± {_round(column['error_in_limits'])} times its limit, and what is lost to the limit"
     if column["error"] is not None:
         return f"± {_round(column['error'])} {column['of']}".rstrip() if column["error"] else "none"
     sizes = [f"± {_round(e)} for {rows:,} rows" for rows, e in column["error_by_rows"].items() if e is not None]

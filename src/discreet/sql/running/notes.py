@@ -9,7 +9,7 @@ from typing import Any
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
-from discreet.sql.pricing.clipping import UNIT
+from discreet.sql.pricing.clipping import UNIT, Clipping
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Question
 from discreet.sql.reading.aggregates import EXTREMES
@@ -85,15 +85,23 @@ def format_limits(plan: Plan) -> str:
     if clipping is None or clip is None:
         return ""
     said = []
-    for kind in range(len(clipping.limits)):
+    for kind, name in enumerate(limits_of(clipping)):
         place = clipping.basis.kinds.index(kind)
         measure, most = clipping.basis.measures[place], UNIT * clip.units[place] * clipping.weights[place]
         unit = measure.step**measure.power if measure.kind == "sum" else Fraction(1)
-        said.append(f"{float(most * unit):.4g} {_NAMES[measure.kind]}{' of squares' * (measure.power == 2)}")
-    return f"what one person may add is {' and '.join(said)}"
+        said.append(f"{float(most * unit):.4g} {name.removeprefix('so many ').removeprefix('so much ')}")
+    return f"one person adds at most {' and '.join(said)}"
 
 
-_NAMES = {"count": "rows", "people": "groups", "sum": "in a sum"}
+def limits_of(clipping: Clipping) -> list[str]:
+    """What the limits on one person are about."""
+    firsts = [clipping.basis.measures[clipping.basis.kinds.index(kind)] for kind in range(len(clipping.limits))]
+    return [
+        {"count": "so many rows", "people": "so many groups"}.get(
+            measure.kind, f"so much in a sum{' of squares' * (measure.power == 2)}"
+        )
+        for measure in firsts
+    ]
 
 
 def format_bound(found: Any) -> str:
