@@ -110,9 +110,14 @@ PEOPLE = {
         "`SELECT person_id, COUNT(*) …`", "The column identifies people.", "`SELECT COUNT(DISTINCT person_id) …`"
     ),
     "sql-no-bounds": Explained(
-        "`SUM(cost)` where no range of cost is declared",
-        "Without a range, one person could change the answer without limit.",
-        "`between = [0, 1000]` in the policy, or `SUM(LEAST(GREATEST(cost, 0), 1000))`",
+        "`MEDIAN(cost * 2)` where no range of cost is declared",
+        "A quantile is chosen from a public grid, and without a range there is none.",
+        "`between = [0, 1000]` in the policy, or `MEDIAN(LEAST(GREATEST(cost * 2, 0), 2000))`",
+    ),
+    "too-few-people": Explained(
+        "`SUM(cost)` of a few dozen people, at a small ε",
+        "No limit on what one person may add could be found. What was charged to find it stays charged.",
+        "a larger `epsilon`, or `rows_per_person = 20` and `between = [0, 1000]` in the policy",
     ),
     "sql-narrow-bounds": Explained(
         "`SUM(x * 1e-300)`", "The range of the value is too narrow for its grid.", "`SUM(x)`, divided outside"

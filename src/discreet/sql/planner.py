@@ -170,7 +170,14 @@ class Planner:
             centered = with_centers(question, centers)
             after = self._priced(centered, plan.terms, searched=plan.searched, bounds=bounds)
         if after.clipping is not None and after.clipping.searched:
-            clip = self._found(self._limits(after, pairs), key)
+            scales = self._found(self._limits(after, pairs), key)
+            if after.clipping.has_too_few(scales):
+                raise NotAllowed(
+                    "Too few people have values to find how much one may add. What was charged to find it stays "
+                    "charged. Spend more ε, or declare rows_per_person and the ranges of the summed columns.",
+                    code="too-few-people",
+                )
+            clip = after.clipping.clip(scales)
             after = self._priced(after.question, plan.terms, clip, searched=plan.searched, bounds=bounds)
             found.append(format_limits(after))
         if wants_groups(plan.question) and rows_known(plan.question.relation, plan.terms.bounds) is not None:
@@ -278,7 +285,7 @@ class Planner:
             read,
             clipping.search(),
             clipping.moved,
-            lambda found: clipping.clip(tuple(found)),
+            lambda found: tuple(int(limit) for limit in found),
             question,
         )
 

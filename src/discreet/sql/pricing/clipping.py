@@ -35,8 +35,10 @@ UNIT = 2**20
 """The limit of one kind of number, in steps."""
 LARGEST = 2**31 - 1
 """The largest number of steps in a cell of one person: products of two of them fit 64 bits."""
-_SMALLEST_SUM = 2**10
-"""The smallest limit on sums, in steps of their values."""
+_COARSE = [2**10, 2**12, 2**14, 2**16, 2**18]
+"""The smallest limits on sums of numbers, in steps of their values. They are far apart, as a walk may stop at each."""
+_LOW = 4
+"""A search for the limit on a sum that stops at one of the first so many points found too few people."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,12 @@ class Clipping:
             Pure(epsilon=self.searched), limits=self.limits, people=self.people, sensitivity=self.moved
         )
 
+    def has_too_few(self, scales: tuple[int, ...]) -> bool:
+        """Whether the limits that were found say that there are too few people: a walk stopped where it began."""
+        firsts = [self.basis.measures[self.basis.kinds.index(kind)] for kind in range(len(self.limits))]
+        sums = [measure.kind == "sum" and len(own) > 1 for measure, own in zip(firsts, self.limits, strict=True)]
+        return any(sum_ and scale < own[_LOW] for sum_, scale, own in zip(sums, scales, self.limits, strict=True))
+
     def clip(self, scales: tuple[int, ...]) -> Clip:
         """The clip for the limits of all kinds: a person may reach all of them at once."""
         if self.is_known:
@@ -347,4 +355,6 @@ def _limits(measures: list[Measure], rows: int | None, question: Question) -> li
     largest = int(measure.reach**measure.power) if measure.kind == "sum" else 1
     if rows is not None and not measure.is_open:
         return [len(measures) * rows * largest]
-    return half_octaves(1 if measure.kind != "sum" or measure.step == 1 else _SMALLEST_SUM, OPEN)
+    if measure.kind == "sum" and measure.step != 1:
+        return [*_COARSE, *half_octaves(4 * _COARSE[-1], OPEN)]
+    return half_octaves(1, OPEN)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from discreet.exact.rational import exactly
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.sql.pricing.clipping import Clip, Clipping
+from discreet.sql.pricing.clipping import UNIT, Clip, Clipping
 from discreet.sql.question import Measure
 
 Floats = NDArray[np.float64]
@@ -40,6 +40,16 @@ class Loss:
             return 0.0
         most = 0.0 if confidence is None else float(self.noise.error(confidence)) * np.sqrt(len(self.above))
         return max(0.0, float(self.above.sum()) + most) / self.clip.above
+
+    def is_mostly_noise(self) -> bool:
+        """Whether what is kept is so little that there are probably too few people. Only released numbers decide."""
+        kinds, measures = self.clipping.basis.kinds, self.clipping.basis.measures
+        plain = [place for place, measure in enumerate(measures) if _has_one_sign(measure)]
+        if not plain or not self.clip.above:
+            return False
+        kept = sum(float(self.cells[place].sum()) for place in plain) / UNIT
+        enough = max(self.people(), float(self.clipping.people))
+        return kept < 2 * len({kinds[place] for place in plain}) * enough
 
     def share(self, number: int) -> float:
         """The estimated part of a measure that is lost, over all groups."""

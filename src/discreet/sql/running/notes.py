@@ -52,6 +52,11 @@ def error_of(question: Question, price: Price, part: int, confidence: Any) -> fl
 def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     """What the errors do not cover. A note depends only on public facts and on what was released."""
     notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
+    if loss is not None and loss.is_mostly_noise():
+        notes.append(
+            "There are probably too few people for this ε: spend more, ask about more people, or declare "
+            "rows_per_person and the ranges of the summed columns."
+        )
     if loss is not None and loss.clip.above:
         notes.append(
             f"About {loss.people():,.0f} people (95%: at most {loss.people(0.95):,.0f}) had more and were scaled down. "
