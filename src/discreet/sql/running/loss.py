@@ -44,11 +44,12 @@ class Loss:
     def is_mostly_noise(self) -> bool:
         """Whether what is kept is so little that there are probably too few people. Only released numbers decide."""
         kinds, measures = self.clipping.basis.kinds, self.clipping.basis.measures
-        plain = [place for place, measure in enumerate(measures) if _has_one_sign(measure)]
+        plain = [place for place, measure in enumerate(measures) if not measure.center or measure.power == 2]
         if not plain or not self.clip.above:
             return False
-        kept = sum(float(self.cells[place].sum()) for place in plain) / UNIT
-        enough = max(self.people(), float(self.clipping.people))
+        kept = sum(abs(float(self.cells[place].sum())) for place in plain) / UNIT
+        aimed = [search.enough for search in self.clipping.search().searches if search is not None]
+        enough = max(self.people(), *aimed)
         return kept < 2 * len({kinds[place] for place in plain}) * enough
 
     def share(self, number: int) -> float:
