@@ -7,21 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from clipping_people import (
-    FAMILIES,
-    LEAST_DIVISOR,
-    MOST_ABOVE,
-    MOST_SEARCHED,
-    PEOPLE,
-    absolute_error,
-    law,
-    limits_of,
-    upper_noise,
-)
+from clipping_people import FAMILIES, absolute_error, law, limits_of, upper_noise
 from report import line, notes, table
 
 from discreet.mechanisms.selection.person_limits import people_above
 from discreet.mechanisms.selection.upward_search import BAR
+from discreet.sql.pricing.clipping import MOST_ABOVE, PEOPLE, share_searched
 
 BAR_PART, PEOPLE_PER_CELL, ANSWERABLE = float(BAR), float(PEOPLE), 0.15
 KINDS, GROUPS, SIZES = (2, 4), (1, 20, 100), (300, 1000, 10**4, 10**5)
@@ -52,9 +43,8 @@ def people_of(related: str, base: str, n: int, kinds: int, rng: Any) -> Any:
 
 def shares(kinds: int, groups: int) -> tuple[float, float]:
     """The part of ε for all searches, and what a person above the limit adds."""
-    divisor = math.isqrt(4 * kinds * groups)
-    part = min(math.sqrt(kinds) / max(LEAST_DIVISOR, divisor), float(MOST_SEARCHED))
-    return part, min(float(MOST_ABOVE), 1 / divisor)
+    cells = kinds * groups
+    return float(share_searched(kinds, cells)), min(float(MOST_ABOVE), 1 / math.isqrt(4 * cells))
 
 
 def error(totals: Any, scales: Any, limit: float, groups: int, epsilon: float) -> float:
@@ -140,9 +130,8 @@ def one_limit(sizes: tuple[int, ...], groups: tuple[int, ...], bases: tuple[str,
             row.append(f"{np.exp(np.log(mean).mean()):.2f} · {np.mean(lost):.1%}" if mine else None)
         line(name, *row)
     notes(
-        """The number of kinds needs no second search, and at most the people above one of the limits exceed it.
-        Smaller limits cut everybody if the kinds go together. A second search is better with many groups and four
-        kinds only, and loses more answers elsewhere."""
+        """The number of kinds needs no second search, and nobody exceeds it who exceeds none of the limits. A smaller
+        limit cuts everybody if the kinds go together."""
     )
 
 

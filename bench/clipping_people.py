@@ -15,7 +15,6 @@ import numpy as np
 from discreet.mechanisms.selection.person_limits import half_octaves, people_above
 
 DATA = Path(os.environ.get("ADULT") or Path(__file__).resolve().parents[2] / "shared" / "data")
-PEOPLE, LEAST_DIVISOR, MOST_SEARCHED, MOST_ABOVE = 1.5, 3, 0.5, 0.25
 STEP = 2**20
 """Sums are multiples of 1/STEP."""
 Draw = Callable[[Any, int], Any]

@@ -28,6 +28,7 @@ COMMANDS = {
     "accounting": "accounting",
     "ledger": "ledger",
     "sql": "sql",
+    "clipping": "clipping",
     "engines": "engines",
     "engines-tenth": "engines --tenth spark-3 pipelinedp",
     "growth": "growth --all",

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+import discreet as dp
+from discreet import testing
+from discreet.mechanisms.selection.upward_search import UpwardSearch
+from discreet.queries.sensitivity import Sensitivity
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -79,6 +85,46 @@ def test_a_section_that_fails_is_kept(
     assert page.measured("one") == 2
     assert (tmp_path / "results" / "one.md").read_text("utf-8") == kept
     assert "one ended with 2; its section stays as it was" in capsys.readouterr().err
+
+
+@pytest.fixture
+def clipping(page: ModuleType) -> ModuleType:
+    import clipping
+
+    return clipping
+
+
+def test_the_law_of_the_upward_search_is_that_of_the_mechanism(clipping: ModuleType) -> None:
+    search = UpwardSearch(enough=1, bar_scale=Fraction(1, 2), step_scale=Fraction(2, 3))
+    counts = [3, 2, 0]
+    exact = testing.exact_law(lambda: search._draw(counts), window=8)
+    computed = clipping.law(counts, 1, 2, 1.5)
+    assert exact.unresolved < 1e-4
+    assert computed == pytest.approx([float(exact.law[place]) for place in range(3)], abs=1e-4)
+    assert clipping.law(counts, 2, 0.01, 0.02).sum() == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize(("cells", "epsilon"), [(1, 1), (5, 3), (200, 0.5)])
+def test_the_chosen_constants_are_those_of_the_library(clipping: ModuleType, cells: int, epsilon: float) -> None:
+    enough, bar, step = clipping.CHOSEN.search(cells, epsilon)
+    people, left = clipping.PEOPLE * cells, clipping.CHOSEN.left(cells, epsilon)
+    search = UpwardSearch.for_guarantee(
+        dp.Pure(epsilon=epsilon - left), people=float(people) / left, sensitivity=Sensitivity(1, "Linf", monotone=True)
+    )
+    assert abs(search.enough - enough) <= 1
+    assert [float(1 / search.bar_scale), float(1 / search.step_scale)] == pytest.approx([bar, step], rel=1e-3)
+
+
+@pytest.mark.slow
+def test_clipping_is_measured_quickly(
+    clipping: ModuleType, charts: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clipping.main(quick=True)
+    printed = capsys.readouterr().out
+    assert "a family is named that they do not cover" in printed
+    chosen = charts.tables(printed)[0][0]
+    assert chosen["constants"] == "**chosen**"
+    assert 1 < charts.number(chosen["1 cell"]) < 4
 
 
 def test_tables_are_read_as_they_were_printed(charts: ModuleType) -> None:
