@@ -54,6 +54,15 @@ class Dialect(Protocol):
     def whole(self, value: str, most: int | None) -> str:
         """An integer as one of 64 bits. What is beyond ±`most` moves to the ends, or None: nothing is."""
 
+    def sum_of_squares(self, values: Sequence[str]) -> str:
+        """The exact sum of the squares of integers below 2^31, of one row."""
+
+    def root(self, squares: str) -> str:
+        """The root of an exact integer, as a DOUBLE."""
+
+    def root_above(self, squares: str) -> str:
+        """An integer whose square is at least this exact integer, compared as integers. NULL if none is found."""
+
     def shortened(self, value: str, bits: int) -> str:
         """An integer of 64 bits divided by 2^`bits`, rounded towards 0."""
 
@@ -101,8 +110,8 @@ class Dialect(Protocol):
         """
 
     def log_place(self, value: str, per_octave: int, octaves: int, finest: int) -> str:
-        """log2(1 + |value|·finest)·per_octave as an integer with the sign of the number, at most so many octaves. NULL
-        for NULL and NaN.
+        """log2(1 + |value|·finest)·per_octave as an integer with the sign of the value, at most so many octaves. The
+        value is a DOUBLE, given by name. NULL for NULL and NaN.
         """
 
     def year_bin(self, value: str, first: int, last: int) -> str:

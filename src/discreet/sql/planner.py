@@ -47,7 +47,7 @@ from discreet.sql.question import Bounds, Question
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.select import RowsAsked, read_question, rows_in
 from discreet.sql.running.answer import check_showable
-from discreet.sql.running.clipped import Pairs, check_clippable, read_means, read_norms
+from discreet.sql.running.clipped import Pairs, check_clippable, read_means, read_norms, read_roots
 from discreet.sql.running.groups import MOST_GROUPS_SHOWN, Groups
 from discreet.sql.running.measure import check_computable
 from discreet.sql.running.notes import error_of, format_bound, format_limits, goals
@@ -140,6 +140,8 @@ class Planner:
         spent = number * each + len(means) * each_center
         if plan.clipping is not None and plan.clipping.searched:
             automatic, spent = (*automatic, self._limits(plan, None)), spent + plan.clipping.searched
+            if plan.clipping.may_be_gaussian:
+                automatic = (*automatic, self._roots(plan, plan.clipping.example(), None))
         return replace(plan, automatic=automatic, spent_first=spent)
 
     def settle(self, plan: Plan, *, pairs: Pairs, key: str | None = None) -> Plan:
@@ -178,6 +180,9 @@ class Planner:
                     code="too-few-people",
                 )
             clip = after.clipping.clip(scales)
+            if after.clipping.may_be_gaussian:
+                root = self._found(self._roots(after, clip, pairs), key)
+                clip = after.clipping.with_root(clip, root)
             after = self._priced(after.question, plan.terms, clip, searched=plan.searched, bounds=bounds)
             found.append(format_limits(after))
         if wants_groups(plan.question) and rows_known(plan.question.relation, plan.terms.bounds) is not None:
@@ -258,7 +263,8 @@ class Planner:
         shares = shares_of(question, terms.weights)
         added = sum((shares[n] for n, measure in enumerate(question.measures) if measure.is_added), Fraction(0))
         weights, epsilon = weights_of(question, terms.weights), check_epsilon(terms.epsilon) * added
-        return clipping_of(question, self.schema.unit, _size(groups), rows, epsilon, weights, searched)
+        delta = check_delta(terms.delta)
+        return clipping_of(question, self.schema.unit, _size(groups), rows, epsilon, weights, searched, delta)
 
     def _middle(self, plan: Plan, part: int, pairs: Pairs | None) -> AutomaticBound:
         """How the center of a mean is found."""
@@ -286,6 +292,25 @@ class Planner:
             clipping.search(),
             clipping.moved,
             lambda found: tuple(int(limit) for limit in found),
+            question,
+        )
+
+    def _roots(self, plan: Plan, clip: Clip, pairs: Pairs | None) -> AutomaticBound:
+        """How the limit on the root of a person's sum of squares is found."""
+        clipping, question = plan.clipping, plan.question
+        assert clipping is not None
+
+        def read(engine: Engine) -> Any:
+            assert pairs is not None  # a plan that is only explained reads nothing
+            return read_roots(pairs, question, clipping, clip)
+
+        return AutomaticBound(
+            f"how much one person may add in squares ({clip.limit} at {clip.shifts} and {clip.factors})",
+            question.relation,
+            read,
+            clipping.search_of_roots(),
+            clipping.moved,
+            lambda found: int(found[0]),
             question,
         )
 

@@ -165,6 +165,23 @@ def whole(value: str, most: int | None) -> str:
     return f"CAST({within} AS BIGINT)"
 
 
+def sum_of_squares(values: Sequence[str]) -> str:
+    """The exact sum of the squares of integers of one row."""
+    return " + ".join(f"CAST({value} AS HUGEINT) * {value}" for value in values)
+
+
+def root(squares: str) -> str:
+    """The root of an exact integer, as a DOUBLE."""
+    return f"sqrt(CAST({squares} AS DOUBLE))"
+
+
+def root_above(squares: str) -> str:
+    """An integer whose square is at least this one: the rounded root, or the next."""
+    guess = f"CAST(ceil({root(squares)}) AS HUGEINT)"
+    tries = [f"WHEN ({guess} + {more}) * ({guess} + {more}) >= {squares} THEN {guess} + {more}" for more in (0, 1)]
+    return f"CASE {' '.join(tries)} END"
+
+
 def shortened(value: str, bits: int) -> str:
     """An integer of 64 bits divided by 2^`bits`, rounded towards 0."""
     return f"({value} // {2**bits})"
@@ -271,12 +288,10 @@ def octave_bin(value: str, first: int, last: int) -> str:
 
 
 def log_place(value: str, per_octave: int, octaves: int, finest: int) -> str:
-    """The logarithm of a number as an integer, with the number's sign."""
-    number = f"TRY_CAST({value} AS DOUBLE)"
-    size = f"least(abs({number}), {float(2**octaves // finest)!r})"
-    place = f"least(floor(log2(1.0 + {size} * {float(finest)!r}) * {per_octave}), {per_octave * octaves})"
-    signed = f"CAST(sign({number}) * {place} AS INTEGER)"
-    return total(f"CASE WHEN {number} IS NULL OR isnan({number}) THEN NULL ELSE {signed} END")
+    """The logarithm of a DOUBLE as an integer, with its sign."""
+    size = f"least(abs({value}), {float(2**octaves // finest)!r}::DOUBLE)"
+    place = f"least(floor(log2(1.0::DOUBLE + {size} * {finest}) * {per_octave}), {per_octave * octaves})"
+    return f"CASE WHEN NOT isnan({value}) THEN CAST(sign({value}) * {place} AS INTEGER) END"
 
 
 def year_bin(value: str, first: int, last: int) -> str:

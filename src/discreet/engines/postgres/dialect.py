@@ -82,6 +82,23 @@ def whole(value: str, most: int | None) -> str:
     return f"({within})::int8"
 
 
+def sum_of_squares(values: Sequence[str]) -> str:
+    """The exact sum of the squares of integers of one row."""
+    return " + ".join(f"{value}::numeric * {value}" for value in values)
+
+
+def root(squares: str) -> str:
+    """The root of an exact integer, as a float8."""
+    return f"sqrt(({squares})::float8)"
+
+
+def root_above(squares: str) -> str:
+    """An integer whose square is at least this one: the rounded root, or the next."""
+    guess = f"ceil({root(squares)})::numeric"
+    tries = [f"WHEN ({guess} + {more}) * ({guess} + {more}) >= {squares} THEN {guess} + {more}" for more in (0, 1)]
+    return f"CASE {' '.join(tries)} END"
+
+
 def shortened(value: str, bits: int) -> str:
     """An integer of 64 bits divided by 2^`bits`, rounded towards 0."""
     return f"({value} / {2**bits}::int8)"
@@ -233,6 +250,14 @@ def octave_bin(value: str, first: int, last: int) -> str:
     number = f"{value}::float8"
     sized = f"width_bucket(abs({number}), ARRAY[{ends}]::float8[])"
     return f"CASE WHEN {number} <> {NAN} THEN {sized} * sign({number})::int4 END"
+
+
+def log_place(value: str, per_octave: int, octaves: int, finest: int) -> str:
+    """The logarithm of a float8 as an integer, with its sign."""
+    size = f"least(abs({value}), {float(2**octaves // finest)!r}::float8)"
+    place = f"floor(ln(1::float8 + {size} * {finest}) / ln(2::float8) * {per_octave})"
+    signed = f"sign({value}) * least({place}, {per_octave * octaves})"
+    return f"CASE WHEN {value} <> {NAN} THEN ({signed})::int4 END"
 
 
 def year_bin(value: str, first: int, last: int) -> str:

@@ -63,6 +63,23 @@ def whole(value: str, most: int | None) -> str:
     return f"CAST({within} AS BIGINT)"
 
 
+def sum_of_squares(values: Sequence[str]) -> str:
+    """The exact sum of the squares of integers of one row."""
+    return f"({' + '.join(map(square, values))})"
+
+
+def root(squares: str) -> str:
+    """The root of an exact integer, as a DOUBLE."""
+    return f"sqrt(CAST({squares} AS DOUBLE))"
+
+
+def root_above(squares: str) -> str:
+    """An integer whose square is at least this one: the rounded root, or the next."""
+    guess = f"CAST(ceil({root(squares)}) AS DECIMAL(19, 0))"
+    tries = [f"WHEN ({guess} + {more}) * ({guess} + {more}) >= {squares} THEN {guess} + {more}" for more in (0, 1)]
+    return f"CASE {' '.join(tries)} END"
+
+
 def shortened(value: str, bits: int) -> str:
     """An integer of 64 bits divided by 2^`bits`, rounded towards 0."""
     return f"({value} div {2**bits}L)"
@@ -214,6 +231,13 @@ def octave_bin(value: str, first: int, last: int) -> str:
     sized = f"CASE {' '.join(ends)} ELSE 0 END"
     sign = f"CASE WHEN {number} < 0 THEN -1 ELSE 1 END"
     return f"CASE WHEN NOT isnan({number}) THEN ({sign}) * ({sized}) END"
+
+
+def log_place(value: str, per_octave: int, octaves: int, finest: int) -> str:
+    """The logarithm of a DOUBLE as an integer, with its sign."""
+    size = f"least(abs({value}), {float(2**octaves // finest)!r}D)"
+    place = f"least(floor(log2(1D + {size} * {finest}D) * {per_octave}), {per_octave * octaves})"
+    return f"CASE WHEN NOT isnan({value}) THEN CAST(sign({value}) * {place} AS INT) END"
 
 
 def year_bin(value: str, first: int, last: int) -> str:

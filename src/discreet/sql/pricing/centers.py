@@ -96,9 +96,12 @@ def _number_at(place: int) -> float:
 def _count_places(question: Question, value: Expr, engine: Engine) -> str:
     """How many people have their value, one each, at each point of the grid."""
     dialect, relation = engine.dialect, question.relation
-    place = dialect.log_place(safe(value, dialect), PER_OCTAVE, OCTAVES, FINEST)
-    whose = "" if relation.person is None else f", {dialect.quote(relation.person.id)} AS person"
-    rows = f"SELECT {place} AS bin{whose} FROM ({rows_of(relation, engine)}) AS one"
+    number = dialect.distance(safe(value, dialect), Fraction(0), value.type)
+    person = None if relation.person is None else dialect.quote(relation.person.id)
+    whose = "" if person is None else f", {person} AS person"
+    rows = f"SELECT {number} AS number{whose} FROM ({rows_of(relation, engine)}) AS one"
+    place = dialect.log_place("number", PER_OCTAVE, OCTAVES, FINEST)
+    rows = f"SELECT {place} AS bin{', person' if whose else ''} FROM ({dialect.fenced(rows)}) AS one"
     rows = f"SELECT * FROM ({rows}) AS one WHERE bin IS NOT NULL"
     if relation.person is not None:
         rows = dialect.one_of_each(f"{rows} AND person IS NOT NULL", "person", "bin")

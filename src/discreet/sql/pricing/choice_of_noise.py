@@ -182,9 +182,9 @@ class NoiseChoice:
         mechanism = Composed(mechanisms=(joint, *(plain.parts[n] for n in others if plain is not None)))
         own = [bound, *(plain.sensitivities[n] for n in others if plain is not None)]
         stated = [bound if n not in others else own[1 + others.index(n)] for n in range(len(parts))]
-        return Price(
-            mechanism, tuple(parts), tuple(stated), mechanism.guarantee(own), "Laplace", self.shares, Fraction(0)
-        )
+        noise: Noise = "Laplace" if clip.norm == "L1" else "Gaussian"
+        slack = Fraction(0) if clip.norm == "L1" else clipping.delta
+        return Price(mechanism, tuple(parts), tuple(stated), mechanism.guarantee(own), noise, self.shares, slack)
 
     def _quantile(self, measure: Measure, groups: int, epsilon: Fraction) -> tuple[Any, Sensitivity]:
         """A quantile in each group, with intervals wide enough that those of all quantiles in a row hold at once."""

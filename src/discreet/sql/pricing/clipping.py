@@ -12,16 +12,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.exact.rational import exactly, significant
+from discreet.exact.rational import exactly, significant, sqrt_up
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.guarantees.guarantee import Pure
+from discreet.guarantees.conversions import largest_mu
+from discreet.guarantees.guarantee import Approx, Pure
 from discreet.guarantees.unit import Unit
+from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.selection.person_limits import PersonLimits, half_octaves
-from discreet.queries.sensitivity import Sensitivity
+from discreet.queries.sensitivity import Norm, Sensitivity
 from discreet.sql.expressions import Call, Const, Expr, conjuncts
+from discreet.sql.pricing.price import LARGE
 from discreet.sql.question import OPEN, Measure, Question
 
 PEOPLE = Fraction(1)
@@ -31,6 +34,9 @@ MOST_ABOVE = Fraction(1, 4)
 """What a person above the limit adds, in units of the limit, to the numbers that measure what is lost: at most."""
 CENTER_DIVISOR = 10
 """The part of ε for the centers of all means is 1/√(4·cells), at most a tenth."""
+ROOT_SPREAD = 1.5
+"""A person's sum of steps, in units of the root of the sum of squares and of the root of the number of measures: a
+guess, for the number of people that should exceed the limit."""
 UNIT = 2**20
 """The limit of one kind of number, in steps."""
 LARGEST = 2**31 - 1
@@ -144,7 +150,8 @@ def _added_values(value: Expr) -> list[Expr]:
 
 @dataclass(frozen=True)
 class Clip:
-    """Limits that were found: how the totals of a person become steps, and the limit on their sum without signs.
+    """Limits that were found: how the totals of a person become steps, and the limit on all steps together, in a norm:
+    on their sum without signs (L1), or on the root of the sum of their squares (L2).
 
     A total is multiplied by 2^`shift`, rounded towards 0, and multiplied by its `factor`. Each person above the limit
     adds `above` steps to the numbers that measure what is lost.
@@ -154,6 +161,7 @@ class Clip:
     shifts: tuple[int, ...]
     factors: tuple[int, ...]
     above: int
+    norm: Norm = "L1"
 
     @property
     def units(self) -> tuple[Fraction, ...]:
@@ -165,7 +173,8 @@ class Clip:
 @dataclass(frozen=True)
 class Clipping:
     """How the people of one question are clipped: what is measured, in how many groups, and what it may cost.
-    `searched` is the part of ε for finding the limits. `weights` has one weight for each number of the basis.
+    `searched` is the part of ε for finding the limits. `weights` has one weight for each number of the basis. With a
+    `delta`, noise may be Gaussian.
     """
 
     basis: Basis
@@ -175,6 +184,7 @@ class Clipping:
     groups: int
     epsilon: Fraction
     searched: Fraction
+    delta: Fraction = Fraction(0)
 
     @property
     def cells(self) -> int:
@@ -208,11 +218,47 @@ class Clipping:
         replaced = self.unit.neighbors != "add_or_remove"
         return Sensitivity(1, "Linf", self.unit, monotone=not replaced)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of Gaussian noise for a sensitivity of 1."""
+        return 1 / largest_mu(float(self.left), float(self.delta))
+
+    @property
+    def may_be_gaussian(self) -> bool:
+        """Whether Gaussian noise can be smaller than Laplace noise. The sum of a person's steps is at most the root of
+        the number of cells times the root of the sum of squares.
+        """
+        return bool(self.delta) and self.left <= LARGE and self.cells > (self.deviation * float(self.left)) ** 2
+
+    @property
+    def _searches(self) -> int:
+        return sum(len(limits) > 1 for limits in self.limits) + self.may_be_gaussian
+
     def search(self) -> PersonLimits:
-        """The mechanism that finds the limits."""
+        """The mechanism that finds the limits of all kinds."""
+        share = self.searched * (self._searches - self.may_be_gaussian) / self._searches
         return PersonLimits.for_guarantee(
-            Pure(epsilon=self.searched), limits=self.limits, people=self.people, sensitivity=self.moved
+            Pure(epsilon=share), limits=self.limits, people=self.people, sensitivity=self.moved
         )
+
+    def search_of_roots(self) -> PersonLimits:
+        """The mechanism that finds the limit on the root of a person's sum of squares, in steps."""
+        roots = half_octaves(UNIT >> 10, 2 * UNIT * len(self.limits))
+        spread = ROOT_SPREAD * math.sqrt(len(self.basis.measures))
+        people = significant(self.people * self.left * Fraction(self.deviation / spread), up=True)
+        each = Pure(epsilon=self.searched / self._searches)
+        return PersonLimits.for_guarantee(each, limits=[roots], people=people, sensitivity=self.moved)
+
+    def with_root(self, clip: Clip, root: int) -> Clip:
+        """The better of two clips: the given one, in L1, or the one in L2 with this limit. Only what was released
+        decides.
+        """
+        share = float(self.share_above)
+        laplace = 0.69 * (1 + share) * clip.limit / float(self.left)
+        gaussian = 0.67 * math.sqrt(1 + share**2) * root * self.deviation
+        if laplace <= gaussian:
+            return clip
+        return replace(clip, limit=root, above=math.floor(self.share_above * root), norm="L2")
 
     def has_too_few(self, scales: tuple[int, ...]) -> bool:
         """Whether the limits that were found say that there are too few people: a walk stopped where it began."""
@@ -237,29 +283,44 @@ class Clipping:
         return Clip(limit, tuple(shifts), tuple(factors), math.floor(self.share_above * limit))
 
     def example(self) -> Clip:
-        """A clip for the largest limits, to plan with until limits are found. The cost is the same for all."""
-        return self.clip(tuple(limits[-1] for limits in self.limits))
+        """A clip for the largest limits, to plan with until limits are found. No other costs more."""
+        clip = self.clip(tuple(limits[-1] for limits in self.limits))
+        return replace(clip, norm="L2") if self.may_be_gaussian else clip
 
     def noise(self, clip: Clip) -> JointNoise:
         """The noise of a clipped answer."""
         bound = self.sensitivity(clip)
+        if clip.norm == "L2":
+            goal = Approx(epsilon=self.left, delta=self.delta)
+            return JointNoise(noise=Gaussian.for_guarantee(goal, sensitivity=bound, step=1))
         return JointNoise(noise=Laplace(scale=tidy(significant(bound.exact / self.left, up=True)), step=1))
 
     def sensitivity(self, clip: Clip) -> Sensitivity:
         """How much one unit changes a clipped answer, in steps: the limit, and what a person above it adds.
 
-        Promise: a person's steps sum to at most the limit without signs, after scaling and rounding towards 0.
+        Promise: the norm of a person's steps is at most the limit, after scaling and rounding towards 0, and what the
+        person adds besides sums to at most `above`. A replaced person takes off one such vector and adds another. If no
+        number is negative, their product is not either, so in L2 the squares add.
         """
         moved = 1 if self.unit.neighbors == "add_or_remove" else 2
         numbers = self.cells + len(self.limits)
-        return Sensitivity(moved * (clip.limit + clip.above), "L1", self.unit, numbers, grain=1)
+        if clip.norm == "L1":
+            return Sensitivity(moved * (clip.limit + clip.above), "L1", self.unit, numbers, grain=1)
+        squares = clip.limit**2 + clip.above**2
+        squares *= moved if all(map(has_one_sign, self.basis.measures)) else moved**2
+        return Sensitivity(sqrt_up(Fraction(squares)), "L2", self.unit, numbers, grain=1)
+
+
+def has_one_sign(measure: Measure) -> bool:
+    """Whether no value of a measure is below 0."""
+    return measure.kind != "sum" or measure.power == 2 or (measure.lowest >= 0 and not measure.center)
 
 
 @dataclass(frozen=True)
 class MadeNoise:
     """The noise of a measure that is a weighted sum of noisy numbers: each noise in the steps of the measure."""
 
-    parts: tuple[Laplace, ...]
+    parts: tuple[Laplace | Gaussian, ...]
 
     def error(self, confidence: float, *, values: int = 1) -> Accuracy:
         """The sum of the errors of all parts, each with its share of the failure probability."""
@@ -271,7 +332,9 @@ class MadeNoise:
 def made_noise(clipping: Clipping, clip: Clip, joint: JointNoise, number: int) -> MadeNoise:
     """The noise of one measure of the question, in its own steps."""
     sizes = [abs(factor) * clip.units[place] for place, factor in clipping.basis.made_of[number]]
-    assert isinstance(joint.noise, Laplace)
+    if isinstance(joint.noise, Gaussian):
+        deviation = exactly(joint.noise.stddev)
+        return MadeNoise(tuple(Gaussian(stddev=tidy(significant(deviation * size, up=True))) for size in sizes))
     scale = exactly(joint.noise.scale)
     return MadeNoise(tuple(Laplace(scale=tidy(significant(scale * size, up=True))) for size in sizes))
 
@@ -325,6 +388,7 @@ def clipping_of(
     epsilon: Fraction,
     weights: tuple[Fraction, ...],
     searched: Fraction | None = None,
+    delta: Fraction = Fraction(0),
 ) -> Clipping | None:
     """How people are clipped in a question. None if declared bounds say how many rows of one person are used, and the
     ranges of all values are known. `rows` is the maximum number of rows of one unit, if it is declared.
@@ -344,7 +408,7 @@ def clipping_of(
     if searched is None:
         unknown = sum(len(own) > 1 for own in limits)
         searched = significant(epsilon * share_searched(unknown, groups * len(basis.measures)), up=False)
-    return Clipping(basis, unit, limits, tuple(weight / most for weight in heavy), groups, epsilon, searched)
+    return Clipping(basis, unit, limits, tuple(weight / most for weight in heavy), groups, epsilon, searched, delta)
 
 
 def _limits(measures: list[Measure], rows: int | None, question: Question) -> list[int]:

@@ -126,27 +126,26 @@ class People(Statement):
         above the limit. CUT: what is to be taken off for those who are. LOST: the sums over them of `clip.above` steps,
         divided among the kinds of numbers as their totals are.
 
-        Promise: of a person whose steps sum to S > limit without signs, each number n becomes n·limit/S, rounded
-        towards 0, so that they sum to at most the limit.
+        Promise: of a person whose steps have the norm S > limit, each number n becomes n·limit/S, rounded towards 0, so
+        that their norm is at most the limit. In L2, S is rounded up, and its square is compared: if it were too small,
+        the person would count as nobody.
         """
-        steps = [f"a{place}" for place in range(len(self.totals))]
-        cells = [f"{self._in_steps(total, n, clip)} AS a{n}" for n, total in enumerate(self.totals)]
-        self.steps.append(("cells", f"SELECT {', '.join([*self.whose, *cells])} FROM pairs"))
-        norm = " + ".join(f"abs({step})" for step in steps)
+        steps = self._add_cells(clip)
+        size, squares = self._size_and_squares(steps)
         if self.owned:
-            total = self.dialect.exact_sum(norm, LARGEST * len(steps), rows=ROWS_OF_ONE)
+            norms = f"SELECT person, {size} AS size, {squares} AS squares FROM {self._near(clip)} GROUP BY person"
             self.steps += [
-                ("norms", f"SELECT person, {total} AS norm FROM {self._near(clip)} GROUP BY person"),
-                ("above", f"SELECT person, norm FROM norms WHERE norm > {clip.limit}"),
-                ("cut", f"SELECT {', '.join([*self.whose, *steps])}, norm FROM cells JOIN above USING (person)"),
+                ("norms", norms if clip.norm == "L2" else norms.replace(f", {squares} AS squares", "")),
+                ("above", f"SELECT person, size, {self._root(clip)} AS root FROM norms WHERE {_is_above(clip)}"),
+                ("cut", f"SELECT {', '.join([*self.whose, *steps])}, size, root FROM cells JOIN above USING (person)"),
             ]
         else:
             self.steps += [
-                ("normed", f"SELECT *, {norm} AS norm FROM cells"),
-                ("cut", f"SELECT * FROM normed WHERE norm > {clip.limit}"),
+                ("norms", f"SELECT *, {size} AS size, {squares} AS squares FROM cells"),
+                ("cut", f"SELECT *, {self._root(clip)} AS root FROM norms WHERE {_is_above(clip)}"),
             ]
-        scaled = [self.dialect.whole(self.dialect.scaled(step, clip.limit, "norm", LARGEST), None) for step in steps]
-        taken = [f"{step} - {part}" for step, part in zip(steps, scaled, strict=True)]
+        scaled = [self.dialect.whole(self.dialect.scaled(step, clip.limit, "root", LARGEST), None) for step in steps]
+        taken = [f"{step} - coalesce({part}, 0)" for step, part in zip(steps, scaled, strict=True)]
         parts = self._summed_by_group(KEPT, steps, "cells"), self._summed_by_group(CUT, taken, "cut")
         return self._query(" UNION ALL ".join([*parts, self._lost(clip, steps)]))
 
@@ -155,11 +154,34 @@ class People(Statement):
         group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
         return f"SELECT {', '.join([str(sort), *self.keys, *sums])} FROM {source}{group}"
 
+    def roots(self, clip: Clip) -> str:
+        """For each person, the root of the sum of squares of all steps: exact integers, rounded at the end."""
+        _, squares = self._size_and_squares(self._add_cells(clip))
+        group = " GROUP BY person" if self.owned else ""
+        return self._query(f"SELECT {self.dialect.root(squares)} AS n0 FROM cells{group}")
+
+    def _add_cells(self, clip: Clip) -> list[str]:
+        """The steps of each person in each group, and their names."""
+        cells = [f"{self._in_steps(total, n, clip)} AS a{n}" for n, total in enumerate(self.totals)]
+        self.steps.append(("cells", f"SELECT {', '.join([*self.whose, *cells])} FROM pairs"))
+        return [f"a{place}" for place in range(len(self.totals))]
+
+    def _size_and_squares(self, steps: Sequence[str]) -> tuple[str, str]:
+        """The sum of a person's steps without signs, and the sum of their squares."""
+        size, squares = " + ".join(f"abs({step})" for step in steps), self.dialect.sum_of_squares(steps)
+        if not self.owned:
+            return size, squares
+        sums = (size, LARGEST * len(steps)), (squares, LARGEST**2 * len(steps))
+        return tuple(self.dialect.exact_sum(one, largest, rows=ROWS_OF_ONE) for one, largest in sums)  # type: ignore[return-value]
+
+    def _root(self, clip: Clip) -> str:
+        return "size" if clip.norm == "L1" else self.dialect.root_above("squares")
+
     def _near(self, clip: Clip) -> str:
         """FROM: the cells of people who may be above the limit.
 
         Promise: the totals of a kind over all groups, without signs, have at least as many steps as the cells together,
-        as each is rounded down.
+        as each is rounded down. And the root of a sum of squares is at most the sum.
         """
         if self.people is None:
             return "cells"
@@ -183,10 +205,10 @@ class People(Statement):
         if self.owned:
             totals = [self.dialect.exact_sum(total, LARGEST * len(steps), rows=ROWS_OF_ONE) for total in totals]
         named = ", ".join(f"{total} AS n{kind}" for kind, total in enumerate(totals))
-        source = f"SELECT {named}, max(norm) AS norm FROM cut GROUP BY person"
+        source = f"SELECT {named}, max(size) AS size FROM cut GROUP BY person"
         if not self.owned:
-            source = f"SELECT {named}, norm FROM cut"
-        parts = [self.dialect.whole(self.dialect.scaled(f"n{kind}", clip.above, "norm", OPEN), None) for kind in kinds]
+            source = f"SELECT {named}, size FROM cut"
+        parts = [self.dialect.whole(self.dialect.scaled(f"n{kind}", clip.above, "size", OPEN), None) for kind in kinds]
         sums = [f"coalesce({self.dialect.exact_sum(part, LARGEST)}, 0)" for part in parts]
         sums += ["0"] * (len(steps) - len(sums))
         return f"SELECT {', '.join([str(LOST), *['NULL'] * len(self.keys), *sums])} FROM ({source}) AS one"
@@ -238,8 +260,12 @@ def holding(engine: Engine) -> Iterator[Pairs]:
 def check_clippable(question: Question, engine: Engine, clipping: Clipping) -> None:
     """Refuse, before anything is charged, what the engine cannot compute for these types."""
     blank = engine.blank()
-    people = (People(question, blank, clipping) for _ in range(2))
-    require_computable(blank, [next(people).norms(), next(people).clipped(clipping.example())])
+    example = clipping.example()
+    statements = [People(question, blank, clipping).norms(), People(question, blank, clipping).clipped(example)]
+    if clipping.may_be_gaussian:
+        other = People(question, blank, clipping).clipped(replace(example, norm="L1"))
+        statements += [People(question, blank, clipping).roots(example), other]
+    require_computable(blank, statements)
 
 
 def read_means(pairs: Pairs, question: Question, clipping: Clipping, measure: Measure) -> Any:
@@ -257,6 +283,16 @@ def read_norms(pairs: Pairs, question: Question, clipping: Clipping) -> list[Any
         text = f"SELECT {', '.join(f'n{kind}' for kind in kinds)} FROM {held}"
     found = pairs.engine.table(text)
     return [_integers(found.column(f"n{kind}")) for kind in kinds]
+
+
+def read_roots(pairs: Pairs, question: Question, clipping: Clipping, clip: Clip) -> list[Any]:
+    """For each person, the root of the sum of squares of all steps."""
+    found = pairs.engine.table(pairs.statements(question, clipping).roots(clip))
+    return [np.asarray(found.column("n0").to_numpy(zero_copy_only=False), np.float64)]
+
+
+def _is_above(clip: Clip) -> str:
+    return f"size > {clip.limit}" if clip.norm == "L1" else f"squares > {clip.limit**2}"
 
 
 def read_clipped(pairs: Pairs, question: Question, clipping: Clipping, clip: Clip, groups: Groups) -> tuple[Any, ...]:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from discreet.exact.rational import exactly
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.sql.pricing.clipping import UNIT, Clip, Clipping
-from discreet.sql.question import Measure
+from discreet.sql.pricing.clipping import UNIT, Clip, Clipping, has_one_sign
 
 Floats = NDArray[np.float64]
 
@@ -69,21 +68,23 @@ class Loss:
         for place, factor in made:
             size = float(abs(factor) * self.clip.units[place])
             noise, missing = self._noise_and_missing(place, each)
-            signed = not _has_one_sign(self.clipping.basis.measures[place])
+            signed = not has_one_sign(self.clipping.basis.measures[place])
             beyond += size * (missing if signed or factor > 0 else noise)
             below += size * (missing if signed or factor < 0 else noise)
         return below, beyond
 
     def _noise_and_missing(self, place: int, confidence: float) -> tuple[Floats, Floats]:
         """How large the noise of a number may be, and how large the noise and the loss together, in steps. Both have
-        Laplace noise, and the tail of their sum is known in closed form.
+        the same kind of noise, and the tail of their sum is known.
         """
         noise = np.full(len(self.cells[0]), float(self.noise.error(confidence)))
-        if not self.clip.above or not isinstance(self.noise.noise, Laplace):
+        if not self.clip.above:
             return noise, noise
-        scale, part = float(exactly(self.noise.noise.scale)), self._parts(place)
-        ratio = part * self.clip.limit / self.clip.above
-        both = scale * _tail_of_two(ratio, (1 - confidence) / 2)
+        ratio = self._parts(place) * self.clip.limit / self.clip.above
+        if isinstance(self.noise.noise, Laplace):
+            both = float(exactly(self.noise.noise.scale)) * _tail_of_two(ratio, (1 - confidence) / 2)
+        else:
+            both = noise * np.sqrt(1 + ratio**2)
         lost = float(self.above[self.clipping.basis.kinds[place]]) * ratio
         return noise, np.maximum(noise, lost + both)
 
@@ -119,8 +120,3 @@ def _tail_of_two(ratio: Floats, tail: float) -> Floats:
             above = (ratio**2 * np.exp(-middle / ratio) - np.exp(-middle)) / (2 * (ratio**2 - 1))
         low, high = np.where(above > tail, middle, low), np.where(above > tail, high, middle)
     return np.asarray(high)
-
-
-def _has_one_sign(measure: Measure) -> bool:
-    """Whether no value of a measure is below 0."""
-    return measure.kind != "sum" or measure.power == 2 or (measure.lowest >= 0 and not measure.center)
