@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.mechanisms.selection.person_limits import half_octaves, people_above
+from discreet.sql.pricing.clipping import _COARSE
 
 DATA = Path(os.environ.get("ADULT") or Path(__file__).resolve().parents[2] / "shared" / "data")
 STEP = 2**20
@@ -49,12 +50,12 @@ FAMILIES = COUNTED | SUMMED
 
 
 def limits_of(counted: bool, steps: int = 2) -> Any:
-    """The public limits, `steps` for each octave: counts from 1 to 2^31, sums from 2^-10 to 2^42."""
+    """The public limits, `steps` for each octave: counts from 1 to 2^31, sums from 2^-10 to 2^42, with few below 1."""
     if steps == 2:
-        whole = half_octaves(1, 2**31) if counted else half_octaves(2**10, 2**62)
+        whole = half_octaves(1, 2**31) if counted else [*_COARSE, *half_octaves(4 * _COARSE[-1], 2**62)]
         return np.array(whole, dtype=float) / (1 if counted else STEP)
-    powers = 2.0 ** (np.arange(31 * steps + 1) / steps) if counted else 2.0 ** (np.arange(52 * steps + 1) / steps - 10)
-    return np.unique(np.ceil(powers)) if counted else powers
+    powers = 2.0 ** (np.arange((31 if counted else 42) * steps + 1) / steps)
+    return np.unique(np.ceil(powers)) if counted else np.r_[np.array(_COARSE) / STEP, powers]
 
 
 @lru_cache(maxsize=256)
