@@ -52,7 +52,9 @@ class Dialect(Protocol):
         """A sum of at most `rows` integers within ±`largest`. It does not depend on their order."""
 
     def whole(self, value: str, most: int | None) -> str:
-        """An integer as one of 64 bits. What is beyond ±`most` moves to the ends, or None: nothing is."""
+        """An integer that is not NULL, as one of 64 bits. What is beyond ±`most` moves to the ends, or None: nothing
+        is.
+        """
 
     def sum_of_squares(self, values: Sequence[str]) -> str:
         """The exact sum of the squares of integers below 2^31, of one row."""

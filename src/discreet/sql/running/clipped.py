@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.engines.dialect import ALL_ROWS, ROWS_OF_ONE
 from discreet.engines.engine import Engine
+from discreet.ledger.exact import digest, exact_text
 from discreet.sql.pricing.clipping import LARGEST, Clip, Clipping
 from discreet.sql.question import OPEN, Measure, Question
 from discreet.sql.running.compile import Named, Statement, condition_of, count_of, largest_of, shift_of
@@ -40,13 +41,14 @@ class People(Statement):
         people: str | None = None,
     ) -> None:
         basis = clipping.basis
-        measured = dict.fromkeys(measure for measure in (*basis.measures, *basis.minus) if measure is not None)
-        super().__init__(replace(question, measures=tuple(measured)), engine, None, 0)
+        measured = {measure for measure in (*basis.measures, *basis.minus) if measure is not None}
+        ordered = sorted(measured, key=lambda measure: exact_text((measure.kind, measure.value, measure.where)))
+        super().__init__(replace(question, measures=tuple(ordered)), engine, None, 0)
         self.clipping = clipping
         self.owned = question.relation.person is not None
         self.whose = ["person", *self.keys] if self.owned else self.keys
         self.most = OPEN // len(basis.measures)  # all totals of a pair together fit 64 bits
-        self.sums = Named("s")
+        self.sums = _Columns("s")
         self.totals = [self._total_of(*one) for one in zip(basis.measures, basis.minus, strict=True)]
         group = f" GROUP BY {', '.join(self.whose)}" if self.owned else ""
         self.steps.append(("pairs", f"SELECT {', '.join([*self.whose, *self.sums.columns()])} FROM {self.rows}{group}"))
@@ -71,7 +73,8 @@ class People(Statement):
         else:
             total = f"CASE WHEN {flag} THEN {added} END" if condition_of(flag) else added
         fits = largest_of(measure) * ROWS_OF_ONE < OPEN
-        total = self.sums.name(f"coalesce({self.dialect.whole(total, None if fits else OPEN)}, 0)")
+        # NULL must become 0 first: the ends of a range are taken for it otherwise
+        total = self.sums.name(self.dialect.whole(f"coalesce({total}, 0)", None if fits else OPEN))
         shift = shift_of(measure)
         if abs(shift) * ALL_ROWS < OPEN:
             total = f"({total} - {shift} * {count})" if shift else total
@@ -214,6 +217,18 @@ class People(Statement):
         return f"SELECT {', '.join([str(LOST), *['NULL'] * len(self.keys), *sums])} FROM ({source}) AS one"
 
 
+class _Columns(Named):
+    """Expressions that are named by what they say, and listed by name: two questions with the same sums have the same
+    columns.
+    """
+
+    def name(self, text: str) -> str:
+        return self.names.setdefault(text, f"{self.letter}{digest(text)[:12]}")
+
+    def columns(self) -> list[str]:
+        return sorted(super().columns(), key=lambda column: column.rpartition(" AS ")[2])
+
+
 class Pairs:
     """The totals of each person in each group of one question, computed when they are first needed, and held from one
     statement to the next by an engine that can.
@@ -221,30 +236,31 @@ class Pairs:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._names: list[str] = []
-        self._pairs: str | None = None
-        self._people: str | None = None
+        self._held: dict[str, str | None] = {}
+        self._people: tuple[Question, Clipping, str | None] | None = None
 
     def statements(self, question: Question, clipping: Clipping) -> People:
         """The statements on these totals."""
-        if self._pairs is None:
-            self._pairs = self._hold(People(question, self.engine, clipping).pairs())
-        return People(question, self.engine, clipping, self._pairs, self._people)
+        pairs = self._hold(People(question, self.engine, clipping).pairs())
+        same = self._people is not None and self._people[:2] == (question, clipping)
+        return People(question, self.engine, clipping, pairs, self._people[2] if same and self._people else None)
 
-    def hold_people(self, statement: str) -> str | None:
+    def hold_people(self, question: Question, clipping: Clipping, statement: str) -> str | None:
         """Hold the totals of each person by kind."""
-        self._people = self._hold(statement)
-        return self._people
+        self._people = question, clipping, self._hold(statement)
+        return self._people[2]
 
     def _hold(self, statement: str) -> str | None:
-        name = self.engine.hold(statement)
-        self._names += [name] if name is not None else []
-        return name
+        """The name of a result that is held. The same statement is computed once."""
+        if statement not in self._held:
+            self._held[statement] = self.engine.hold(statement)
+        return self._held[statement]
 
     def close(self) -> None:
         """Forget them."""
-        for name in self._names:
-            self.engine.forget(name)
+        for name in self._held.values():
+            if name is not None:
+                self.engine.forget(name)
 
 
 @contextmanager
@@ -279,7 +295,7 @@ def read_norms(pairs: Pairs, question: Question, clipping: Clipping) -> list[Any
     """For each kind of number, the totals of all people, without signs."""
     statements, kinds = pairs.statements(question, clipping), range(len(clipping.limits))
     text = statements.norms()
-    if statements.owned and (held := pairs.hold_people(text)) is not None:
+    if statements.owned and (held := pairs.hold_people(question, clipping, text)) is not None:
         text = f"SELECT {', '.join(f'n{kind}' for kind in kinds)} FROM {held}"
     found = pairs.engine.table(text)
     return [_integers(found.column(f"n{kind}")) for kind in kinds]

@@ -234,10 +234,11 @@ def _is_plain(measure: Measure) -> bool:
 def shift_of(measure: Measure) -> int:
     """By how many steps per row a sum is moved afterwards, so that SUM and AVG add the same integers.
 
-    Only if exactly the rows with a value count: a row that adds nothing must not be moved.
+    Only if exactly the rows with a value count: a row that adds nothing must not be moved. Values without a range are
+    always moved afterwards, by the number of rows that count, as their center is found from the same sums.
     """
     shift = measure.center / measure.step
-    movable = measure.kind == "sum" and measure.power == 1 and _is_plain(measure)
+    movable = measure.kind == "sum" and measure.power == 1 and (_is_plain(measure) or measure.is_open)
     near = abs(shift) < (OPEN if measure.is_open else _FARTHEST)
     return int(shift) if movable and shift.denominator == 1 and near else 0
 
