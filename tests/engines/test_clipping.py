@@ -172,7 +172,7 @@ def prepared(planner: Planner, text: str) -> Any:
     from discreet.sql.pricing.clipping import to_center
 
     centers = {part: Fraction(37, 4) for part in to_center(plan.question)}
-    return planner._priced(with_centers(plan.question, centers), plan.terms) if centers else plan
+    return planner.priced(with_centers(plan.question, centers), plan.terms) if centers else plan
 
 
 def clips_of(plan: Any) -> list[Clip]:

@@ -76,8 +76,9 @@ def identities_apart(question: Question, schema: Schema) -> tuple[str, tuple[str
     return groups, tuple(written.text({"measure": measure}) for measure in question.measures)
 
 
-def _keys(question: Question) -> list[tuple[Expr, tuple[Any, ...] | None]]:
-    return [(key.expr, key.domain) for key in question.keys]
+def _keys(question: Question) -> list[Any]:
+    known: list[Any] = [(key.expr, key.domain) for key in question.keys]
+    return known if question.shown is None else [*known, question.shown]
 
 
 class _Written:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import tidy
+from discreet.releases import Release
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.pricing.clipping import Clip, Clipping
 from discreet.sql.pricing.price import Price
@@ -24,7 +25,10 @@ class Plan:
     `automatic` are the bounds to find privately before the answer. Until they are found, errors are stated for public
     defaults. `found` describes what was found. `spent_first` is the ε for all of it, `each_bound` for one bound, and
     `each_center` for the center of one mean. `clipping` says how people are scaled down if nobody declared how much one
-    may add, and `clip` to which limits, which are an example until they are found.
+    may add, and `clip` to which limits, which are an example until they are found. `goal` is what a choice
+    of groups may cost that comes first, if their keys are not declared, and `bar` how many people a group needs who are in
+    no other. If no group has enough people, `nothing` is the
+    release that says so.
     """
 
     question: Question
@@ -39,6 +43,9 @@ class Plan:
     each_center: Fraction = Fraction(0)
     clipping: Clipping | None = None
     clip: Clip | None = None
+    goal: Approx | None = None
+    bar: float | None = None
+    nothing: Release | None = None
 
     @property
     def searched(self) -> Fraction | None:
@@ -64,4 +71,8 @@ class Plan:
     def cost(self) -> Approx:
         """The cost of the answer, including the bounds found for it."""
         whole = self.price.cost
-        return replace(whole, epsilon=tidy(exactly(whole.epsilon) + self.spent_first)) if self.spent_first else whole
+        if not self.spent_first:
+            return whole
+        delta = exactly(whole.delta) + (0 if self.goal is None else exactly(self.goal.delta))
+        epsilon = tidy(exactly(whole.epsilon) + self.spent_first)
+        return Approx(epsilon=epsilon, delta=tidy(delta)) if delta else replace(whole, epsilon=epsilon)

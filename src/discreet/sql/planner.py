@@ -6,7 +6,7 @@ A plan spends nothing and reads no private row. `settle` charges and draws the b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,16 +16,18 @@ from discreet.door import through
 from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.exact.randomness import random_integer
-from discreet.exact.rational import Number, check_delta, check_epsilon, significant
+from discreet.exact.rational import Number, check_delta, check_epsilon, exactly, significant
 from discreet.exact.search import bisect, bracket, geometric
-from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.ledger import Identity, Ledger, cost_of, version_of
 from discreet.ledger.exact import exact_text
+from discreet.releases import Release
 from discreet.sql.bounded_rows import BoundedRows
 from discreet.sql.expressions import Field
 from discreet.sql.measurement import identity_of_rows
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.automatic_bounds import (
+    IMAGINED_GROUPS,
     AutomaticBound,
     column_bound,
     columns_to_find,
@@ -38,9 +40,10 @@ from discreet.sql.pricing.automatic_bounds import (
 )
 from discreet.sql.pricing.bounds import bounds_of, rows_known, validate_bounds
 from discreet.sql.pricing.centers import center_of, middle_of
-from discreet.sql.pricing.choice_of_noise import choose_noise, shares_of, weights_of
-from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of, share_centered, to_center, with_centers
+from discreet.sql.pricing.choice_of_noise import added_or_removed, choose_noise, shares_of, weights_of
+from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of, share_centered, to_center
 from discreet.sql.pricing.found_rows import rows_bound, wants_rows
+from discreet.sql.pricing.key_choice import chooses_first, has_open_keys, key_choice, need_delta
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Question
@@ -48,9 +51,9 @@ from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.select import RowsAsked, read_question, rows_in
 from discreet.sql.running.answer import check_showable
 from discreet.sql.running.clipped import Pairs, check_clippable, read_means, read_norms, read_roots
-from discreet.sql.running.groups import MOST_GROUPS_SHOWN, Groups
+from discreet.sql.running.groups import MOST_GROUPS_SHOWN, groups_of
 from discreet.sql.running.measure import check_computable
-from discreet.sql.running.notes import error_of, format_bound, format_limits, goals
+from discreet.sql.running.notes import error_of, format_bound, goals
 from discreet.sql.running.rows import rows_of
 from discreet.sql.schema import Schema
 from discreet.sql.terms import Terms
@@ -108,11 +111,10 @@ class Planner:
         missing = columns_to_find(asked.relation, asked.bounded)
         slack = self.delta_per_question if delta is None else delta
         terms = Terms(0 if epsilon is None else epsilon, slack, weights, validate_bounds(bounds))
-        open_rows = wants_rows(asked, rows_known(asked.relation, terms.bounds)) and asked.relation.person is not None
-        auto_groups = wants_groups(asked) and rows_known(asked.relation, terms.bounds) is not None
-        number = len(missing) + len(asked.uncentered) + auto_groups + open_rows
+        number = len(missing) + len(asked.uncentered)
+        number += self.wants_groups(asked, terms) + self.wants_rows(asked, terms)
         if within is not None:
-            if number or self._priced(asked, replace(terms, epsilon=1)).clipping is not None:
+            if number or self._depends_on_people(asked, terms):
                 raise NotAllowed(
                     "How wrong the answer may be depends on bounds that are to be found. Say epsilon=, or declare "
                     "rows_per_person and the ranges of summed columns.",
@@ -123,92 +125,72 @@ class Planner:
         if number:
             read_question(asked.source, widest(self.schema, missing))  # refuse now what the found bounds would refuse
             each = check_epsilon(terms.epsilon) * share_of(number)
-            terms = replace(terms, epsilon=check_epsilon(terms.epsilon) - number * each)
+            terms = terms.without(number * each)
+        goal = self._goal_of_choice(asked, terms)
+        if goal is not None:
+            terms = terms.without(goal.epsilon, goal.delta)
         means, each_center = to_center(asked), Fraction(0)
         if means:
-            share = share_centered(_size(self._groups(asked)) * len(asked.measures))
+            share = share_centered(self._number_of_groups(asked) * len(asked.measures))
             each_center = significant(check_epsilon(terms.epsilon) * share / len(means), up=False)
-            terms = replace(terms, epsilon=check_epsilon(terms.epsilon) - len(means) * each_center)
-        plan = replace(self._computable(asked, terms), each_bound=each, each_center=each_center)
-        automatic = self._column_bounds(missing, each)
-        automatic += tuple(center_of(asked, place, self.schema.unit, each) for place in range(len(asked.uncentered)))
-        if auto_groups:
-            automatic = (*automatic, self._groups_bound(plan, each))
-        if open_rows:
-            automatic = (*automatic, self._rows_bound(plan, each))
-        automatic += tuple(self._middle(plan, part, None) for part in means)
-        spent = number * each + len(means) * each_center
+            terms = terms.without(len(means) * each_center)
+        plan = replace(self._computable(asked, terms), goal=goal, each_bound=each, each_center=each_center)
+        plan = replace(plan, automatic=self._automatic(plan, missing))
+        spent = number * each + len(means) * each_center + (plan.searched or 0)
+        return replace(plan, spent_first=spent + (0 if goal is None else exactly(goal.epsilon)))
+
+    def _automatic(self, plan: Plan, missing: Missing) -> tuple[AutomaticBound, ...]:
+        """What a plan finds before its answer, in order."""
+        question = plan.question
+        found = list(self.column_bounds(missing, plan.each_bound))
+        found += [self.center_of_rows(plan, place) for place in range(len(question.uncentered))]
+        found += [self.choice_of_keys(plan)] if plan.goal is not None else []
+        found += [self.bound_on_rows(plan)] if self.wants_rows(question, plan.terms) else []
+        found += [self.center_of_people(plan, part, None) for part in to_center(question)]
         if plan.clipping is not None and plan.clipping.searched:
-            automatic, spent = (*automatic, self._limits(plan, None)), spent + plan.clipping.searched
-            if plan.clipping.may_be_gaussian:
-                automatic = (*automatic, self._roots(plan, plan.clipping.example(), None))
-        return replace(plan, automatic=automatic, spent_first=spent)
+            found.append(self.limits(plan, None))
+            found += [self.roots(plan, plan.clipping.example(), None)] if plan.clipping.may_be_gaussian else []
+        found += [self.bound_on_groups(plan)] if self.wants_groups(question, plan.terms) else []
+        return tuple(found)
 
-    def settle(self, plan: Plan, *, pairs: Pairs, key: str | None = None) -> Plan:
-        """The plan after all bounds it depends on are found. Each bound is a release of its own. `pairs` holds the
-        totals of each person from one statement to the next.
+    def wants_rows(self, question: Question, terms: Terms) -> bool:
+        """Whether it must be found how many rows of one person are used."""
+        return question.relation.person is not None and wants_rows(
+            question, rows_known(question.relation, terms.bounds)
+        )
+
+    def wants_groups(self, question: Question, terms: Terms) -> bool:
+        """Whether it must be found how many groups of one person are used."""
+        return wants_groups(question) and rows_known(question.relation, terms.bounds) is not None
+
+    def _depends_on_people(self, question: Question, terms: Terms) -> bool:
+        """Whether the noise depends on limits or groups that are to be found."""
+        asked = replace(terms, epsilon=1)
+        return self._goal_of_choice(question, asked) is not None or self._clipping(question, asked, None) is not None
+
+    def _goal_of_choice(self, question: Question, terms: Terms) -> Approx | None:
+        """What a choice of groups may cost that comes before the answer: as much as one more aggregate. None if the
+        groups are declared, or if a declared bound says that nobody is in more than a few.
         """
-        if not plan.automatic:
-            return plan
-        if unpaid := self.unpaid(plan.automatic, key):
-            self.ledger.after(*unpaid, plan.price.guarantee)  # refused before anything is spent
-        missing = columns_to_find(plan.question.relation, plan.question.bounded)
-        schema, found = self._found_columns(missing, plan.automatic, key)
-        question = read_question(plan.question.source, schema)
-        if question.uncentered:
-            question = self._centered_rows(question, plan, schema, found, key)
-        bounds = None
-        if (
-            wants_rows(question, rows_known(question.relation, plan.terms.bounds))
-            and question.relation.person is not None
-        ):
-            bounds = self._found(self._rows_bound(replace(plan, question=question), plan.each_bound), key)
-            found.append(f"rows of one person: {bounds.rows}")
-        after = self._priced(question, plan.terms, searched=plan.searched, bounds=bounds)
-        if means := to_center(question):
-            middles = [self._middle(replace(after, each_center=plan.each_center), part, pairs) for part in means]
-            centers = {part: self._found(middle, key) for part, middle in zip(means, middles, strict=True)}
-            found += [f"{middle.what}: {float(centers[part]):.4g}" for part, middle in zip(means, middles, strict=True)]
-            centered = with_centers(question, centers)
-            after = self._priced(centered, plan.terms, searched=plan.searched, bounds=bounds)
-        if after.clipping is not None and after.clipping.searched:
-            scales = self._found(self._limits(after, pairs), key)
-            if after.clipping.has_too_few(scales):
-                raise NotAllowed(
-                    "Too few people have values to find how much one may add. What was charged to find it stays "
-                    "charged. Spend more ε, or declare rows_per_person and the ranges of the summed columns.",
-                    code="too-few-people",
-                )
-            clip = after.clipping.clip(scales)
-            if after.clipping.may_be_gaussian:
-                root = self._found(self._roots(after, clip, pairs), key)
-                clip = after.clipping.with_root(clip, root)
-            after = self._priced(after.question, plan.terms, clip, searched=plan.searched, bounds=bounds)
-            found.append(format_limits(after))
-        if wants_groups(plan.question) and rows_known(plan.question.relation, plan.terms.bounds) is not None:
-            assert after.bounds is not None
-            groups = min(self._found(self._groups_bound(after, plan.each_bound), key), after.bounds.groups)
-            found.append(f"groups of one person: {groups}")
-            bounds_found = replace(after.bounds, groups=groups)
-            price = self._price(after.question, bounds_found, after.groups, plan.terms)
-            after = replace(after, bounds=bounds_found, price=self._chargeable(price))
-        return replace(after, found=tuple(found), spent_first=plan.spent_first)
+        most = self._most_groups(question, terms)
+        if not chooses_first(question, most):
+            return None
+        slack = check_delta(terms.delta)
+        need_delta(slack)
+        share = check_epsilon(terms.epsilon) / (len(question.aggregates) + 1)
+        return Approx(epsilon=share, delta=slack if most is None else slack / 2)
 
-    def _centered_rows(
-        self, question: Question, plan: Plan, schema: Schema, found: list[str], key: str | None
-    ) -> Question:
-        """The question after the centers of all values are found whose squares it adds."""
-        ranges = {}
-        for place, value in enumerate(question.uncentered):
-            bound = center_of(question, place, self.schema.unit, plan.each_bound)
-            ranges[value] = self._found(bound, key)
-            found.append(f"{bound.what}: {sum(ranges[value]) / 2:.4g}")
-        return read_question(plan.question.source, schema, ranges)
+    def _most_groups(self, question: Question, terms: Terms) -> int | None:
+        """The declared number of groups of one person."""
+        if not has_open_keys(question):
+            return None
+        bounds = bounds_of(question, MOST_GROUPS_SHOWN, self._frequency, terms.bounds)
+        return None if bounds is None else bounds.groups
 
     def _computable(self, question: Question, terms: Terms) -> Plan:
         """The plan. Raises, before any charge, if the engine cannot compute it or if its answer cannot be shown."""
         try:
-            plan = self._priced(question, terms)
+            plan = self.priced(question, terms)
             check_computable(question, self.engine, plan.enforced, clipped=plan.clipping is not None)
             if plan.clipping is not None:
                 check_clippable(question, self.engine, plan.clipping)
@@ -219,16 +201,7 @@ class Planner:
 
     # --- prices ---------------------------------------------------------------------------------------------
 
-    def _groups(self, question: Question) -> Groups | None:
-        """The groups of a question, if they are declared."""
-        return None if any(key.domain is None for key in question.keys) else Groups(question)
-
-    def _rows_bound(self, plan: Plan, epsilon: Fraction) -> AutomaticBound:
-        """How the rows of one person are bounded that are chosen, and not added."""
-        number = _size(self._groups(plan.question))
-        return rows_bound(plan.question, self.schema.unit, number, plan.terms.bounds, epsilon)
-
-    def _priced(
+    def priced(
         self,
         question: Question,
         terms: Terms,
@@ -240,89 +213,54 @@ class Planner:
         """A plan within the known bounds. `clip` are the limits on people, after they are found for an ε of `searched`,
         and `bounds` those on the rows of one person, after they are found.
         """
-        groups = self._groups(question)
-        known = bounds_of(question, _size(groups), self._frequency, terms.bounds)
-        if known is None and wants_rows(question, rows_known(question.relation, terms.bounds)):
-            known = bounds or (None if question.relation.person is None else Bounds(1, 1, 1))
-        bounds = known
-        clipping = self._clipping(question, groups, terms, searched)
+        groups, number = groups_of(question), self._number_of_groups(question)
+        if bounds is None:
+            bounds = bounds_of(question, number, self._frequency, terms.bounds)
+        if bounds is None and self.wants_rows(question, terms):
+            bounds = Bounds(1, 1, 1)
+        clipping = self._clipping(question, terms, searched)
         if clipping is not None and clip is None:
             clip = clipping.example()
         clipped = None if clipping is None or clip is None else (clipping, clip)
-        price = self._chargeable(self._price(question, bounds, groups, terms, clipped))
+        price = choose_noise(question, self.schema.unit, bounds, number, terms, clipped)
         return Plan(
-            question=question, bounds=bounds, groups=groups, price=price, terms=terms, clipping=clipping, clip=clip
+            question=question,
+            bounds=bounds,
+            groups=groups,
+            price=self._chargeable(price),
+            terms=terms,
+            clipping=clipping,
+            clip=clip,
         )
 
-    def _clipping(
-        self, question: Question, groups: Groups | None, terms: Terms, searched: Fraction | None
-    ) -> Clipping | None:
+    def with_bounds(self, plan: Plan, bounds: Bounds) -> Plan:
+        """The plan within lower bounds."""
+        number = self._number_of_groups(plan.question)
+        price = choose_noise(plan.question, self.schema.unit, bounds, number, plan.terms)
+        return replace(plan, bounds=bounds, price=self._chargeable(price))
+
+    def _number_of_groups(self, question: Question) -> int:
+        """The number of groups in the answer. A guess if they are chosen first, and the maximum if with the answer."""
+        groups = groups_of(question)
+        if groups is not None:
+            return groups.count
+        return MOST_GROUPS_SHOWN if rows_known(question.relation, {}) is not None else IMAGINED_GROUPS
+
+    def _clipping(self, question: Question, terms: Terms, searched: Fraction | None) -> Clipping | None:
         """How people are clipped, if the declarations do not bound all that one person adds."""
-        person = question.relation.person
-        rows = 1 if person is None else rows_known(question.relation, terms.bounds)
+        rows = 1 if question.relation.person is None else rows_known(question.relation, terms.bounds)
         shares = shares_of(question, terms.weights)
         added = sum((shares[n] for n, measure in enumerate(question.measures) if measure.is_added), Fraction(0))
-        weights, epsilon = weights_of(question, terms.weights), check_epsilon(terms.epsilon) * added
-        delta = check_delta(terms.delta)
-        return clipping_of(question, self.schema.unit, _size(groups), rows, epsilon, weights, searched, delta)
-
-    def _middle(self, plan: Plan, part: int, pairs: Pairs | None) -> AutomaticBound:
-        """How the center of a mean is found."""
-
-        def means() -> Any:
-            assert pairs is not None  # a plan that is only explained reads nothing
-            assert plan.clipping is not None  # a value without a range is clipped
-            return read_means(pairs, plan.question, plan.clipping, plan.question.measures[part])
-
-        return middle_of(plan.question, part, self.schema.unit, plan.each_center, means)
-
-    def _limits(self, plan: Plan, pairs: Pairs | None) -> AutomaticBound:
-        """How the limits on people are found."""
-        clipping, question = plan.clipping, plan.question
-        assert clipping is not None
-
-        def read(engine: Engine) -> Any:
-            assert pairs is not None  # a plan that is only explained reads nothing
-            return read_norms(pairs, question, clipping)
-
-        return AutomaticBound(
-            "how much one person may add",
-            question.relation,
-            read,
-            clipping.search(),
-            clipping.moved,
-            lambda found: tuple(int(limit) for limit in found),
+        return clipping_of(
             question,
+            self.schema.unit,
+            self._number_of_groups(question),
+            rows,
+            check_epsilon(terms.epsilon) * added,
+            weights_of(question, terms.weights),
+            searched,
+            check_delta(terms.delta),
         )
-
-    def _roots(self, plan: Plan, clip: Clip, pairs: Pairs | None) -> AutomaticBound:
-        """How the limit on the root of a person's sum of squares is found."""
-        clipping, question = plan.clipping, plan.question
-        assert clipping is not None
-
-        def read(engine: Engine) -> Any:
-            assert pairs is not None  # a plan that is only explained reads nothing
-            return read_roots(pairs, question, clipping, clip)
-
-        return AutomaticBound(
-            f"how much one person may add in squares ({clip.limit} at {clip.shifts} and {clip.factors})",
-            question.relation,
-            read,
-            clipping.search_of_roots(),
-            clipping.moved,
-            lambda found: int(found[0]),
-            question,
-        )
-
-    def _price(
-        self,
-        question: Question,
-        bounds: Bounds | None,
-        groups: Groups | None,
-        terms: Terms,
-        clipped: tuple[Clipping, Clip] | None = None,
-    ) -> Price:
-        return choose_noise(question, self.schema.unit, bounds, _size(groups), terms, clipped)
 
     def _chargeable(self, price: Price) -> Price:
         """The price, stated as (ε,δ) if the ledger's rule can add only that."""
@@ -342,7 +280,7 @@ class Planner:
         wanted = goals(question, within)
 
         def keeps(epsilon: float) -> bool:
-            price = self._priced(question, replace(terms, epsilon=epsilon)).price
+            price = self.priced(question, replace(terms, epsilon=epsilon)).price
             return all(error_of(question, price, part, confidence) <= float(amount) for part, amount in wanted)
 
         found = bracket(keeps, 1e-6, least=1e-6, most=1e5, factor=4)
@@ -376,7 +314,7 @@ class Planner:
         rows_in(asked.source, widest(self.schema, missing), value)  # refuse now what the found bounds would refuse
         each = check_epsilon(epsilon) * share_of(number)
         left = replace(terms, epsilon=check_epsilon(epsilon) - number * each)
-        automatic = self._column_bounds(missing, each)
+        automatic = self.column_bounds(missing, each)
         if open_rows:
             automatic = (*automatic, rows_bound(asked.question, self.schema.unit, 1, {}, each))
         return RowsPlan(self._bounded(asked, Bounds(1, 1, 1) if open_rows else None), left, automatic, each_bound=each)
@@ -388,10 +326,11 @@ class Planner:
         if not plan.automatic:
             return plan
         asked = plan.rows.asked
-        schema, found = self._found_columns(columns_to_find(asked.relation, asked.bounded), plan.automatic, None)
+        missing = columns_to_find(asked.relation, asked.bounded)
+        schema, found = self.found_columns(missing, plan.automatic, self._found)
         asked, bounds = rows_in(asked.source, schema, asked.value), None
         if asked.relation.person is not None and rows_known(asked.relation, {}) is None:
-            bounds = self._found(rows_bound(asked.question, self.schema.unit, 1, {}, plan.each_bound), None)
+            bounds = self._found(rows_bound(asked.question, self.schema.unit, 1, {}, plan.each_bound))
             found.append(f"rows of one person: {bounds.rows}")
         return replace(plan, rows=self._bounded(asked, bounds), automatic=(), found=tuple(found))
 
@@ -404,36 +343,110 @@ class Planner:
 
     # --- bounds that are found privately --------------------------------------------------------------------
 
-    def _column_bounds(self, missing: Missing, epsilon: Fraction) -> tuple[AutomaticBound, ...]:
+    def column_bounds(self, missing: Missing, epsilon: Fraction) -> tuple[AutomaticBound, ...]:
+        """How the ranges and frequencies of columns are found."""
         return tuple(column_bound(self.schema, *one, epsilon) for one in missing)
 
-    def _groups_bound(self, plan: Plan, epsilon: Fraction) -> AutomaticBound:
+    def bound_on_groups(self, plan: Plan) -> AutomaticBound:
+        """How the number of groups of one person is found."""
         assert plan.bounds is not None  # there are none only if single rows are protected
 
         def noise_of(bounds: Bounds) -> Price:
-            return self._price(plan.question, bounds, plan.groups, plan.terms)
+            number = self._number_of_groups(plan.question)
+            return choose_noise(plan.question, self.schema.unit, bounds, number, plan.terms)
 
         number = None if plan.groups is None else plan.groups.count
-        return groups_bound(plan.question, self.schema.unit, plan.bounds, number, epsilon, noise_of)
+        return groups_bound(plan.question, self.schema.unit, plan.bounds, number, plan.each_bound, noise_of)
+
+    def bound_on_rows(self, plan: Plan) -> AutomaticBound:
+        """How the rows of one person are bounded that are chosen, and not added."""
+        number = self._number_of_groups(plan.question)
+        return rows_bound(plan.question, self.schema.unit, number, plan.terms.bounds, plan.each_bound)
+
+    def center_of_rows(self, plan: Plan, place: int) -> AutomaticBound:
+        """How the center of values is found whose squares are added."""
+        return center_of(plan.question, place, self.schema.unit, plan.each_bound)
+
+    def center_of_people(self, plan: Plan, part: int, pairs: Pairs | None) -> AutomaticBound:
+        """How the center of a mean is found. A plan that is only explained has no `pairs`, and reads nothing."""
+
+        def means() -> Any:
+            assert pairs is not None
+            assert plan.clipping is not None  # a value without a range is clipped
+            return read_means(pairs, plan.question, plan.clipping, plan.question.measures[part])
+
+        return middle_of(plan.question, part, self.schema.unit, plan.each_center, means)
+
+    def choice_of_keys(self, plan: Plan) -> AutomaticBound:
+        """How the groups are chosen that enough people are in."""
+        assert plan.goal is not None
+        epsilon, delta = (exactly(part) for part in (plan.goal.epsilon, plan.goal.delta))
+        goal = added_or_removed(epsilon, delta, self.schema.unit)
+        return key_choice(plan.question, self.schema.unit, goal, self._most_groups(plan.question, plan.terms))
+
+    def limits(self, plan: Plan, pairs: Pairs | None) -> AutomaticBound:
+        """How the limits on people are found."""
+        clipping, question = plan.clipping, plan.question
+        assert clipping is not None
+
+        def read(engine: Engine) -> Any:
+            assert pairs is not None
+            return read_norms(pairs, question, clipping)
+
+        return AutomaticBound(
+            "how much one person may add",
+            question.relation,
+            read,
+            clipping.search(),
+            clipping.moved,
+            lambda found: tuple(int(limit) for limit in found),
+            question,
+        )
+
+    def roots(self, plan: Plan, clip: Clip, pairs: Pairs | None) -> AutomaticBound:
+        """How the limit on the root of a person's sum of squares is found."""
+        clipping, question = plan.clipping, plan.question
+        assert clipping is not None
+
+        def read(engine: Engine) -> Any:
+            assert pairs is not None
+            return read_roots(pairs, question, clipping, clip)
+
+        return AutomaticBound(
+            f"how much one person may add in squares (of {clip.limit} at {clip.shifts} and {clip.factors})",
+            question.relation,
+            read,
+            clipping.search_of_roots(),
+            clipping.moved,
+            lambda found: int(found[0]),
+            question,
+        )
 
     def unpaid(self, bounds: Iterable[AutomaticBound], key: str | None = None) -> list[Guarantee]:
         """The costs of the bounds that were not found before."""
-        return [bound.guarantee for bound in bounds if not self.ledger.knows(**self._request(bound, key))]
+        return [bound.guarantee for bound in bounds if not self.knows(bound, key)]
 
-    def _found_columns(
-        self, missing: Missing, automatic: tuple[AutomaticBound, ...], key: str | None
+    def found_columns(
+        self, missing: Missing, automatic: Iterable[AutomaticBound], find: Callable[[AutomaticBound], Any]
     ) -> tuple[Schema, list[str]]:
         """The schema with every bound of a column found, and a description of what was found."""
         schema, described = self.schema, []
         for (name, origin), bound in zip(missing, automatic, strict=False):
-            found = self._found(bound, key)
+            found = find(bound)
             schema = with_bound(schema, name, origin, found)
             described.append(f"{bound.what}: {format_bound(found)}")
         return schema, described
 
-    def _found(self, bound: AutomaticBound, key: str | None) -> Any:
-        asked = self._request(bound, key)
-        return bound.value(through(lambda: bound.read(self.engine), ledger=self.ledger, **asked).value)
+    def knows(self, bound: AutomaticBound, key: str | None) -> bool:
+        """Whether a bound was found before, so that it costs nothing."""
+        return self.ledger.knows(**self._request(bound, key))
+
+    def find(self, bound: AutomaticBound, key: str | None) -> Release:
+        """Find a bound: charge, read, draw, store."""
+        return through(lambda: bound.read(self.engine), ledger=self.ledger, **self._request(bound, key))
+
+    def _found(self, bound: AutomaticBound) -> Any:
+        return bound.value(self.find(bound, None).value)
 
     def _request(self, bound: AutomaticBound, key: str | None) -> dict[str, Any]:
         """The request for a bound. Its retry key is derived from the key of the question."""
@@ -498,10 +511,3 @@ class RowsPlan:
 def new_opening() -> str:
     """A unique name for data that are opened now."""
     return f"{random_integer(128):032x}"
-
-
-def _size(groups: Groups | None) -> int:
-    """The number of groups in the answer. If the groups are not declared, the maximum number that one unit can
-    be in.
-    """
-    return MOST_GROUPS_SHOWN if groups is None else groups.count

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
-from discreet.exact.rational import Number, check_delta
+from discreet.exact.rational import Number, check_delta, exactly
 from discreet.guarantees.guarantee import Approx, Guarantee, Pure
 
 
@@ -29,6 +29,11 @@ class Terms:
     delta: Number = 0
     weights: Mapping[str, Number] | None = None
     bounds: Mapping[str, int] = field(default_factory=dict)
+
+    def without(self, epsilon: Number, delta: Number = 0) -> Terms:
+        """What is left after so much of ε and δ is spent."""
+        left = exactly(self.epsilon) - exactly(epsilon), exactly(self.delta) - exactly(delta)
+        return replace(self, epsilon=left[0], delta=left[1])
 
     @property
     def allowed(self) -> Guarantee:

@@ -56,6 +56,7 @@ class AutomaticBound:
     sensitivity: Any
     value: Callable[[Any], Any]
     question: Question | None = None
+    stated_for: Unit | None = None
 
     @property
     def asked(self) -> str:
@@ -64,8 +65,9 @@ class AutomaticBound:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is charged for it."""
-        return self.mechanism.guarantee(self.sensitivity)  # type: ignore[no-any-return]
+        """What is charged for it. A choice of keys is stated for the unit that is protected."""
+        found: Guarantee = self.mechanism.guarantee(self.sensitivity)
+        return found if self.stated_for is None else found.stated_for(self.stated_for)
 
 
 def share_of(count: int) -> Fraction:

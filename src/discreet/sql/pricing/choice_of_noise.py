@@ -25,6 +25,7 @@ from discreet.mechanisms.selection.threshold import KeySelection, SelectedGroups
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Grid
 from discreet.sql.pricing.clipping import Clip, Clipping, made_noise
+from discreet.sql.pricing.key_choice import chooses_first, has_open_keys, need_delta
 from discreet.sql.pricing.price import LARGE, Noise, Price, contribution
 from discreet.sql.question import Aggregate, Bounds, Measure, Question
 from discreet.sql.terms import Terms
@@ -47,24 +48,20 @@ def choose_noise(
     if clipped is not None:
         return replace(offers.clipped(total, *clipped), epsilon=total)
     assert bounds is not None or question.relation.person is None  # a person's rows are bounded, or clipped
-    if all(key.domain is not None for key in question.keys):
+    if not has_open_keys(question) or chooses_first(question, None if bounds is None else bounds.groups):
         return replace(offers.best(total, slack), epsilon=total)
-    if not slack:
-        raise InvalidArgument(
-            "Groups whose keys are not declared need a delta. Write delta=1e-8, or delta_per_question in the policy.",
-            code="needs-delta",
-        )
+    need_delta(slack)
     left = total * Fraction(len(question.aggregates), len(question.aggregates) + 1)
     offer = offers.best(left, slack / 2)
     keys = 1 if bounds is None else bounds.groups
-    goal = _added_or_removed(total - left, slack - offer.delta, unit)
+    goal = added_or_removed(total - left, slack - offer.delta, unit)
     chosen = KeySelection.for_guarantee(goal, keys_per_person=keys)
     mechanism = SelectedGroups(selection=chosen, answers=offer.mechanism)
     guarantee = compose([chosen.guarantee().stated_for(unit), offer.guarantee])
     return replace(offer, mechanism=mechanism, guarantee=guarantee, delta=slack, epsilon=total)
 
 
-def _added_or_removed(epsilon: Fraction, delta: Fraction, unit: Unit) -> Approx:
+def added_or_removed(epsilon: Fraction, delta: Fraction, unit: Unit) -> Approx:
     """The guarantee needed for one added or removed unit. A replaced unit is a removal and an addition."""
     if unit.neighbors == "add_or_remove":
         return Approx(epsilon=epsilon, delta=delta)

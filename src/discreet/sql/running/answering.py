@@ -22,12 +22,15 @@ from discreet.sql.running.loss import Loss
 from discreet.sql.running.measure import read_measures, read_undeclared
 from discreet.sql.running.notes import notes_on
 from discreet.sql.running.stored import chosen_numbers, find_reusable, mark_of
+from discreet.sql.settling import settle
 
 
 def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None) -> Answer:
     """Charge, read, draw, store and return. What was measured before, at least as accurately, is free."""
     with holding(planner.engine) as pairs:
-        plan = planner.settle(plan, pairs=pairs, key=key)
+        plan = settle(planner, plan, pairs=pairs, key=key)
+        if plan.nothing is not None:
+            return _empty(plan, plan.nothing)
         price, release = _measure(planner, plan, pairs, key)
     plan = replace(plan, price=price)
     keys, noisy = release.value if plan.groups is None else (plan.groups.keys(), release.value)
@@ -40,6 +43,13 @@ def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None) -> Answ
     loss = Loss(plan.clipping, plan.clip, noise, written[len(measures) :], above)
     columns = Columns(plan.question, price, written[: len(measures)], keys, loss)
     return Answer(plan.question, columns, release, notes=notes_on(plan, loss), cost=plan.cost)
+
+
+def _empty(plan: Plan, release: Release) -> Answer:
+    """The answer if no group has enough people."""
+    noisy = [np.zeros((0, 3) if measure.kind == "quantile" else 0) for measure in plan.question.measures]
+    columns = Columns(plan.question, plan.price, noisy, [])
+    return Answer(plan.question, columns, release, notes=notes_on(plan), cost=plan.cost)
 
 
 def _measure(planner: Planner, plan: Plan, pairs: Pairs, key: str | None) -> tuple[Price, Release]:

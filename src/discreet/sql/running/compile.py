@@ -6,7 +6,8 @@ scaled down to the expected value of a random choice, so no row needs a rank. Bo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import datetime
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discreet.engines.dialect import ALL_ROWS, ROWS_OF_ONE, Dialect
@@ -46,6 +47,8 @@ class Statement:
         self.steps.append(("prepared", f"SELECT {', '.join(columns) or '1 AS one'} FROM source"))
         named = zip(self.keys, question.keys, strict=True)
         conditions = [_member(name, key.domain, self.dialect) for name, key in named if key.domain]
+        if question.shown is not None and len(question.keys) > 1:
+            conditions.append(self._is_shown(question.shown))
         if person is not None:
             conditions.append("person IS NOT NULL")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -54,6 +57,26 @@ class Statement:
         self.steps.append(("declared", f"SELECT {', '.join(columns) or '1 AS one'} FROM prepared{where}"))
         self.columns = [*whose, *self.values_of.names.values()]
         self.rows = "declared"
+
+    def _is_shown(self, shown: Sequence[tuple[Any, ...]]) -> str:
+        """Whether the keys of a row are those of a group that is shown. NULL is written as a flag and a default."""
+        kinds = [key.expr.type for key in self.question.keys]
+        literal = self.dialect.literal
+        columns = [
+            part
+            for name, kind in zip(self.keys, kinds, strict=True)
+            for part in (f"({name} IS NULL)", f"coalesce({name}, {literal(_DEFAULTS[kind])})")
+        ]
+        rows = [
+            ", ".join(
+                f"{literal(value is None)}, {literal(_DEFAULTS[kind] if value is None else value)}"
+                for value, kind in zip(key, kinds, strict=True)
+            )
+            for key in shown
+        ]
+        names = ", ".join(f"g{place}" for place in range(len(columns)))
+        listed = ", ".join(f"({row})" for row in rows)
+        return f"({', '.join(columns)}) IN (SELECT {names} FROM (VALUES {listed}) AS shown({names}))"
 
     def _flag(self, measure: Measure) -> str:
         """The column that says which rows count, by being true or not NULL. Empty if all rows count."""
@@ -203,6 +226,17 @@ class Statement:
             ("ranked", f"SELECT *, {rank} AS place FROM drawn_values"),
             ("few", f"SELECT * FROM ranked WHERE place <= {self.bounds.per_group}"),
         ]
+
+
+_DEFAULTS: dict[str, Any] = {
+    "integer": 0,
+    "number": 0.0,
+    "text": "",
+    "boolean": False,
+    "date": datetime.date(2000, 1, 1),
+    "timestamp": datetime.datetime(2000, 1, 1),
+}
+"""A value of each type."""
 
 
 class Named:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discreet.errors import NotAllowed
 from discreet.sql.question import Question
 
 MOST_GROUPS_SHOWN = 1_000_000
+
+
+def groups_of(question: Question) -> Groups | None:
+    """The groups of an answer: those that were chosen, or all that are declared. None if they are not known."""
+    if question.shown is not None:
+        return ShownGroups(question.shown)
+    return None if any(key.domain is None for key in question.keys) else Groups(question)
 
 
 class Groups:
@@ -43,3 +50,20 @@ class Groups:
         for part, domain, places in zip(key, self.domains, self.places, strict=True):
             cell = cell * len(domain) + places[part]
         return cell
+
+
+class ShownGroups(Groups):
+    """The groups that were chosen, in order."""
+
+    def __init__(self, shown: Sequence[tuple[Any, ...]]) -> None:
+        self._places = {key: place for place, key in enumerate(shown)}
+        self.count = len(self._places)
+
+    def keys(self) -> list[tuple[Any, ...]]:
+        return list(self._places)
+
+    def has(self, key: tuple[Any, ...]) -> bool:
+        return key in self._places
+
+    def place(self, key: tuple[Any, ...]) -> int:
+        return self._places[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -77,6 +78,13 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
         notes.append(
             f"Groups with fewer than about {chosen.threshold:,} people are not shown. To see more, declare choices for "
             f"{open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
+        )
+    if plan.bar is not None:
+        open_keys = ", ".join(key.name for key in plan.question.keys)
+        notes.append(
+            f"Groups are shown if enough people are in them: about {math.ceil(plan.bar):,} who are in no other group, or "
+            f"{math.ceil(10 * plan.bar):,} who are each in a hundred. To see more, declare choices for {open_keys}, or "
+            "spend more ε."
         )
     extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
     if extremes:

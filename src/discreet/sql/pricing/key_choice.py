@@ -1,0 +1,80 @@
+"""Which groups an answer shows if their keys are not declared: those that enough people are in, chosen before the rest.
+
+People give each of their keys a weight, so that nobody has to say how many keys one person may have. After the choice
+the groups are known, and only they count in what one person adds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from discreet.engines.engine import Engine
+from discreet.errors import InvalidArgument
+from discreet.guarantees.guarantee import Approx
+from discreet.guarantees.unit import Unit
+from discreet.mechanisms.selection.threshold import order_of
+from discreet.sql.measurement import identity_of
+from discreet.sql.pricing.automatic_bounds import AutomaticBound
+from discreet.sql.question import Question
+from discreet.sql.running.person_keys import read_person_keys
+from discreet.sql.schema import Schema
+
+FEW_KEYS = 2
+"""If nobody may have more keys, one noisy count of people for each key is better than weights."""
+
+
+def has_open_keys(question: Question) -> bool:
+    """Whether the groups of a question are not known."""
+    return question.shown is None and any(key.domain is None for key in question.keys)
+
+
+def chooses_first(question: Question, most: int | None) -> bool:
+    """Whether the groups are chosen before the answer. `most` is the declared number of groups of one person."""
+    owned = question.relation.person is not None
+    return has_open_keys(question) and owned and (most is None or most > FEW_KEYS)
+
+
+def key_choice(question: Question, unit: Unit, goal: Approx, most: int | None) -> AutomaticBound:
+    """How the groups are chosen, for one added or removed person. `most` is the declared number of groups of one
+    person.
+    """
+    from discreet.mechanisms.selection.weighted_keys import WeightedKeys  # type: ignore[import-not-found]
+
+    given = {} if most is None else {"keys_per_person": most}
+    chosen = WeightedKeys.for_guarantee(goal, **given)
+
+    def read(engine: Engine) -> Any:
+        return read_person_keys(question, engine, chosen.keys_per_person)
+
+    return AutomaticBound(
+        "which groups have enough people",
+        question.relation,
+        read,
+        chosen,
+        None,
+        lambda found: [tuple(key) for key in found],
+        question,
+        stated_for=unit,
+    )
+
+
+def with_shown(question: Question, keys: list[tuple[Any, ...]], schema: Schema) -> Question:
+    """The question about the groups that are shown, and no others."""
+    columns = [dict.fromkeys(key[place] for key in keys) for place in range(len(question.keys))]
+    known = tuple(
+        replace(key, domain=tuple(sorted(values, key=order_of)))
+        for key, values in zip(question.keys, columns, strict=True)
+    )
+    shown = replace(question, keys=known, shown=tuple(keys))
+    return replace(shown, meaning=identity_of(shown, schema))
+
+
+def need_delta(delta: Fraction) -> None:
+    """Refuse undeclared keys without a delta."""
+    if not delta:
+        raise InvalidArgument(
+            "Groups whose keys are not declared need a delta. Write delta=1e-8, or delta_per_question in the policy.",
+            code="needs-delta",
+        )

@@ -1,0 +1,120 @@
+"""Settling a plan: everything that it depends on is found privately, one after the other, before it is answered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from discreet.errors import NotAllowed
+from discreet.exact.rational import exactly
+from discreet.sql.plan import Plan
+from discreet.sql.planner import Planner
+from discreet.sql.pricing.automatic_bounds import AutomaticBound, columns_to_find
+from discreet.sql.pricing.clipping import Clip, to_center, with_centers
+from discreet.sql.pricing.key_choice import with_shown
+from discreet.sql.question import Bounds, Question
+from discreet.sql.reading.select import read_question
+from discreet.sql.running.clipped import Pairs
+from discreet.sql.running.groups import ShownGroups
+from discreet.sql.running.notes import format_limits
+from discreet.sql.schema import Schema
+
+
+def settle(planner: Planner, plan: Plan, *, pairs: Pairs, key: str | None = None) -> Plan:
+    """The plan after all that it depends on is found. Each finding is a release of its own. `pairs` holds the totals of
+    each person from one statement to the next.
+    """
+    return _Settling(planner, plan, pairs, key).settled() if plan.automatic else plan
+
+
+class _Settling:
+    def __init__(self, planner: Planner, plan: Plan, pairs: Pairs, key: str | None) -> None:
+        self.planner, self.plan, self.pairs, self.key = planner, plan, pairs, key
+        self.found: list[str] = []
+        self._number, self._fits = 0, False
+
+    def settled(self) -> Plan:
+        planner, plan, bar = self.planner, self.plan, None
+        missing = columns_to_find(plan.question.relation, plan.question.bounded)
+        schema, self.found = planner.found_columns(missing, plan.automatic, self._find)
+        question = self._center_rows(read_question(plan.question.source, schema), schema)
+        if plan.goal is not None:
+            choice = planner.choice_of_keys(replace(plan, question=question))
+            release = self._release(choice)
+            bar = float(choice.mechanism.threshold)
+            if not (keys := choice.value(release.value)):
+                spent = (self._number - 1) * plan.each_bound + exactly(plan.goal.epsilon)
+                return replace(plan, groups=ShownGroups(()), nothing=release, spent_first=spent, bar=bar)
+            question = with_shown(question, keys, schema)
+        bounds = self._bound_rows(question)
+        after = planner.priced(question, plan.terms, searched=plan.searched, bounds=bounds)
+        question = self._center_means(after)
+        after = planner.priced(question, plan.terms, searched=plan.searched, bounds=bounds)
+        if after.clipping is not None and after.clipping.searched:
+            clip = self._limit_people(after)
+            after = planner.priced(question, plan.terms, clip, searched=plan.searched, bounds=bounds)
+            self.found.append(format_limits(after))
+        if planner.wants_groups(plan.question, plan.terms):
+            after = self._bound_groups(after)
+        return replace(after, found=tuple(self.found), spent_first=plan.spent_first, goal=plan.goal, bar=bar)
+
+    def _center_rows(self, question: Question, schema: Schema) -> Question:
+        """The question after the centers of all values are found whose squares it adds."""
+        ranges = {}
+        for place, value in enumerate(question.uncentered):
+            bound = self.planner.center_of_rows(replace(self.plan, question=question), place)
+            ranges[value] = self._find(bound)
+            self.found.append(f"{bound.what}: {sum(ranges[value]) / 2:.4g}")
+        return read_question(self.plan.question.source, schema, ranges) if ranges else question
+
+    def _bound_rows(self, question: Question) -> Bounds | None:
+        """The bounds on rows that are chosen, if nobody declares them."""
+        if not self.planner.wants_rows(question, self.plan.terms):
+            return None
+        bounds: Bounds = self._find(self.planner.bound_on_rows(replace(self.plan, question=question)))
+        self.found.append(f"rows of one person: {bounds.rows}")
+        return bounds
+
+    def _center_means(self, after: Plan) -> Question:
+        """The question after the centers of all means are found."""
+        known, centers = replace(after, each_center=self.plan.each_center), {}
+        for part in to_center(after.question):
+            middle = self.planner.center_of_people(known, part, self.pairs)
+            centers[part] = self._find(middle)
+            self.found.append(f"{middle.what}: {float(centers[part]):.4g}")
+        return with_centers(after.question, centers) if centers else after.question
+
+    def _limit_people(self, after: Plan) -> Clip:
+        """The limits on what one person adds."""
+        assert after.clipping is not None
+        scales = self._find(self.planner.limits(after, self.pairs))
+        if after.clipping.has_too_few(scales):
+            raise NotAllowed(
+                "Too few people have values to find how much one may add. What was charged to find it stays "
+                "charged. Spend more ε, or declare rows_per_person and the ranges of the summed columns.",
+                code="too-few-people",
+            )
+        clip = after.clipping.clip(scales)
+        if not after.clipping.may_be_gaussian:
+            return clip
+        return after.clipping.with_root(clip, self._find(self.planner.roots(after, clip, self.pairs)))
+
+    def _bound_groups(self, after: Plan) -> Plan:
+        """The plan with the number of groups of one person that was found."""
+        assert after.bounds is not None  # declared bounds say how many rows there are
+        bound = self.planner.bound_on_groups(replace(after, each_bound=self.plan.each_bound))
+        groups = min(self._find(bound), after.bounds.groups)
+        self.found.append(f"groups of one person: {groups}")
+        return self.planner.with_bounds(after, replace(after.bounds, groups=groups))
+
+    def _find(self, bound: AutomaticBound) -> Any:
+        return bound.value(self._release(bound).value)
+
+    def _release(self, bound: AutomaticBound) -> Any:
+        """Find a bound. Before the first that is paid for, everything that is still to be paid must fit the budget."""
+        if not self._fits and not self.planner.knows(bound, self.key):
+            rest = [other.guarantee for other in self.plan.automatic[self._number :]]
+            self.planner.ledger.after(*rest, self.plan.price.guarantee)
+            self._fits = True
+        self._number += 1
+        return self.planner.find(bound, self.key)
