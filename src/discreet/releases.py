@@ -18,7 +18,9 @@ NOT_PRIVATE = "NOT PRIVATE: made in test mode"
 class Release:
     """The noisy value, its guarantee, its error, and its receipt. Never the true answer.
 
-    If `replayed`, it was requested before: it is the stored answer, and cost nothing this time.
+    If `replayed`, it was requested before: it is the stored answer, and cost nothing this time. `clipped` is the
+    estimated part that is lost because some people were scaled down. It is None if nobody was, because bounds are
+    declared.
     """
 
     value: Any
@@ -26,6 +28,7 @@ class Release:
     receipt: str | None = None
     not_private: bool = False
     replayed: bool = False
+    clipped: float | None = None
     _mechanism: Any = field(repr=False, default=None)
     _sizes: dict[str, int] = field(repr=False, default_factory=dict)
     _left: Callable[[], Guarantee | None] | None = field(repr=False, default=None)

@@ -17,7 +17,7 @@ from discreet import testing
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql import bounded_rows
 from discreet.sql.running import answering
-from discreet.tables import distributions
+from discreet.tables import votes
 
 from ..refusing import refuses
 
@@ -126,7 +126,7 @@ class Watched:
 
         monkeypatch.setattr(DuckDB, "_run", watched_run)
         monkeypatch.setattr("discreet.sql.running.measure.random_integer", lambda bits: 12345)
-        for module in (answering, bounded_rows, distributions):
+        for module in (answering, bounded_rows, votes):
             monkeypatch.setattr(module, "read_measures", watched(module.read_measures))
 
 
@@ -260,8 +260,6 @@ def test_bad_arguments_are_told_and_cost_nothing(ask, code):
 
 def test_terms_of_a_table():
     ledger = dp.Ledger.open(":memory:", protects=dp.person("patient_id"), limit=dp.Pure(epsilon=1))
-    with refuses(dp.InvalidArgument, "rows-per-person-missing"):
-        dp.table(visits(), ledger=ledger)
     with refuses(dp.InvalidArgument, "person-column-missing"):
         dp.table({"x": [1]}, ledger=ledger, rows_per_person=1)
     with refuses(dp.InvalidArgument, "source-missing"):

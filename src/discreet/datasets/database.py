@@ -19,7 +19,7 @@ from discreet.sql.running.answering import answer_plan
 from discreet.sql.running.explanation import Explanation, explain_plan
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.terms import QuestionOptions
-from discreet.tables.fit import Estimator, Features, check_estimator, fit_estimator
+from discreet.tables.fit import Estimator, Features, Fit, check_estimator
 
 
 class Database(Closed):
@@ -91,7 +91,7 @@ class Database(Closed):
         """
         check_estimator(estimator, target)
         plan = self.planner.rows(f"SELECT * FROM {source}", epsilon=estimator.epsilon, delta=estimator.delta)
-        return fit_estimator(estimator, self.ledger, plan.rows, features, target)
+        return Fit(estimator, self.planner, plan, features, target).release()
 
     def close(self) -> None:
         """Close the engine and the ledger's database."""

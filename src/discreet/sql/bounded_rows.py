@@ -22,14 +22,24 @@ from discreet.sql.running.rows import rows_of
 
 @dataclass(frozen=True)
 class BoundedRows:
-    """The rows of a FROM and WHERE clause, with a bounded number of rows per person, on the engine that has them."""
+    """The rows of a FROM and WHERE clause, with a bounded number of rows per person, on the engine that has them.
+
+    If they are not `settled`, some bounds are still to be found: `bounds` and the grid are examples, and no row can be
+    read.
+    """
 
     asked: RowsAsked
     bounds: Bounds | None
     engine: Engine
+    settled: bool = True
 
     def __post_init__(self) -> None:
         assert self.bounds is not None or self.asked.relation.person is None  # a person's rows are always bounded
+
+    def _check_settled(self) -> None:
+        """Noise that was calibrated to an example would protect nobody."""
+        if not self.settled:
+            raise AssertionError("rows are read before their bounds are found")
 
     @property
     def relation(self) -> Relation:
@@ -58,6 +68,7 @@ class BoundedRows:
 
     def values(self) -> Any:
         """The value of every row, in steps of its grid."""
+        self._check_settled()
         question = self.asked.question
         return read_measures(question, self.engine, self.enforced, Groups(question))[0][0]
 
@@ -69,6 +80,7 @@ class BoundedRows:
 
     def statement(self, names: list[str]) -> tuple[str, dict[str, str]]:
         """The statement that reads these columns, and the name of each column in its result."""
+        self._check_settled()
         relation, dialect = self.relation, self.engine.dialect
         known = {field.name: field.id for field in relation.fields}  # no id is a reserved name of the engine
         columns = [dialect.quote(known[name]) for name in names]
@@ -88,6 +100,7 @@ class BoundedRows:
 
     def count(self) -> int:
         """The number of rows, or of people who have one. Private."""
+        self._check_settled()
         person = self.relation.person
         counted = "*" if person is None else f"DISTINCT {self.engine.dialect.quote(person.id)}"
         text = f"SELECT COUNT({counted}) AS n FROM ({rows_of(self.relation, self.engine)}) AS one"

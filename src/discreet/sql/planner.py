@@ -317,7 +317,8 @@ class Planner:
         automatic = self.column_bounds(missing, each)
         if open_rows:
             automatic = (*automatic, rows_bound(asked.question, self.schema.unit, 1, {}, each))
-        return RowsPlan(self._bounded(asked, Bounds(1, 1, 1) if open_rows else None), left, automatic, each_bound=each)
+        example = replace(self._bounded(asked, Bounds(1, 1, 1) if open_rows else None), settled=False)
+        return RowsPlan(example, left, automatic, each_bound=each)
 
     def settle_rows(self, plan: RowsPlan) -> RowsPlan:
         """The rows after the bounds they depend on are found. The caller checks that the whole release fits the
@@ -484,7 +485,7 @@ class Planner:
 
 @dataclass(frozen=True)
 class RowsPlan:
-    """Rows within bounds, what a release of them may cost, and which bounds are found first."""
+    """Rows within bounds, what a release of them may cost, and which bounds are found first, each for `each_bound`."""
 
     rows: BoundedRows
     terms: Terms

@@ -1,4 +1,4 @@
-"""What table methods compute from rows: many quantiles, a CDF, common values, densities and synthetic rows.
+"""What table methods compute from rows: many quantiles, a CDF, densities and synthetic rows.
 
 Each is one release. Rows are read as in SQL: the bounds limit the rows of each person, and values lie on a public grid.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -18,28 +18,22 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_delta, check_epsilon, check_positive, exactly, significant
 from discreet.functions.density import Density, process_for
 from discreet.guarantees.accuracy import Accuracy, check_confidence
-from discreet.ledger import cost_of
 from discreet.mechanisms.counts.factorization import MOST_POINTS
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.quantiles.cumulative import CumulativeCounts
-from discreet.mechanisms.selection.exponential import Exponential
-from discreet.mechanisms.selection.top_k import Peel, TopK, chooser_for
 from discreet.queries.counts import Count
 from discreet.queries.sensitivity import Sensitivity
 from discreet.queries.space import Integers
 from discreet.releases import Release
 from discreet.rows import doubles
-from discreet.sql.plan import Plan
-from discreet.sql.planner import Planner
 from discreet.sql.question import Measure
-from discreet.sql.running.measure import read_measures
 from discreet.synthetic import Declared, Synthesis, SyntheticSample
 from discreet.synthetic.table import SyntheticTable
 from discreet.tables.bands import BandedQuantiles, Bands, Least, bands_for
 from discreet.tables.days import DAYS, EPOCH, as_number, from_number, in_days
 from discreet.tables.distribution import Distribution
-from discreet.tables.offer import Drawing, TableRows, convert_release, in_words, old_line
+from discreet.tables.offer import Drawing, TableRows, convert_release, in_words
 
 # --- quantiles ----------------------------------------------------------------------------------------------
 
@@ -285,43 +279,4 @@ def density(
         arguments={"columns": list(columns), "ranges": list(ranges), "bandwidth": bandwidth, "kinds": list(kinds)},
         read=read,
         finish=finish,
-    )
-
-
-# --- choices ------------------------------------------------------------------------------------------------
-
-
-def votes(planner: Planner, plan: Plan, column: str, k: int, where: str | None, line: str) -> Drawing[Release]:
-    """The choice among values by the rows that have them. One person has only a few rows."""
-    groups, unit = plan.groups, planner.schema.unit
-    if groups is None:
-        raise InvalidArgument(
-            "The most common value is one of the declared values. Give choices=.", code="choices-missing"
-        )
-    listed = tuple(key for (key,) in groups.keys())  # noqa: SIM118 - not a dict
-    added = unit.neighbors == "add_or_remove"
-    votes = 1 if plan.bounds is None else plan.bounds.per_group
-    bound = Sensitivity(votes, "Linf", unit, len(listed), grain=1, monotone=added)
-    goal, rule = plan.terms.allowed, planner.ledger.rule
-    limit = getattr(rule.limit, "epsilon", None)  # how often this ε fits the limit; often, if no ε is given
-    times = 100 if limit is None else max(1, min(1000, int(exactly(limit) / exactly(plan.terms.epsilon))))
-    sharper = chooser_for(rule, times=times)
-    choose: Any
-    if k == 1:
-        choose = sharper.for_guarantee(goal, sensitivity=bound, choices=listed)
-    else:
-        peel: Peel = "exponential" if sharper is Exponential else "permute and flip"
-        choose = TopK.for_guarantee(goal, k=k, sensitivity=bound, choices=listed, peel=peel)
-    best = "most common" if k == 1 else f"{k} most common"
-    return Drawing(
-        planner=planner,
-        plan=plan,
-        asked=in_words(f"{best} of {column}", where),
-        old_text=old_line(f"{best} of", line),
-        method="votes",
-        arguments={"k": k, "choices": listed},
-        mechanism=choose,
-        guarantee=cost_of(planner.ledger, choose.guarantee(bound), goal),
-        read=lambda: read_measures(plan.question, planner.engine, plan.enforced, groups)[0],
-        finish=lambda release: release if k == 1 else replace(release, value=list(release.value)),
     )

@@ -20,9 +20,11 @@ from discreet.rows import cells, column, doubles, place_of
 from discreet.rows.arrays import on_host
 from discreet.rows.arrow import typed_cells
 from discreet.sql.bounded_rows import BoundedRows
+from discreet.sql.planner import Planner, RowsPlan
 from discreet.sql.running.explanation import Explanation
 from discreet.sql.schema import Column
 from discreet.tables.days import number_of_day
+from discreet.tables.offer import found_first
 
 Estimator = Any
 """A private estimator, such as `dp.learn.LogisticRegression`."""
@@ -86,14 +88,63 @@ def check_estimator(estimator: Any, target: Any) -> None:
         raise InvalidArgument('target must be the name of a column, such as target="cost".', code="wrong-type")
 
 
-def fit_estimator(
-    estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None
-) -> Estimator:
-    """Fit the estimator to the rows: one release, paid from the ledger.
-
-    Promise: for a person with at most the declared rows, which are enforced as in SQL; for a row that joins repeat, as
-    often as they may.
+@dataclass(frozen=True)
+class Fit:
+    """A private estimator, and the rows to fit it to. Its epsilon and delta pay for the fit, and for bounds that are
+    found first.
     """
+
+    estimator: Estimator
+    planner: Planner
+    plan: RowsPlan
+    features: Features
+    target: str | None
+
+    def explain(self) -> Explanation:
+        """What a fit would do, cost and promise. Nothing is spent, and the estimator does not change."""
+        mine, chosen = self._example()
+        width, rows = _width(chosen), self.plan.rows
+        delta = float(exactly(mine.delta))
+        cost = mine.guarantee(n_features=width).epsilon_at(delta=delta)
+        whose = "person" if rows.relation.person is not None else "row"
+        lines = [f"{type(mine).__name__} of {', '.join(one.name for one in chosen)} in {width} columns"]
+        if self.plan.automatic:
+            lines += [found_first(self.plan), f"then costs ε = {cost:.4g}, δ = {delta:.4g}"]
+        else:
+            lines += [f"rows of one {whose}: at most {rows.of_one}", f"costs ε = {cost:.4g}, δ = {delta:.4g}"]
+        has_error = hasattr(mine, "error") and "n_features" in inspect.signature(mine.error).parameters
+        if has_error and not self.plan.automatic:
+            lines.append(f"excess risk: {mine.error(n_features=width)}")
+        return Explanation("\n".join(lines))
+
+    def release(self) -> Estimator:
+        """Fit the estimator to the rows, and return it.
+
+        Promise: for a person with at most the declared rows, or the number that was found, which are enforced as in
+        SQL; for a row that joins repeat, as often as they may.
+        """
+        if not self.plan.automatic:
+            return _fit(self.estimator, self.planner.ledger, self.plan.rows, self.features, self.target)
+        mine, chosen = self._example()
+        stated = mine._stated(mine.guarantee(n_features=_width(chosen)))
+        self.planner.ledger.after(*self.planner.unpaid(self.plan.automatic), stated)  # refused before anything is spent
+        rows, whole = self.planner.settle_rows(self.plan).rows, self.estimator.epsilon
+        try:
+            self.estimator.set_params(epsilon=self.plan.terms.epsilon)
+            return _fit(self.estimator, self.planner.ledger, rows, self.features, self.target)
+        finally:
+            self.estimator.set_params(epsilon=whole)
+
+    def _example(self) -> tuple[Estimator, list[Feature]]:
+        """A copy of the estimator, with what is left of epsilon, ready to be fitted to these features."""
+        mine = need("sklearn.base", "learn", "fit").clone(self.estimator)
+        if self.plan.automatic:
+            mine.set_params(epsilon=self.plan.terms.epsilon)
+        return mine, _prepare(mine, self.planner.ledger, self.plan.rows, self.features, self.target)
+
+
+def _fit(estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None) -> Estimator:
+    """Fit the estimator to the rows: one release, paid from the ledger."""
     chosen = _prepare(estimator, ledger, rows, features, target)
     if hasattr(estimator, "guarantee"):  # refused before any row is read if the budget is too small
         ledger.after(estimator._stated(estimator.guarantee(n_features=_width(chosen))))
@@ -133,23 +184,6 @@ def _cells(
     found = {name: typed_cells(batch.column(place(ids[name])), kind) for name, kind in kinds.items()}
     goals = np.zeros(batch.num_rows) if target is None else on_host(targets(column(found[target])))
     return _table(features, found), goals
-
-
-def explain_fit(
-    estimator: Estimator, ledger: Ledger, rows: BoundedRows, features: Features, target: str | None
-) -> Explanation:
-    """What a fit would do, cost and promise. Nothing is spent, and the estimator does not change."""
-    mine = need("sklearn.base", "learn", "fit").clone(estimator)
-    chosen = _prepare(mine, ledger, rows, features, target)
-    width = _width(chosen)
-    cost = mine.guarantee(n_features=width).epsilon_at(delta=float(exactly(mine.delta)))
-    lines = [
-        f"{type(mine).__name__} of {', '.join(one.name for one in chosen)} in {width} columns",
-        f"rows of one {'person' if rows.relation.person is not None else 'row'}: at most {rows.of_one}",
-        f"costs ε = {cost:.4g}, δ = {float(exactly(mine.delta)):.4g}",
-    ]
-    has_error = hasattr(mine, "error") and "n_features" in inspect.signature(mine.error).parameters
-    return Explanation("\n".join([*lines, f"excess risk: {mine.error(n_features=width)}"] if has_error else lines))
 
 
 def _prepare(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_delta, check_epsilon
 from discreet.functions.density import Density
 from discreet.guarantees.accuracy import check_confidence
-from discreet.guarantees.guarantee import Guarantee
+from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.ledger import Ledger
 from discreet.releases import Release
 from discreet.sql.bounded_rows import BoundedRows
@@ -31,16 +32,19 @@ from discreet.tables import distributions
 from discreet.tables.bands import BandedQuantiles, Least, validate_quantiles
 from discreet.tables.days import as_number, from_number
 from discreet.tables.distribution import Distribution
-from discreet.tables.fit import Estimator, Features, check_estimator, explain_fit, fit_estimator
+from discreet.tables.fit import Estimator, Features, Fit, check_estimator
 from discreet.tables.offer import (
     Drawing,
+    FoundFirst,
     Offer,
     SqlOffer,
     TableRows,
     error_of_all,
     error_of_counts,
+    error_of_largest,
     error_of_one,
 )
+from discreet.tables.votes import Votes, votes
 
 NAME = "data"
 """How the table is called in SQL."""
@@ -77,24 +81,44 @@ class Methods:
         return self._number(counted, {}, epsilon, delta, where)
 
     def sum(
-        self, column: str, *, between: Between, epsilon: Number, delta: Number = 0, where: str | None = None
+        self,
+        column: str,
+        *,
+        between: Between | None = None,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
     ) -> Offer[Release]:
         """The sum of a column."""
         return self._number(f"SUM({self._quoted(column)})", {column: between}, epsilon, delta, where)
 
     def mean(
-        self, column: str, *, between: Between, epsilon: Number, delta: Number = 0, where: str | None = None
+        self,
+        column: str,
+        *,
+        between: Between | None = None,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
     ) -> Offer[Release]:
         """The mean of a column, from a noisy sum and a noisy count."""
         return self._number(f"AVG({self._quoted(column)})", {column: between}, epsilon, delta, where)
 
     def variance(
-        self, column: str, *, between: Between, epsilon: Number, delta: Number = 0, where: str | None = None
+        self,
+        column: str,
+        *,
+        between: Between | None = None,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
     ) -> Offer[Release]:
         """The sample variance of a column."""
         return self._number(f"VAR_SAMP({self._quoted(column)})", {column: between}, epsilon, delta, where)
 
-    def median(self, column: str, *, between: Between, epsilon: Number, where: str | None = None) -> Offer[Release]:
+    def median(
+        self, column: str, *, between: Between | None = None, epsilon: Number, where: str | None = None
+    ) -> Offer[Release]:
         """The median of a column, chosen from a public grid. For dates it is accurate to the day."""
         kind = self._kind(column, between)
         text = f"MEDIAN({as_number(column, kind)})"
@@ -105,7 +129,7 @@ class Methods:
         column: str,
         at: Sequence[Number],
         *,
-        between: Between,
+        between: Between | None = None,
         epsilon: Number,
         delta: Number = 0,
         least: Least = "bound",
@@ -132,10 +156,13 @@ class Methods:
         def asked(known: TableRows, size: float) -> Drawing[BandedQuantiles]:
             return distributions.quantiles(known, column, at, size=size, least=least, confidence=sure, kind=kind)
 
-        return _CountedFirst(rows, lambda known: distributions.count_values(known, whole * COUNTING, column), asked)
+        def counted(known: TableRows) -> Drawing[Release]:
+            return distributions.count_values(known, whole * COUNTING, column)
+
+        return _CountedFirst(rows, whole * COUNTING, counted, asked)
 
     def _few_quantiles(
-        self, column: str, at: Sequence[Number], between: Between, epsilon: Number, where: str | None
+        self, column: str, at: Sequence[Number], between: Between | None, epsilon: Number, where: str | None
     ) -> SqlOffer:
         kind = self._kind(column, between)
         number = as_number(column, kind)
@@ -150,7 +177,7 @@ class Methods:
         self,
         column: str,
         *,
-        between: Between,
+        between: tuple[End, End],
         step: Number = 1,
         epsilon: Number,
         delta: Number = 0,
@@ -166,7 +193,7 @@ class Methods:
         points = distributions.Points(low, high, step)
         place = points.places(column, kind)
         rows = self._rows(where, {column: between}, {}, epsilon, delta, place, f"MEDIAN({place}) AS value")
-        return distributions.cumulative(rows, column, points)
+        return FoundFirst(rows, lambda known: distributions.cumulative(known, column, points))
 
     def synthesize(
         self,
@@ -207,7 +234,7 @@ class Methods:
                 )
         taken = self._rows(where, ranges, listed, epsilon, delta)
         options = {"rows": rows, "rounds": rounds, "progress": _show if progress is None else progress}
-        return distributions.synthetic(taken, columns, kinds=kinds, **options)
+        return FoundFirst(taken, lambda known: distributions.synthetic(known, columns, kinds=kinds, **options))
 
     def density(
         self,
@@ -237,8 +264,9 @@ class Methods:
             )
         given = {self._column(name).name: ends for name, ends in zip(columns, ranges, strict=True)}
         rows = self._rows(where, given, {}, epsilon, delta)
-        known = rows.planner.schema.tables[NAME].columns
-        return distributions.density(rows, columns, ranges, bandwidth, [known[name].type for name in columns])
+        declared = rows.planner.schema.tables[NAME].columns
+        kinds = [declared[name].type for name in columns]
+        return FoundFirst(rows, lambda known: distributions.density(known, columns, ranges, bandwidth, kinds))
 
     # --- answers by value ---------------------------------------------------------------------------------
 
@@ -254,27 +282,34 @@ class Methods:
         """The number of rows for each value, as a dict. Without `choices`, only values that enough people have are
         shown, which needs a `delta`.
         """
-        planner, plan, _ = self._by_value(column, where, choices, epsilon, delta)
+        planner, question = self._by_value(column, where, choices)
         value_of = lambda answer: dict(zip(answer["value"], answer["n"], strict=True))  # noqa: E731
-        return SqlOffer(planner, plan, value_of, error_of_counts)
+        return SqlOffer(planner, planner.plan(question, epsilon=epsilon, delta=delta), value_of, error_of_counts)
 
     def most_common(
         self,
         column: str,
         *,
-        choices: Sequence[Any],
+        choices: Sequence[Any] | None = None,
         epsilon: Number,
         delta: Number = 0,
         k: int = 1,
         where: str | None = None,
     ) -> Offer[Release]:
-        """The value that (nearly) the most rows have, chosen among declared values. With `k`, the `k` most common, best
-        first.
+        """The value that (nearly) the most rows have. With `k`, the `k` most common, best first.
 
-        It uses permute-and-flip, or the exponential mechanism if the ledger's rule makes that one more accurate.
+        Declared `choices` are chosen by permute-and-flip, or by the exponential mechanism if the ledger's rule makes
+        that one more accurate. Without them, it is the value with the largest noisy count among those that enough
+        people have, which needs a `delta`. If there is none, it is None. With `k`, there may be fewer than `k`.
         """
-        planner, plan, line = self._by_value(column, where, choices, epsilon, delta)
-        return distributions.votes(planner, plan, column, check_count(k, "k"), where, line)
+        planner, question = self._by_value(column, where, choices)
+        number = check_count(k, "k")
+        if choices is None:
+            plan = planner.plan(question, epsilon=epsilon, delta=delta)
+            error = partial(error_of_largest, of="score" if number == 1 else "every score")
+            return SqlOffer(planner, plan, partial(_largest, number=number), error)
+        counted = Votes.of(planner, question, where, epsilon, delta)
+        return FoundFirst(counted, lambda known: votes(known, column, number))
 
     # --- models -------------------------------------------------------------------------------------------
 
@@ -286,11 +321,12 @@ class Methods:
         `features` is a list of numeric columns, which are used as they are and clipped by the estimator's
         `feature_norm`. Or it is a dict that gives for each column its public bounds in parentheses, such as (0, 120),
         or a list of all its choices in brackets, which creates one column for each choice. The cost is the estimator's
-        own epsilon and delta, paid from the ledger of this table. Each fit is charged and drawn anew.
+        own epsilon and delta, paid from the ledger of this table. Each fit is charged and drawn anew. Without
+        `rows_per_person`, a part of epsilon finds how many rows of one person are used.
         """
         check_estimator(estimator, target)
-        rows = self._rows(where, {}, {}, estimator.epsilon, estimator.delta).plan.rows
-        return _FitOffer(estimator, self.ledger, rows, features, target)
+        rows = self._rows(where, {}, {}, estimator.epsilon, estimator.delta)
+        return Fit(estimator, rows.planner, rows.plan, features, target)
 
     def one_of_each(self) -> BoundedRows:
         """Every row, or one row per person."""
@@ -301,7 +337,7 @@ class Methods:
     def _number(
         self,
         aggregate: str,
-        between: Mapping[str, Between],
+        between: Mapping[str, Between | None],
         epsilon: Number,
         delta: Number,
         where: str | None,
@@ -312,13 +348,10 @@ class Methods:
         plan = planner.plan(_query(f"{aggregate} AS value", where), epsilon=epsilon, delta=delta)
         return SqlOffer(planner, plan, lambda answer: shown(answer["value"][0]), error_of_one)
 
-    def _by_value(
-        self, column: str, where: str | None, choices: Any, epsilon: Number, delta: Number
-    ) -> tuple[Planner, Any, str]:
-        """How many rows have each value."""
+    def _by_value(self, column: str, where: str | None, choices: Any) -> tuple[Planner, str | Conditioned]:
+        """The question how many rows have each value."""
         name, planner = self._quoted(column), self._planner({}, {column: choices})
-        query = _query(f"{name} AS value, COUNT(*) AS n", where, f" GROUP BY {name}")
-        return planner, planner.plan(query, epsilon=epsilon, delta=delta), _text(query)
+        return planner, _query(f"{name} AS value, COUNT(*) AS n", where, f" GROUP BY {name}")
 
     def _rows(
         self,
@@ -388,6 +421,15 @@ def _text(query: str | Conditioned) -> str:
     return query if isinstance(query, str) else query.text
 
 
+def _largest(answer: dict[str, list[Any]], *, number: int) -> Any:
+    """The values with the largest noisy counts: one, or a list of several. Equal counts keep the order of the answer,
+    which is sorted by value.
+    """
+    counts = sorted(zip(answer["value"], answer["n"], strict=True), key=lambda pair: -pair[1])
+    listed = [value for value, _ in counts[:number]]
+    return listed if number > 1 else next(iter(listed), None)
+
+
 def _show(line: str) -> None:
     """Show progress to a person who watches."""
     if sys.stderr.isatty():
@@ -399,11 +441,13 @@ class _CountedFirst:
     """Quantiles with intervals that depend on the number of values. A part of ε counts the values first."""
 
     rows: TableRows
+    counted: Fraction
     counting: Callable[[TableRows], Drawing[Release]]
     quantiles: Callable[[TableRows, float], Drawing[BandedQuantiles]]
 
     def explain(self) -> Explanation:
-        return self.quantiles(self.rows, IMAGINED[-1]).explain()
+        drawn = self.quantiles(self.rows, IMAGINED[-1]).explain()
+        return Explanation(f"{drawn}\nbefore that, ε = {float(self.counted):.4g} counts the values")
 
     def release(self) -> BandedQuantiles:
         unpaid = self.rows.planner.unpaid(self.rows.plan.automatic)
@@ -418,23 +462,5 @@ class _CountedFirst:
 
     def _check_fits(self, rows: TableRows, unpaid: list[Guarantee]) -> None:
         """Refuse a release that does not fit the budget as a whole, before anything is spent."""
-        pure = not check_delta(rows.plan.terms.delta)
-        left = rows.allowed if pure else self.quantiles(rows, IMAGINED[-1]).guarantee
-        rows.planner.ledger.after(*unpaid, self.counting(rows).guarantee, left)
-
-
-@dataclass(frozen=True)
-class _FitOffer:
-    """A model, and the rows to fit it to."""
-
-    estimator: Estimator
-    ledger: Ledger
-    rows: BoundedRows
-    features: Features
-    target: str | None
-
-    def explain(self) -> Explanation:
-        return explain_fit(self.estimator, self.ledger, self.rows, self.features, self.target)
-
-    def release(self) -> Estimator:
-        return fit_estimator(self.estimator, self.ledger, self.rows, self.features, self.target)
+        most = self.quantiles(rows, IMAGINED[-1]).most
+        rows.planner.ledger.after(*unpaid, Pure(epsilon=self.counted), most)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from discreet.door import through
-from discreet.exact.rational import exactly
+from discreet.exact.rational import check_delta, exactly
 from discreet.guarantees.accuracy import Accuracy, check_confidence
 from discreet.guarantees.guarantee import Guarantee
 from discreet.guarantees.unit import Unit
@@ -53,8 +53,9 @@ class SqlOffer:
     def release(self) -> Release:
         answer = answer_plan(self.planner, self.plan)
         shown = {name: answer.table.column(name).to_pylist() for name in answer.table.column_names}
-        error = _Error(partial(self.error_of, answer))
-        return replace(answer.release, value=self.value_of(shown), _mechanism=error, _sizes={})
+        error, clipped = _Error(partial(self.error_of, answer)), set(answer.clipped.values())
+        lost = clipped.pop() if len(clipped) == 1 else None
+        return replace(answer.release, value=self.value_of(shown), clipped=lost, _mechanism=error, _sizes={})
 
 
 class _Error:
@@ -82,8 +83,20 @@ def error_of_all(answer: Answer, confidence: float) -> Accuracy:
 
 
 def error_of_counts(answer: Answer, confidence: float) -> Accuracy:
-    """The error of every count."""
-    return answer.price.parts[0].error(confidence)  # type: ignore[no-any-return]
+    """The error of each count: its noise and, if people were scaled down, what is lost to that."""
+    noise: Accuracy = answer.price.parts[0].error(confidence)
+    if answer.clipped["n"] is None:
+        return noise
+    errors = answer.with_errors(confidence).column("n_error").to_pylist()
+    return replace(noise, amount=max([float(noise), *(half for half in errors if half is not None)]))
+
+
+def error_of_largest(answer: Answer, confidence: float, *, of: str) -> Accuracy:
+    """How far the true counts of the values with the largest noisy counts may be from the largest true ones. Values
+    that are not shown are left out: too few people have them.
+    """
+    each = 1 - (1 - confidence) / max(1, answer.table.num_rows)
+    return Accuracy(amount=2 * float(error_of_counts(answer, each)), confidence=confidence, of=of)
 
 
 def _half(
@@ -134,15 +147,22 @@ class Drawing(Generic[R]):
             self.guarantee, asked=self.asked, mechanism=self.mechanism, key=None, identity=self.identity
         )
 
+    @property
+    def most(self) -> Guarantee:
+        """The most that it costs, also after its bounds are found: noise is calibrated to them."""
+        terms = self.plan.terms
+        return self.guarantee if check_delta(terms.delta) else terms.allowed
+
     def explain(self) -> Explanation:
         cost = self.guarantee.epsilon_at(delta=float(exactly(self.plan.terms.delta)))
         if self.plan.automatic:
-            return Explanation(
-                f"{self.asked}\nThe range is found first, and decides how wrong it may be. Then costs ε = {cost:.4g}."
-            )
+            then = f"then costs ε = {cost:.4g}; how large its error may be depends on what is found"
+            return Explanation("\n".join([self.asked, found_first(self.plan), then]))
         return Explanation(f"{self.asked}\n{self.mechanism!r}\ncosts ε = {cost:.4g}; {self.mechanism.error(0.95)}")
 
     def release(self) -> R:
+        if self.plan.automatic:
+            raise AssertionError("a release is drawn before its bounds are found")
         release = through(
             self.read,
             self.mechanism,
@@ -152,6 +172,45 @@ class Drawing(Generic[R]):
             identity=self.identity,
         )
         return self.finish(release)
+
+
+class Bounded(Protocol):
+    """What a release reads, within bounds that may still have to be found."""
+
+    @property
+    def planner(self) -> Planner: ...
+
+    @property
+    def plan(self) -> RowsPlan | Plan: ...
+
+    def settled(self) -> Self:
+        """The same after its bounds are found. Each bound is a release of its own."""
+
+
+B = TypeVar("B", bound=Bounded)
+
+
+@dataclass(frozen=True)
+class FoundFirst(Generic[B, R]):
+    """A release after the bounds that it depends on are found. If everything is declared, it is the release alone."""
+
+    rows: B
+    drawing: Callable[[B], Drawing[R]]
+
+    def explain(self) -> Explanation:
+        return self.drawing(self.rows).explain()
+
+    def release(self) -> R:
+        planner, automatic = self.rows.planner, self.rows.plan.automatic
+        if unpaid := planner.unpaid(automatic):
+            planner.ledger.after(*unpaid, self.drawing(self.rows).most)  # refused before anything is spent
+        return self.drawing(self.rows.settled()).release()
+
+
+def found_first(plan: RowsPlan | Plan) -> str:
+    """The line that says which bounds are found before a release, and what they cost."""
+    cost = float(plan.each_bound * len(plan.automatic))
+    return f"found first: {', '.join(bound.what for bound in plan.automatic)}, for ε = {cost:.4g}"
 
 
 @dataclass(frozen=True)
@@ -178,7 +237,7 @@ class TableRows:
         """What a release may cost."""
         return self.plan.terms.allowed
 
-    def settled(self) -> TableRows:
+    def settled(self) -> Self:
         """The same rows after their bounds are found."""
         return replace(self, plan=self.planner.settle_rows(self.plan))
 

@@ -50,7 +50,8 @@ class PrivateTable(Closed):
 
     `epsilon` is what an answer may cost. `delta` is 0 unless given. If it is given, Gaussian noise is used where it is
     better. `between` clamps values to a public range, or with `"auto"` to a range that is found privately for a tenth
-    of ε. `where` is a condition in SQL.
+    of ε. Sums, means and variances need none: what one person adds is limited as a whole. `where` is a condition in
+    SQL.
     """
 
     def __init__(self, methods: Methods) -> None:
@@ -134,22 +135,18 @@ def table(
     a dict of arrays and lists.
 
     For a ledger that protects people, `rows_per_person` is the maximum number of rows of one person that an answer
-    uses. If a person has more, some are chosen at random. `types` declares the columns of a CSV or JSON file that are
-    not text, such as {"age": "integer"}. It also declares the types of lists, tuples and object columns, which have no
-    type of their own. A cell that does not have the declared type counts as missing, and so does a cell that is not
-    text in a column without a declared type. `between` and `choices` also declare the type of their column. `version`
-    declares the version of the data. For files it is derived from their path, size and modification time. Asking the
-    same question of the same version again costs nothing. Only the version distinguishes two data sets in memory: give
-    each its own.
+    uses. If a person has more, some are chosen at random. Without it, each answer first finds, for a part of its ε, how
+    much of one person it uses, and `explain` says what that costs. `types` declares the columns of a CSV or JSON file
+    that are not text, such as {"age": "integer"}. It also declares the types of lists, tuples and object columns, which
+    have no type of their own. A cell that does not have the declared type counts as missing, and so does a cell that is
+    not text in a column without a declared type. `between` and `choices` also declare the type of their column.
+    `version` declares the version of the data. For files it is derived from their path, size and modification time.
+    Asking the same question of the same version again costs nothing. Only the version distinguishes two data sets in
+    memory: give each its own.
     """
     if not isinstance(ledger, Ledger):
         raise InvalidArgument("ledger must be an open ledger: ledger=dp.Ledger.open(…).", code="wrong-type")
     person = ledger.protects.column
-    if person is not None and rows_per_person is None:
-        raise InvalidArgument(
-            "The ledger protects people. How many rows may one have? Write rows_per_person=20.",
-            code="rows-per-person-missing",
-        )
     said = {} if types is None else dict(types)
     for name, kind in said.items():
         check_type(kind, name)

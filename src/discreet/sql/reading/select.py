@@ -56,8 +56,8 @@ class RowsAsked:
         """What the engine computes from them: the numbers, or the number of rows."""
         measures = (Measure("count") if self.measure is None else self.measure,)
         return Question(
-            text="",
-            same="",
+            text=self.source.sql.text,
+            same=self.source.query.sql(dialect="duckdb", comments=False),
             relation=self.relation,
             keys=(),
             key_fields=(),
