@@ -22,8 +22,8 @@ DATA = {
     ),
     "untyped-column": Explained(
         '`dp.table({"patient": [7, 8], …}, ledger=ledger)` where the ledger protects `dp.person("patient")`',
-        "The column identifies people, and a list has no type: its values must not decide who is the same person.",
-        '`types={"patient": "integer"}`, `type = "integer"` in a policy, or an array',
+        "A list or a text file has no types, and its values must not decide them, nor who is the same person.",
+        '`types={"patient": "integer"}`, `type = "integer"` in a policy, or an array; for a number also `between=`',
     ),
     "data-in-spark": Explained(
         "a DataFrame of Spark where an array is expected",

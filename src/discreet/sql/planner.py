@@ -329,10 +329,11 @@ class Planner:
         asked = plan.rows.asked
         missing = columns_to_find(asked.relation, asked.bounded)
         schema, found = self.found_columns(missing, plan.automatic, self._found)
-        asked, bounds = rows_in(asked.source, schema, asked.value), None
+        bounds = None
         if asked.relation.person is not None and rows_known(asked.relation, {}) is None:
-            bounds = self._found(rows_bound(asked.question, self.schema.unit, 1, {}, plan.each_bound))
+            bounds = self._found(plan.automatic[-1])  # ranges change no number of rows
             found.append(f"rows of one person: {bounds.rows}")
+        asked = rows_in(asked.source, schema, asked.value)
         return replace(plan, rows=self._bounded(asked, bounds), automatic=(), found=tuple(found))
 
     def _bounded(self, asked: RowsAsked, found: Bounds | None = None) -> BoundedRows:

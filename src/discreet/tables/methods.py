@@ -90,7 +90,7 @@ class Methods:
         where: str | None = None,
     ) -> Offer[Release]:
         """The sum of a column."""
-        return self._number(f"SUM({self._quoted(column)})", {column: between}, epsilon, delta, where)
+        return self._number(f"SUM({self._quoted_number(column, between)})", {column: between}, epsilon, delta, where)
 
     def mean(
         self,
@@ -102,7 +102,7 @@ class Methods:
         where: str | None = None,
     ) -> Offer[Release]:
         """The mean of a column, from a noisy sum and a noisy count."""
-        return self._number(f"AVG({self._quoted(column)})", {column: between}, epsilon, delta, where)
+        return self._number(f"AVG({self._quoted_number(column, between)})", {column: between}, epsilon, delta, where)
 
     def variance(
         self,
@@ -114,7 +114,8 @@ class Methods:
         where: str | None = None,
     ) -> Offer[Release]:
         """The sample variance of a column."""
-        return self._number(f"VAR_SAMP({self._quoted(column)})", {column: between}, epsilon, delta, where)
+        number = self._quoted_number(column, between)
+        return self._number(f"VAR_SAMP({number})", {column: between}, epsilon, delta, where)
 
     def median(
         self, column: str, *, between: Between | None = None, epsilon: Number, where: str | None = None
@@ -400,16 +401,29 @@ class Methods:
         """A column of the table, as SQL writes it."""
         return quote(self._column(column).name)
 
+    def _quoted_number(self, column: Any, between: Any) -> str:
+        """The same for a column of numbers."""
+        self._kind(column, between)
+        return self._quoted(column)
+
     def _kind(self, column: str, between: Any) -> Type:
-        """The type of a column. In a text file it follows from the given range."""
-        return self._typed(self._column(column), between, None).type
+        """The type of a column of numbers or dates. In a text file it follows from the given range."""
+        known = self._column(column)
+        if between is None and not self._has_type(known):
+            raise InvalidArgument(
+                f"{column} has no type in its source, and is read as text. Declare the type, with "
+                f'types={{"{column}": "number"}} in dp.table, or give between=.',
+                code="untyped-column",
+            )
+        return self._typed(known, between, None).type
 
     def _typed(self, column: Column, between: Any, choices: Any) -> Column:
         kind = implied_type(between, choices)
-        fixed = column.declared or column.name == self.table.person or not self.engine.reads_text(NAME, column.name)
-        if kind == "other" or fixed:
-            return column
-        return replace(column, type=kind)
+        return column if kind == "other" or self._has_type(column) else replace(column, type=kind)
+
+    def _has_type(self, column: Column) -> bool:
+        """Whether a column has a type: a declared one, or its own."""
+        return column.declared or column.name == self.table.person or not self.engine.reads_text(NAME, column.name)
 
 
 def _query(shown: str, where: str | None, after: str = "") -> str | Conditioned:

@@ -64,6 +64,7 @@ class RowsAsked:
             measures=measures,
             aggregates=(),
             outputs=(),
+            meaning=self.meaning,
         )
 
 
