@@ -1,0 +1,316 @@
+"""Clipped people: search and answer together keep what is charged, on small tables with all their neighbors, exactly.
+The same checks fail on seeded mutants.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dp
+from discreet.engines.duckdb import dialect
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.exact.rational import exactly
+from discreet.mechanisms.noise.gaussian import Gaussian
+from discreet.mechanisms.selection.person_limits import people_above
+from discreet.mechanisms.selection.upward_search import UpwardSearch
+from discreet.queries.sensitivity import Sensitivity
+from discreet.sql.plan import Plan
+from discreet.sql.planner import Planner
+from discreet.sql.pricing import clipping as rules
+from discreet.sql.pricing.clipping import Clip, Clipping, to_center, with_centers
+from discreet.sql.running import clipped
+from discreet.sql.running.clipped import holding, read_clipped, read_norms, read_roots
+from discreet.sql.running.groups import groups_of
+from discreet.sql.schema import Column, Schema, Table
+
+ADDED, REPLACED = dp.person("pid"), dp.person("pid", neighbors="replace")
+TYPES = {"pid": pa.int64(), "k": pa.string(), "x": pa.float64()}
+COLUMNS = {
+    "pid": Column(name="pid", type="integer"),
+    "k": Column(name="k", type="text", choices=("a", "b")),
+    "x": Column(name="x", type="number"),
+}
+COUNT = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
+PEOPLE = "SELECT k, COUNT(DISTINCT pid) AS n, COUNT(*) AS m FROM t GROUP BY k"
+SUM = "SELECT k, SUM(x) AS s FROM t GROUP BY k"
+BOTH = "SELECT k, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY k"
+MEAN = "SELECT AVG(x) AS m FROM t"
+QUESTIONS = [COUNT, PEOPLE, SUM, BOTH, MEAN]
+FEW, MANY, WIDE, SIGNED, ODD, ROUND = (
+    [("a", 1.0)],
+    [("a", 3.0)] * 40,
+    [("a", 7.25), ("b", -900.0)] * 3,
+    [("a", -5.0), ("a", 5.5), ("b", 0.001)],
+    [("b", math.nan), ("a", None), (None, 4.0), ("b", math.inf)],
+    [("a", 1.0)] * 7 + [("b", -1.0)] * 7,
+)
+TABLES = [[], [FEW], [MANY], [FEW, WIDE], [SIGNED, ODD, MANY], [ROUND, WIDE, FEW, ODD]]
+PERSONS = [FEW, MANY, WIDE, SIGNED, ODD, ROUND]
+
+
+class NotPrivate(AssertionError):
+    """Two neighbors are told apart better than is charged."""
+
+
+def opened(people: list[Any], unit: Any) -> Planner:
+    rows = [(number, *row) for number, rows in enumerate(people) for row in rows]
+    data = pa.table({name: pa.array([row[n] for row in rows], kind) for n, (name, kind) in enumerate(TYPES.items())})
+    ledger = dp.Ledger.open(":memory:", protects=unit, limit=dp.Approx(epsilon=1e6, delta=0.1))
+    schema = Schema(unit=unit, tables={"t": Table(name="t", columns=COLUMNS, person="pid")})
+    return Planner(schema, DuckDB({"t": data}), ledger)
+
+
+def planned(planner: Planner, text: str, delta: float = 0) -> Plan:
+    """The plan, with centers for means, and with few limits to choose from."""
+    plan = planner.plan(text, epsilon=2, delta=delta)
+    centers = {part: Fraction(11, 4) for part in to_center(plan.question)}
+    plan = planner.priced(with_centers(plan.question, centers), plan.terms) if centers else plan
+    assert plan.clipping is not None
+    limits = tuple(own if len(own) == 1 else _few(own) for own in plan.clipping.limits)
+    return replace(plan, clipping=replace(plan.clipping, limits=limits))
+
+
+def _few(limits: tuple[int, ...]) -> tuple[int, ...]:
+    """Limits that some people exceed and others do not, for rows and for sums in steps of 2^-20."""
+    sums = len(limits) < 100
+    return (2**19, 3 * 2**20, 2**28) if sums else (1, 5, 9)
+
+
+def law_of(search: UpwardSearch | None, counts: list[int]) -> list[float]:
+    """The exact probability of each limit."""
+    if search is None:
+        return [1.0]
+    bar, step = (1 / float(exactly(scale)) for scale in (search.bar_scale, search.step_scale))
+    noise = np.arange(2000)
+    weight = np.exp(-bar * noise) * -np.expm1(-bar)
+    going, found = np.ones(len(noise)), []
+    for count in counts[:-1]:
+        stops = np.exp(-step * np.maximum(count - search.enough + noise, 0))
+        found.append(float(weight @ (going * stops)))
+        going = going * (1 - stops)
+    return [*found, float(weight @ going)]
+
+
+_KNOWN: dict[Any, Any] = {}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known() -> None:
+    _KNOWN.clear()
+
+
+def read(people: list[Any], text: str, unit: Any, norm: str) -> dict[tuple[int, ...], tuple[float, Any, Any]]:
+    """For each outcome of the search: its probability, the clipped numbers, and the clip. Read once in a test."""
+    asked = repr((people, text, unit, norm))
+    if asked not in _KNOWN:
+        _KNOWN[asked] = _read(people, text, unit, norm)
+    return _KNOWN[asked]
+
+
+def _read(people: list[Any], text: str, unit: Any, norm: str) -> dict[tuple[int, ...], tuple[float, Any, Any]]:
+    planner = opened(people, unit)
+    plan = planned(planner, text, delta=0 if norm == "L1" else 1e-3)
+    clipping: Clipping = plan.clipping
+    found, search = {}, clipping.search()
+    with holding(planner.engine) as pairs:
+        norms = read_norms(pairs, plan.question, clipping)
+        laws = [
+            law_of(one, people_above(own, limits)) for own, (limits, one) in zip(norms, search._pairs(), strict=True)
+        ]
+        for places in product(*(range(len(own)) for own in clipping.limits)):
+            scales = tuple(own[place] for own, place in zip(clipping.limits, places, strict=True))
+            chance = math.prod(law[place] for law, place in zip(laws, places, strict=True))
+            clip = clipping.clip(scales)
+            if norm == "L2":
+                clip = replace(clip, norm="L2", limit=max(1, clip.limit // 3), above=clip.above // 3)
+            numbers = read_clipped(pairs, plan.question, clipping, clip, groups_of(plan.question))
+            found[places] = (
+                chance,
+                np.concatenate([np.asarray(part, dtype=object) for part in numbers]),
+                (clipping, clip),
+            )
+    return found
+
+
+def check(first: list[Any], second: list[Any], text: str, unit: Any, norm: str) -> float:
+    """Raise if the search and the answer tell two neighbors apart better than is charged. The largest loss."""
+    one, other = read(first, text, unit, norm), read(second, text, unit, norm)
+    worst = 0.0
+    for places, (chance, numbers, (clipping, clip)) in one.items():
+        far = [abs(int(a) - int(b)) for a, b in zip(numbers, other[places][1], strict=True)]
+        size = sum(far) if norm == "L1" else sum(step**2 for step in far)
+        bound, noise = clipping.sensitivity(clip), clipping.noise(clip).noise
+        if size > (bound.exact if norm == "L1" else bound.exact**2):
+            raise NotPrivate(f"a person moves the numbers by {size}")
+        searched = abs(math.log(chance) - math.log(other[places][0])) if chance and other[places][0] else 0.0
+        if searched > float(clipping.search().guarantee(clipping.moved).largest_loss) + 1e-9:
+            raise NotPrivate("the search says more than is charged")
+        if isinstance(noise, Gaussian):
+            worst = max(worst, searched)
+            continue
+        answered = size / float(exactly(noise.scale))
+        if answered > float(clipping.left) + 1e-9 or searched + answered > 2 + 1e-9:
+            raise NotPrivate("search and answer say more than is charged")
+        worst = max(worst, searched + answered)
+    return worst
+
+
+def check_all(text: str, unit: Any, norm: str, tables: list[Any] = TABLES, persons: list[Any] = PERSONS) -> float:
+    """All neighbors of all tables: a person more, or one person in the place of another."""
+    worst = 0.0
+    for table in tables:
+        for person in persons:
+            worst = max(worst, check(table, [*table, person], text, unit, norm))
+            if unit == REPLACED and table:
+                worst = max(worst, check([*table, persons[0]], [*table, person], text, unit, norm))
+    return worst
+
+
+@pytest.mark.parametrize("norm", ["L1", "L2"])
+@pytest.mark.parametrize("unit", [ADDED, REPLACED])
+def test_search_and_answer_keep_what_is_charged_for_some(unit, norm):
+    assert check_all(BOTH, unit, norm, [[], [ODD]], [FEW, WIDE]) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", ["L1", "L2"])
+@pytest.mark.parametrize("unit", [ADDED, REPLACED])
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_search_and_answer_keep_what_is_charged(text, unit, norm):
+    assert check_all(text, unit, norm) > 0
+
+
+def test_the_sensitivity_is_reached():
+    """A person far above the limit moves the numbers by all of it, up to rounding: it is not larger than it must be."""
+    found, alone = read([MANY], COUNT, ADDED, "L1"), read([], COUNT, ADDED, "L1")
+    for places, (_, numbers, (clipping, clip)) in found.items():
+        moved = sum(abs(int(a) - int(b)) for a, b in zip(numbers, alone[places][1], strict=True))
+        assert clipping.sensitivity(clip).exact - moved <= 2
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_order_and_threads_change_nothing(text):
+    people = [WIDE, SIGNED, ODD, ROUND, MANY] * 7
+    rows = [(number, *row) for number, rows in enumerate(people) for row in rows]
+    found = []
+    for seed, memory in ((1, "100MB"), (2, None), (3, "1GB")):  # 100MB: one thread
+        planner = opened(people, ADDED)
+        mixed = [rows[place] for place in np.random.default_rng(seed).permutation(len(rows))]
+        columns = {name: pa.array([row[n] for row in mixed], kind) for n, (name, kind) in enumerate(TYPES.items())}
+        planner = replace(planner, engine=DuckDB({"t": pa.table(columns)}, memory=memory))
+        plan = planned(planner, text)
+        clip = plan.clipping.clip(tuple(own[min(1, len(own) - 1)] for own in plan.clipping.limits))
+        with holding(planner.engine) as pairs:
+            norms = [sorted(own.tolist()) for own in read_norms(pairs, plan.question, plan.clipping)]
+            roots = sorted(read_roots(pairs, plan.question, plan.clipping, clip)[0].tolist())
+            numbers = read_clipped(pairs, plan.question, plan.clipping, clip, groups_of(plan.question))
+        found.append((norms, roots, [part.tolist() for part in numbers]))
+    assert found[0] == found[1] == found[2]
+
+
+# --- seeded mutants -------------------------------------------------------------------------------------------
+
+
+def nearest(value: str, most: int, rows: str, largest: int) -> str:
+    return f"round({value}::DOUBLE * {most} / {rows})"
+
+
+def upward(value: str, most: int, rows: str, largest: int) -> str:
+    return f"sign({value}) * ((abs({value}) * {most} + {rows} - 1) // {rows})"
+
+
+def test_mutant_rounded_to_the_nearest(monkeypatch):
+    monkeypatch.setattr(dialect, "scaled", nearest)
+    with pytest.raises(NotPrivate):
+        check_all(BOTH, ADDED, "L1", [[]], [[("a", 1.0)] * 7 + [("b", 1.0)] * 5, WIDE, ROUND])
+
+
+def test_mutant_rounded_away_from_zero(monkeypatch):
+    monkeypatch.setattr(dialect, "scaled", upward)
+    with pytest.raises(NotPrivate):
+        check_all(BOTH, ADDED, "L1", [[]], [WIDE, ROUND, SIGNED])
+
+
+def test_mutant_the_root_is_not_checked(monkeypatch):
+    """A root that is too small, as a float might be."""
+    monkeypatch.setattr(dialect, "root_above", lambda squares: f"CAST({dialect.root(squares)} * 0.9 AS HUGEINT)")
+    with pytest.raises(NotPrivate):
+        check_all(COUNT, ADDED, "L2", [[]], [MANY, ROUND])
+
+
+def test_a_wrong_root_counts_as_nobody(monkeypatch):
+    """The comparison of integers decides: whatever the root of an engine is, nobody is too large."""
+    monkeypatch.setattr(dialect, "root", lambda squares: f"(sqrt(CAST({squares} AS DOUBLE)) * 0.7)")
+    check_all(COUNT, ADDED, "L2", [[]], [MANY, ROUND, WIDE])
+
+
+def test_mutant_a_limit_for_each_measure_is_charged_as_one_limit(monkeypatch):
+    """Every measure alone is held to the limit of all together."""
+    monkeypatch.setattr(clipped, "_is_above", lambda clip: f"size > {2 * clip.limit}")
+    with pytest.raises(NotPrivate):
+        check_all(BOTH, ADDED, "L1", [[]], [[("a", 0.5)] * 9, [("a", 0.5)] * 3])
+
+
+def test_mutant_what_measures_the_loss_is_not_charged(monkeypatch):
+    plain = Clipping.sensitivity
+    monkeypatch.setattr(Clipping, "sensitivity", lambda own, clip: plain(own, replace(clip, above=0)))
+    with pytest.raises(NotPrivate):
+        check_all(COUNT, ADDED, "L1", [[]], [MANY])
+
+
+def test_mutant_a_replaced_person_is_charged_as_an_added_one(monkeypatch):
+    def as_added(own: Clipping, clip: Clip) -> Sensitivity:
+        return Sensitivity(clip.limit + clip.above, "L1", own.unit, 100, grain=1)
+
+    monkeypatch.setattr(Clipping, "sensitivity", as_added)
+    with pytest.raises(NotPrivate):
+        check_all(SUM, REPLACED, "L1", [[FEW]], [[("a", -4000.0)], [("b", 4000.0)]])
+
+
+def _check_charge_of_search(text: str, unit: Any) -> None:
+    """The search costs what was set aside for it."""
+    plan = planned(opened([FEW], unit), text)
+    moved = Sensitivity(1, "Linf", unit, monotone=unit == ADDED)
+    if plan.clipping.search().guarantee(moved).largest_loss > plan.clipping.searched:
+        raise NotPrivate("the search costs more than was set aside")
+
+
+@pytest.mark.parametrize("unit", [ADDED, REPLACED])
+@pytest.mark.parametrize("text", [COUNT, BOTH])
+def test_the_search_costs_what_was_set_aside(text, unit):
+    _check_charge_of_search(text, unit)
+
+
+def test_mutant_the_search_of_a_replaced_person_runs_at_all_of_its_share(monkeypatch):
+    as_added = property(lambda own: Sensitivity(1, "Linf", own.unit, monotone=True))
+    monkeypatch.setattr(Clipping, "moved", as_added)
+    with pytest.raises(NotPrivate):
+        _check_charge_of_search(COUNT, REPLACED)
+
+
+def test_mutant_one_search_is_charged_for_all_kinds(monkeypatch):
+    plain = Clipping.search
+    monkeypatch.setattr(Clipping, "search", lambda own: plain(replace(own, searched=own.searched * Fraction(3, 2))))
+    with pytest.raises(NotPrivate):
+        _check_charge_of_search(BOTH, ADDED)
+
+
+def test_a_person_without_a_value_adds_nothing():
+    """Engines leave NULL out of least and greatest: such a person would add the end of the range."""
+    found = read([[("a", None)]], SUM, ADDED, "L1")
+    assert all(not numbers.any() for _, numbers, _ in found.values())
+
+
+def test_limits_are_public_or_released():
+    """No limit comes from the data: a plan that read nothing has them all."""
+    plan = opened([MANY], ADDED).plan(BOTH, epsilon=1, delta=0)
+    assert plan.clipping.limits == opened([], ADDED).plan(BOTH, epsilon=1, delta=0).clipping.limits
+    assert rules.LARGEST**2 < 2**62
