@@ -24,11 +24,12 @@ class Plan:
 
     `automatic` are the bounds to find privately before the answer. Until they are found, errors are stated for public
     defaults. `found` describes what was found. `spent_first` is the ε for all of it, `each_bound` for one bound, and
-    `each_center` for the center of one mean. `clipping` says how people are scaled down if nobody declared how much one
-    may add, and `clip` to which limits, which are an example until they are found. `goal` is what a choice
-    of groups may cost that comes first, if their keys are not declared, and `bar` how many people a group needs who are in
-    no other. If no group has enough people, `nothing` is the
-    release that says so.
+    `each_center` for the center of one mean.
+
+    `clipping` says how people are scaled down if nobody declared how much one may add, and `clip` to which limits. They
+    are an example until they are found. `goal` is what a choice of groups may cost, which comes first if their keys are
+    not declared, and `bar` is how many people a group needs who are in no other. If no group has enough people,
+    `nothing` is the release that says so.
     """
 
     question: Question

@@ -123,7 +123,7 @@ class Planner:
             terms = replace(terms, epsilon=self._least_epsilon(asked, within, confidence, terms))
         each = Fraction(0)
         if number:
-            read_question(asked.source, widest(self.schema, missing))  # refuse now what the found bounds would refuse
+            self._check_widest(asked, missing)
             each = check_epsilon(terms.epsilon) * share_of(number)
             terms = terms.without(number * each)
         goal = self._goal_of_choice(asked, terms)
@@ -138,6 +138,16 @@ class Planner:
         plan = replace(plan, automatic=self._automatic(plan, missing))
         spent = number * each + len(means) * each_center + (plan.searched or 0)
         return replace(plan, spent_first=spent + (0 if goal is None else exactly(goal.epsilon)))
+
+    def _check_widest(self, asked: Question, missing: Missing) -> None:
+        """Refuse now what the bounds that are found could make unanswerable."""
+        known = read_question(asked.source, widest(self.schema, missing))
+        if sum(measure.is_open for measure in known.measures) > sum(measure.is_open for measure in asked.measures):
+            raise NotAllowed(
+                "The range of a sum could be found to be too large. Declare between for its columns, or leave it out "
+                "of the policy: then a person's total is limited instead.",
+                code="sql-no-bounds",
+            )
 
     def _automatic(self, plan: Plan, missing: Missing) -> tuple[AutomaticBound, ...]:
         """What a plan finds before its answer, in order."""

@@ -245,7 +245,7 @@ def test_many_findings_take_at_most_half():
     asked = database([], groups_per_person="auto")
     text = "SELECT k, SUM(x) AS a, SUM(y) AS b, AVG(d - DATE '2020-01-01') AS c FROM t GROUP BY k"
     plan = asked.plan(text, epsilon=1)
-    assert (len(plan.automatic), plan.spent_on_bounds) == (4, Fraction(4, 10))
+    assert (len(plan.automatic), plan.spent_first) == (4, Fraction(4, 10))
     assert automatic_bounds.share_of(10) == Fraction(1, 20)
     asked.answer(plan)
     assert sum(asked.ledger.spent.values()) == pytest.approx(1)

@@ -88,7 +88,7 @@ def test_a_statement_is_tried_on_no_row(database: Any) -> None:
 
 @pytest.mark.parametrize("check", ["check_computable", "check_showable"])
 def test_a_statement_that_is_not_tried_is_caught(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"discreet.sql.planner.{check}", lambda *given: None)
+    monkeypatch.setattr(f"discreet.sql.planner.{check}", lambda *given, **named: None)
     text = "WHERE ABS(x) > 1" if check == "check_computable" else "HAVING ABS(COUNT(*)) > 1"
     with pytest.raises((AssertionError, dp.errors.EngineFailed)):
         test_whatever_the_engine_cannot_bind_is_refused(f"SELECT COUNT(*) AS m FROM t {text}", monkeypatch)

@@ -220,19 +220,19 @@ def rows_of_person(relation: Relation) -> int | None:
 
 MOST_JOINED = 2**27
 """A person whose declared rows are joined to more than these would be seen by the time and memory that it takes."""
+ASSUMED_ROWS = 16
+"""So many rows of a person count in a join if a table declares nothing: few joins pass, and many are refused."""
 
 
 def rows_joined(relation: Relation) -> int:
-    """How many rows the joins make from the declared rows of one person, before any are left out. Tables that declare
-    nothing count as one row.
-    """
+    """How many rows the joins make from the declared rows of one person, before any are left out."""
     match relation:
         case Join(left=left, right=right) if not left.public and not right.public:
             return rows_joined(left) * rows_joined(right)
         case Both(left=left, right=right):
             return rows_joined(left) + rows_joined(right)
         case Scan() | Led() | PerPerson(once=True):
-            return rows_of_person(relation) or 1
+            return rows_of_person(relation) or ASSUMED_ROWS
     return max(rows_joined(source) for source in relation.sources)
 
 

@@ -82,9 +82,9 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     if plan.bar is not None:
         open_keys = ", ".join(key.name for key in plan.question.keys)
         notes.append(
-            f"Groups are shown if enough people are in them: about {math.ceil(plan.bar):,} who are in no other group, or "
-            f"{math.ceil(10 * plan.bar):,} who are each in a hundred. To see more, declare choices for {open_keys}, or "
-            "spend more ε."
+            f"Groups are shown if enough people are in them: about {math.ceil(plan.bar):,} who are in no other, or "
+            f"{math.ceil(10 * plan.bar):,} who are each in a hundred. To see more, declare choices for {open_keys}, "
+            "or spend more ε."
         )
     extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
     if extremes:
