@@ -60,18 +60,12 @@ person = "patient_id"
 
 [tables.people]
 source = "people.parquet"
-rows_per_person = 1
-[tables.people.columns.age]
-between = [0, 110]
+rows_per_person = 1               # a fact, and not a guess: then errors are known in advance
 [tables.people.columns.city]
 choices = [{", ".join(f'"{city}"' for city in CITIES)}]
 
 [tables.visits]
-source = "visits.parquet"
-rows_per_person = 20
-groups_per_person = 7
-[tables.visits.columns.cost]
-between = [0, 3000]
+source = "visits.parquet"         # nothing is declared: limits are found privately, for each question
 """
 
 

@@ -87,8 +87,9 @@ def opening(clinic: Database) -> Panel:
         "Protected: all rows of one patient, in both tables.\n"
         f"Limit: {clinic.ledger.limit} for everything below together.\n"
         "The truth is next to each answer only because nobody here is real.\n"
-        "Each ± holds with 95% confidence within the bounds of the policy:\n"
-        "at most 20 visits per patient, and a cost of at most 3,000.",
+        "Nobody declared how many visits a patient has, or what one costs: limits are\n"
+        "found privately. Each ± holds with 95% confidence; it includes an estimate of\n"
+        "what is lost to the limits.",
         title="discreet demo",
     )
 
