@@ -176,7 +176,8 @@ class Planner:
     def _depends_on_people(self, question: Question, terms: Terms) -> bool:
         """Whether the noise depends on limits or groups that are to be found."""
         asked = replace(terms, epsilon=1)
-        return self._goal_of_choice(question, asked) is not None or self._clipping(question, asked, None) is not None
+        clipping = self._clipping(question, asked, None)
+        return self._goal_of_choice(question, asked) is not None or (clipping is not None and clipping.searched > 0)
 
     def _goal_of_choice(self, question: Question, terms: Terms) -> Approx | None:
         """What a choice of groups may cost that comes before the answer: as much as one more aggregate. None if the
