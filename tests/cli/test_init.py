@@ -1,9 +1,11 @@
-"""`discreet init` writes a policy from names and types: every guess is marked, and no value is in it."""
+"""`discreet init` asks for the person's column, and writes a policy that holds as it is: no value and no guess."""
 
 from __future__ import annotations
 
 import datetime
+import io
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -62,73 +64,97 @@ def test_a_policy_is_written_without_any_value(init, tmp_path: Path) -> None:
     text = (tmp_path / "clinic.toml").read_text("utf-8")
     for value in (CANARY, "Haifa", "Israel", "7654321", "8765432", "1234", "1987"):
         assert value not in text + said.out
-    assert re.search(r'^person = "patient_id" +# GUESS', text, flags=re.MULTILINE)
-    assert re.search(r"^epsilon = .* # GUESS", text, flags=re.MULTILINE)
-    assert re.search(r"^# rows_per_person = 20 +# DECIDE", text, flags=re.MULTILINE)
-    assert re.search(r"^\[tables.visits.columns.cost\] +# number\n# between = ", text, flags=re.MULTILINE)
-    assert re.search(r"^\[tables.visits.columns.city\] +# text\n# choices = ", text, flags=re.MULTILINE)
-    assert re.search(
-        r'^\[tables.cities.columns.country\]\ntype = "text" +# GUESS.*\n# choices = ', text, flags=re.MULTILINE
-    )
-    assert "columns.patient_id" not in text
+    assert tomllib.loads(text) == {
+        "ledger": {"path": "clinic.ledger", "epsilon": 1.0, "delta": 1e-6},
+        "unit": {"person": "patient_id"},
+        "tables": {"visits": {"source": "visits.parquet"}},
+    }
 
 
-def test_every_line_that_is_not_a_comment_is_a_guess_or_a_name(init, tmp_path: Path) -> None:
-    init("visits.parquet", "cities.csv", "--header")
-    lines = (tmp_path / "policy.toml").read_text("utf-8").splitlines()
-    for line in lines:
-        told = line.startswith(("#", "[", "path = ", "source = ")) or not line
-        assert told or "# GUESS" in line, line
-
-
-def test_the_policy_holds_once_it_is_filled_in(init, tmp_path: Path) -> None:
-    init("visits.parquet", "cities.csv", "--header")
-    policy = tmp_path / "policy.toml"
-    with refuses(dp.InvalidArgument, "rows-per-person-missing"):
-        dp.connect(policy)
-    text = policy.read_text("utf-8").replace("# rows_per_person", "rows_per_person", 1)
-    for column, told in (("cost", "between = [0, 5000]"), ("city", 'choices = ["Haifa"]')):
-        section = f"[tables.visits.columns.{column}]"
-        text = re.sub(rf"^{re.escape(section)}.*\n.*", f"{section}\n{told}", text, flags=re.MULTILINE)
-    policy.write_text(text.replace("# public = true", "public = true"), "utf-8")
-    tables = load(policy).tables
-    assert tables["visits"].rows_per_person == 20
-    assert tables["visits"].columns["cost"].between == (0, 5000)
-    clinic = dp.connect(policy)
+def test_the_policy_can_be_used_as_it_is(init, tmp_path: Path) -> None:
+    said = init("visits.parquet", "cities.csv", "--header")
+    clinic = dp.connect(tmp_path / "policy.toml")
     assert clinic.schema.unit == dp.person("patient_id")
     assert clinic.ledger.limit == dp.Approx(epsilon=1.0, delta=1e-6)
-    assert len(clinic.sql("SELECT AVG(cost) FROM visits", epsilon=0.5).table) == 1
+    assert len(clinic.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5).table) == 1
+    command = re.search(r'discreet explain policy.toml "(.*)" --epsilon 0.1', said.out)
+    assert command is not None
+    assert "ε" in clinic.explain(command[1], epsilon=0.1)
 
 
-def test_every_commented_line_is_toml_once_it_is_filled_in(init, tmp_path: Path) -> None:
-    init("visits.parquet", "cities.csv", "--header")
-    text = (tmp_path / "policy.toml").read_text("utf-8")
-    filled = re.sub(r"^# (?=rows.*DECIDE|groups.*DECIDE|between.*DECIDE|choices.*DECIDE)", "", text, flags=re.MULTILINE)
-    filled = filled.replace("[LOW, HIGH]", "[0, 9]").replace("[FIRST, LAST]", "[2020-01-01, 2024-12-31]")
-    filled = filled.replace('["…", "…"]', '["a", "b"]').replace('# person = "…"', 'person = "city"')
-    (tmp_path / "policy.toml").write_text(filled, "utf-8")
-    schema = dp.connect(tmp_path / "policy.toml").schema
-    assert schema.tables["visits"].columns['odd "name"\n[unit]'].between == (0, 9)
-    assert schema.tables["visits"].columns["day"].between is not None
-    assert schema.tables["cities"].columns["country"].choices == ("a", "b")
-
-
-def test_columns_of_which_nothing_is_said_are_as_if_they_were_not_listed(init, tmp_path: Path) -> None:
-    init("visits.parquet")
-    text = (tmp_path / "policy.toml").read_text("utf-8").replace("# rows_per_person", "rows_per_person")
-    (tmp_path / "policy.toml").write_text(text, "utf-8")
-    (tmp_path / "short.toml").write_text(text.partition("#\n[tables.visits.columns")[0], "utf-8")
-    assert len(load(tmp_path / "policy.toml").tables["visits"].columns) == 6
-    assert not load(tmp_path / "short.toml").tables["visits"].columns
-    assert dp.connect(tmp_path / "policy.toml").schema == dp.connect(tmp_path / "short.toml").schema
+def test_a_table_without_the_person_is_left_out_and_told(init, tmp_path: Path) -> None:
+    """Its lines are there as comments, and make a policy once one of them is chosen."""
+    said = init("visits.parquet", "cities.csv", "--header")
+    assert "left out for now: cities" in said.out
+    policy = tmp_path / "policy.toml"
+    text = policy.read_text("utf-8")
+    assert "cities" not in tomllib.loads(text)["tables"]
+    head, _, rest = text.partition("# [tables.cities]")
+    policy.write_text(head + re.sub(r"^# ", "", "# [tables.cities]" + rest, flags=re.MULTILINE), "utf-8")
+    tables = dp.connect(policy).schema.tables
+    assert tables["cities"].public
 
 
 @pytest.mark.parametrize(
-    ("data", "guessed"), [(["visits.parquet"], False), (["visits.parquet", "cities.csv", "--header"], True)]
+    ("column", "status"), [("patient_id", 0), ("visit_id", 0), ("city", 0), ("height", 2), ("cost", 2)]
 )
-def test_only_files_without_types_are_said_to_have_none(data: list[str], guessed: bool, init, tmp_path: Path) -> None:
-    init(*data)
-    assert ("guessed from its rows" in (tmp_path / "policy.toml").read_text("utf-8")) is guessed
+def test_the_owner_says_whose_a_row_is(column: str, status: int, init, tmp_path: Path) -> None:
+    said = init("visits.parquet", "--person", column)
+    assert said.status == status
+    if status:
+        assert not (tmp_path / "policy.toml").exists()
+    else:
+        assert dp.connect(tmp_path / "policy.toml").schema.unit == dp.person(column)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("typed", "person"), [("\n", "patient_id"), ("visit_id\n", "visit_id")])
+def test_a_person_is_asked_one_question(
+    typed: str, person: str, init, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    said = init("visits.parquet")
+    assert said.status == 0
+    assert said.out.count("?") == 1
+    assert load(tmp_path / "policy.toml").unit == dp.person(person)
+
+
+@pytest.mark.parametrize(
+    ("columns", "person"),
+    [
+        (["visit_id", "patient_id"], "patient_id"),
+        (["id", "userId"], "userId"),
+        (["CUSTOMER_ID", "order_id"], "CUSTOMER_ID"),
+        (["id", "age"], None),  # an id of what?
+        (["patient_id", "employee_id"], None),  # which of the two?
+        (["age", "city", "paid"], None),
+    ],
+)
+def test_a_script_gets_no_guess(columns: list[str], person: str | None, tmp_path: Path) -> None:
+    """Only a single name that is that of people is taken without a word."""
+    data, out = tmp_path / "data.parquet", tmp_path / "policy.toml"
+    pyarrow.parquet.write_table(pa.table({name: [1, 2] for name in columns}), data)
+    if person is None:
+        with refuses(dp.InvalidArgument, "command-person"):
+            init_command.main([data], out)
+        assert not out.exists()
+    else:
+        init_command.main([data], out)
+        assert load(out).unit == dp.person(person)
+
+
+def test_a_person_that_is_no_key_is_refused(tmp_path: Path) -> None:
+    data, out = tmp_path / "data.parquet", tmp_path / "policy.toml"
+    pyarrow.parquet.write_table(pa.table({"patient": [1.5, 2.5]}), data)
+    with refuses(dp.InvalidArgument, "person-type"):
+        init_command.main([data], out, person="patient")
+    with refuses(dp.InvalidArgument, "unknown-column"):
+        init_command.main([data], out, person="doctor")
+    assert not out.exists()
 
 
 def test_sources_are_relative_to_the_policy(init, tmp_path: Path) -> None:
@@ -176,47 +202,40 @@ def test_names_of_files_become_names_of_tables(init, tmp_path: Path) -> None:
     assert re.findall(r"^\[tables\.(\w+)\]", text, flags=re.MULTILINE) == ["data_2024_visits", "visits", "visits_2"]
 
 
-@pytest.mark.parametrize(
-    ("tables", "person"),
-    [
-        ({"a": ["visit_id", "patient_id"]}, "patient_id"),
-        ({"a": ["id", "userId"]}, "userId"),
-        ({"a": ["CUSTOMER_ID", "order_id"]}, "CUSTOMER_ID"),
-        ({"a": ["id", "order_id"], "b": ["order_id", "account_id"]}, "order_id"),
-        ({"a": ["id", "age"]}, "id"),
-        ({"a": ["age", "city", "paid"]}, None),
-    ],
-)
-def test_the_person_is_guessed_by_name(tables: dict[str, list[str]], person: str | None) -> None:
-    types = {name: dict.fromkeys(columns, "integer") for name, columns in tables.items()}
-    text = policy_text(dict.fromkeys(tables, "x.parquet"), types, "clinic")
-    found = re.search(r'^\[unit\]\nperson = "(.*?)"', text, flags=re.MULTILINE)
-    assert (found and found[1]) == person
-    if person is None:
-        assert re.search(r'^# person = "…" +# DECIDE', text, flags=re.MULTILINE)
+def test_a_table_that_is_left_out_says_how_it_may_lead_to_people() -> None:
+    tables = {
+        "visits": {"patient_id": "integer", "visit_id": "integer", "city": "text"},
+        "sales": {"customer_id": "integer", "city": "text"},
+        "drugs": {"visit_id": "integer"},
+    }
+    text = policy_text(dict.fromkeys(tables, "x.parquet"), tables, "clinic", "patient_id")
+    assert list(tomllib.loads(text)["tables"]) == ["visits"]
+    sales, drugs = text.split("# [tables.sales]")[1].split("# [tables.drugs]")
+    assert re.search(r'^# person = "customer_id" ', sales, flags=re.MULTILINE)
+    assert "through" not in sales
+    assert re.search(r'^# through = "visits.visit_id" ', drugs, flags=re.MULTILINE)
+    for part in (sales, drugs):
+        assert re.search(r"^# public = true ", part, flags=re.MULTILINE)
 
 
-def test_a_table_with_another_name_for_the_person_is_marked() -> None:
-    tables = {"visits": {"patient_id": "integer"}, "sales": {"customer_id": "integer"}, "rooms": {"room_id": "integer"}}
-    text = policy_text(dict.fromkeys(tables, "x.parquet"), tables, "clinic")
-    sales, rooms = text.split("[tables.sales]")[1].split("[tables.rooms]")
-    assert re.search(r'^person = "customer_id" +# GUESS', sales, flags=re.MULTILINE)
-    assert re.search(r"^# public = true +# DECIDE", rooms, flags=re.MULTILINE)
-
-
-def test_types_of_a_csv_are_guessed_once_and_then_declared(init, tmp_path: Path) -> None:
+def test_types_of_a_csv_are_read_once_and_then_declared(init, tmp_path: Path) -> None:
     rows = "".join(f"{n},{n}.5,Haifa,2024-01-01,true\n" for n in range(200))
     (tmp_path / "people.csv").write_text(f"person_id,cost,city,day,smokes\n{rows}", "utf-8")
     assert init("people.csv").status == 0
-    text = (tmp_path / "policy.toml").read_text("utf-8")
-    assert re.search(r'^\[tables.people.columns.cost\]\ntype = "number" +# GUESS', text, flags=re.MULTILINE)
-    (tmp_path / "policy.toml").write_text(text.replace("# rows_per_person", "rows_per_person"), "utf-8")
     (tmp_path / "people.csv").write_text(f"person_id,cost,city,day,smokes\n{rows}x,{CANARY},1,2,3,4\n", "utf-8")
     people = dp.connect(tmp_path / "policy.toml")
     types = {name: column.type for name, column in people.schema.tables["people"].columns.items()}
     assert types == {"person_id": "integer", "cost": "number", "city": "text", "day": "date", "smokes": "boolean"}
     question = "SELECT COUNT(*) FROM people WHERE smokes AND day < DATE '2025-01-01' AND cost < 100"
     assert people.sql(question, epsilon=0.5).table.num_rows == 1
+
+
+def test_a_person_of_a_csv_is_text_if_it_is_no_key(init, tmp_path: Path) -> None:
+    rows = "".join(f"{n}.5,{n}\n" for n in range(20))
+    (tmp_path / "people.csv").write_text(f"person_id,cost\n{rows}", "utf-8")
+    assert init("people.csv").status == 0
+    columns = dp.connect(tmp_path / "policy.toml").schema.tables["people"].columns
+    assert (columns["person_id"].type, columns["cost"].type) == ("text", "integer")
 
 
 ROWS = "Noa,Haifa,{c}\nBar,Acre,flu\nDan,Haifa,flu\n"
@@ -250,10 +269,10 @@ def test_a_first_row_is_not_taken_for_names(text: str, init, tmp_path: Path) -> 
 
 def test_names_that_look_like_a_row_are_taken_where_the_owner_says_so(init, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("name,city\nNoa,Haifa\nBar,Acre\n", "utf-8")
-    assert init("people.csv").status == 2
-    assert init("people.csv", "--header").status == 0
+    assert init("people.csv", "--person", "name").status == 2
+    assert init("people.csv", "--person", "name", "--header").status == 0
     written = (tmp_path / "policy.toml").read_text("utf-8")
-    assert "[tables.people.columns.city]" in written
+    assert set(dp.connect(tmp_path / "policy.toml").schema.tables["people"].columns) == {"name", "city"}
     assert "Noa" not in written
 
 
@@ -262,8 +281,8 @@ def test_keys_of_json_are_no_names_without_a_word(tmp_path: Path) -> None:
     data, out = tmp_path / "people.json", tmp_path / "policy.toml"
     data.write_text('{"pid": 1, "x": 2}\n' * 20 + '{"pid": 3, "Alice Smith has HIV": 1}\n')
     with refuses(dp.InvalidArgument, "command-header") as refused:
-        init_command.main([data], out)
+        init_command.main([data], out, person="pid")
     assert "Alice" not in str(refused.value)
     assert not out.exists()
-    init_command.main([data], out, header=True)
+    init_command.main([data], out, person="pid", header=True)
     assert "pid" in out.read_text()

@@ -1,5 +1,5 @@
-"""`discreet init DATA…`: a first policy for the owner to review, from names and types. It contains no value of the
-data.
+"""`discreet init DATA…`: a first policy, from the names and types of columns. It contains no value of the data, and
+nothing that has to be filled in.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import datetime
 import json
 import os
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -19,40 +20,47 @@ from discreet.engines.duckdb.dialect import TYPES
 from discreet.engines.duckdb.engine import DuckDB, has_types
 from discreet.engines.duckdb.text_files import Csv
 from discreet.errors import InvalidArgument
+from discreet.sql.schema import KEYS
 
 PEOPLE = ("patient", "person", "user", "customer", "client", "member", "employee", "student", "subject", "participant")
 """What a person is called in the names of columns, the likeliest first."""
 _SURE = len(PEOPLE)
 """A name that stands before this place is that of a person; those behind are any id."""
-_HEAD = "# A first policy, from the names and types of columns: no value is in it."
-_GUESSED = "# A CSV or JSON file has no types: they were guessed from its rows, once, and hold for it from now on."
-_MARKS = "# Lines marked GUESS are guesses: check each. Lines marked DECIDE are yours to fill in."
+_HEAD = """\
+# A first policy, from the names and types of columns: no value is in it. It can be used as it is.
+# How much of one person an answer uses is found privately, and "discreet explain" says what that costs.
+# Ranges and choices that you know make answers more accurate: docs/sql.md."""
+_TYPES = "# The file has no types of its own. These were read off its rows, once: a value that does not fit is NULL."
 
 
 def init(
     data: Annotated[list[Path], typer.Argument(help="Files (Parquet, CSV, JSON) or folders of them: one table each.")],
+    person: Annotated[
+        str | None, typer.Option(help="The column that says whose a row is. Without it, you are asked.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where the policy is written.", dir_okay=False)] = Path("policy.toml"),
     header: Annotated[
         bool, typer.Option("--header", help="First lines of CSV files, and keys of JSON files, are names of columns.")
     ] = False,
 ) -> None:
-    """Write a first policy for review, from the names and types of columns. Every guess is marked.
+    """Write a first policy, from the names and types of columns. It needs one thing: the column that says whose a row
+    is.
 
-    A CSV or JSON file has no types. They are guessed from its rows, and written down for you to check. A CSV file whose
-    first line may be data is refused unless you confirm with --header that it has names, and so is JSON. The ranges and
-    choices of columns are left for you to fill in, from what you know and not from the data. An existing file is not
-    changed.
+    A table without that column is left out, with the lines that would add it. A CSV or JSON file has no types. They are
+    read off its rows, and written down for you to check. A CSV file whose first line may be data is refused unless you
+    confirm with --header that it has names, and so is JSON. An existing file is not changed.
 
     Examples:
-      $ discreet init visits.parquet
+      $ discreet init visits.parquet --person patient_id
       $ discreet init visits.parquet people.csv --out clinic.toml
 
-    Then look at what it says: discreet explain policy.toml "SELECT …" --epsilon 0.5. All of a policy: docs/sql.md
+    Then ask what a question would cost: discreet explain policy.toml "SELECT …" --epsilon 0.5. All of a policy:
+    docs/sql.md
     """
-    main(data, out, header=header)
+    main(data, out, person=person, header=header)
 
 
-def main(data: Sequence[Path], out: Path, *, header: bool = False) -> None:
+def main(data: Sequence[Path], out: Path, *, person: str | None = None, header: bool = False) -> None:
     """Write the policy, and print what to do next. With `header`, the first line of a CSV file is known to hold
     names.
     """
@@ -76,11 +84,15 @@ def main(data: Sequence[Path], out: Path, *, header: bool = False) -> None:
             )
         kinds = tables[name].values()
         tables[name] = dict(zip(names, kinds if len(kinds) == len(names) else ["text"] * len(names), strict=True))
-    guessed = [name for name, source in sources.items() if not has_types(source)]
-    text = policy_text({name: _relative(source, out) for name, source in sources.items()}, tables, out.stem, guessed)
+    if out.exists():
+        raise InvalidArgument(f"{out} exists and is left as it is. Name another file with --out.", code="file-exists")
+    whose = _ask_for_person(tables) if person is None else person
+    untyped = [name for name, source in sources.items() if not has_types(source)]
+    _check_person(whose, tables, untyped)
+    paths = {name: _relative(source, out) for name, source in sources.items()}
     try:
         with out.open("x", encoding="utf-8") as file:
-            file.write(text)
+            file.write(policy_text(paths, tables, out.stem, whose, untyped))
     except FileExistsError:
         raise InvalidArgument(
             f"{out} exists and is left as it is. Name another file with --out.", code="file-exists"
@@ -89,8 +101,41 @@ def main(data: Sequence[Path], out: Path, *, header: bool = False) -> None:
         raise InvalidArgument(
             f"{out} cannot be written: {error.strerror}. Name another file with --out.", code="file-not-writable"
         ) from None
-    print(f"{out} is written. Check its lines marked GUESS, fill in those marked DECIDE, and ask:")
-    print(f'  discreet explain {out} "SELECT COUNT(*) FROM {next(iter(tables))}" --epsilon 0.1')
+    print(f"{out} is written. It protects all rows of one {whose} together.")
+    if left_out := [name for name, types in tables.items() if whose not in types]:
+        print(f"Without that column, and left out for now: {', '.join(left_out)}. The file says how to add them.")
+    first = next(name for name, types in tables.items() if whose in types)
+    print(f'Ask: discreet explain {out} "SELECT COUNT(*) FROM {first}" --epsilon 0.1')
+
+
+def _ask_for_person(tables: Mapping[str, Mapping[str, str]]) -> str:
+    """The column that says whose a row is, as its owner says. If nobody can be asked, the only one that is named for
+    people.
+    """
+    likely = _likely_people(tables)
+    if sys.stdin is not None and sys.stdin.isatty():
+        asked = "Which column says whose a row is?"
+        return str(typer.prompt(asked, default=likely[0][1]) if likely else typer.prompt(asked))
+    sure = [name for place, name in likely if place < _SURE]
+    if len(sure) == 1:
+        return sure[0]
+    raise InvalidArgument(
+        "Say which column tells whose a row is, such as --person patient_id. Columns: "
+        f"{', '.join(dict.fromkeys(name for types in tables.values() for name in types))}.",
+        code="command-person",
+    )
+
+
+def _check_person(person: str, tables: Mapping[str, Mapping[str, str]], untyped: Collection[str]) -> None:
+    if not any(person in types for types in tables.values()):
+        known = ", ".join(dict.fromkeys(name for types in tables.values() for name in types))
+        raise InvalidArgument(f"Unknown column {person}. Known: {known}.", code="unknown-column")
+    for name, types in tables.items():
+        if name not in untyped and types.get(person, "text") not in KEYS:
+            raise InvalidArgument(
+                f"{person} identifies people in {name}, and must be whole numbers, text or dates there.",
+                code="person-type",
+            )
 
 
 def _first_line(name: str, source: Path) -> tuple[str, ...] | None:
@@ -155,13 +200,15 @@ def policy_text(
     sources: Mapping[str, str],
     tables: Mapping[str, Mapping[str, str]],
     ledger: str,
-    guessed: Collection[str] = (),
+    person: str,
+    untyped: Collection[str] = (),
 ) -> str:
-    """A policy as TOML, for tables with these columns and types. Guessed types must be declared."""
-    person = _person(tables)
-    head = [_HEAD, *([_GUESSED] if guessed else []), _MARKS]
-    parts = [head, _ledger(ledger), _unit(person)]
-    parts += [_table(name, sources[name], types, person, guessed=name in guessed) for name, types in tables.items()]
+    """A policy as TOML, for tables with these columns and types. Types that a source does not have are declared."""
+    parts = [[_HEAD], _ledger(ledger), ["[unit]", f"person = {_quote(person)}"]]
+    known = {name: types for name, types in tables.items() if person in types}
+    parts += [_table(name, sources[name], types, person if name in untyped else None) for name, types in known.items()]
+    others = {name: types for name, types in tables.items() if name not in known}
+    parts += [_left_out(name, sources[name], types, person, known) for name, types in others.items()]
     return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
@@ -173,62 +220,50 @@ def _ledger(name: str) -> list[str]:
     return [
         "[ledger]",
         f"path = {_quote(f'{name}.ledger')}",
-        _with_note("epsilon = 1.0", "GUESS: what all answers together may cost; less protects more"),
-        _with_note("delta = 1e-6", "GUESS: far below one in the number of people"),
+        _with_note("epsilon = 1.0", "what all answers together may cost: less protects more"),
+        _with_note("delta = 1e-6", "stay far below one divided by the number of people"),
     ]
 
 
-def _unit(person: str | None) -> list[str]:
-    if person is not None:
-        return ["[unit]", _with_note(f"person = {_quote(person)}", "GUESS: the column that says whose a row is")]
-    note = _with_note('# person = "…"', "DECIDE: the column that says whose a row is, or, if everybody has one row:")
-    return ["[unit]", note, "# row = true"]
-
-
-def _table(name: str, source: str, types: Mapping[str, str], person: str | None, *, guessed: bool) -> list[str]:
+def _table(name: str, source: str, types: Mapping[str, str], person: str | None) -> list[str]:
+    """A table, with its types if it has none of its own. Then `person` is the column that must identify people."""
     lines = [f"[tables.{_key(name)}]", f"source = {_quote(source)}"]
-    own = person if person in types else _person({name: types}, _SURE)
-    if own is None:
-        lines.append(_with_note("# public = true", "DECIDE: nobody is in this table, or name the person of a row:"))
-        lines.append('# person = "…"')
-    elif own != person:
-        lines.append(_with_note(f"person = {_quote(own)}", "GUESS: the person, by another name"))
-    lines.append(_with_note("# rows_per_person = 20", "DECIDE: how many rows of one person count; more are left out"))
-    lines.append(_with_note("# groups_per_person = 5", "DECIDE, or leave out: how many groups of one answer"))
-    for column, kind in types.items():
-        section = f"[tables.{_key(name)}.columns.{_key(column)}]"
-        known = [] if column == own else _declarations(kind)
-        if guessed:
-            lines += [
-                "#",
-                section,
-                _with_note(f"type = {_quote(kind if kind in TYPES else 'text')}", "GUESS: what does not fit is NULL"),
-                *known,
-            ]
-        elif column != own:
-            lines += ["#", _with_note(section, kind), *known]
+    if person is None:
+        return lines
+    declared = {column: kind for column, kind in types.items() if kind in TYPES and kind != "text"}
+    if declared.get(person, "text") not in KEYS:
+        del declared[person]
+    if declared:
+        lines += [_TYPES, f"[tables.{_key(name)}.columns]"]
+        lines += [f"{_key(column)} = {{type = {_quote(kind)}}}" for column, kind in declared.items()]
     return lines
 
 
-def _declarations(kind: str) -> list[str]:
-    """What can be declared about a column's values. Only someone who knows the subject knows it, so nothing is
-    guessed.
+def _left_out(
+    name: str, source: str, types: Mapping[str, str], person: str, known: Mapping[str, Mapping[str, str]]
+) -> list[str]:
+    """A table without the person's column, as a comment: the owner decides how its rows lead to people."""
+    lines = [
+        f"# {name} has no column {_key(person)}. To add it, remove the # from its lines, and keep one of the last:"
+    ]
+    lines += [f"# [tables.{_key(name)}]", f"# source = {_quote(source)}"]
+    for _, own in _likely_people({name: types}):
+        if _place(own) < _SURE:
+            lines.append(_with_note(f"# person = {_quote(own)}", "the same people, by another name"))
+    for column in types:
+        for other in (other for other, columns in known.items() if column in columns and _place(column) < 99):
+            note = "the key that leads to the person"
+            lines.append(_with_note(f"# through = {_quote(f'{other}.{column}')}", note))
+    return [*lines, _with_note("# public = true", "nobody is in it")]
+
+
+def _likely_people(tables: Mapping[str, Mapping[str, str]]) -> list[tuple[int, str]]:
+    """The columns that may say whose a row is, with their ranks by name, the most likely first. Of equally likely
+    names, the one in most tables, then the first.
     """
-    match kind:
-        case "integer" | "number":
-            return [_with_note("# between = [LOW, HIGH]", "DECIDE: needed for sums, means and quantiles")]
-        case "date" | "timestamp":
-            return [_with_note("# between = [FIRST, LAST]", "DECIDE: such as [2020-01-01, 2024-12-31]")]
-        case "text":
-            return [_with_note('# choices = ["…", "…"]', "DECIDE: the groups that GROUP BY shows")]
-    return []
-
-
-def _person(tables: Mapping[str, Mapping[str, str]], least: int = 99) -> str | None:
-    """The most likely name of a person's column. Of equally likely names, the one in most tables, then the first."""
     names = [name for types in tables.values() for name in types]
-    likely = [(_place(name), -names.count(name), number, name) for number, name in enumerate(names)]
-    return min((found for found in likely if found[0] < least), default=(0, 0, 0, None))[3]
+    likely = sorted((_place(name), -names.count(name), number, name) for number, name in enumerate(names))
+    return list(dict.fromkeys((place, name) for place, _, _, name in likely if place < 99))
 
 
 def _place(name: str) -> int:

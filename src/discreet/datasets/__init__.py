@@ -5,17 +5,24 @@ from typing import TYPE_CHECKING
 from discreet.exports import lazily
 
 _LATER = {
+    "ColumnDescription": "description",
     "Database": "database",
     "Policy": "policy",
+    "TableDescription": "description",
+    "Tables": "description",
 }
 
 if TYPE_CHECKING:
     from discreet.datasets.database import Database
+    from discreet.datasets.description import ColumnDescription, TableDescription, Tables
     from discreet.datasets.policy import Policy
 else:
     __getattr__, __dir__ = lazily(__name__, _LATER)
 
 __all__ = [
+    "ColumnDescription",
     "Database",
     "Policy",
+    "TableDescription",
+    "Tables",
 ]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from discreet.closing import Closed
+from discreet.datasets.description import Tables, describe_tables
 from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number
@@ -42,6 +43,11 @@ class Database(Closed):
             )
         self.schema, self.engine, self.ledger = _with_public_values(schema, engine), engine, ledger
         self.planner = Planner(self.schema, engine, ledger, delta_per_question, policy)
+
+    @property
+    def tables(self) -> Tables:
+        """What may be asked: all tables, with the types, ranges and choices of their columns, and who is protected."""
+        return describe_tables(self.schema)
 
     def sql(
         self,

@@ -11,6 +11,11 @@ COMMANDS = {
         "No value of a person may get into a policy.",
         "`--header` if the first line names the columns; if not, a line with their names",
     ),
+    "command-person": Explained(
+        "`discreet init visits.parquet` in a script, where no column, or several, are named for people",
+        "Somebody must say whose a row is.",
+        "`--person patient_id`",
+    ),
     "command-poll": Explained(
         "`discreet shuffle init poll.toml --bit --choices a,b`",
         "A poll asks for one of its choices, or for yes or no.",
