@@ -162,7 +162,7 @@ def account(out: Console, clinic: Database) -> None:
 
 def _next(out: Console) -> None:
     lines = {f"discreet demo {story}": words for story, words in STORIES.items()} | {
-        "discreet init FILE": "a draft policy for your own Parquet, CSV or JSON",
+        "discreet init FILE": "a policy for your own Parquet, CSV or JSON",
         "discreet --help": "every command, and who uses it",
     }
     type_next(out, [f"{line:<24}{words}" for line, words in lines.items()], "index.md")
