@@ -120,6 +120,26 @@ MORE: tuple[Callable[[Any], Any], ...] = (
     lambda t: t.fit(learn.Ridge(epsilon=5, delta=1e-5), features={"n": (0, 6)}, target="x").release_.value,
     lambda t: t.explain.sum("x", **PAIR).__class__.__name__,
 )
+OPEN: tuple[Callable[[Any], Any], ...] = (
+    lambda t: t.count(epsilon=1).value,
+    lambda t: t.sum("x", epsilon=1).value,
+    lambda t: t.sum("n", epsilon=1).value / 8,
+    lambda t: t.mean("x", epsilon=1).value * SIZE / 2,
+    lambda t: t.variance("x", epsilon=1).value * SIZE / 4,
+    lambda t: t.histogram("c", choices=["a", "b"], epsilon=1).value,
+    lambda t: t.count(epsilon=1, where="c = 'a' AND x > 0.3 AND n < 5").value,
+)
+"""Nothing is declared: a person's part is scaled down to limits that are found, here 1 row, 1 of x and 8 of n."""
+OPEN_ROWS: tuple[Callable[[Any], Any], ...] = (
+    lambda t: repr(t.median("x", epsilon=1).value),
+    lambda t: repr(t.quantiles("x", [0.35, 0.4, 0.45, 0.5], epsilon=1).value.tolist()),
+    lambda t: t.cdf("n", between=(0, 6), step=1, epsilon=1).value * SIZE / 2,
+    lambda t: repr(t.most_common("c", choices=["a", "b", "z"], epsilon=1).value not in ("z",)),
+    lambda t: t.density("x", between=(0, 1), bandwidth=0.3, epsilon=5, delta=1e-5).value,
+    lambda t: t.fit(learn.Ridge(epsilon=5, delta=1e-5), features={"n": (0, 6)}, target="x").release_.value,
+    lambda t: len(t.synthesize({"n": (0, 6), "c": ["a", "b"]}, epsilon=50, delta=1e-5, rounds=1).table) / 3,
+)
+"""The same where rows are chosen: here one of each person."""
 ALL = tuple(f"PrivateTable.{name}" for name in (
     "count", "sum", "mean", "variance", "median", "quantiles", "cdf", "density", "fit", "histogram", "most_common",
 ))  # fmt: skip
@@ -191,6 +211,12 @@ TABLES: list[Call] = [
     Call(name="table without types", covers=("table",), run=untyped, heavy=2, **SHARED),
     Call(name="table of people", covers=("table", "PrivateTable.count"),
          run=asked(of_people, unit=PERSON, rows_per_person=2), heavy=3, **SHARED),
+    Call(name="table of people, nothing declared", covers=("table", *ALL), run=asked(*OPEN, unit=PERSON), heavy=3,
+         **SHARED),
+    Call(name="table of people, replaced", covers=("table", *ALL), heavy=3, **SHARED,
+         run=asked(*OPEN, unit=dp.person("who", neighbors="replace"))),
+    Call(name="table of people, rows found", covers=("table", *ALL, "PrivateTable.synthesize"), heavy=3,
+         run=asked(*OPEN_ROWS, unit=PERSON), **SHARED),
     Call(name="table.synthesize", covers=("PrivateTable.synthesize",), run=synthesized, heavy=3, **SHARED),
     Call(name="Database.sql", covers=("connect", "Database.sql"), run=in_sql, heavy=3, **SHARED),
     Call(name="Declared.codes", covers=("synthetic.Declared.codes",), base=PEOPLE, moved=largest, most=1,
