@@ -18,9 +18,9 @@ NOT_PRIVATE = "NOT PRIVATE: made in test mode"
 class Release:
     """The noisy value, its guarantee, its error, and its receipt. Never the true answer.
 
-    If `replayed`, it was requested before: it is the stored answer, and cost nothing this time. `clipped` is the
-    estimated part that is lost because some people were scaled down. It is None if nobody was, because bounds are
-    declared.
+    If `replayed`, it was requested before: it is the stored answer, and cost nothing this time. `found` says which
+    bounds were found privately for it, each a release of its own. `clipped` is the estimated part that is lost because
+    some people were scaled down. It is None if nobody was, because bounds are declared.
     """
 
     value: Any
@@ -28,6 +28,7 @@ class Release:
     receipt: str | None = None
     not_private: bool = False
     replayed: bool = False
+    found: tuple[str, ...] = ()
     clipped: float | None = None
     _mechanism: Any = field(repr=False, default=None)
     _sizes: dict[str, int] = field(repr=False, default_factory=dict)
@@ -43,7 +44,8 @@ class Release:
         return self._mechanism.error(confidence, **self._sizes)  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
-        return "; ".join([self._value_text(), *self.notes()])
+        found = [f"found privately: {', '.join(self.found)}"] if self.found else []
+        return "; ".join([self._value_text(), *self.notes(), *found])
 
     def _value_text(self) -> str:
         """The value as people read it."""

@@ -246,6 +246,22 @@ def test_a_release_says_what_is_lost_to_clipping() -> None:
     assert declared.sum("cost", between=(0, 500), epsilon=1).clipped is None
 
 
+def test_a_release_says_what_was_found_for_it() -> None:
+    table, _ = opened()
+    for release, found in (
+        (table.cdf("age", between=(0, 90), epsilon=1), ["rows of one person: "]),
+        (table.most_common("city", choices=CITIES, epsilon=1), ["rows of one person with one value: "]),
+        (table.quantiles("cost", QUARTERS, epsilon=1), ["the range of data.cost: ", "rows of one person: "]),
+        (table.median("cost", epsilon=1), ["the range of data.cost: ", "rows of one person: "]),
+        (table.sum("cost", epsilon=1), ["one person adds at most "]),
+    ):
+        assert len(release.found) == len(found)
+        assert all(said.startswith(start) for said, start in zip(release.found, found, strict=True))
+        assert release.found[-1] in str(release)
+    declared, _ = opened(rows_per_person=3)
+    assert declared.cdf("age", between=(0, 90), epsilon=1).found == ()
+
+
 def test_the_error_of_counts_includes_what_is_lost() -> None:
     """The one error of all counts is the largest of the errors in the answer's table."""
     table, _ = opened()

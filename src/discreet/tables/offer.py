@@ -171,7 +171,7 @@ class Drawing(Generic[R]):
             asked=self.asked,
             identity=self.identity,
         )
-        return self.finish(release)
+        return self.finish(replace(release, found=self.plan.found))
 
 
 class Bounded(Protocol):

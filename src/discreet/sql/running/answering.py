@@ -32,7 +32,7 @@ def answer_plan(planner: Planner, plan: Plan, *, key: str | None = None) -> Answ
         if plan.nothing is not None:
             return _empty(plan, plan.nothing)
         price, release = _measure(planner, plan, pairs, key)
-    plan = replace(plan, price=price)
+    plan, release = replace(plan, price=price), replace(release, found=plan.found)
     keys, noisy = release.value if plan.groups is None else (plan.groups.keys(), release.value)
     if plan.clipping is None or plan.clip is None:
         columns = Columns(plan.question, price, *_as_written(plan.question, noisy, keys))
