@@ -53,8 +53,11 @@ class People(Statement):
         group = f" GROUP BY {', '.join(self.whose)}" if self.owned else ""
         self.steps.append(("pairs", f"SELECT {', '.join([*self.whose, *self.sums.columns()])} FROM {self.rows}{group}"))
         if pairs is not None:
-            self.steps = [("pairs", f"SELECT * FROM {pairs}")]
-        self.people = people
+            self.steps = []
+        self.totals_in, self.people = pairs or "pairs", people
+
+    def _query(self, last: str) -> str:
+        return super()._query(last) if self.steps else last
 
     def _total_of(self, measure: Measure, minus: Measure | None) -> str:
         """A total of one person in one group, as an integer of 64 bits."""
@@ -105,7 +108,8 @@ class People(Statement):
             parts = self._total_of(measure, None), self._counted(flag)
             shown += [self._over_groups(part, OPEN) for part in parts] if self.owned else parts
         named = [f"{part} AS n{place}" for place, part in enumerate(shown)]
-        return self._query(f"SELECT {', '.join(named)} FROM pairs{' GROUP BY person' if self.owned else ''}")
+        group = " GROUP BY person" if self.owned else ""
+        return self._query(f"SELECT {', '.join(named)} FROM {self.totals_in}{group}")
 
     def _over_groups(self, total: str, largest: int) -> str:
         return self.dialect.whole(self.dialect.exact_sum(total, largest, rows=ROWS_OF_ONE), OPEN)
@@ -121,8 +125,8 @@ class People(Statement):
             total = " + ".join(f"abs({total})" for total, own in kinds if own == kind)
             shown.append(f"{self._over_groups(total, OPEN) if self.owned else total} AS n{kind}")
         if not self.owned:
-            return f"SELECT {', '.join(shown)} FROM pairs"
-        return f"SELECT {', '.join([*(['person'] if named else []), *shown])} FROM pairs GROUP BY person"
+            return f"SELECT {', '.join(shown)} FROM {self.totals_in}"
+        return f"SELECT {', '.join([*(['person'] if named else []), *shown])} FROM {self.totals_in} GROUP BY person"
 
     def clipped(self, clip: Clip) -> str:
         """Rows of three sorts, by their first column. KEPT: for each group, the sums over all people, as if nobody were
@@ -133,14 +137,15 @@ class People(Statement):
         that their norm is at most the limit. In L2, S is rounded up, and its square is compared: if it were too small,
         the person would count as nobody.
         """
-        steps = self._add_cells(clip)
+        steps = self._add_cells("cells", clip, self.totals_in)
         size, squares = self._size_and_squares(steps)
         if self.owned:
-            norms = f"SELECT person, {size} AS size, {squares} AS squares FROM {self._near(clip)} GROUP BY person"
+            near = self._near(clip)
+            norms = f"SELECT person, {size} AS size, {squares} AS squares FROM {near} GROUP BY person"
             self.steps += [
                 ("norms", norms if clip.norm == "L2" else norms.replace(f", {squares} AS squares", "")),
                 ("above", f"SELECT person, size, {self._root(clip)} AS root FROM norms WHERE {_is_above(clip)}"),
-                ("cut", f"SELECT {', '.join([*self.whose, *steps])}, size, root FROM cells JOIN above USING (person)"),
+                ("cut", f"SELECT {', '.join([*self.whose, *steps])}, size, root FROM {near} JOIN above USING (person)"),
             ]
         else:
             self.steps += [
@@ -159,14 +164,14 @@ class People(Statement):
 
     def roots(self, clip: Clip) -> str:
         """For each person, the root of the sum of squares of all steps: exact integers, rounded at the end."""
-        _, squares = self._size_and_squares(self._add_cells(clip))
+        _, squares = self._size_and_squares(self._add_cells("cells", clip, self.totals_in))
         group = " GROUP BY person" if self.owned else ""
         return self._query(f"SELECT {self.dialect.root(squares)} AS n0 FROM cells{group}")
 
-    def _add_cells(self, clip: Clip) -> list[str]:
+    def _add_cells(self, name: str, clip: Clip, source: str) -> list[str]:
         """The steps of each person in each group, and their names."""
         cells = [f"{self._in_steps(total, n, clip)} AS a{n}" for n, total in enumerate(self.totals)]
-        self.steps.append(("cells", f"SELECT {', '.join([*self.whose, *cells])} FROM pairs"))
+        self.steps.append((name, f"SELECT {', '.join([*self.whose, *cells])} FROM {source}"))
         return [f"a{place}" for place in range(len(self.totals))]
 
     def _size_and_squares(self, steps: Sequence[str]) -> tuple[str, str]:
@@ -181,7 +186,7 @@ class People(Statement):
         return "size" if clip.norm == "L1" else self.dialect.root_above("squares")
 
     def _near(self, clip: Clip) -> str:
-        """FROM: the cells of people who may be above the limit.
+        """The name of the cells of people who may be above the limit.
 
         Promise: the totals of a kind over all groups, without signs, have at least as many steps as the cells together,
         as each is rounded down. And the root of a sum of squares is at most the sum.
@@ -191,7 +196,8 @@ class People(Statement):
         firsts = [self.clipping.basis.kinds.index(kind) for kind in range(len(self.clipping.limits))]
         bound = " + ".join(self._in_steps(f"n{kind}", place, clip) for kind, place in enumerate(firsts))
         self.steps.append(("near", f"SELECT person FROM {self.people} WHERE {bound} > {clip.limit}"))
-        return self.dialect.among("cells", "near")
+        self._add_cells("near_cells", clip, self.dialect.among(self.totals_in, "near"))
+        return "near_cells"
 
     def _in_steps(self, total: str, number: int, clip: Clip) -> str:
         """A total as a number of steps. What is beyond the largest number is left out."""
