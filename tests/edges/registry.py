@@ -44,6 +44,7 @@ NO_DATA: dict[str, str] = {
     "adaptive.StudyPlan": _MADE,
     "adaptive.Study": _MADE,
     "audit.[AFP]*[a-z]": _MADE,
+    "datasets.*Description": _MADE,
     "functions.Density": _MADE,
     "functions.Curve": _MADE,
     "guarantees.Neighbors": _MADE,
