@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.sql.bounded_rows import BoundedRows
+from discreet.sql.planner import Planner
+from discreet.sql.running.answering import answer_plan
+from discreet.sql.running.measure import read_measures
 from discreet.tables.offer import FoundFirst
 from discreet.tables.votes import Votes
 
@@ -220,6 +224,68 @@ def test_a_person_votes_only_so_often_for_one_value_and_as_often_for_another() -
     assert list(drawn.read()) == [per_person[city] for city in CITIES]
 
 
+# --- seeded bugs --------------------------------------------------------------------------------------------------
+
+
+def one_person_moves_little() -> None:
+    for name in ("cdf", "two most common"):
+        test_one_person_moves_what_is_read_by_as_many_rows_as_were_found(name, "add_or_remove")
+
+
+def the_budget_is_kept() -> None:
+    for ask, delta in ((PURE["cdf"], 0.0), (WITH_DELTA["fit"], 1e-6)):
+        test_all_that_is_charged_is_what_was_asked_for(ask, delta, "add_or_remove")
+
+
+def rows_are_not_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Planner, "settle_rows", lambda planner, plan: plan)
+
+
+def rows_are_settled_with_the_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noise of one row, and all rows are read."""
+    settle = Planner.settle_rows
+
+    def settled(planner: Planner, plan: Any) -> Any:
+        bounds = settle(planner, plan).rows.bounds
+        known = replace(plan.rows, bounds=replace(bounds, rows=10**6, per_group=10**6), settled=True)
+        return replace(plan, rows=known, automatic=())
+
+    monkeypatch.setattr(Planner, "settle_rows", settled)
+    monkeypatch.setattr(BoundedRows, "of_one", 2)
+
+
+def votes_are_not_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.tables.votes.read_measures", lambda q, e, _, g: read_measures(q, e, None, g))
+
+
+def bounds_found_on_top(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release gets the whole ε, although a part of it was spent before."""
+    rows = Planner.rows
+
+    def planned(planner: Planner, source: Any, *, epsilon: Any, **given: Any) -> Any:
+        plan = rows(planner, source, epsilon=epsilon, **given)
+        return replace(plan, terms=replace(plan.terms, epsilon=epsilon))
+
+    monkeypatch.setattr(Planner, "rows", planned)
+
+
+@pytest.mark.parametrize(
+    ("plant", "check"),
+    [
+        (rows_are_not_settled, one_person_moves_little),
+        (rows_are_settled_with_the_example, one_person_moves_little),
+        (votes_are_not_bounded, one_person_moves_little),
+        (bounds_found_on_top, the_budget_is_kept),
+    ],
+)
+def test_a_seeded_bug_is_seen(plant: Callable[[Any], None], check: Callable[[], None]) -> None:
+    check()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        plant(monkeypatch)
+        with pytest.raises((AssertionError, dp.DiscreetError)):
+            check()
+
+
 # --- answers ------------------------------------------------------------------------------------------------------
 
 
@@ -266,8 +332,6 @@ def test_the_error_of_counts_includes_what_is_lost() -> None:
     """The one error of all counts is the largest of the errors in the answer's table."""
     table, _ = opened()
     offer = table._methods.histogram("city", choices=CITIES, epsilon=1)
-    from discreet.sql.running.answering import answer_plan
-
     answer = answer_plan(offer.planner, offer.plan)
     assert float(offer.error_of(answer, 0.95)) == pytest.approx(max(answer.table["n_error"].to_pylist()))
 
