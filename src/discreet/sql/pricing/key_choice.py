@@ -15,6 +15,7 @@ from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.selection.threshold import order_of
+from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 from discreet.sql.measurement import identity_of
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.question import Question
@@ -40,8 +41,6 @@ def key_choice(question: Question, unit: Unit, goal: Approx, most: int | None) -
     """How the groups are chosen, for one added or removed person. `most` is the declared number of groups of one
     person.
     """
-    from discreet.mechanisms.selection.weighted_keys import WeightedKeys  # type: ignore[import-not-found]
-
     given = {} if most is None else {"keys_per_person": most}
     chosen = WeightedKeys.for_guarantee(goal, **given)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.engines.engine import Engine
 from discreet.exact.randomness import random_integer
+from discreet.mechanisms.selection.weighted_keys import PersonKeys
 from discreet.sql.question import Measure, Question
 from discreet.sql.running.compile import Statement
 
@@ -33,7 +34,7 @@ class _Keys(Statement):
         return self._query(f"SELECT {listed} FROM ranked WHERE place <= {most} ORDER BY person, place")
 
 
-def read_person_keys(question: Question, engine: Engine, most: int) -> Any:
+def read_person_keys(question: Question, engine: Engine, most: int) -> PersonKeys:
     """Who has which keys, as codes, and the key that each code stands for."""
     found = engine.table(_Keys(question, engine, random_integer(62)).ranked(most))
     people = np.cumsum(np.asarray(found.column("place").to_numpy()) == 1)
@@ -42,8 +43,6 @@ def read_person_keys(question: Question, engine: Engine, most: int) -> Any:
         column = found.column(f"k{number}").combine_chunks().dictionary_encode(null_encoding="encode")
         own = column.dictionary.to_pylist()
         codes, values = _paired(codes, values, np.asarray(column.indices.to_numpy(zero_copy_only=False)), own)
-    from discreet.mechanisms.selection.weighted_keys import PersonKeys  # type: ignore[import-not-found]
-
     return PersonKeys(people=people, codes=codes, keys=values)
 
 
