@@ -92,7 +92,7 @@ def test_without_noise_the_answer_is_exact(name):
 def test_every_method_charges_its_epsilon_once_and_says_how_wrong_it_is(name):
     table, ledger = open_table(limit=dp.Approx(epsilon=6, delta=1e-3))
     answer = METHODS[name](table)
-    cost = 5 if name == "undeclared" else 1
+    cost = 2.5 if name == "undeclared" else 1  # half of it chose the groups before
     if answer.guarantee.largest_loss is not None and not name.startswith("gaussian"):
         assert cost * 0.9 <= float(answer.guarantee.largest_loss) <= cost
     else:
@@ -100,7 +100,7 @@ def test_every_method_charges_its_epsilon_once_and_says_how_wrong_it_is(name):
     sure = (0.9, 0.95) if name in ("median", "quantiles") else (0.95, 0.99)
     if answer.error(0.95).amount is not None:
         assert float(answer.error(sure[0])) <= float(answer.error(sure[1]))
-    assert answer.receipt == ledger.entries()[0].receipt
+    assert answer.receipt == ledger.entries()[-1].receipt
     assert answer.guarantee.protects == dp.person("patient_id")
     assert str(answer)
 

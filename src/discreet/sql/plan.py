@@ -28,8 +28,8 @@ class Plan:
 
     `clipping` says how people are scaled down if nobody declared how much one may add, and `clip` to which limits. They
     are an example until they are found. `goal` is what a choice of groups may cost, which comes first if their keys are
-    not declared, and `bar` is how many people a group needs who are in no other. If no group has enough people,
-    `nothing` is the release that says so.
+    not declared (`open_keys`), and `bar` is how many people a group needs who are in no other. If no group has enough
+    people, `nothing` is the release that says so.
     """
 
     question: Question
@@ -46,6 +46,7 @@ class Plan:
     clip: Clip | None = None
     goal: Approx | None = None
     bar: float | None = None
+    open_keys: tuple[str, ...] = ()
     nothing: Release | None = None
 
     @property
@@ -71,6 +72,8 @@ class Plan:
     @property
     def cost(self) -> Approx:
         """The cost of the answer, including the bounds found for it."""
+        if self.nothing is not None and self.goal is not None:
+            return Approx(epsilon=tidy(self.spent_first), delta=self.goal.delta)
         whole = self.price.cost
         if not self.spent_first:
             return whole

@@ -395,7 +395,9 @@ class Planner:
         assert plan.goal is not None
         epsilon, delta = (exactly(part) for part in (plan.goal.epsilon, plan.goal.delta))
         goal = added_or_removed(epsilon, delta, self.schema.unit)
-        return key_choice(plan.question, self.schema.unit, goal, self._most_groups(plan.question, plan.terms))
+        choice = key_choice(plan.question, self.schema.unit, goal, self._most_groups(plan.question, plan.terms))
+        cost = cost_of(self.ledger, choice.guarantee, plan.goal, proved=True)
+        return replace(choice, stated=cost.stated_for(self.schema.unit))
 
     def limits(self, plan: Plan, pairs: Pairs | None) -> AutomaticBound:
         """How the limits on people are found."""

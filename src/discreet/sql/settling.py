@@ -35,6 +35,7 @@ class _Settling:
 
     def settled(self) -> Plan:
         planner, plan, bar = self.planner, self.plan, None
+        open_keys = tuple(key.name for key in plan.question.keys if key.domain is None)
         missing = columns_to_find(plan.question.relation, plan.question.bounded)
         schema, self.found = planner.found_columns(missing, plan.automatic, self._find)
         question = self._center_rows(read_question(plan.question.source, schema), schema)
@@ -44,7 +45,8 @@ class _Settling:
             bar = float(choice.mechanism.threshold)
             if not (keys := choice.value(release.value)):
                 spent = (self._number - 1) * plan.each_bound + exactly(plan.goal.epsilon)
-                return replace(plan, groups=ShownGroups(()), nothing=release, spent_first=spent, bar=bar)
+                plan = replace(plan, groups=ShownGroups(()), nothing=release, spent_first=spent)
+                return replace(plan, bar=bar, open_keys=open_keys)
             question = with_shown(question, keys, schema)
         bounds = self._bound_rows(question)
         after = planner.priced(question, plan.terms, searched=plan.searched, bounds=bounds)
@@ -56,7 +58,8 @@ class _Settling:
             self.found.append(format_limits(after))
         if planner.wants_groups(plan.question, plan.terms):
             after = self._bound_groups(after)
-        return replace(after, found=tuple(self.found), spent_first=plan.spent_first, goal=plan.goal, bar=bar)
+        after = replace(after, goal=plan.goal, bar=bar, open_keys=open_keys)
+        return replace(after, found=tuple(self.found), spent_first=plan.spent_first)
 
     def _center_rows(self, question: Question, schema: Schema) -> Question:
         """The question after the centers of all values are found whose squares it adds."""

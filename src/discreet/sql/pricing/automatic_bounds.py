@@ -56,7 +56,7 @@ class AutomaticBound:
     sensitivity: Any
     value: Callable[[Any], Any]
     question: Question | None = None
-    stated_for: Unit | None = None
+    stated: Guarantee | None = None
 
     @property
     def asked(self) -> str:
@@ -65,9 +65,8 @@ class AutomaticBound:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is charged for it. A choice of keys is stated for the unit that is protected."""
-        found: Guarantee = self.mechanism.guarantee(self.sensitivity)
-        return found if self.stated_for is None else found.stated_for(self.stated_for)
+        """What is charged for it: what the mechanism promises, or what is stated instead."""
+        return self.mechanism.guarantee(self.sensitivity) if self.stated is None else self.stated  # type: ignore[no-any-return]
 
 
 def share_of(count: int) -> Fraction:

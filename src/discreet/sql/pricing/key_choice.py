@@ -55,7 +55,7 @@ def key_choice(question: Question, unit: Unit, goal: Approx, most: int | None) -
         None,
         lambda found: [tuple(key) for key in found],
         question,
-        stated_for=unit,
+        stated=chosen.guarantee().stated_for(unit),
     )
 
 

@@ -80,7 +80,7 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
             f"{open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
         )
     if plan.bar is not None:
-        open_keys = ", ".join(key.name for key in plan.question.keys)
+        open_keys = ", ".join(plan.open_keys)
         notes.append(
             f"Groups are shown if enough people are in them: about {math.ceil(plan.bar):,} who are in no other, or "
             f"{math.ceil(10 * plan.bar):,} who are each in a hundred. To see more, declare choices for {open_keys}, "
