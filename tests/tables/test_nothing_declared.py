@@ -189,7 +189,7 @@ def test_one_person_moves_what_is_read_by_as_many_rows_as_were_found(name: str, 
     assert len(bounds) == 1
     assert len({repr(drawing.mechanism) for _, drawing, _ in seen}) == 1
     [most] = bounds
-    assert most == (2 if name != "two most common" else 1)
+    assert most == 2
     without, one_row, many_rows = (np.asarray(read) for _, _, read in seen)
     if name in ("density", "two most common"):  # counts of rows: all of them, or those of each value
         moved = np.sum if name == "density" else np.max

@@ -327,7 +327,7 @@ class Planner:
         left = replace(terms, epsilon=check_epsilon(epsilon) - number * each)
         automatic = self.column_bounds(missing, each)
         if open_rows:
-            automatic = (*automatic, rows_bound(asked.question, self.schema.unit, 1, {}, each))
+            automatic = (*automatic, rows_bound(asked.question, self.schema.unit, 1, {}, each, left.epsilon))
         example = replace(self._bounded(asked, Bounds(1, 1, 1) if open_rows else None), settled=False)
         return RowsPlan(example, left, automatic, each_bound=each)
 
@@ -374,7 +374,8 @@ class Planner:
     def bound_on_rows(self, plan: Plan) -> AutomaticBound:
         """How the rows of one person are bounded that are chosen, and not added."""
         number = self._number_of_groups(plan.question)
-        return rows_bound(plan.question, self.schema.unit, number, plan.terms.bounds, plan.each_bound)
+        terms = plan.terms
+        return rows_bound(plan.question, self.schema.unit, number, terms.bounds, plan.each_bound, terms.epsilon)
 
     def center_of_rows(self, plan: Plan, place: int) -> AutomaticBound:
         """How the center of values is found whose squares are added."""

@@ -50,7 +50,7 @@ class Votes:
             return cls(planner, replace(plan, terms=Terms(epsilon, delta), automatic=()), where, line)
         each = check_epsilon(epsilon) * share_of(1)
         terms = Terms(check_epsilon(epsilon) - each, delta)
-        bound = rows_bound(plan.question, planner.schema.unit, 1, {}, each)
+        bound = rows_bound(plan.question, planner.schema.unit, 1, {}, each, terms.epsilon)
         unknown = replace(plan, bounds=None, clipping=None, clip=None, terms=terms, automatic=(bound,), each_bound=each)
         return cls(planner, unknown, where, line)
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.engines.dialect import ROWS_OF_ONE
 from discreet.engines.engine import Engine
+from discreet.exact.rational import Number, exactly
 from discreet.guarantees.guarantee import Pure
 from discreet.guarantees.unit import Unit
 from discreet.mechanisms.selection.person_limits import PersonLimits, half_octaves
@@ -25,7 +26,9 @@ from discreet.sql.question import Bounds, Measure, Question
 from discreet.sql.running.compile import Statement
 
 PEOPLE = 100
-"""About so many people for each group, over ε, may have more rows than are used."""
+"""About so many people for each group, over the ε of the release, may have more rows than are used. With fewer, the
+noise of a CDF is larger than what is lost; with ten times as many, more is lost if frequent people differ from others.
+"""
 
 
 def wants_rows(question: Question, rows: int | None) -> bool:
@@ -34,14 +37,16 @@ def wants_rows(question: Question, rows: int | None) -> bool:
 
 
 def rows_bound(
-    question: Question, unit: Unit, groups: int, asked: Mapping[str, int], epsilon: Fraction
+    question: Question, unit: Unit, groups: int, asked: Mapping[str, int], epsilon: Fraction, left: Number
 ) -> AutomaticBound:
-    """How the bounds on the rows of one person are found. `asked` has caps on groups and rows in a group, if any."""
+    """How the bounds on the rows of one person are found, for `epsilon`. `asked` has caps on groups and rows in each,
+    if any, and `left` is the ε of what is released then.
+    """
     most = [ROWS_OF_ONE, groups][: 2 if question.keys else 1]
     limits = [half_octaves(1, last) for last in most]
     moved = Sensitivity(1, "Linf", unit, monotone=unit.neighbors == "add_or_remove")
     search = PersonLimits.for_guarantee(
-        Pure(epsilon=epsilon), limits=limits, people=PEOPLE * groups / epsilon, sensitivity=moved
+        Pure(epsilon=epsilon), limits=limits, people=PEOPLE * groups / exactly(left), sensitivity=moved
     )
 
     def read(engine: Engine) -> Any:
