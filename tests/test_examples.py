@@ -69,8 +69,8 @@ def test_the_demo_shows_answers_a_refusal_and_the_ledger() -> None:
     assert "Not shown, because too few patients have it: case" in shown
     assert re.search(r"Asked again: the same answer, receipt \S+, for free", shown)
     assert "passes the limit" in shown
-    assert "Still fits: ε = 1.1" in shown
-    assert "All 7 entries verify" in shown
+    assert re.search(r"Still fits: ε = 1\.[123]", shown)
+    assert "All 14 entries verify" in shown
 
 
 def test_the_demo_data_is_what_its_policy_declares(tmp_path: Path) -> None:

@@ -1,6 +1,4 @@
-"""Clipped people on every engine: the sums that a reference in Python computes, and no person moves them by more than the
-sensitivity. One test body for all engines.
-"""
+"""Clipped people on every engine: the same integers as a reference in Python. One test body for all engines."""
 
 from __future__ import annotations
 
@@ -16,9 +14,9 @@ import pytest
 
 import discreet as dp
 from discreet.sql.planner import Planner
-from discreet.sql.pricing.clipping import LARGEST, Clip, with_centers
+from discreet.sql.pricing.clipping import LARGEST, Clip, to_center, with_centers
 from discreet.sql.question import OPEN
-from discreet.sql.running.clipped import holding, read_clipped, read_means, read_norms, read_roots
+from discreet.sql.running.clipped import holding, read_clipped, read_norms
 from discreet.sql.running.groups import Groups
 from discreet.sql.schema import Column, Schema, Table
 
@@ -169,8 +167,6 @@ def _in_steps(clip: Clip, n: int, total: int) -> int:
 def prepared(planner: Planner, text: str) -> Any:
     """The plan of a question whose means have centers."""
     plan = planner.plan(text, epsilon=1, delta=0)
-    from discreet.sql.pricing.clipping import to_center
-
     centers = {part: Fraction(37, 4) for part in to_center(plan.question)}
     return planner.priced(with_centers(plan.question, centers), plan.terms) if centers else plan
 

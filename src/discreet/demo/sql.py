@@ -18,11 +18,11 @@ FROM visits JOIN people USING (patient_id) WHERE age >= 60 GROUP BY city"""
 TOO_NOSY = "SELECT patient_id, cost FROM visits WHERE cost > 2000"
 EPSILON = 0.5
 CODE = """
-$ discreet init visits.parquet --out clinic.toml       # your data: whose is a row?
+$ discreet init visits.parquet --out clinic.toml       # your data
 $ discreet query clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 0.1
 >>> import discreet as dp
 >>> clinic = dp.connect("clinic.toml")
->>> clinic.sql("SELECT COUNT(*) AS n FROM visits", within={"n": 50})
+>>> clinic.sql("SELECT AVG(cost) AS cost FROM visits", epsilon=0.1)
 """
 
 

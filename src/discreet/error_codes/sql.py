@@ -110,8 +110,8 @@ PEOPLE = {
         "`SELECT person_id, COUNT(*) …`", "The column identifies people.", "`SELECT COUNT(DISTINCT person_id) …`"
     ),
     "sql-no-bounds": Explained(
-        "`MEDIAN(cost * 2)` where no range of cost is declared",
-        "A quantile is chosen from a public grid, and without a range there is none.",
+        "`MEDIAN(cost * 2)` where no range of cost is declared; `SUM(x * x)` where x is between 0 and 1e12",
+        "A quantile is chosen from a public grid, and without a range there is none. A range above 1e15 is too large.",
         "`between = [0, 1000]` in the policy, or `MEDIAN(LEAST(GREATEST(cost * 2, 0), 2000))`",
     ),
     "too-few-people": Explained(

@@ -66,7 +66,7 @@ class AutomaticBound:
     @property
     def guarantee(self) -> Guarantee:
         """What is charged for it: what the mechanism promises, or what is stated instead."""
-        return self.mechanism.guarantee(self.sensitivity) if self.stated is None else self.stated  # type: ignore[no-any-return]
+        return self.mechanism.guarantee(self.sensitivity) if self.stated is None else self.stated
 
 
 def share_of(count: int) -> Fraction:

@@ -162,8 +162,16 @@ class Aggregates:
         """The range that follows from the declarations, or was found for this question. None if there is none."""
         self.bounded |= set(value.fields())
         within = self.ranges.get(value) or range_of(value)
-        if within is None or not all(map(math.isfinite, within)) or max(map(abs, within)) > 1e15:
+        if within is None or not all(map(math.isfinite, within)):
             return None
+        if max(map(abs, within)) > 1e15:
+            self.sql.refuse(
+                node,
+                "The range of this value is larger than 1e15.",
+                "Use another unit, write LEAST(GREATEST(x, low), high), or declare no range: then a person's total is "
+                "limited.",
+                code="sql-no-bounds",
+            )
         if 0 < within[1] - within[0] < NARROWEST:
             what = f"The range of this value is narrower than {NARROWEST}."
             self.sql.refuse(node, what, "Multiply it first.", code="sql-narrow-bounds")
