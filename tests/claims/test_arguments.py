@@ -64,6 +64,7 @@ def test_delta(delta):
         lambda: dp.ZeroConcentrated(rho=1).epsilon_at(delta=delta),
         lambda: dp.Laplace(scale=1).guarantee(1).epsilon_at(delta=delta),
         lambda: dp.mechanisms.KeySelection.for_error(5, delta=delta),
+        lambda: dp.mechanisms.CommonKeys.for_guarantee(dp.Approx(epsilon=1, delta=delta)),
     ):
         with pytest.raises(dp.InvalidArgument):
             make()
@@ -93,6 +94,9 @@ def test_epsilon_of_a_curve(epsilon):
         lambda x: dp.mechanisms.KeySelection(scale=x, threshold=10),
         lambda x: dp.mechanisms.AboveThreshold(threshold=0, threshold_scale=x, answer_scale=1),
         lambda x: dp.mechanisms.AboveThreshold(threshold=0, threshold_scale=1, answer_scale=x),
+        lambda x: dp.mechanisms.CommonKeys(order=x, losses=(1,), leaks=(0.1,)),
+        lambda x: dp.mechanisms.CommonKeys(order=4, losses=(x,), leaks=(0.1,)),
+        lambda x: dp.mechanisms.CommonKeys(order=4, losses=(1,), leaks=(x,)),
         lambda x: dp.mechanisms.UpwardSearch(enough=1, bar_scale=x, step_scale=1),
         lambda x: dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=x),
         lambda x: dp.RandomizedResponse(choices=CHOICES, lie=x),
@@ -155,6 +159,11 @@ def test_counts():
         lambda: dp.mechanisms.KeySelection(scale=1, threshold=1),
         lambda: dp.mechanisms.KeySelection(scale=1, threshold=10.5),
         lambda: dp.mechanisms.KeySelection(scale=1, threshold=30, keys_per_person=0),
+        lambda: dp.mechanisms.CommonKeys(order=4, losses=(1, 1), leaks=(0.1,)),
+        lambda: dp.mechanisms.CommonKeys(order=4, losses=(), leaks=()),
+        lambda: dp.mechanisms.CommonKeys(order=4, losses=1, leaks=0.1),
+        lambda: dp.mechanisms.CommonKeys(order=4, losses=(1,), leaks=(0.1,), keys_per_person=0),
+        lambda: dp.mechanisms.CommonKeys(order=4, losses=(1,), leaks=(0.1,), keys_per_person=10**9),
         lambda: dp.mechanisms.UpwardSearch(enough=-1, bar_scale=1, step_scale=1),
         lambda: dp.mechanisms.UpwardSearch(enough=1.5, bar_scale=1, step_scale=1),
         lambda: dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1).error(0.9, limits=0),

@@ -170,6 +170,12 @@ CASES = {
         lambda m: replace(m, threshold=m.threshold - 1),
         ("Approx",),
     ),
+    "CommonKeys": Case(
+        lambda g: dp.mechanisms.CommonKeys.for_guarantee(g, keys_per_person=2),
+        lambda m: m.guarantee(),
+        lambda m: replace(m, losses=tuple(exactly(loss) * MORE for loss in m.losses)),
+        ("Approx",),
+    ),
     "AboveThreshold": Case(
         lambda g: dp.mechanisms.AboveThreshold.for_guarantee(g, threshold=5, sensitivity=1),
         lambda m: m.guarantee(1),
@@ -410,6 +416,7 @@ EXAMPLES = [
         quantiles=(0.5, 0.9),
     ),
     dp.mechanisms.KeySelection(scale=1, threshold=20),
+    dp.mechanisms.CommonKeys(order=16, losses=(0.04, 0.4), leaks=(1e-6, 1e-5), keys_per_person=3),
     dp.mechanisms.AboveThreshold(threshold=5, threshold_scale=2, answer_scale=4),
     dp.mechanisms.UpwardSearch(enough=5, bar_scale=2, step_scale=4),
     dp.RandomizedResponse(choices=["a", "b"], lie=0.25),

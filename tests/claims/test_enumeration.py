@@ -487,6 +487,90 @@ def test_mutant_one_key_charged_for_two(monkeypatch):
     killed(check_shared_keys)
 
 
+COMMON = dp.mechanisms.CommonKeys(order=3, losses=(0.5, 1.5), leaks=(0.02, 0.06), keys_per_person=3)
+
+
+def person_keys(people):
+    """Who has which keys, if each person is written as the letters they have."""
+    pairs = [(number, "abc".index(key)) for number, held in enumerate(people) for key in held]
+    who, which = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return dp.mechanisms.PersonKeys(who, which, ["a", "b", "c"])
+
+
+def check_common(kind, pairs, claim=None):
+    runs = {t: run(kind, person_keys(t), claim=claim) for t in {side for pair in pairs for side in pair}}
+    return check_pairs([(runs[a], runs[b]) for a, b in pairs])
+
+
+def check_common_keys():
+    """All tables of up to two people, and of more who have the same keys, with one person more."""
+    listed = tables(("a", "ab", "abc"), 2)
+    more = [((held,) * number, (held,) * (number + 1)) for held in ("a", "ab", "abc") for number in (3, 6)]
+    mixed = [(("a",) * 4 + ("abc",) * m, ("a",) * 4 + ("abc",) * (m + 1)) for m in (1, 3)]
+    return check_common(COMMON, [*neighbors(listed, "add_or_remove"), *more, *mixed])
+
+
+def check_common_replaced():
+    """One person for another among others."""
+    claim = COMMON.guarantee().for_replacement()
+    rest = [("a",) * n + ("b",) * m for n, m in ((0, 0), (3, 4))]
+    swaps = [("a", "b"), ("ab", "bc"), ("abc", "a")]
+    return check_common(COMMON, [((*others, one), (*others, two)) for others in rest for one, two in swaps], claim)
+
+
+@pytest.mark.parametrize("check", [check_common_keys, check_common_replaced])
+def test_common_keys(check):
+    assert check() > 0.2
+
+
+def test_a_key_of_one_person_appears_with_the_probability_that_is_set_aside():
+    for held in ("a", "ab", "abc"):
+        found = run(COMMON, person_keys((held,)))
+        assert 1 - found.law[()] == pytest.approx(0.08, rel=0.06)
+        assert 1 - found.law[()] <= 0.08
+
+
+def test_mutant_keys_of_a_person_count_fully(monkeypatch):
+    """Whoever has three keys casts three whole votes."""
+    from discreet.mechanisms.selection.key_chances import Curve
+
+    monkeypatch.setattr(Curve, "votes", lambda self, keys: self.steps)
+    killed(check_common_keys)
+
+
+def test_mutant_a_person_has_fewer_keys_than_they_have(monkeypatch):
+    from discreet.mechanisms.selection.key_holders import PersonKeys
+
+    mutate(monkeypatch, PersonKeys, "holders", "rounded < len(DEGREES)", "(rounded := rounded // 2) < len(DEGREES)")
+    killed(check_common_keys)
+
+
+def test_mutant_a_round_is_not_charged(monkeypatch):
+    from discreet.mechanisms.selection import common_keys
+
+    plain = common_keys._divergences
+    monkeypatch.setattr(common_keys, "_divergences", lambda order, rounds, keys: plain(order, rounds[:1], keys))
+    killed(check_common_keys)
+
+
+def test_mutant_a_leak_is_not_charged(monkeypatch):
+    kind = dp.mechanisms.CommonKeys
+    mutate(monkeypatch, kind, "guarantee", "ResponsePair(Fraction(0), leak)", "ResponsePair(Fraction(0), leak / 2)")
+    killed(check_common_keys)
+
+
+def test_mutant_chances_of_several_curves_are_added(monkeypatch):
+    from discreet.mechanisms.selection import common_keys
+
+    def added(holders, made):
+        chances = sum(curve.chances[np.minimum(holders.votes(curve), len(curve.small) - 1)] for curve in made)
+        coins = [bool(samplers.bernoulli(Fraction(min(float(one), 1.0)), 1)[0]) for one in chances]
+        return [key for key, heads in zip(holders.keys, coins, strict=True) if heads]
+
+    monkeypatch.setattr(common_keys, "_shown", added)
+    killed(check_common_keys)
+
+
 def check_above(monotone=False):
     kind = dp.mechanisms.AboveThreshold(threshold=1, threshold_scale=1, answer_scale=2 if not monotone else 1, step=1)
     bound = dp.Sensitivity(1, "Linf", grain=1, monotone=monotone)

@@ -140,6 +140,7 @@ def test_a_lone_key_that_stays_hidden_tells_no_more_than_the_leak_beside_it() ->
         (dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1), ["many", "few"], 1),
         (dp.mechanisms.CorrelatedGaussian(stddev=1, covariance=((1.0,),)), [1.0, 2.0], 1),
         (dp.Composed(mechanisms=(dp.Laplace(scale=1),)), [1, 2], 1),
+        (dp.mechanisms.CommonKeys(order=4, losses=(1,), leaks=(0.1,), keys_per_person=1), {"a": 3}, None),
         (dp.Laplace(scale=1), "text", 1),
         (dp.Laplace(scale=1), 41, None),
         (dp.Laplace, 41, 1),

@@ -29,6 +29,7 @@ CALLS: list[Call] = [
 _MADE = "a result that the package makes: nobody hands in records"
 _SETTING = "the parameter is a setting, declared and public"
 _CALLERS = "an answer that the caller has computed, whose sensitivity the caller states: not rows"
+_CODES = "codes that the caller or an engine has made of records: whole numbers, each of one pair"
 _OWN = "gives back what a model says of the caller's own rows; nothing is released, and each row is read as in fit"
 _POST = "work on what was released: no private record is in it"
 
@@ -113,6 +114,11 @@ NO_DATA: dict[str, str] = {
     "local.Repeated.for_values": _SETTING,
     "mechanisms.Mechanism": "a protocol of types: its implementations are tried",
     "release(Mechanism)": "a protocol of types: its implementations are tried",
+    "mechanisms.CommonKeys": _SETTING,
+    "mechanisms.CommonKeys.check": _CALLERS,
+    "mechanisms.Holders*": _CODES,
+    "mechanisms.PersonKeys": _CODES,
+    "mechanisms.PersonKeys.*": _CODES,
     "mechanisms.UpwardSearch": _SETTING,
     "mechanisms.UpwardSearch.check": _CALLERS,
     "tables.Offer": "a protocol of types: its implementations are tried",
@@ -142,6 +148,7 @@ NO_DATA: dict[str, str] = {
     "release(PermuteAndFlip)": "takes scores: those of queries are tried through `release(query=…)`",
     "release(TopK)": "takes scores: those of queries are tried through `release(query=…)`",
     "release(UpwardSearch)": _CALLERS,
+    "release(CommonKeys)": _CODES,
     "CumulativeCounts.read": _POST,
     "mechanisms.Cumulative.*": _POST,
     "Domain.counts": "takes places, which Domain.codes makes of rows and is tried with",

@@ -157,6 +157,10 @@ MECHANISMS: dict[str, Callable[[Planted], Any]] = {
         p, dp.mechanisms.UpwardSearch.for_guarantee(PURE, people=3, sensitivity=1), sensitivity=1
     ),
     "KeySelection": lambda p: dp.release(p.add({TEXT: 1, "Bled": 900}), dp.mechanisms.KeySelection.for_guarantee(GOAL)),
+    "CommonKeys": lambda p: dp.release(
+        dp.mechanisms.PersonKeys(np.arange(901), np.append(np.zeros(900, dtype=int), 1), p.add(["Bled", TEXT])),
+        dp.mechanisms.CommonKeys.for_guarantee(GOAL, keys_per_person=2),
+    ),
     "Quantile": lambda p: drawn(p, dp.mechanisms.Quantile.for_guarantee(PURE, space=SPACE)),
     "Quantiles": lambda p: drawn(
         p, dp.mechanisms.Quantiles.for_guarantee(PURE, space=NEAR, quantiles=[0.2, 0.7]), numbers

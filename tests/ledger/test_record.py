@@ -31,6 +31,7 @@ GUARANTEES = [
     dp.RandomizedResponse.for_guarantee(dp.Pure(epsilon=1), choices=list("abcd")).guarantee(),
     dp.mechanisms.PermuteAndFlip(rate=1, choices=["a", "b"]).guarantee(1),
     dp.mechanisms.KeySelection(scale=1, threshold=20).guarantee(),
+    dp.mechanisms.CommonKeys(order=3, losses=(1, 2), leaks=(0.01, 0.02), keys_per_person=1).guarantee(),
     dp.Subsampled(mechanism=dp.Gaussian(stddev=2), rate=0.01).guarantee(1),
     dp.compose([dp.Pure(epsilon=0.1), dp.ZeroConcentrated(rho=0.1), dp.Renyi(order=4, epsilon=1)] * 3),
 ]

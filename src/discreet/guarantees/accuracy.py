@@ -16,6 +16,7 @@ MEANINGS = {
     "score": "the chosen item's score is within this of the best",
     "every score": "each named item has a score within this of the one that truly has its rank",
     "threshold": "answers this far above or below the threshold are distinguished",
+    "holders": "a key that this many people have is shown",
     "people above": "at most this many people more than requested exceed the chosen limit",
     "norm": "the answer is within this of the true one in the L2 norm",
     "fraction wrong": "at most this fraction of the records is changed",

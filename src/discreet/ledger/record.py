@@ -42,6 +42,7 @@ KINDS: dict[str, type] = {
         derived_pairs.NearPair,
         derived_pairs.ConcentratedPair,
         derived_pairs.RenyiPair,
+        derived_pairs.RenyiCurvePair,
         derived_pairs.BoundedRangePair,
         derived_pairs.EitherPair,
         shuffled_pairs.ShiftedBinomialPair,

@@ -6,6 +6,7 @@ from discreet.exports import lazily
 
 _LATER = {
     "AboveThreshold": "selection.threshold",
+    "CommonKeys": "selection.common_keys",
     "Composed": "combine",
     "CorrelatedGaussian": "noise.covariance",
     "CountTree": "counts.count_tree",
@@ -15,6 +16,7 @@ _LATER = {
     "Exponential": "selection.exponential",
     "Gaussian": "noise.gaussian",
     "GaussianProcess": "noise.gaussian_process",
+    "Holders": "selection.key_holders",
     "KeySelection": "selection.threshold",
     "Laplace": "noise.laplace",
     "Mechanism": "protocol",
@@ -22,6 +24,7 @@ _LATER = {
     "NoisyArgmax": "selection.noisy_argmax",
     "OnlineMultiplicativeWeights": "counts.online_weights",
     "PermuteAndFlip": "selection.exponential",
+    "PersonKeys": "selection.key_holders",
     "PrefixSums": "counts.factorization",
     "Quantile": "quantiles.quantile",
     "Quantiles": "quantiles.quantiles",
@@ -58,7 +61,9 @@ if TYPE_CHECKING:
     from discreet.mechanisms.quantiles.quantiles import Quantiles
     from discreet.mechanisms.reports.randomized_response import RandomizedResponse
     from discreet.mechanisms.reports.shuffled import Shuffled
+    from discreet.mechanisms.selection.common_keys import CommonKeys
     from discreet.mechanisms.selection.exponential import Exponential, PermuteAndFlip
+    from discreet.mechanisms.selection.key_holders import Holders, PersonKeys
     from discreet.mechanisms.selection.noisy_argmax import NoisyArgmax
     from discreet.mechanisms.selection.threshold import AboveThreshold, KeySelection
     from discreet.mechanisms.selection.top_k import TopK, chooser_for
@@ -68,6 +73,7 @@ else:
 
 __all__ = [
     "AboveThreshold",
+    "CommonKeys",
     "Composed",
     "CorrelatedGaussian",
     "CountTree",
@@ -77,6 +83,7 @@ __all__ = [
     "Exponential",
     "Gaussian",
     "GaussianProcess",
+    "Holders",
     "KeySelection",
     "Laplace",
     "Mechanism",
@@ -84,6 +91,7 @@ __all__ = [
     "NoisyArgmax",
     "OnlineMultiplicativeWeights",
     "PermuteAndFlip",
+    "PersonKeys",
     "PrefixSums",
     "Quantile",
     "Quantiles",

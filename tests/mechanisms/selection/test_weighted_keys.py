@@ -12,7 +12,8 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.mechanisms.noise.gaussian import Gaussian
-from discreet.mechanisms.selection.weighted_keys import FULL, SLIGHT, STEP, PersonKeys, WeightedKeys, _above, _alone
+from discreet.mechanisms.selection.key_holders import FULL, PersonKeys
+from discreet.mechanisms.selection.weighted_keys import SLIGHT, STEP, WeightedKeys, _above, _alone
 
 from ...refusing import refuses
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.errors import IncompatibleGuarantee
 from discreet.exact.rational import exactly, exp_bounds, float_up, log_bounds
-from discreet.guarantees.conversions import SLACK, delta_from_renyi
+from discreet.guarantees.conversions import SLACK, delta_at_order, delta_from_renyi
 from discreet.guarantees.guarantee import Renyi
 from discreet.guarantees.privacy_loss.finite_pairs import renyi_of_atoms
 from discreet.guarantees.privacy_loss.pairs import Floats, GaussianPair, Pair, TradeoffPair
@@ -254,6 +254,33 @@ class RenyiPair(ProfilePair):
 
     def twice(self) -> Pair:
         raise IncompatibleGuarantee("Convert the Rényi guarantee to replacement before composing it.")
+
+
+@dataclass(frozen=True)
+class RenyiCurvePair(ProfilePair):
+    """A mechanism of independent parts with bounds on its Rényi divergences at several orders, in increasing order.
+
+    Of the parts, a removed unit moves some and an added unit others. A part that both move costs no more than it costs
+    one of them. So a replaced unit costs the sum of both.
+    """
+
+    points: tuple[tuple[Fraction, Fraction], ...]
+
+    def _curve(self, epsilon: float) -> float:
+        return min(delta_at_order(float(order), float_up(bound), epsilon) for order, bound in self.points)
+
+    def renyi(self, order: float) -> float:
+        # (order − 1)·divergence is convex in the order and 0 at order 1: known orders bound those between them
+        at = exactly(order)
+        below, known = Fraction(1), Fraction(0)
+        for own, bound in self.points:
+            if at <= own:
+                return float_up((known + ((own - 1) * bound - known) * (at - below) / (own - below)) / (at - 1))
+            below, known = own, (own - 1) * bound
+        return math.inf
+
+    def twice(self) -> Pair:
+        return RenyiCurvePair(tuple((order, 2 * bound) for order, bound in self.points))
 
 
 @dataclass(frozen=True)

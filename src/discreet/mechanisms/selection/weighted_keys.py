@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -22,14 +22,15 @@ from discreet.guarantees.privacy_loss.compose import LossDistribution, compose
 from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.protocol import meets, tidy
+from discreet.mechanisms.selection.key_holders import FULL
 from discreet.mechanisms.selection.threshold import SMALLEST_DELTA, order_of
 from discreet.queries.sensitivity import Sensitivity, SensitivityLike
 from discreet.rows.containers import Data
 
 STEP = Fraction(1, 2**20)
 """Weights are whole numbers of these."""
-FULL, SLIGHT = 3, 1
-"""The factors of a person's keys in the second round: slight for keys that are far from being shown."""
+SLIGHT = 1
+"""The factor in the second round of keys that are far from being shown. That of the others is FULL."""
 FIRST = 0.1
 """The part of μ² for the first round."""
 _POINTS = 1000
@@ -211,32 +212,3 @@ def _threshold(stddev: Fraction, delta: float, keys: int) -> Fraction:
     found = bracket(keeps, 1000, least=1000, most=10**9)
     assert found is not None  # a threshold of a million deviations is never reached
     return Fraction(bisect(keeps, *found), 1000)
-
-
-@dataclass(frozen=True)
-class PersonKeys:
-    """Who has which keys: for each pair a code of the person and a code of the key, and the key of each code.
-
-    No pair may appear twice, and nobody may have more keys than the mechanism allows.
-    """
-
-    people: NDArray[np.int64]
-    codes: NDArray[np.int64]
-    keys: Sequence[Any]
-
-    def totals(self, factors: Mapping[Any, int] | None) -> dict[Any, int]:
-        """The sum over people of each key's weight, in steps.
-
-        Promise: with r² ≥ Σf²·2^40, compared in integers, the weights f·2^40 div r have squares that sum to at most
-        2^40.
-        """
-        each = np.array([FULL if factors is None else factors[key] for key in self.keys], dtype=np.int64)
-        factor = each[self.codes] if len(self.codes) else np.zeros(0, dtype=np.int64)
-        people = int(self.people.max(initial=-1)) + 1
-        squares = np.bincount(self.people, weights=factor**2, minlength=people).astype(np.int64) << 40
-        roots = np.ceil(np.sqrt(squares.astype(np.float64))).astype(np.int64)
-        roots += roots * roots < squares
-        used = factor > 0
-        weights = (factor[used] << 40) // roots[self.people[used]]
-        sums = np.bincount(self.codes[used], weights=weights, minlength=len(self.keys))
-        return {key: int(total) for key, total, f in zip(self.keys, sums.tolist(), each.tolist(), strict=True) if f}

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.engines.engine import Engine
 from discreet.exact.randomness import random_integer
-from discreet.mechanisms.selection.weighted_keys import PersonKeys
+from discreet.mechanisms.selection.key_holders import PersonKeys
 from discreet.sql.question import Measure, Question
 from discreet.sql.running.compile import Statement
 
