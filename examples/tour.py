@@ -98,6 +98,29 @@ print(answer.table)  # pyarrow: city, visits, visits_error, cost, cost_error (95
 print(answer.guarantee, answer.receipt, answer.to_pandas())
 print(clinic.sql(question, within={"visits": 50}, confidence=0.95))  # accuracy first: the smallest ε that promises it
 
+# Nothing declared but the person
+Path("open.toml").write_text("""
+[ledger]
+path = "open.ledger"
+epsilon = 10.0
+delta = 1e-5
+delta_per_question = 1e-8
+[unit]
+person = "patient_id"
+[tables.visits]
+source = "visits.parquet"            # no bounds, no ranges: found privately, per question, shown by explain
+[tables.prescriptions]
+source = "prescriptions.parquet"
+through = "visits.visit_id"
+""")
+clinic = dp.connect("open.toml")
+answer = clinic.sql("SELECT city, COUNT(*) AS visits, SUM(cost) AS cost FROM visits GROUP BY city", epsilon=1)
+print(answer.clipped)  # {"visits": 0.004, "cost": 0.011}: estimated share lost to clipping, from the release itself
+all_visits = dp.table("visits.parquet", ledger=ledger)  # rows_per_person optional
+print(all_visits.mean("cost", epsilon=0.1))  # between optional
+print(all_visits.most_common("diagnosis", epsilon=0.1, delta=1e-8))  # choices optional
+print(clinic.tables)  # what may be asked: columns, types, ranges, choices, who is protected
+
 # Mechanisms, for people who build their own
 m = dp.Laplace.for_guarantee(dp.Pure(epsilon=1), sensitivity=1)  # or dp.Laplace(scale=2), dp.Gaussian(stddev=3)
 print(m.scale, m.guarantee(sensitivity=1), m.error(0.95))

@@ -128,6 +128,8 @@ OPEN: tuple[Callable[[Any], Any], ...] = (
     lambda t: t.variance("x", epsilon=1).value * SIZE / 4,
     lambda t: t.histogram("c", choices=["a", "b"], epsilon=1).value,
     lambda t: t.count(epsilon=1, where="c = 'a' AND x > 0.3 AND n < 5").value,
+    lambda t: t.histogram("c", epsilon=1, delta=1e-4).value,
+    lambda t: repr(set(t.most_common("c", k=9, epsilon=1, delta=1e-4).value) == {"a", "b"}),
 )
 """Nothing is declared: a person's part is scaled down to limits that are found, here 1 row, 1 of x and 8 of n."""
 OPEN_ROWS: tuple[Callable[[Any], Any], ...] = (
