@@ -229,12 +229,15 @@ def test_the_guarantee_is_kept_and_nearly_used(goal: dp.Approx) -> None:
     assert replaced.delta_at(epsilon=2 * float(goal.epsilon)) > float(goal.delta)
 
 
-def test_half_the_epsilon_serves_a_replaced_person() -> None:
-    """Twice the divergence at the same order: better than any conversion of (ε,δ)."""
-    kind = CommonKeys.for_guarantee(dp.Approx(epsilon=0.5, delta=5e-6), keys_per_person=4)
-    replaced = kind.guarantee().for_replacement()
-    factor = 1 + math.exp(0.5)
-    assert replaced.epsilon_at(delta=factor * 5e-6) < 1
+def test_a_goal_for_replaced_people_is_kept_for_them() -> None:
+    """Half of the divergence at the same order: better than half of ε, to which a smaller order belongs."""
+    unit = dp.person("id", neighbors="replace")
+    kind = CommonKeys.for_guarantee(dp.Approx(epsilon=1, delta=1e-5, protects=unit), keys_per_person=4)
+    stated = kind.guarantee().stated_for(unit)
+    assert stated.protects == unit
+    assert 0.98e-5 <= stated.delta_at(epsilon=1) <= 1e-5
+    halved = CommonKeys.for_guarantee(dp.Approx(epsilon=0.5, delta=1e-5 / (1 + math.exp(0.5))), keys_per_person=4)
+    assert kind.error(0.5, keys=4).amount < 0.9 * halved.error(0.5, keys=4).amount
 
 
 def test_its_error_is_the_number_of_people_that_a_key_needs() -> None:

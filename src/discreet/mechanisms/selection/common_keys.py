@@ -83,12 +83,16 @@ class CommonKeys:
 
     @classmethod
     def for_guarantee(cls, guarantee: Guarantee, *, keys_per_person: int = 300) -> Self:
-        """The curves that keep (ε,δ): half of δ for keys of one person, half for the conversion of the divergence."""
+        """The curves that keep (ε,δ): half of δ for keys of one person, half for the conversion of the divergence.
+
+        If the guarantee is stated for replaced people, it is kept for them.
+        """
         if not isinstance(guarantee, Approx) or not exactly(guarantee.delta):
             raise InvalidArgument(
                 "A release of undeclared keys needs a delta, such as Approx(epsilon=1, delta=1e-8).", code="needs-delta"
             )
         epsilon, half = exactly(guarantee.epsilon), exactly(guarantee.delta) / 2
+        times = 2 if guarantee.relation == "replace" else 1
         if 2 * half < SMALLEST_DELTA:
             raise InvalidArgument(
                 "A release of undeclared keys needs a delta of at least 1e-280. Give a larger one.", code="out-of-range"
@@ -104,8 +108,8 @@ class CommonKeys:
             )
         return cls(
             order=tidy(order),
-            losses=tuple(tidy(significant(loss * share, up=False)) for share in SHARES),
-            leaks=tuple(tidy(significant(half * share, up=False)) for share in SHARES),
+            losses=tuple(tidy(significant(loss * share / times, up=False)) for share in SHARES),
+            leaks=tuple(tidy(significant(half * share / times, up=False)) for share in SHARES),
             keys_per_person=keys_per_person,
         )
 
@@ -159,8 +163,8 @@ def _divergences(
     aside = 2 * sum((leak for _, leak in rounds), Fraction(0))
     made = [(curves(float(order), float(loss), float(leak), keys), float(leak)) for loss, leak in rounds]
     points = [(order, sum((loss for loss, _ in rounds), Fraction(0)) + aside * order / (order - 1))]
-    for halves in range(1, 9):
-        lower = Fraction(1 + float(order - 1) * 2 ** (-halves / 2))
+    for halved in range(1, 5):
+        lower = 1 + (order - 1) / 2**halved
         moved = sum(Fraction(divergence(curve, float(lower), leak)) for curve, leak in made)
         points.append((lower, moved + aside * lower / (lower - 1)))
     return tuple(sorted(points))

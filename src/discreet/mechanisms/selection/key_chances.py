@@ -7,6 +7,7 @@ t coins. The curves are made so that each of these coins moves by at most 1/t of
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -236,25 +237,30 @@ class _Rising:
 
     def _smooth(self, rows: NDArray[np.intp], first: dict[int, Floats]) -> dict[int, Floats]:
         """The other log-odds, by the rate at which they may rise without a leak; lowered until every vote fits."""
-        start = np.array([first[row][-1] for row in rows.tolist()])
-        grid = start[:, None] + (self.last[rows] - start + 1)[:, None] * np.linspace(0, 1, 600)
-        none, ease, guess = np.zeros((len(rows), 1)), np.ones((len(rows), 1)), np.ones_like(grid)
+        found: dict[int, Floats] = {}
+        ease = dict.fromkeys(rows.tolist(), 1.0)
+        while left := [row for row in ease if row not in found]:
+            for row, odds in zip(left, self._paced(left, [ease[row] for row in left], first), strict=True):
+                over = self._excess(row, odds)
+                if over <= 1:
+                    found[row] = odds
+                ease[row] *= 0.997 / max(over, 1)
+        return found
+
+    def _paced(self, rows: list[int], eases: list[float], first: dict[int, Floats]) -> Iterator[Floats]:
+        start = np.array([first[row][-1] for row in rows])
+        grid = start[:, None] + (self.last[rows] - start + 1)[:, None] * np.linspace(0, 1, 250)
+        none, ease, guess = np.zeros((len(rows), 1)), np.array(eases)[:, None], np.ones_like(grid)
         parts = sorted({1, max(1, self.steps // 2), self.steps})
-        while True:
-            rates = [
-                self._rise(grid, self.room[rows, vote - 1 : vote] * ease, none, guess) * (self.steps / vote)
-                for vote in parts
-            ]
-            pace = 1 / np.minimum.reduce(rates)
-            taken = np.cumsum((pace[:, 1:] + pace[:, :-1]) / 2 * np.diff(grid, axis=1), axis=1)
-            made = {}
-            for row, spent, odds in zip(rows.tolist(), taken, grid, strict=True):
-                steps = np.arange(1, math.ceil(spent[-1] * self.steps) + self.steps) / self.steps
-                made[row] = np.append(first[row], np.interp(steps, np.append(0.0, spent), odds))
-            over = np.array([[self._excess(row, odds)] for row, odds in made.items()])
-            if (over <= 1).all():
-                return made
-            ease = np.where(over > 1, ease / over * 0.999, ease)
+        rates = [
+            self._rise(grid, self.room[rows, vote - 1 : vote] * ease, none, guess) * (self.steps / vote)
+            for vote in parts
+        ]
+        pace = 1 / np.minimum.reduce(rates)
+        taken = np.cumsum((pace[:, 1:] + pace[:, :-1]) / 2 * np.diff(grid, axis=1), axis=1)
+        for row, spent, odds in zip(rows, taken, grid, strict=True):
+            steps = np.arange(1, math.ceil(spent[-1] * self.steps) + self.steps) / self.steps
+            yield np.append(first[row], np.interp(steps, np.append(0.0, spent), odds))
 
     def _excess(self, row: int, odds: Floats) -> float:
         """How much of what it may move the worst vote of a curve moves."""
