@@ -28,8 +28,8 @@ class Plan:
 
     `clipping` says how people are scaled down if nobody declared how much one may add, and `clip` to which limits. They
     are an example until they are found. `goal` is what a choice of groups may cost, which comes first if their keys are
-    not declared (`open_keys`), and `bar` is how many people a group needs who are in no other. If no group has enough
-    people, `nothing` is the release that says so.
+    not declared (`open_keys`), and `bar` is how many people a group needs who are in one group each, or in many. If no
+    group has enough people, `nothing` is the release that says so.
     """
 
     question: Question
@@ -45,7 +45,7 @@ class Plan:
     clipping: Clipping | None = None
     clip: Clip | None = None
     goal: Approx | None = None
-    bar: float | None = None
+    bar: dict[int, float] | None = None
     open_keys: tuple[str, ...] = ()
     nothing: Release | None = None
 

@@ -395,8 +395,10 @@ class Planner:
         """How the groups are chosen that enough people are in."""
         assert plan.goal is not None
         epsilon, delta = (exactly(part) for part in (plan.goal.epsilon, plan.goal.delta))
-        goal = added_or_removed(epsilon, delta, self.schema.unit)
-        choice = key_choice(plan.question, self.schema.unit, goal, self._most_groups(plan.question, plan.terms))
+        unit, most = self.schema.unit, self._most_groups(plan.question, plan.terms)
+        by_rho = self.ledger is not None and self.ledger.rule.name == "zcdp"
+        goal = added_or_removed(epsilon, delta, unit) if by_rho else replace(plan.goal, protects=unit)
+        choice = key_choice(plan.question, unit, goal, most, by_rho=by_rho)
         cost = cost_of(self.ledger, choice.guarantee, plan.goal, proved=True)
         return replace(choice, stated=cost.stated_for(self.schema.unit))
 

@@ -42,7 +42,8 @@ class _Settling:
         if plan.goal is not None:
             choice = planner.choice_of_keys(replace(plan, question=question))
             release = self._release(choice)
-            bar = float(choice.mechanism.threshold)
+            many = min(100, choice.mechanism.keys_per_person)
+            bar = {groups: choice.mechanism.people_needed(groups) for groups in (1, many)}
             if not (keys := choice.value(release.value)):
                 spent = (self._number - 1) * plan.each_bound + exactly(plan.goal.epsilon)
                 plan = replace(plan, groups=ShownGroups(()), nothing=release, spent_first=spent)

@@ -530,3 +530,16 @@ def test_a_stated_delta_is_found_again():
     assert dp.compose([stated, dp.Pure(epsilon=0.5)]).epsilon_at(delta=1e-6) == 1.5
     assert dp.compose([stated]).epsilon_at(delta=9.9e-7) == math.inf
     assert 1.99 < dp.compose([stated] * 2).epsilon_at(delta=2e-6) <= 2
+
+
+def test_rho_outside_a_leak_is_that_of_the_rest() -> None:
+    """A leak has no ρ. Ledgers that add ρ set its mass aside, and add the ρ of the rest."""
+    noise = dp.Gaussian(stddev=5, step=1).guarantee(1)
+    leak = dp.mechanisms.KeySelection(scale=1, threshold=30).guarantee()
+    both = dp.compose([noise, dp.Approx(epsilon=0, delta=1e-6)])
+    assert both.rho() == math.inf
+    assert both.rho(outside=True) == pytest.approx(0.02)
+    assert both.infinite == pytest.approx(1e-6)
+    assert leak.rho(outside=True) == pytest.approx(0.5)  # type: ignore[attr-defined]
+    ledger = dp.Ledger.open(":memory:", protects=dp.row(), limit=dp.Approx(epsilon=3, delta=1e-4), rule="zcdp")
+    assert ledger.charge(both, asked="both").guarantee.infinite == pytest.approx(1e-6)

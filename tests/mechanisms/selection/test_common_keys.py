@@ -251,7 +251,7 @@ def test_its_error_is_the_number_of_people_that_a_key_needs() -> None:
 
         assert best(needed - 1) < confidence <= best(needed)
     assert kind.error(0.9) == kind.error(0.9, keys=8)
-    assert kind.threshold == float(kind.error(0.5, keys=1))
+    assert kind.people_needed(3) == float(kind.error(0.5, keys=3))
     assert kind.error(0.9, keys=DEGREES[-1] + 1).amount is None
 
 

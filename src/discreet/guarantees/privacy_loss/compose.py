@@ -92,9 +92,10 @@ class LossDistribution(Guarantee):
     def renyi(self, order: float) -> float:
         return sum(times * pair.renyi(order) for pair, times in self.factors) * SLACK
 
-    def rho(self) -> float:
-        """A ρ for which ρ-zCDP holds. Infinity if none is known."""
-        return sum(times * _rho(pair) for pair, times in self.factors) * SLACK
+    def rho(self, *, outside: bool = False) -> float:
+        """A ρ for which ρ-zCDP holds, with `outside` only outside the mass `infinite`. Infinity if none is known."""
+        factors = _moving(self.factors)[0] if outside else self.factors
+        return sum(times * _rho(pair) for pair, times in factors) * SLACK
 
     def _twice(self) -> Self:
         return replace(self, factors=tuple((pair.twice(), times) for pair, times in self.factors))

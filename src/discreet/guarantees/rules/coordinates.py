@@ -34,7 +34,7 @@ def stated_rho(guarantee: Guarantee) -> Fraction | None:
         above = exp_bounds(epsilon)[1]
         known.append(min(epsilon**2 / 2, epsilon * (above - 1) / (above + 1)))
     rho = getattr(guarantee, "rho", None)
-    if callable(rho) and math.isfinite(value := rho()):
+    if callable(rho) and math.isfinite(value := rho(outside=True)):
         known.append(Fraction(value))
     return min(known, default=None)
 

@@ -113,22 +113,21 @@ class CommonKeys:
             keys_per_person=keys_per_person,
         )
 
-    @property
-    def threshold(self) -> float:
-        """How many people with no other key make it as likely as not that a key is shown."""
-        return float(self.error(0.5, keys=1))
+    def people_needed(self, keys: int) -> float:
+        """How many people with so many keys each make it as likely as not that a key is shown."""
+        return float(self.error(0.5, keys=keys))
 
     def error(self, confidence: float, *, keys: int | None = None) -> Accuracy:
         """The number of people who make sure that a key is shown, if each has up to so many keys that are not shown."""
         sure = check_confidence(confidence)
         each = self.keys_per_person if keys is None else check_count(keys, "keys")
-        if each > DEGREES[-1]:
-            return Accuracy(amount=None, confidence=sure, of="holders", reason="people with so many keys have no vote")
         needed = [
             math.ceil(int(np.searchsorted(curve.chances, sure)) / votes)
             for curve in self._curves(len(self.losses) - 1)
             if (votes := curve.votes(each))
         ]
+        if each > DEGREES[-1] or not needed:
+            return Accuracy(amount=None, confidence=sure, of="holders", reason="people with so many keys have no vote")
         return Accuracy(amount=float(min(needed)), confidence=sure, of="holders")
 
     def check(self, value: Data) -> None:

@@ -134,6 +134,10 @@ class WeightedKeys:
                 return found
         raise InvalidArgument("No noise was found that keeps this guarantee.", code="guarantee-out-of-reach")
 
+    def people_needed(self, keys: int) -> float:
+        """How many people with so many keys each make it as likely as not that a key is shown."""
+        return float(exactly(self.threshold)) * math.sqrt(check_count(keys, "keys"))
+
     def error(self, confidence: float) -> Accuracy:
         return Accuracy(amount=None, confidence=confidence, reason="nothing but keys is shown")
 

@@ -1,6 +1,6 @@
 """Which groups an answer shows if their keys are not declared: those that enough people are in, chosen before the rest.
 
-People give each of their keys a weight, so that nobody has to say how many keys one person may have. After the choice
+People share their vote among their keys, so that nobody has to say how many keys one person may have. After the choice
 the groups are known, and only they count in what one person adds.
 """
 
@@ -14,6 +14,8 @@ from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Approx
 from discreet.guarantees.unit import Unit
+from discreet.mechanisms.selection.common_keys import CommonKeys
+from discreet.mechanisms.selection.key_holders import DEGREES
 from discreet.mechanisms.selection.threshold import order_of
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 from discreet.sql.measurement import identity_of
@@ -23,7 +25,7 @@ from discreet.sql.running.person_keys import read_person_keys
 from discreet.sql.schema import Schema
 
 FEW_KEYS = 2
-"""If nobody may have more keys, one noisy count of people for each key is better than weights."""
+"""If nobody may have more keys, one noisy count of people for each key is better than shared votes."""
 
 
 def has_open_keys(question: Question) -> bool:
@@ -37,15 +39,19 @@ def chooses_first(question: Question, most: int | None) -> bool:
     return has_open_keys(question) and owned and (most is None or most > FEW_KEYS)
 
 
-def key_choice(question: Question, unit: Unit, goal: Approx, most: int | None) -> AutomaticBound:
-    """How the groups are chosen, for one added or removed person. `most` is the declared number of groups of one
-    person.
+def key_choice(question: Question, unit: Unit, goal: Approx, most: int | None, *, by_rho: bool) -> AutomaticBound:
+    """How the groups are chosen. `most` is the declared number of groups of one person.
+
+    `by_rho` says that the ledger adds up ρ, and that the goal is for one added or removed person. Then it is by
+    weights: coins have no ρ.
     """
-    given = {} if most is None else {"keys_per_person": most}
-    chosen = WeightedKeys.for_guarantee(goal, **given)
+    given = {} if most is None else {"keys_per_person": min(most, DEGREES[-1])}
+    kind: Any = WeightedKeys if by_rho else CommonKeys
+    chosen = kind.for_guarantee(goal, **given)
+    used = chosen.keys_per_person if by_rho or most is not None else DEGREES[-1]
 
     def read(engine: Engine) -> Any:
-        return read_person_keys(question, engine, chosen.keys_per_person)
+        return read_person_keys(question, engine, used)
 
     return AutomaticBound(
         "which groups have enough people",

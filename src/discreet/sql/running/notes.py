@@ -80,10 +80,10 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
             f"{open_keys}, {fewer}or spend more ε: explain says the bar before you pay."
         )
     if plan.bar is not None:
-        open_keys = ", ".join(plan.open_keys)
+        open_keys, many = ", ".join(plan.open_keys), max(plan.bar)
         notes.append(
-            f"Groups are shown if enough people are in them: about {math.ceil(plan.bar):,} who are in no other, or "
-            f"{math.ceil(10 * plan.bar):,} who are each in a hundred. To see more, declare choices for {open_keys}, "
+            f"Groups are shown if enough people are in them: about {math.ceil(plan.bar[1]):,} who are in no other, or "
+            f"{math.ceil(plan.bar[many]):,} who are each in {many}. To see more, declare choices for {open_keys}, "
             "or spend more ε."
         )
     extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
