@@ -58,7 +58,9 @@ def rows_of(relation: Relation, engine: Engine) -> str:
         case Both(left=left, right=right, fields=fields, person=person):
             return " UNION ALL ".join(_rename_columns(side, fields, person, engine) for side in (left, right))
         case Where(source=source, condition=condition):
-            return f"SELECT * FROM ({rows_of(source, engine)}) AS one WHERE {safe(condition, dialect)}"
+            # one by one, so that the engine can apply each before a join
+            parts = " AND ".join(safe(part, dialect) for part in conjuncts(condition))
+            return f"SELECT * FROM ({rows_of(source, engine)}) AS one WHERE {parts}"
         case Project(source=source, columns=columns, person=person):
             shown = [f"{safe(expr, dialect)} AS {quoted(field.id)}" for field, expr in columns]
             if person is not None and source.person is not None and person not in relation.fields:
