@@ -314,3 +314,10 @@ def test_limits_are_public_or_released():
     plan = opened([MANY], ADDED).plan(BOTH, epsilon=1, delta=0)
     assert plan.clipping.limits == opened([], ADDED).plan(BOTH, epsilon=1, delta=0).clipping.limits
     assert rules.LARGEST**2 < 2**62
+
+
+def test_whole_numbers_may_be_small():
+    """A limit of a few steps says that there are few people only if steps are fractions."""
+    for text, few in (("SELECT SUM(CASE WHEN k = 'a' THEN 1 ELSE 0 END) AS s FROM t", False), (SUM, True)):
+        clipping = opened([MANY], ADDED).plan(text, epsilon=1, delta=0).clipping
+        assert clipping.has_too_few(tuple(own[1] for own in clipping.limits)) is few

@@ -215,6 +215,8 @@ def test_every_value_has_a_text_of_its_own() -> None:
     large = np.zeros(5000), np.concatenate([np.zeros(2500), [1.0], np.zeros(2499)])
     assert repr(large[0]) == repr(large[1])
     assert exact_text(large[0]) != exact_text(large[1])
+    lists = [(0, 1), (0, True), ("0", 1), ("0", "1"), (0.0, 1), (0, None), (0, 2**70), (0, -(2**70)), (np.int64(0), 1)]
+    assert len({exact_text(value) for value in lists}) == len(lists)
     for nameless in (lambda: 1, object(), [object()], print):
         with pytest.raises(Nameless):
             exact_text(nameless)

@@ -12,7 +12,7 @@ import datetime
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -28,7 +28,9 @@ class Nameless(Exception):
 
 
 def exact_text(value: Any, instead: Callable[[Any], Any] = lambda value: value) -> str:
-    """The text of a value. Different values have different texts. `instead` can replace a part of the value."""
+    """The text of a value. Different values have different texts. `instead` can replace a part of the value, if it is
+    no text and no number.
+    """
     return json.dumps(_exact(value, instead), separators=(",", ":"))
 
 
@@ -49,7 +51,7 @@ def _exact(given: Any, instead: Callable[[Any], Any]) -> Any:
     if kind in (Fraction, Decimal):
         return {kind.__name__: [hex(part) for part in value.as_integer_ratio()] if kind is Fraction else str(value)}
     if kind in (tuple, list):
-        return {kind.__name__: [_exact(part, instead) for part in value]}
+        return {kind.__name__: list(value) if _is_plain(value) else [_exact(part, instead) for part in value]}
     if kind in (set, frozenset):
         return {kind.__name__: sorted(json.dumps(_exact(part, instead)) for part in value)}
     if isinstance(value, Mapping):
@@ -70,6 +72,12 @@ def _exact(given: Any, instead: Callable[[Any], Any]) -> Any:
     if not text or _ADDRESS.search(text):
         raise Nameless
     return {"is": name, "text": text}
+
+
+def _is_plain(values: Sequence[Any]) -> bool:
+    """Whether the parts are their own texts: the choices of a column can be thousands."""
+    kinds = set(map(type, values))
+    return kinds == {str} or (kinds == {int} and min(values) > -_WIDE and max(values) < _WIDE)
 
 
 def _array(array: np.ndarray[Any, Any], kind: str, instead: Callable[[Any], Any]) -> Any:

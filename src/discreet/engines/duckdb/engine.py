@@ -28,8 +28,9 @@ FILES = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"} | d
 # A repeated expression would be computed outside of the TRY that makes it total; a TRY_CAST that is pushed into the
 # reading of a text file would drop the row, or stop the question.
 _UNSAFE_OPTIMIZERS = ("common_subexpressions", "type_pushdown", "scalar_fn_pushdown")
-# A rank as a list for each person cannot be spilled to disk, and is not faster.
-_GREEDY_OPTIMIZERS = ("top_n_window_elimination",)
+# A rank as a list for each person cannot be spilled to disk, and is not faster. A value that is named once would be
+# computed again wherever its name is used.
+_GREEDY_OPTIMIZERS = ("top_n_window_elimination", "projection_pullup")
 _UNITS = {
     f"{letter}{kind}": base**power
     for power, letter in enumerate("KMGT", 1)

@@ -261,10 +261,11 @@ class Clipping:
         return replace(clip, limit=root, above=math.floor(self.share_above * root), norm="L2")
 
     def has_too_few(self, scales: tuple[int, ...]) -> bool:
-        """Whether the limits that were found say that there are too few people: a walk stopped where it began."""
-        firsts = [self.basis.measures[self.basis.kinds.index(kind)] for kind in range(len(self.limits))]
-        sums = [measure.kind == "sum" and len(own) > 1 for measure, own in zip(firsts, self.limits, strict=True)]
-        return any(sum_ and scale < own[_LOW] for sum_, scale, own in zip(sums, scales, self.limits, strict=True))
+        """Whether the limits that were found say that there are too few people: a walk stopped where it began. Counts,
+        and sums of whole numbers, may be that small.
+        """
+        coarse = [own[0] == _COARSE[0] and len(own) > 1 for own in self.limits]
+        return any(sum_ and scale < own[_LOW] for sum_, scale, own in zip(coarse, scales, self.limits, strict=True))
 
     def clip(self, scales: tuple[int, ...]) -> Clip:
         """The clip for the limits of all kinds: a person may reach all of them at once."""

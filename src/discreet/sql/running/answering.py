@@ -62,16 +62,16 @@ def _measure(planner: Planner, plan: Plan, pairs: Pairs, key: str | None) -> tup
         found=list(plan.found),
         bounds=dict(plan.terms.bounds),
     )
-    mark = mark_of(plan, planner.schema, identity)
     request: dict[str, Any] = {"asked": question.same, "key": key, "identity": identity}
     known = ledger.knows(price.guarantee, mechanism=price.mechanism, **request)
     divisible = identity.lasting and plan.clipping is None  # clipped people have one limit for all measures together
-    found = find_reusable(ledger, mark, price) if divisible and key is None and not known else None
+    mark = mark_of(plan, planner.schema, identity) if divisible else None
+    found = find_reusable(ledger, mark, price) if mark is not None and key is None and not known else None
     if found is not None:
         entry, own, places = found
         release = again(entry, own.mechanism, ledger=ledger)
         return own, replace(release, value=chosen_numbers(release.value, plan, places))
-    marked = str(mark) if divisible else ""
+    marked = "" if mark is None else str(mark)
 
     def read() -> Any:
         return _read_measures(planner, plan, pairs)
