@@ -455,3 +455,72 @@ where
     and o_orderkey is null
 group by cntrycode
 order by cntrycode
+
+-- 1 totals: without averages
+select
+    l_returnflag, l_linestatus,
+    sum(l_quantity) as sum_qty,
+    sum(l_extendedprice) as sum_base_price,
+    sum(l_extendedprice * (1 - l_discount)) as sum_disc_price,
+    count(*) as count_order
+from lineitem
+where l_shipdate <= date '1998-12-01' - interval '90' day
+group by l_returnflag, l_linestatus
+
+-- 7 totals: from France to Germany only
+select extract(year from l_shipdate) as l_year, sum(l_extendedprice * (1 - l_discount)) as revenue
+from supplier, lineitem, orders, customer, nation n1, nation n2
+where
+    s_suppkey = l_suppkey
+    and o_orderkey = l_orderkey
+    and c_custkey = o_custkey
+    and s_nationkey = n1.n_nationkey
+    and c_nationkey = n2.n_nationkey
+    and n1.n_name = 'FRANCE'
+    and n2.n_name = 'GERMANY'
+    and l_shipdate between date '1995-01-01' and date '1996-12-31'
+group by l_year
+
+-- 8 totals: both sums of the quotient
+select
+    extract(year from o_orderdate) as o_year,
+    sum(l_extendedprice * (1 - l_discount)) as volume,
+    sum(case when n2.n_name = 'BRAZIL' then l_extendedprice * (1 - l_discount) else 0 end) as brazil
+from part, supplier, lineitem, orders, customer, nation n1, nation n2, region
+where
+    p_partkey = l_partkey
+    and s_suppkey = l_suppkey
+    and l_orderkey = o_orderkey
+    and o_custkey = c_custkey
+    and c_nationkey = n1.n_nationkey
+    and n1.n_regionkey = r_regionkey
+    and r_name = 'AMERICA'
+    and s_nationkey = n2.n_nationkey
+    and o_orderdate between date '1995-01-01' and date '1996-12-31'
+    and p_type = 'ECONOMY ANODIZED STEEL'
+group by o_year
+
+-- 12 totals: a sum and a count
+select
+    l_shipmode,
+    sum(case when o_orderpriority in ('1-URGENT', '2-HIGH') then 1 else 0 end) as high_line_count,
+    count(*) as line_count
+from orders, lineitem
+where
+    o_orderkey = l_orderkey
+    and l_shipmode in ('MAIL', 'SHIP')
+    and l_commitdate < l_receiptdate
+    and l_shipdate < l_commitdate
+    and l_receiptdate >= date '1994-01-01'
+    and l_receiptdate < date '1994-01-01' + interval '1' year
+group by l_shipmode
+
+-- 14 totals: both sums of the quotient
+select
+    sum(l_extendedprice * (1 - l_discount)) as revenue,
+    sum(case when p_type like 'PROMO%' then l_extendedprice * (1 - l_discount) else 0 end) as promo_revenue
+from lineitem, part
+where
+    l_partkey = p_partkey
+    and l_shipdate >= date '1995-09-01'
+    and l_shipdate < date '1995-09-01' + interval '1' month
