@@ -1,7 +1,8 @@
 """What grows with what: processor time and memory of the group-by question of sql.py, by rows, people and groups.
 
 `python bench/growth.py` measures up to 10^7 rows and fits a cost model; `--all` makes 10^8 rows too, which takes
-minutes and 1.5 GB of disk, and says how well the model predicts them. Every point is measured in a fresh process, with
+minutes and 1.5 GB of disk, and says how well the model predicts them. With `--nothing`, the policy says who a person is
+and which keys are public, and nothing else. Every point is measured in a fresh process, with
 a limit on its memory and a folder to spill into. The data are folders of Parquet files of a million rows each, made
 once, a file at a time, into $BENCH_DATA (default: data beside the peers).
 """
@@ -114,16 +115,19 @@ def _pairs(folder: Path) -> int:
 # --- one measurement in a fresh process ----------------------------------------------------------------------
 
 
-def child(size: Size) -> dict[str, float]:
+def child(size: Size, *, bounded: bool) -> dict[str, float]:
     import discreet as dp
 
-    columns = {"group_key": {"between": [0, min(size.groups, KEYS) - 1]}, "value": {"between": [LOW, HIGH]}}
+    columns = {"group_key": {"between": [0, min(size.groups, KEYS) - 1]}}
     asked = SQL
     if size.groups > KEYS:
         columns["part"] = {"between": [0, size.groups // KEYS - 1]}
         asked = SQL.replace("group_key", "part, group_key")
-    bounds = {"rows_per_person": MAX_GROUPS * MAX_ROWS, "groups_per_person": MAX_GROUPS, "rows_per_group": MAX_ROWS}
-    known = {"source": str(size.place), "person": "user_id", **bounds, "columns": columns}
+    known: dict[str, Any] = {"source": str(size.place), "person": "user_id", "columns": columns}
+    if bounded:
+        columns["value"] = {"between": [LOW, HIGH]}
+        known |= {"rows_per_person": MAX_GROUPS * MAX_ROWS, "rows_per_group": MAX_ROWS}
+        known["groups_per_person"] = MAX_GROUPS
     with tempfile.TemporaryDirectory(prefix="bench-growth-") as folder:
         spill = Path(folder) / "spill"
         spill.mkdir()
@@ -139,7 +143,7 @@ def child(size: Size) -> dict[str, float]:
                 start = time.process_time()
                 # another condition each time, as the same numbers would be found in the ledger for free
                 text = asked.replace(" GROUP BY", f" WHERE group_key > -{len(runs) + 1} GROUP BY")
-                found = db.sql(text, epsilon=EPSILON, delta=DELTA)
+                found = db.sql(text, epsilon=EPSILON, delta=DELTA if bounded else 0)
                 assert not found.replayed
                 runs.append(time.process_time() - start)
         db.close()
@@ -165,13 +169,13 @@ def spilled(folder: Path) -> Iterator[list[int]]:
     watcher.join()
 
 
-def fresh(size: Size) -> Point | None:
+def fresh(size: Size, policy: str) -> Point | None:
     """What a fresh process measures; nothing when it fails."""
     print(size, file=sys.stderr, flush=True)
     words = [str(part) for part in asdict(size).values()]
     if not size.place.exists():
         subprocess.run([sys.executable, __file__, "data", *words], check=True)
-    done = subprocess.run([sys.executable, __file__, "child", *words], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, __file__, "child", policy, *words], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         return None
     return asdict(size) | {"pairs": int((size.place / "pairs").read_text())} | json.loads(done.stdout)
@@ -215,10 +219,12 @@ def predicted(models: dict[str, Model], point: Point) -> Point:
 # --- printing -----------------------------------------------------------------------------------------------
 
 
-def heading(words: str) -> None:
+def heading(words: list[str]) -> None:
+    nothing = "--nothing" in words
     print(
-        f"### What grows with what\n`python bench/growth.py{words}` · The same question on DuckDB over folders of "
-        f"Parquet, within the given memory. Pairs are those of a person and a group. Peak is the peak memory of the "
+        f"### What grows with what{', with nothing declared' * nothing}\n"
+        f"`python bench/growth.py {' '.join(words)}` · The same question on DuckDB over folders of "
+        f"Parquet, within the given memory.{' Pure ε; limits are found first.' * nothing} Pairs are those of a person and a group. Peak is the peak memory of the "
         f"process. CPU seconds, because the machine is shared: the best of {REPEAT}.\n",
         flush=True,
     )
@@ -268,12 +274,13 @@ def told(models: dict[str, Model], rows: int, large: list[Point], failed: list[s
 
 
 def main(words: list[str]) -> None:
-    heading("".join(f" {word}" for word in words))
+    heading(words)
+    policy = "nothing" if "--nothing" in words else "bounds"
     few: list[Point] = []
     large: list[Point] = []
     failed: list[str] = []
     for size in dict.fromkeys([*ROWS, *PEOPLE, *GROUPS, *MEMORY, *[LARGE] * ("--all" in words)]):
-        if point := fresh(size):
+        if point := fresh(size, policy):
             row(point)
             (large if size == LARGE else few).append(point)
         else:
@@ -285,7 +292,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["data", *numbers]:
             make(Size(*map(int, numbers)))
-        case ["child", *numbers]:
-            print(json.dumps(child(Size(*map(int, numbers)))))
+        case ["child", policy, *numbers]:
+            print(json.dumps(child(Size(*map(int, numbers)), bounded=policy == "bounds")))
         case words:
             main(words)
