@@ -223,9 +223,9 @@ def heading(words: list[str]) -> None:
     nothing = "--nothing" in words
     print(
         f"### What grows with what{', with nothing declared' * nothing}\n"
-        f"`python bench/growth.py {' '.join(words)}` · The same question on DuckDB over folders of "
-        f"Parquet, within the given memory.{' Pure ε; limits are found first.' * nothing} Pairs are those of a person and a group. Peak is the peak memory of the "
-        f"process. CPU seconds, because the machine is shared: the best of {REPEAT}.\n",
+        f"`python bench/growth.py {' '.join(words)}` · The same question on DuckDB over folders of Parquet, within the "
+        f"given memory.{' Pure ε; limits are found first.' * nothing} Pairs are those of a person and a group. Peak is "
+        f"the peak memory of the process. CPU seconds, because the machine is shared: the best of {REPEAT}.\n",
         flush=True,
     )
     table("rows", "people", "groups", "pairs", "memory, MB", "CPU s", "peak, MB", "spilled, MB")
