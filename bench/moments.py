@@ -31,6 +31,7 @@ WIDE = {"N(1000, 10)": [0, 10_000], "1000 + 10·t₃": [0, 10_000], "lognormal(3
 """A range that a careful owner would declare."""
 POLICIES: dict[str, Callable[[str], dict[str, Any]]] = {
     "nothing declared": lambda family: {},
+    "one row of each": lambda family: {"rows_per_person": 1},
     '`between="auto"`, one row of each': lambda family: {"rows_per_person": 1, "columns": {"x": {"between": "auto"}}},
     "`between=[0, 10000]`, one row of each": lambda family: {
         "rows_per_person": 1, "columns": {"x": {"between": WIDE[family]}},
