@@ -29,6 +29,7 @@ COMMANDS = {
     "ledger": "ledger",
     "sql": "sql",
     "clipping": "clipping",
+    "keys": "keys",
     "engines": "engines",
     "engines-tenth": "engines --tenth spark-3 pipelinedp",
     "growth": "growth --all",

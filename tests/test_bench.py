@@ -8,7 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import discreet as dp
 from discreet import testing
@@ -125,6 +127,56 @@ def test_clipping_is_measured_quickly(
     chosen = charts.tables(printed)[0][0]
     assert chosen["constants"] == "**chosen**"
     assert 1 < charts.number(chosen["1 cell"]) < 4
+
+
+@pytest.fixture
+def keys(page: ModuleType) -> ModuleType:
+    import keys
+
+    return keys
+
+
+def test_every_person_has_as_many_keys_as_the_family_says(keys: ModuleType) -> None:
+    family = keys.Family("few", 100, 40, lambda rng, n: rng.integers(1, 30, n))
+    pairs = family.drawn()
+    numbers = family.numbers(np.random.default_rng(1), 100)
+    assert np.bincount(pairs.people).tolist() == np.minimum(numbers, 20).tolist()
+    assert len(set(zip(pairs.people.tolist(), pairs.codes.tolist(), strict=True))) == len(pairs.codes)
+    few = pairs.capped(7, np.random.default_rng(2))
+    assert np.bincount(few.people).tolist() == np.minimum(numbers, 7).tolist()
+
+
+def test_the_rules_of_peers_are_calibrated(keys: ModuleType) -> None:
+    """A key of one person alone is shown with probability δ/2; biased weights of one person have a norm of 1."""
+    rules, deviation = keys.key_rules, 4.2
+    bar = rules.threshold(deviation, 1e-3)
+    alone = [1 - ndtr((bar - t**-0.5) / deviation) ** t for t in range(1, rules.CAP + 1)]
+    assert max(alone) == pytest.approx(1e-3)
+    pairs = keys.Family("few", 100, 40, lambda rng, n: rng.integers(1, 30, n)).drawn()
+    weights = rules._biased(pairs, np.random.default_rng(3).choice([0.01, 0.3, 1], 40))
+    norms = np.bincount(pairs.people, weights**2)
+    assert norms.max() <= 1
+    assert norms.min() > 0.999
+    assert (weights <= rules.MOST / np.sqrt(pairs.degrees)).all()
+    # with one key a person, 30 people are enough for the best rule
+    assert rules.geometric(rules.Pairs(np.arange(30), np.zeros(30, dtype=int), 1), np.random.default_rng(4), 1).all()
+
+
+def test_adaptive_weights_go_from_common_keys_to_others(keys: ModuleType) -> None:
+    people = np.r_[np.arange(60), np.arange(20)]
+    pairs = keys.Pairs(people, np.r_[np.zeros(60, dtype=int), np.ones(20, dtype=int)], 2)
+    plain = 1 / np.sqrt(pairs.degrees)
+    common, rare = keys.key_rules._rerouted(pairs, plain, 10, 1) - pairs.sums(plain)
+    assert common < 0 < rare
+    assert (keys.key_rules._rerouted(pairs, plain, 1000, 1) == pairs.sums(plain)).all()
+
+
+@pytest.mark.slow
+def test_keys_are_measured_quickly(keys: ModuleType, charts: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    keys.main(quick=True)
+    one, ten = charts.tables(capsys.readouterr().out)[0]
+    assert charts.number(one["truncated geometric, best cap"]) > charts.number(one["**CommonKeys**"])
+    assert charts.number(ten["**CommonKeys**"]) > charts.number(ten["MAD2R"]) > charts.number(ten["weighted Gaussian"])
 
 
 def test_tables_are_read_as_they_were_printed(charts: ModuleType) -> None:
