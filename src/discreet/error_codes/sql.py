@@ -119,6 +119,12 @@ PEOPLE = {
         "No limit on what one person may add could be found. What was charged to find it stays charged.",
         "a larger `epsilon`, or `rows_per_person = 20` and `between = [0, 1000]` in the policy",
     ),
+    "values-too-large": Explained(
+        "`SUM(bytes)` of values above 4e12 whose range is not declared",
+        "Totals are added exactly, in 64 bits. The limit that was found is near the largest total, so some may be "
+        "larger. What was charged to find it stays charged.",
+        "`SUM(bytes / 1000000)`, or `between = [0, 1e14]` in the policy",
+    ),
     "sql-narrow-bounds": Explained(
         "`SUM(x * 1e-300)`", "The range of the value is too narrow for its grid.", "`SUM(x)`, divided outside"
     ),

@@ -259,12 +259,7 @@ class Ledger:
             if not row:
                 continue
             if not request.is_of(row.request):
-                raise InvalidArgument(
-                    "This key was used for another request: a different question, mechanism, guarantee, declaration "
-                    "or data set. Data without a version counts as the same only while it stays open. "
-                    "Nothing was spent. Use a new key for a new request, or declare a version of the data.",
-                    code="ledger-key-reused",
-                )
+                raise _key_reused()
             return entry_of(row, answered=bool(execute("SELECT 1 FROM answers WHERE number = ?", row.number)))
         return None
 
@@ -285,6 +280,12 @@ class Ledger:
         request = request_of(guarantee.stated_for(self.protects), asked, mechanism, key, identity)
         with self._store.transaction(write=False) as execute:
             return request.can_be_known and self._made_before(execute, request) is not None
+
+    def check_new_key(self, key: str) -> None:
+        """Refuse a key of a charge that was made before."""
+        with self._store.transaction(write=False) as execute:
+            if book.find_charge(execute, self._analyst, "retry_key", key):
+                raise _key_reused()
 
     def marked(self, first: str) -> tuple[Entry, ...]:
         """The charges of this analyst whose mark begins with these 32 characters, oldest first."""
@@ -462,3 +463,12 @@ def _reason(why: Any) -> str:
             'Give a reason for the record: why="the ethics board agreed on 3 May".', code="ledger-no-reason"
         )
     return public_text(why)
+
+
+def _key_reused() -> InvalidArgument:
+    return InvalidArgument(
+        "This key was used for another request: a different question, mechanism, guarantee, declaration or data set. "
+        "Data without a version counts as the same only while it stays open. Nothing was spent. Use a new key for a "
+        "new request, or declare a version of the data.",
+        code="ledger-key-reused",
+    )

@@ -64,9 +64,10 @@ def identity_of(question: Question, schema: Schema) -> str:
     )
 
 
-def identity_of_rows(relation: Relation, schema: Schema) -> str:
-    """The same for the rows of a relation only."""
-    return _Written(schema).text({"relation": relation})
+def identity_of_rows(relation: Relation, schema: Schema, details: Any = None) -> str:
+    """The same for the rows of a relation only, with details about its fields."""
+    known = {"relation": relation}
+    return _Written(schema).text(known if details is None else {**known, "details": details})
 
 
 def identities_apart(question: Question, schema: Schema) -> tuple[str, tuple[str, ...]]:

@@ -43,7 +43,7 @@ from discreet.sql.pricing.centers import center_of, middle_of
 from discreet.sql.pricing.choice_of_noise import added_or_removed, choose_noise, shares_of, weights_of
 from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of, share_centered, to_center
 from discreet.sql.pricing.found_rows import rows_bound, wants_rows
-from discreet.sql.pricing.key_choice import chooses_first, has_open_keys, key_choice, need_delta
+from discreet.sql.pricing.key_choice import SMALL, chooses_first, has_open_keys, key_choice, need_delta
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Question
@@ -131,7 +131,7 @@ class Planner:
             terms = terms.without(goal.epsilon, goal.delta)
         means, each_center = to_center(asked), Fraction(0)
         if means:
-            share = share_centered(self._number_of_groups(asked) * len(asked.measures))
+            share = share_centered(self._number_of_groups(asked, terms) * len(asked.measures))
             each_center = significant(check_epsilon(terms.epsilon) * share / len(means), up=False)
             terms = terms.without(len(means) * each_center)
         plan = replace(self._computable(asked, terms), goal=goal, each_bound=each, each_center=each_center)
@@ -171,7 +171,7 @@ class Planner:
 
     def wants_groups(self, question: Question, terms: Terms) -> bool:
         """Whether it must be found how many groups of one person are used."""
-        return wants_groups(question) and rows_known(question.relation, terms.bounds) is not None
+        return wants_groups(question) and not self._is_clipped(question, terms)
 
     def _depends_on_people(self, question: Question, terms: Terms) -> bool:
         """Whether the noise depends on limits or groups that are to be found."""
@@ -183,18 +183,20 @@ class Planner:
         """What a choice of groups may cost that comes before the answer: as much as one more aggregate. None if the
         groups are declared, or if a declared bound says that nobody is in more than a few.
         """
-        most = self._most_groups(question, terms)
-        if not chooses_first(question, most):
+        clipped = self._is_clipped(question, terms)
+        if not chooses_first(question, self._most_groups(question, terms), clipped=clipped):
             return None
         slack = check_delta(terms.delta)
         need_delta(slack)
         share = check_epsilon(terms.epsilon) / (len(question.aggregates) + 1)
-        return Approx(epsilon=share, delta=slack if most is None else slack / 2)
+        return Approx(epsilon=share, delta=slack if clipped else slack / 2)
 
     def _most_groups(self, question: Question, terms: Terms) -> int | None:
         """The declared number of groups of one person."""
         if not has_open_keys(question):
             return None
+        if question.relation.person is None:
+            return 1
         bounds = bounds_of(question, MOST_GROUPS_SHOWN, self._frequency, terms.bounds)
         return None if bounds is None else bounds.groups
 
@@ -224,12 +226,18 @@ class Planner:
         """A plan within the known bounds. `clip` are the limits on people, after they are found for an ε of `searched`,
         and `bounds` those on the rows of one person, after they are found.
         """
-        groups, number = groups_of(question), self._number_of_groups(question)
+        groups, number = groups_of(question), self._number_of_groups(question, terms)
         if bounds is None:
             bounds = bounds_of(question, number, self._frequency, terms.bounds)
         if bounds is None and self.wants_rows(question, terms):
             bounds = Bounds(1, 1, 1)
         clipping = self._clipping(question, terms, searched)
+        if question.relation.person is None and bounds is not None and (clipping is not None or question.uncentered):
+            raise NotAllowed(
+                "Rows are protected, and the question may use one row several times, so the ranges of summed and "
+                "averaged values must be known. Declare between for their columns, or sum before the join.",
+                code="sql-no-bounds",
+            )
         if clipping is not None and clip is None:
             clip = clipping.example()
         clipped = None if clipping is None or clip is None else (clipping, clip)
@@ -246,27 +254,35 @@ class Planner:
 
     def with_bounds(self, plan: Plan, bounds: Bounds) -> Plan:
         """The plan within lower bounds."""
-        number = self._number_of_groups(plan.question)
+        number = self._number_of_groups(plan.question, plan.terms)
         price = choose_noise(plan.question, self.schema.unit, bounds, number, plan.terms)
         return replace(plan, bounds=bounds, price=self._chargeable(price))
 
-    def _number_of_groups(self, question: Question) -> int:
+    def _number_of_groups(self, question: Question, terms: Terms) -> int:
         """The number of groups in the answer. A guess if they are chosen first, and the maximum if with the answer."""
         groups = groups_of(question)
         if groups is not None:
             return groups.count
-        return MOST_GROUPS_SHOWN if rows_known(question.relation, {}) is not None else IMAGINED_GROUPS
+        return IMAGINED_GROUPS if self._is_clipped(question, terms) else MOST_GROUPS_SHOWN
+
+    def _is_clipped(self, question: Question, terms: Terms) -> bool:
+        """Whether people are clipped: the declarations do not bound all that one person adds."""
+        one = clipping_of(question, self.schema.unit, 1, self._rows_known(question, terms), Fraction(1))
+        return one is not None
+
+    def _rows_known(self, question: Question, terms: Terms) -> int | None:
+        """How many rows of one unit are used, if it is known."""
+        return 1 if question.relation.person is None else rows_known(question.relation, terms.bounds)
 
     def _clipping(self, question: Question, terms: Terms, searched: Fraction | None) -> Clipping | None:
         """How people are clipped, if the declarations do not bound all that one person adds."""
-        rows = 1 if question.relation.person is None else rows_known(question.relation, terms.bounds)
         shares = shares_of(question, terms.weights)
         added = sum((shares[n] for n, measure in enumerate(question.measures) if measure.is_added), Fraction(0))
         return clipping_of(
             question,
             self.schema.unit,
-            self._number_of_groups(question),
-            rows,
+            self._number_of_groups(question, terms),
+            self._rows_known(question, terms),
             check_epsilon(terms.epsilon) * added,
             weights_of(question, terms.weights),
             searched,
@@ -365,7 +381,7 @@ class Planner:
         assert plan.bounds is not None  # there are none only if single rows are protected
 
         def noise_of(bounds: Bounds) -> Price:
-            number = self._number_of_groups(plan.question)
+            number = self._number_of_groups(plan.question, plan.terms)
             return choose_noise(plan.question, self.schema.unit, bounds, number, plan.terms)
 
         number = None if plan.groups is None else plan.groups.count
@@ -373,7 +389,7 @@ class Planner:
 
     def bound_on_rows(self, plan: Plan) -> AutomaticBound:
         """How the rows of one person are bounded that are chosen, and not added."""
-        number = self._number_of_groups(plan.question)
+        number = self._number_of_groups(plan.question, plan.terms)
         terms = plan.terms
         return rows_bound(plan.question, self.schema.unit, number, terms.bounds, plan.each_bound, terms.epsilon)
 
@@ -396,9 +412,10 @@ class Planner:
         assert plan.goal is not None
         epsilon, delta = (exactly(part) for part in (plan.goal.epsilon, plan.goal.delta))
         unit, most = self.schema.unit, self._most_groups(plan.question, plan.terms)
-        by_rho = self.ledger is not None and self.ledger.rule.name == "zcdp"
-        goal = added_or_removed(epsilon, delta, unit) if by_rho else replace(plan.goal, protects=unit)
-        choice = key_choice(plan.question, unit, goal, most, by_rho=by_rho)
+        # coins have no ρ
+        by_weights = epsilon < SMALL or (self.ledger is not None and self.ledger.rule.name == "zcdp")
+        goal = added_or_removed(epsilon, delta, unit) if by_weights else replace(plan.goal, protects=unit)
+        choice = key_choice(plan.question, unit, goal, most, by_weights=by_weights)
         cost = cost_of(self.ledger, choice.guarantee, plan.goal, proved=True)
         return replace(choice, stated=cost.stated_for(self.schema.unit))
 
@@ -419,6 +436,7 @@ class Planner:
             clipping.moved,
             lambda found: tuple(int(limit) for limit in found),
             question,
+            details=clipping.basis,
         )
 
     def roots(self, plan: Plan, clip: Clip, pairs: Pairs | None) -> AutomaticBound:
@@ -431,13 +449,14 @@ class Planner:
             return read_roots(pairs, question, clipping, clip)
 
         return AutomaticBound(
-            f"how much one person may add in squares (of {clip.limit} at {clip.shifts} and {clip.factors})",
+            "how much one person may add in squares",
             question.relation,
             read,
             clipping.search_of_roots(),
             clipping.moved,
             lambda found: int(found[0]),
             question,
+            details=(clipping.basis, clip),
         )
 
     def unpaid(self, bounds: Iterable[AutomaticBound], key: str | None = None) -> list[Guarantee]:
@@ -468,14 +487,18 @@ class Planner:
 
     def _request(self, bound: AutomaticBound, key: str | None) -> dict[str, Any]:
         """The request for a bound. Its retry key is derived from the key of the question."""
-        own = None if key is None else hashlib.sha256(f"{key}\0{bound.asked}".encode()).hexdigest()
+        details = []
+        if bound.details is not None:
+            details.append(identity_of_rows(bound.of, self.schema, bound.details))
+        text = "\0".join((key or "", bound.asked, *details))
+        own = None if key is None else hashlib.sha256(text.encode()).hexdigest()
         meaning = bound.question.meaning if bound.question else identity_of_rows(bound.of, self.schema)
         return {
             "guarantee": bound.guarantee,
             "mechanism": bound.mechanism,
             "asked": bound.asked,
             "key": own,
-            "identity": self.identity(bound.of, (bound.what, meaning), old_text=bound.asked),
+            "identity": self.identity(bound.of, (bound.what, meaning, *details), old_text=bound.asked),
         }
 
     # --- identity -------------------------------------------------------------------------------------------

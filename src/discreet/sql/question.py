@@ -93,8 +93,9 @@ class Question:
     """A whole statement. `source` is its syntax tree, `same` is its text without comments and in one layout, and
     `meaning` is the identity of what it measures. `bounded` are the fields whose declared ranges the answer depends on.
     Keys and measures are in canonical order. `key_order` has the positions of the keys as they were written.
-    `unranged` are the columns of quantiles whose ranges are not declared, `uncentered` the values of variances.
-    `shown` are the groups that were chosen, if their keys were not declared.
+    `unranged` are the columns of quantiles whose ranges are not declared, `uncentered` the values of variances,
+    and `centered` those whose centers were found. `shown` are the groups that were chosen, if their keys were not
+    declared.
     """
 
     text: str
@@ -116,6 +117,7 @@ class Question:
     reordered: bool = False
     unranged: frozenset[Origin] = frozenset()
     uncentered: tuple[Expr, ...] = ()
+    centered: tuple[Expr, ...] = ()
     shown: tuple[tuple[Any, ...], ...] | None = None
 
     @property

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from discreet.errors import NotAllowed
+from discreet.errors import BudgetExhausted, NotAllowed
 from discreet.exact.rational import exactly
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
 from discreet.sql.pricing.automatic_bounds import AutomaticBound, columns_to_find
+from discreet.sql.pricing.centers import FARTHEST
 from discreet.sql.pricing.clipping import Clip, to_center, with_centers
 from discreet.sql.pricing.key_choice import with_shown
 from discreet.sql.question import Bounds, Question
@@ -68,6 +69,7 @@ class _Settling:
         for place, value in enumerate(question.uncentered):
             bound = self.planner.center_of_rows(replace(self.plan, question=question), place)
             ranges[value] = self._find(bound)
+            _check_center(sum(ranges[value]) / 2)
             self.found.append(f"{bound.what}: {sum(ranges[value]) / 2:.4g}")
         return read_question(self.plan.question.source, schema, ranges) if ranges else question
 
@@ -85,6 +87,7 @@ class _Settling:
         for part in to_center(after.question):
             middle = self.planner.center_of_people(known, part, self.pairs)
             centers[part] = self._find(middle)
+            _check_center(float(centers[part]))
             self.found.append(f"{middle.what}: {float(centers[part]):.4g}")
         return with_centers(after.question, centers) if centers else after.question
 
@@ -98,10 +101,23 @@ class _Settling:
                 "charged. Spend more ε, or declare rows_per_person and the ranges of the summed columns.",
                 code="too-few-people",
             )
+        if after.clipping.has_too_large(scales):
+            raise _too_large()
         clip = after.clipping.clip(scales)
         if not after.clipping.may_be_gaussian:
             return clip
-        return after.clipping.with_root(clip, self._find(self.planner.roots(after, clip, self.pairs)))
+        root = self._find(self.planner.roots(after, clip, self.pairs))
+        better = after.clipping.with_root(clip, root)
+        return better if self._fits_budget(after, better) else after.clipping.in_squares(clip, root)
+
+    def _fits_budget(self, after: Plan, clip: Clip) -> bool:
+        """Whether the answer fits with this clip, too. A ledger that adds ρ may charge more for it than was planned."""
+        plan = self.planner.priced(after.question, after.terms, clip, searched=self.plan.searched, bounds=after.bounds)
+        try:
+            self.planner.ledger.after(plan.price.guarantee)
+        except BudgetExhausted:
+            return False
+        return True
 
     def _bound_groups(self, after: Plan) -> Plan:
         """The plan with the number of groups of one person that was found."""
@@ -115,10 +131,28 @@ class _Settling:
         return bound.value(self._release(bound).value)
 
     def _release(self, bound: AutomaticBound) -> Any:
-        """Find a bound. Before the first that is paid for, everything that is still to be paid must fit the budget."""
+        """Find a bound. Before the first that is paid for, everything that is still to be paid must fit the budget, and
+        the key must be new: for a question that was answered before, everything was found before.
+        """
         if not self._fits and not self.planner.knows(bound, self.key):
+            if self.key is not None:
+                self.planner.ledger.check_new_key(self.key)
             rest = [other.guarantee for other in self.plan.automatic[self._number :]]
             self.planner.ledger.after(*rest, self.plan.price.guarantee)
             self._fits = True
         self._number += 1
         return self.planner.find(bound, self.key)
+
+
+def _check_center(center: float) -> None:
+    """Refuse a center at the end of the grid."""
+    if abs(center) > 0.99 * FARTHEST:
+        raise _too_large()
+
+
+def _too_large() -> NotAllowed:
+    return NotAllowed(
+        "Some values or totals may be too large to be added exactly. What was charged to find that out stays charged. "
+        "Divide them first, such as SUM(bytes / 1000000), or declare between for their columns.",
+        code="values-too-large",
+    )

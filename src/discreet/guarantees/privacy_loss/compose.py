@@ -55,7 +55,10 @@ class LossDistribution(Guarantee):
 
     def __str__(self) -> str:
         pure = self.pure
-        return str(pure) if pure is not None else f"ε = {self.epsilon_at(delta=1e-6):.6g} at δ = 1e-06"
+        if pure is not None:
+            return str(pure)
+        delta = max(1e-6, float(f"{2 * self.infinite:.0e}"))
+        return f"ε = {self.epsilon_at(delta=delta):.6g} at δ = {delta:.0e}"
 
     @property
     def infinite(self) -> float:

@@ -28,6 +28,8 @@ from discreet.rows.containers import Data
 
 SHARES = (Fraction(1, 10), Fraction(9, 10))
 """The parts of loss and leak for each round. The first finds keys that many people have, which then need no weight."""
+LEAST = Fraction(1, 1000)
+"""The curves of a smaller ε are too long to be made."""
 LOWER = Fraction(17, 20)
 """The order, less 1, in parts of the one that suits Gaussian noise best. Rare events prefer a lower one."""
 
@@ -97,8 +99,11 @@ class CommonKeys:
             raise InvalidArgument(
                 "A release of undeclared keys needs a delta of at least 1e-280. Give a larger one.", code="out-of-range"
             )
-        if not epsilon:
-            raise InvalidArgument("A release of keys needs an epsilon above 0.", code="out-of-range")
+        if epsilon < LEAST:
+            raise InvalidArgument(
+                "CommonKeys needs an epsilon of at least 0.001. For a smaller one use WeightedKeys.",
+                code="out-of-range",
+            )
         order = significant(1 + LOWER * (best_order(epsilon, half) - 1), up=False, digits=6)
         spent = 2 * half * order / (order - 1)
         loss = (epsilon - conversion_cost(order, half) - spent) * (1 - Fraction(1, 10**9))

@@ -46,7 +46,8 @@ IMAGINED_GROUPS = 100
 @dataclass(frozen=True)
 class AutomaticBound:
     """One release: which bound is found, what is read for it, the noise, and how the bound follows from the noisy
-    numbers. It also has the question it is found for, if it is of no use to another question.
+    numbers. It also has the question it is found for, if it is of no use to another question, and in `details` all
+    that tells it apart from others of the same question.
     """
 
     what: str
@@ -57,6 +58,7 @@ class AutomaticBound:
     value: Callable[[Any], Any]
     question: Question | None = None
     stated: Guarantee | None = None
+    details: Any = None
 
     @property
     def asked(self) -> str:

@@ -29,12 +29,14 @@ PER_OCTAVE, OCTAVES, FINEST = 2**10, 62, 2**20
 WIDTH = 2**10
 """The range about the center, in units of the spread."""
 LARGEST = 1e15
+FARTHEST = 2.0**OCTAVES / FINEST
+"""The last point of the grid."""
 
 
 def places_of(numbers: Any) -> Any:
     """The positions of numbers on the grid, each computed by itself."""
     with np.errstate(all="ignore"):
-        size = np.minimum(np.abs(np.asarray(numbers, np.float64)), 2.0**OCTAVES / FINEST)
+        size = np.minimum(np.abs(np.asarray(numbers, np.float64)), FARTHEST)
         place = np.minimum(np.floor(np.log2(1.0 + size * FINEST) * PER_OCTAVE), PER_OCTAVE * OCTAVES)
     return (np.sign(numbers) * place).astype(np.int64)
 
@@ -43,16 +45,16 @@ def middle_of(question: Question, part: int, unit: Unit, epsilon: Fraction, mean
     """How the center of a mean is found: as the median of people's own means, in the unit of the values."""
     measure, far = question.measures[part], PER_OCTAVE * OCTAVES
     median = Quantile.for_guarantee(Pure(epsilon=epsilon), space=Integers(-far, far), unit=unit)
-    value = measure.value
-    of = value.field.name if isinstance(value, Ref) else f"averaged value {part + 1}"
+    assert measure.value is not None
     return AutomaticBound(
-        f"the center of {of}",
+        f"the center of {describe(measure.value)}",
         question.relation,
         lambda engine: places_of(means() * float(measure.step)),
         median,
         median.sensitivity(unit),
         lambda place: Fraction(_number_at(int(place))),
         question,
+        details=(measure.value, measure.where),
     )
 
 
@@ -68,16 +70,24 @@ def center_of(question: Question, number: int, unit: Unit, epsilon: Fraction) ->
         places = np.repeat([int(place) for place, _ in found], [int(count) for _, count in found]).astype(np.int64)
         return places, places
 
-    of = value.field.name if isinstance(value, Ref) else f"averaged value {number + 1}"
     return AutomaticBound(
-        f"the center of {of}",
+        f"the center of {describe(value)}",
         question.relation,
         read,
         Composed(mechanisms=tuple(quartiles)),
         [quartile.sensitivity(unit) for quartile in quartiles],
         _range_about,
         question,
+        details=value,
     )
+
+
+def describe(value: Expr) -> str:
+    """What a value is called: a column, or a value that is computed from columns."""
+    if isinstance(value, Ref):
+        return value.field.name if value.field.origin is None else ".".join(value.field.origin)
+    columns = sorted({describe(Ref(field)) for field in value.fields()})
+    return f"a value of {' and '.join(columns)}" if columns else "a value"
 
 
 def _range_about(quartiles: Any) -> Range:

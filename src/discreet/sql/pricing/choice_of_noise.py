@@ -48,7 +48,7 @@ def choose_noise(
     if clipped is not None:
         return replace(offers.clipped(total, *clipped), epsilon=total)
     assert bounds is not None or question.relation.person is None  # a person's rows are bounded, or clipped
-    if not has_open_keys(question) or chooses_first(question, None if bounds is None else bounds.groups):
+    if not has_open_keys(question) or chooses_first(question, None if bounds is None else bounds.groups, clipped=False):
         return replace(offers.best(total, slack), epsilon=total)
     need_delta(slack)
     left = total * Fraction(len(question.aggregates), len(question.aggregates) + 1)

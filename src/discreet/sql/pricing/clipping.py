@@ -37,14 +37,16 @@ CENTER_DIVISOR = 10
 ROOT_SPREAD = 1.5
 """A person's sum of steps, in units of the root of the sum of squares and of the root of the number of measures: a
 guess, for the number of people that should exceed the limit."""
+DIVISOR = Fraction(1, 4)
+"""The weight of a number that only divides, in an answer of one group: its mean is near the center, so the error of the
+divisor matters less."""
 UNIT = 2**20
 """The limit of one kind of number, in steps."""
 LARGEST = 2**31 - 1
 """The largest number of steps in a cell of one person: products of two of them fit 64 bits."""
-_COARSE = [2**10, 2**12, 2**14, 2**16, 2**18]
-"""The smallest limits on sums of numbers, in steps of their values. They are far apart, as a walk may stop at each."""
-_LOW = 4
-"""A search for the limit on a sum that stops at one of the first so many points found too few people."""
+_COARSE = [1, 2**10, 2**12, 2**14, 2**16, 2**18]
+"""The smallest limits on sums of numbers, in steps of their values. They are far apart, as a walk may stop at each. If
+it stops at the first, which is smaller than all useful numbers, there are too few people."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,9 @@ def _scale_of(measure: Measure) -> Any:
     if measure.kind != "sum" or measure.value is None:
         return measure.kind
     leaves = frozenset(_added_values(measure.value))
-    return (leaves, measure.center, measure.step, measure.power) if leaves else "count"
+    if leaves:
+        return leaves, measure.center, measure.step, measure.power
+    return "count" if measure.step == measure.reach == 1 else ("constants", measure.step, measure.reach, measure.power)
 
 
 def _added_values(value: Expr) -> list[Expr]:
@@ -214,9 +218,10 @@ class Clipping:
 
     @property
     def moved(self) -> Sensitivity:
-        """How one unit changes the numbers of people above limits."""
-        replaced = self.unit.neighbors != "add_or_remove"
-        return Sensitivity(1, "Linf", self.unit, monotone=not replaced)
+        """How one unit changes the numbers of people above limits: one total of each person is compared with all of
+        them, so a replaced person moves all numbers one way, too.
+        """
+        return Sensitivity(1, "Linf", self.unit, monotone=True)
 
     @property
     def deviation(self) -> float:
@@ -256,22 +261,30 @@ class Clipping:
         share = float(self.share_above)
         laplace = 0.69 * (1 + share) * clip.limit / float(self.left)
         gaussian = 0.67 * math.sqrt(1 + share**2) * root * self.deviation
-        if laplace <= gaussian:
-            return clip
+        return clip if laplace <= gaussian else self.in_squares(clip, root)
+
+    def in_squares(self, clip: Clip, root: int) -> Clip:
+        """The clip in L2 with this limit."""
         return replace(clip, limit=root, above=math.floor(self.share_above * root), norm="L2")
 
     def has_too_few(self, scales: tuple[int, ...]) -> bool:
         """Whether the limits that were found say that there are too few people: a walk stopped where it began. Counts,
         and sums of whole numbers, may be that small.
         """
-        coarse = [own[0] == _COARSE[0] and len(own) > 1 for own in self.limits]
-        return any(sum_ and scale < own[_LOW] for sum_, scale, own in zip(coarse, scales, self.limits, strict=True))
+        coarse = (own[:2] == tuple(_COARSE[:2]) for own in self.limits)
+        return any(sum_ and scale == _COARSE[0] for sum_, scale in zip(coarse, scales, strict=True))
+
+    def has_too_large(self, scales: tuple[int, ...]) -> bool:
+        """Whether a limit that was found is near the largest total that is computed: then some may be larger."""
+        largest = OPEN // len(self.basis.measures)
+        return any(2 * scale > largest for scale, own in zip(scales, self.limits, strict=True) if len(own) > 1)
 
     def clip(self, scales: tuple[int, ...]) -> Clip:
         """The clip for the limits of all kinds: a person may reach all of them at once."""
         if self.is_known:
             ones = (1,) * len(self.basis.measures)
             return Clip(self.limits[0][0], (0,) * len(ones), ones, 0)
+        scales = self._consistent(scales)
         sizes = [scales[kind] for kind in self.basis.kinds]
         shifts = [15 - size.bit_length() for size in sizes]
         factors = [
@@ -282,6 +295,21 @@ class Clipping:
         limit = sum(max(r for r, own in zip(reached, self.basis.kinds, strict=True) if own == kind)
                     for kind in range(len(scales)))  # fmt: skip
         return Clip(limit, tuple(shifts), tuple(factors), math.floor(self.share_above * limit))
+
+    def _consistent(self, scales: tuple[int, ...]) -> tuple[int, ...]:
+        """The limits, where that on a sum is at most what those on rows and on squares allow: by Cauchy and Schwarz,
+        (Σz)² ≤ n·Σz².
+        """
+        kinds, found = list(zip(self.basis.measures, self.basis.kinds, strict=True)), list(scales)
+        rows = max((scales[kind] for measure, kind in kinds if measure.kind == "count"), default=0)
+        squares = {(measure.value, measure.where): (measure.step, scales[kind])
+                   for measure, kind in kinds if measure.power == 2}  # fmt: skip
+        for measure, kind in kinds:
+            step, most = squares.get((measure.value, measure.where), (measure.step, 0))
+            if rows and most and measure.power == 1 and measure.center:
+                allowed = sqrt_up(rows * most * (step / measure.step) ** 2)
+                found[kind] = min(found[kind], math.ceil(allowed))
+        return tuple(found)
 
     def example(self) -> Clip:
         """A clip for the largest limits, to plan with until limits are found. No other costs more."""
@@ -371,9 +399,10 @@ def with_centers(question: Question, centers: Mapping[int, Fraction]) -> Questio
 
 def share_searched(kinds: int, cells: int) -> Fraction:
     """The part of ε for finding the limits of so many kinds of numbers: 1/√(4·cells/kinds), at most a third or, for
-    several kinds, a half.
+    several kinds, two fifths.
     """
-    return Fraction(1, max(3 if kinds == 1 else 2, math.isqrt(4 * cells // kinds))) if kinds else Fraction(0)
+    most = Fraction(1, 3) if kinds == 1 else Fraction(2, 5)
+    return min(most, Fraction(1, math.isqrt(4 * cells // kinds))) if kinds else Fraction(0)
 
 
 def share_centered(cells: int) -> Fraction:
@@ -387,7 +416,7 @@ def clipping_of(
     groups: int,
     rows: int | None,
     epsilon: Fraction,
-    weights: tuple[Fraction, ...],
+    weights: tuple[Fraction, ...] = (),
     searched: Fraction | None = None,
     delta: Fraction = Fraction(0),
 ) -> Clipping | None:
@@ -396,6 +425,7 @@ def clipping_of(
     """
     if not any(measure.is_added for measure in question.measures):
         return None
+    weights = weights or (Fraction(1),) * len(question.measures)
     basis = basis_of(question, weights)
     limits = tuple(
         tuple(_limits([m for m, own in zip(basis.measures, basis.kinds, strict=True) if own == kind], rows, question))
@@ -403,8 +433,9 @@ def clipping_of(
     )
     if rows is not None and all(len(own) == 1 for own in limits):
         return None
-    heavy = [max((weights[n] for n, made in basis.made_of.items() if any(p == place for p, _ in made)))
-             for place in range(len(basis.measures))]  # fmt: skip
+    divisors = _only_divide(question) if groups == 1 else frozenset()
+    heavy = [max(weights[n] * (DIVISOR if n in divisors else 1) for n, made in basis.made_of.items()
+                 if any(p == place for p, _ in made)) for place in range(len(basis.measures))]  # fmt: skip
     most = max(heavy)
     if searched is None:
         unknown = sum(len(own) > 1 for own in limits)
@@ -412,14 +443,22 @@ def clipping_of(
     return Clipping(basis, unit, limits, tuple(weight / most for weight in heavy), groups, epsilon, searched, delta)
 
 
+def _only_divide(question: Question) -> frozenset[int]:
+    """The measures that only divide sums about centers that are found: numbers of values, for means and variances."""
+    near = {*question.uncentered, *question.centered}
+    total = [measure.is_open or measure.value in near for measure in question.measures]
+    uses = [(part, len(one.parts) > 1 and part == one.parts[0] and total[one.parts[1]])
+            for one in question.aggregates for part in one.parts]  # fmt: skip
+    return frozenset(part for part, _ in uses) - {part for part, divides in uses if not divides}
+
+
 def _limits(measures: list[Measure], rows: int | None, question: Question) -> list[int]:
     """The limits among which that of one kind of number is found, in its steps. One, if it is known."""
-    measure = measures[0]
-    if measure.kind == "people" and not question.keys:
+    if all(measure.kind == "people" for measure in measures) and not question.keys:
         rows = 1  # a person is counted once if there is one group
-    largest = int(measure.reach**measure.power) if measure.kind == "sum" else 1
-    if rows is not None and not measure.is_open:
-        return [len(measures) * rows * largest]
-    if measure.kind == "sum" and measure.step != 1:
+    found = {*question.uncentered, *question.centered}  # their ranges are much wider than the values
+    if rows is not None and not any(measure.is_open or measure.value in found for measure in measures):
+        return [rows * sum(int(m.reach**m.power) if m.kind == "sum" else 1 for m in measures)]
+    if measures[0].kind == "sum" and measures[0].step != 1:
         return [*_COARSE, *half_octaves(4 * _COARSE[-1], OPEN)]
     return half_octaves(1, OPEN)

@@ -44,7 +44,7 @@ def rows_bound(
     """
     most = [ROWS_OF_ONE, groups][: 2 if question.keys else 1]
     limits = [half_octaves(1, last) for last in most]
-    moved = Sensitivity(1, "Linf", unit, monotone=unit.neighbors == "add_or_remove")
+    moved = Sensitivity(1, "Linf", unit, monotone=True)
     search = PersonLimits.for_guarantee(
         Pure(epsilon=epsilon), limits=limits, people=PEOPLE * groups / exactly(left), sensitivity=moved
     )

@@ -28,27 +28,31 @@ FEW_KEYS = 2
 """If nobody may have more keys, one noisy count of people for each key is better than shared votes."""
 
 
+SMALL = Fraction(1, 50)
+"""With a smaller ε, coins take seconds to prepare, and few groups have enough people anyway."""
+
+
 def has_open_keys(question: Question) -> bool:
     """Whether the groups of a question are not known."""
     return question.shown is None and any(key.domain is None for key in question.keys)
 
 
-def chooses_first(question: Question, most: int | None) -> bool:
-    """Whether the groups are chosen before the answer. `most` is the declared number of groups of one person."""
-    owned = question.relation.person is not None
-    return has_open_keys(question) and owned and (most is None or most > FEW_KEYS)
+def chooses_first(question: Question, most: int | None, *, clipped: bool) -> bool:
+    """Whether the groups are chosen before the answer. `most` is the declared number of groups of one person. What one
+    person adds is limited in all groups together, so people can be clipped only if the groups are known.
+    """
+    many = question.relation.person is not None and (most is None or most > FEW_KEYS)
+    return has_open_keys(question) and (clipped or many)
 
 
-def key_choice(question: Question, unit: Unit, goal: Approx, most: int | None, *, by_rho: bool) -> AutomaticBound:
-    """How the groups are chosen. `most` is the declared number of groups of one person.
-
-    `by_rho` says that the ledger adds up ρ, and that the goal is for one added or removed person. Then it is by
-    weights: coins have no ρ.
+def key_choice(question: Question, unit: Unit, goal: Approx, most: int | None, *, by_weights: bool) -> AutomaticBound:
+    """How the groups are chosen: by coins, or by weights, for which the goal is that of one added or removed person.
+    `most` is the declared number of groups of one person.
     """
     given = {} if most is None else {"keys_per_person": min(most, DEGREES[-1])}
-    kind: Any = WeightedKeys if by_rho else CommonKeys
+    kind: Any = WeightedKeys if by_weights else CommonKeys
     chosen = kind.for_guarantee(goal, **given)
-    used = chosen.keys_per_person if by_rho or most is not None else DEGREES[-1]
+    used = chosen.keys_per_person if by_weights or most is not None else DEGREES[-1]
 
     def read(engine: Engine) -> Any:
         return read_person_keys(question, engine, used)

@@ -172,6 +172,7 @@ class _Reader:
             bounded=frozenset(self.aggregates.bounded),
             unranged=frozenset(self.aggregates.unranged),
             uncentered=tuple(self.aggregates.uncentered),
+            centered=tuple(self.aggregates.ranges),
         )
 
     # --- keys ---------------------------------------------------------------------------------------------

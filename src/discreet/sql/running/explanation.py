@@ -47,8 +47,8 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
     number = "those with enough people" if data["groups"] is None else f"{data['groups']:,}"
     described["groups"] = f"{number}, by {', '.join(data['keys'])}" if data["keys"] else "one, of all rows"
     if limits := data.get("limits"):
-        about = f"about {number_of(math.ceil(limits['people_above']), 'person')}".replace("persons", "people")
-        described["one person"] = f"at most {' and '.join(limits['of'])}, which are found so that {about} have more"
+        about = number_of(math.ceil(limits["people_above"]), "person", "people")
+        described["one person"] = f"has limits on {' and '.join(limits['of'])}, found so that about {about} have more"
     described |= {"noise": data["noise"], "cost": data["guarantee"]}
     if first := data.get("found_first"):
         described["found first"] = f"{', '.join(first)}, for ε = {float(plan.spent_first):.4g} of it"
@@ -86,7 +86,7 @@ def describe_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float
     if plan.clipping is not None and plan.clipping.searched:
         facts["limits"] = {"of": limits_of(plan.clipping), "people_above": float(plan.clipping.people)}
     if plan.automatic:
-        facts["found_first"] = [bound.what.partition(" (of ")[0] for bound in plan.automatic]
+        facts["found_first"] = [bound.what for bound in plan.automatic]
     if ledger is None:
         return facts
     try:

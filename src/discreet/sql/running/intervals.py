@@ -95,6 +95,8 @@ class Columns:
             return self._drawn_band(part, each)
         below: Any
         if self.loss is not None and measure.is_added:
+            if measure.center and self.loss.is_mostly_noise():
+                return None  # then the center is probably wrong, too
             below, above = self.loss.interval(part, each)
         else:
             below = above = self.price.parts[part].error(each).amount

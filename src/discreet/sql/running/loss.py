@@ -8,6 +8,7 @@ average, so that at most as much is lost as is kept, and if each group has its p
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,10 +47,12 @@ class Loss:
         plain = [place for place, measure in enumerate(measures) if not measure.center or measure.power == 2]
         if not plain or not self.clip.above:
             return False
-        kept = sum(abs(float(self.cells[place].sum())) for place in plain) / UNIT
+        limits = {place: UNIT * float(self.clipping.weights[place]) for place in plain}
+        kept = sum(abs(float(self.cells[place].sum())) / limit for place, limit in limits.items())
+        noise = float(self.noise.error(0.99)) * math.sqrt(sum(len(self.cells[0]) / one**2 for one in limits.values()))
         aimed = [search.enough for search in self.clipping.search().searches if search is not None]
         enough = max(self.people(), *aimed)
-        return kept < 2 * len({kinds[place] for place in plain}) * enough
+        return kept - noise < 2 * len({kinds[place] for place in plain}) * enough
 
     def share(self, number: int) -> float:
         """The estimated part of a measure that is lost, over all groups."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
+from discreet.sql.pricing.centers import describe
 from discreet.sql.pricing.clipping import UNIT, Clipping
 from discreet.sql.pricing.price import Price
-from discreet.sql.question import Question
+from discreet.sql.question import Measure, Question
 from discreet.sql.reading.aggregates import EXTREMES
 from discreet.sql.running.loss import Loss
 
@@ -55,22 +55,25 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
     if loss is not None and loss.is_mostly_noise():
         notes.append(
-            "There are probably too few people for this ε: spend more, ask about more people, or declare "
-            "rows_per_person and the ranges of the summed columns."
+            "There are probably too few people for this ε, or most people have more than the declared bounds: spend "
+            "more, ask about more people, or declare rows_per_person and the ranges of the summed columns."
         )
     if loss is not None and loss.clip.above:
+        about, most = round(loss.people()), math.ceil(loss.people(0.95))
+        who = f"About {number_of(about, 'person', 'people')}" if about else "Probably nobody"
         notes.append(
-            f"About {loss.people():,.0f} people (95%: at most {loss.people(0.95):,.0f}) had more and were scaled down. "
-            "The ± covers the noise, which is promised, and what they lost, which is estimated: as much as they kept."
+            f"{who} (95%: at most {most:,}) had more and {'was' if about <= 1 else 'were'} scaled down. The ± covers "
+            "the noise, which is promised, and what scaling took off, which is estimated: as much as it left."
         )
     if plan.bounds is not None and plan.question.relation.person is None:
         notes.append(f"One row takes part in at most {number_of(plan.bounds.rows, 'joined row')}.")
-    elif plan.bounds is not None:
+    elif plan.bounds is not None and not (plan.clipping and all(m.is_added for m in plan.question.measures)):
         at_most = number_of(plan.bounds.rows, "row")
         if plan.question.keys:
             at_most += f" and {number_of(plan.bounds.groups, 'group')}"
         notes.append(f"The answer uses at most {at_most} of one person; what lies beyond is not in the ±.")
-    if any(measure.kind == "sum" and not measure.is_open for measure in plan.question.measures):
+    found = {*plan.question.uncentered, *plan.question.centered}
+    if any(m.kind == "sum" and not m.is_open and m.value not in found for m in plan.question.measures):
         notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
     if (chosen := plan.price.selection) is not None:
         open_keys = ", ".join(key.name for key in plan.question.keys if key.domain is None)
@@ -82,9 +85,9 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     if plan.bar is not None:
         open_keys, many = ", ".join(plan.open_keys), max(plan.bar)
         notes.append(
-            f"Groups are shown if enough people are in them: about {math.ceil(plan.bar[1]):,} who are in no other, or "
-            f"{math.ceil(plan.bar[many]):,} who are each in {many}. To see more, declare choices for {open_keys}, "
-            "or spend more ε."
+            f"Groups are shown if enough people are in them: about {math.ceil(plan.bar[1]):,} who are in no other"
+            + (f", or {math.ceil(plan.bar[many]):,} who are each in {many}" if many > 1 else "")
+            + f". To see more, declare choices for {open_keys}, or spend more ε."
         )
     extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
     if extremes:
@@ -101,20 +104,25 @@ def format_limits(plan: Plan) -> str:
     for kind, name in enumerate(limits_of(clipping)):
         place = clipping.basis.kinds.index(kind)
         measure, most = clipping.basis.measures[place], UNIT * clip.units[place] * clipping.weights[place]
-        unit = measure.step**measure.power if measure.kind == "sum" else Fraction(1)
-        said.append(f"{float(most * unit):.4g} {name.removeprefix('so many ').removeprefix('so much ')}")
-    return f"one person adds at most {' and '.join(said)}"
+        if measure.kind == "sum":
+            said.append(f"{float(most * measure.step**measure.power):.4g} to {name}")
+        else:
+            said.append(number_of(round(most), name.removesuffix("s")))
+    who = "row" if plan.question.relation.person is None else "person"
+    return f"one {who} adds at most {', '.join(said[:-1])}{' and ' if said[1:] else ''}{said[-1]}"
 
 
 def limits_of(clipping: Clipping) -> list[str]:
     """What the limits on one person are about."""
     firsts = [clipping.basis.measures[clipping.basis.kinds.index(kind)] for kind in range(len(clipping.limits))]
-    return [
-        {"count": "so many rows", "people": "so many groups"}.get(
-            measure.kind, f"so much in a sum{' of squares' * (measure.power == 2)}"
-        )
-        for measure in firsts
-    ]
+    nouns = {"count": "rows", "people": "groups"}
+    return [nouns.get(measure.kind) or _sum_of(measure) for measure in firsts]
+
+
+def _sum_of(measure: Measure) -> str:
+    assert measure.value is not None
+    about = " about the center" * bool(measure.center)
+    return f"the sum of {'squares of ' * (measure.power == 2)}{describe(measure.value)}{about}"
 
 
 def format_bound(found: Any) -> str:
@@ -122,6 +130,6 @@ def format_bound(found: Any) -> str:
     return " to ".join(map(str, found)) if isinstance(found, tuple) else str(found)
 
 
-def number_of(number: int, what: str) -> str:
+def number_of(number: int, one: str, many: str | None = None) -> str:
     """A number of things, in words."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

@@ -22,8 +22,10 @@ class _Keys(Statement):
 
     def ranked(self, most: int) -> str:
         """The keys of each person, at most so many, chosen at random, one person after the other. No names are
-        shown: the first key of a person has the place 1.
+        shown: the first key of a person has the place 1. If rows are protected, each row counts as a person.
         """
+        if self.question.relation.person is None:
+            return self._query(f"SELECT {', '.join(self.keys)}, 1 AS place FROM {self.rows}")
         shown = ", ".join(["person", *self.keys])
         place = self.dialect.random_rank("person", self.keys, self.seed)
         self.steps += [
