@@ -13,6 +13,8 @@ import pytest
 import discreet as dp
 from discreet.mechanisms.selection.common_keys import CommonKeys
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
+from discreet.sql.running.clipped import holding, read_clipped
+from discreet.sql.running.groups import groups_of
 
 from .connecting import connected
 
@@ -173,3 +175,53 @@ def test_a_small_epsilon_chooses_groups_by_weights():
         assert type(database.planner.choice_of_keys(plan).mechanism) is kind
     with pytest.raises(dp.InvalidArgument, match="use WeightedKeys"):
         CommonKeys.for_guarantee(dp.Approx(epsilon=1e-4, delta=1e-6))
+
+
+class NotPrivate(Exception):
+    """One row moves the numbers by more than is charged."""
+
+
+def _check_repeated_rows() -> None:
+    """Either the question is refused, or one row more moves the clipped numbers by at most their sensitivity."""
+    found = []
+    for rows in (50, 51):
+        tables = {
+            "t": (pa.table({"c": [1] * rows, "x": [900.0] * rows}), {}),
+            "p": (pa.table({"c": [1, 1, 1]}), {"public": True}),
+        }
+        database = connected(tables, {"row": True})
+        try:
+            plan = database.plan("SELECT SUM(t.x) AS s FROM t JOIN p ON t.c = p.c", epsilon=1)
+        except dp.NotAllowed:
+            return
+        clip = plan.clipping.clip(tuple(own[6] for own in plan.clipping.limits))
+        with holding(database.planner.engine) as pairs:
+            found.append(read_clipped(pairs, plan.question, plan.clipping, clip, groups_of(plan.question)))
+    moved = sum(abs(int(more) - int(less)) for less, more in zip(*map(np.concatenate, found), strict=True))
+    if moved > plan.clipping.sensitivity(clip).exact:
+        raise NotPrivate(f"one row moves the numbers by {moved} steps")
+
+
+def test_a_repeated_row_moves_no_more_than_is_charged():
+    _check_repeated_rows()
+
+
+def test_mutant_a_repeated_row_is_clipped_as_one(monkeypatch):
+    monkeypatch.setattr("discreet.sql.planner.bounds_of", lambda *given: None)
+    with pytest.raises(NotPrivate):
+        _check_repeated_rows()
+
+
+def test_mutant_groups_of_clipped_people_are_not_chosen_first(monkeypatch):
+    """Their keys would be shown with no selection, but for the shapes of what is released."""
+    monkeypatch.setattr("discreet.sql.planner.chooses_first", lambda *given, clipped: False)
+    database = about({"k": ALL % 3, "x": 50 + NORMAL})
+    with pytest.raises(AssertionError):
+        database.sql("SELECT k, SUM(x) AS s FROM t GROUP BY k", epsilon=20, delta=1e-6)
+
+
+def test_mutant_findings_are_told_apart_by_name_only(monkeypatch, tmp_path):
+    """Another question of the same name then gets the limits of the first."""
+    monkeypatch.setattr("discreet.sql.planner.identity_of_rows", lambda relation, schema, details=None: "")
+    with pytest.raises(AssertionError):
+        test_limits_are_found_again_for_other_kinds(tmp_path)

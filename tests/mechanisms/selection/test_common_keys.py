@@ -291,3 +291,13 @@ def test_a_ledger_adds_divergences_of_lower_orders() -> None:
     for _ in range(10):
         assert dp.release(value, kind, ledger=ledger).receipt
     assert float(exactly(kind.order)) > 16
+
+
+def test_a_pair_counts_once_and_equal_keys_of_other_types_are_apart() -> None:
+    """Otherwise one person would move a coin further than a person may."""
+    once, thrice = (PersonKeys(np.zeros(n, np.int64), np.zeros(n, np.int64), ["a"]) for n in (1, 3))
+    assert thrice.holders(()).people.tolist() == once.holders(()).people.tolist() == [1]
+    assert thrice.totals(None) == once.totals(None)
+    assert len(Holders.of([(1, 2, 1), (True, 2, 1), (1.0, 2, 1)]).keys) == 3
+    with pytest.raises(dp.InvalidArgument, match="degree"):
+        Holders.of([("a", 0, 1)])

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import InvalidArgument
 from discreet.mechanisms.selection.key_chances import Curve
 
 Integers = NDArray[np.int64]
@@ -34,9 +35,13 @@ class Holders:
     def of(cls, rows: Iterable[tuple[Any, int, int]]) -> Self:
         """Rows of a key, a degree and a number of people."""
         places: dict[Any, int] = {}
-        listed = [(places.setdefault(key, len(places)), degree, people) for key, degree, people in rows]
+        listed = [(places.setdefault((type(key), key), len(places)), *rest) for key, *rest in rows]
         columns = np.array(listed, dtype=np.int64).reshape(-1, 3).T
-        return cls(keys=list(places), key=columns[0], degree=columns[1], people=columns[2])
+        return cls(keys=[key for _, key in places], key=columns[0], degree=columns[1], people=columns[2])
+
+    def __post_init__(self) -> None:
+        if len(self.degree) and min(self.degree) < 1:
+            raise InvalidArgument("A person with a key has at least one key: degree must be ≥ 1.", code="out-of-range")
 
     def votes(self, curve: Curve) -> Integers:
         """The steps of votes for each key."""
@@ -58,12 +63,20 @@ class KeyHolders(Protocol):
 class PersonKeys:
     """Who has which keys: for each pair a code of the person and a code of the key, and the key of each code.
 
-    No pair may appear twice, and nobody may have more keys than the mechanism allows.
+    A pair counts once. Nobody may have more keys than the mechanism allows.
     """
 
     people: Integers
     codes: Integers
     keys: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        size = max(len(self.keys), 1)
+        pairs = np.asarray(self.people, dtype=np.int64) * size + np.asarray(self.codes, dtype=np.int64)
+        found, places = np.unique(pairs, return_index=True)
+        if len(found) < len(pairs):
+            object.__setattr__(self, "people", np.asarray(self.people)[places])
+            object.__setattr__(self, "codes", np.asarray(self.codes)[places])
 
     def totals(self, factors: Mapping[Any, int] | None) -> dict[Any, int]:
         """The sum over people of each key's weight, in steps.

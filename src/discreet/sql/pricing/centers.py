@@ -24,8 +24,9 @@ from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.question import Question
 from discreet.sql.running.rows import rows_of, safe
 
-PER_OCTAVE, OCTAVES, FINEST = 2**10, 62, 2**20
-"""Quartiles are chosen on a grid: so many points for each doubling, from 1/FINEST on, over so many doublings."""
+PER_OCTAVE, OCTAVES, FINEST = 2**16, 62, 2**20
+"""Quartiles are chosen on a grid: so many points for each doubling, from 1/FINEST on, over so many doublings. With more
+points, values that lie together far from 0 are told apart; but each doubling of them costs some people."""
 WIDTH = 2**10
 """The range about the center, in units of the spread."""
 LARGEST = 1e15

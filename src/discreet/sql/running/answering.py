@@ -82,7 +82,9 @@ def _measure(planner: Planner, plan: Plan, pairs: Pairs, key: str | None) -> tup
 
 def _read_measures(planner: Planner, plan: Plan, pairs: Pairs) -> Any:
     """The exact measures. Only this function reads data for a question."""
-    if plan.clipping is not None and plan.clip is not None and plan.groups is not None:
+    if plan.clipping is not None:
+        assert plan.clip is not None
+        assert plan.groups is not None  # of clipped people, the groups are chosen before
         sums = read_clipped(pairs, plan.question, plan.clipping, plan.clip, plan.groups)
         others = [measure for measure in plan.question.measures if not measure.is_added]
         rest = replace(plan.question, measures=tuple(others), aggregates=())

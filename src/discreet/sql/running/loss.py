@@ -44,7 +44,8 @@ class Loss:
     def is_mostly_noise(self) -> bool:
         """Whether what is kept is so little that there are probably too few people. Only released numbers decide."""
         kinds, measures = self.clipping.basis.kinds, self.clipping.basis.measures
-        plain = [place for place, measure in enumerate(measures) if not measure.center or measure.power == 2]
+        uncentered = [place for place, measure in enumerate(measures) if not measure.center or measure.power == 2]
+        plain = [place for place in uncentered if has_one_sign(measures[place])] or uncentered  # others may cancel
         if not plain or not self.clip.above:
             return False
         limits = {place: UNIT * float(self.clipping.weights[place]) for place in plain}

@@ -55,8 +55,9 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     notes = [f"Found privately: {'; '.join(plan.found)}."] if plan.found else []
     if loss is not None and loss.is_mostly_noise():
         notes.append(
-            "There are probably too few people for this ε, or most people have more than the declared bounds: spend "
-            "more, ask about more people, or declare rows_per_person and the ranges of the summed columns."
+            "There are probably too few people for this ε, most have more than the declared bounds, or values of both "
+            "signs cancel. Spend more, ask about more people, or declare rows_per_person and the ranges of summed "
+            "columns."
         )
     if loss is not None and loss.clip.above:
         about, most = round(loss.people()), math.ceil(loss.people(0.95))
