@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any
 
 from sqlglot.errors import SqlglotError
 
-from discreet.ledger.exact import exact_text
+from discreet.ledger.exact import digest, exact_text
 from discreet.sql.expressions import Expr, Field, conjuncts
 from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.question import Aggregate, Key, Measure, Question
 from discreet.sql.reading.parse import Text
 from discreet.sql.schema import Schema, Table
 
+_MANY = 100
+"""Longer tuples, such as the choices of a column, are written as their digests: a question names them many times."""
 _DECLARED = ("name", "public", "person", "through", "rows_per_person", "groups_per_person", "rows_per_group")
 
 
@@ -54,7 +57,32 @@ def _by_content(part: Any) -> Any:
     """A field, identified by the column it copies. Its id and alias can differ between two ways to write one
     question.
     """
-    return ("field", part.origin, part.type, part.between, part.choices) if isinstance(part, Field) else part
+    if isinstance(part, Field):
+        return "field", part.origin, part.type, part.between, part.choices
+    return _shorter(part)
+
+
+class _Same:
+    """A value that equals only itself."""
+
+    def __init__(self, value: tuple[Any, ...]) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+
+def _shorter(part: Any) -> Any:
+    """A long tuple as its digest."""
+    return ("many", _digest_of(_Same(part))) if isinstance(part, tuple) and len(part) > _MANY else part
+
+
+@lru_cache(maxsize=1000)
+def _digest_of(same: _Same) -> str:
+    return digest(exact_text(same.value))
 
 
 def identity_of(question: Question, schema: Schema) -> str:
@@ -100,7 +128,7 @@ class _Written:
         }
         # a field's origin says what is read from a table; its own name is an alias
         listed = [[getattr(one, part.name) for part in fields(Field) if part.name != "name"] for one in self.known]
-        return exact_text((rows, listed, declared, self.schema.unit))
+        return exact_text((rows, listed, declared, self.schema.unit), _shorter)
 
     def _instead(self, part: Any) -> Any:
         """Fields and tables by name. The declarations of each are written once. No data are written."""
@@ -114,7 +142,7 @@ class _Written:
         if isinstance(part, Where):
             conditions = list(conjuncts(part.condition))
             return "Filter", part.source, [conditions[place] for place in _canonical_order(conditions)]
-        return part
+        return _shorter(part)
 
 
 def _facts(column: Any) -> tuple[Any, ...]:
