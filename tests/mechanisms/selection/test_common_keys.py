@@ -15,6 +15,7 @@ import discreet as dp
 from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Renyi
 from discreet.guarantees.privacy_loss.derived_pairs import RenyiCurvePair
+from discreet.mechanisms.selection import key_chances
 from discreet.mechanisms.selection.common_keys import CommonKeys, _shown
 from discreet.mechanisms.selection.key_chances import Curve, curves, divergence, sizes_up_to
 from discreet.mechanisms.selection.key_holders import DEGREES, Holders, PersonKeys
@@ -29,6 +30,16 @@ SETTINGS = [
     (180.0, 0.025, 5e-9, 3),
     (40.0, 0.004, 1e-4, 2),
 ]
+EXTREME = [
+    (1.000001, 0.1, 1e-30, 2),
+    (1.01, 1.0, 1e-200, 2),
+    (3.0, 400.0, 1e-2, 3),
+    (1.0002, 3e6, 1e-3, 2),
+    (16.0, 4.0, 1e-285, 1),
+    (1.05, 500.0, 1e-3, 3),
+]
+"""Where rounding matters: an order near 1, chances near the smallest doubles, and divergences whose exponentials are
+no doubles."""
 
 
 # --- curves ---------------------------------------------------------------------------------------------------
@@ -55,18 +66,21 @@ def sums(curve: Curve, place: int, vote: int, order: float, leak: mpmath.mpf) ->
 
 
 def check_votes(made: tuple[Curve, ...], setting: tuple[float, float, float, int], places: int = 40) -> float:
-    """A person with t keys moves each coin by 1/t of the loss, with 1/t of the leak; the largest share that is used."""
+    """A person with t keys moves each coin by 1/t of the loss, with 1/t of the leak; the largest share that is used.
+
+    Both are exact: nothing is added for rounding.
+    """
     order, loss, leak, keys = setting
     used = 0.0
-    with mpmath.workdps(60):
+    with mpmath.workdps(60 + math.ceil(-math.log10(leak))):
         for curve in made:
             looked = {*range(min(12, len(curve.small))), *range(max(0, len(curve.small) - 12), len(curve.small))}
             looked |= {*np.linspace(0, len(curve.small) - 1, places).astype(int).tolist()}
             for t, place in product((1, 2, 3, keys, 5 * keys), sorted(looked)):
                 if vote := curve.votes(t):
-                    moved = sums(curve, place, vote, order, mpmath.mpf(leak) / t * (1 + mpmath.mpf(10) ** -8))
-                    share = mpmath.log(moved) * t / ((order - 1) * loss)
-                    assert share <= 1 + 1e-9, (curve.keys, curve.steps, place, vote, float(share))
+                    moved = sums(curve, place, vote, order, mpmath.mpf(leak) / t)
+                    share = mpmath.log(moved) * t / ((mpmath.mpf(order) - 1) * loss)
+                    assert share <= 1, (curve.keys, curve.steps, place, vote, float(share))
                     used = max(used, float(share))
     return used
 
@@ -75,6 +89,62 @@ def check_votes(made: tuple[Curve, ...], setting: tuple[float, float, float, int
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_vote_moves_a_coin_by_more_than_its_share(setting: tuple[float, float, float, int]) -> None:
     assert check_votes(curves(*setting), setting) > 0.95
+
+
+@pytest.mark.some_quick(3)
+@pytest.mark.parametrize("setting", EXTREME)
+def test_no_rounding_moves_a_coin_by_more_than_its_share(setting: tuple[float, float, float, int]) -> None:
+    check_votes(curves(*setting), setting)
+    check_alone(curves(*setting), setting)
+
+
+def check_alone(made: tuple[Curve, ...], setting: tuple[float, float, float, int]) -> None:
+    """A key of one person alone is shown with no more than its part of the leak, as a fraction."""
+    leak = Fraction(setting[2])
+    for curve in made:
+        alone = [Fraction(float(curve.small[vote])) for vote in range(1, curve.steps + 1)]
+        parts = curve.steps**2 * curve.keys
+        assert all(0 < chance <= leak * vote**2 / parts for vote, chance in enumerate(alone, start=1))
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "wrong"),
+    [(check_votes, "_MOST_ROOM", math.inf), (check_alone, "SLACK", 0.0)],
+    ids=["of exponentials", "of leaks"],
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_mutant_rounding_is_forgotten(monkeypatch: pytest.MonkeyPatch, check: Any, name: str, wrong: float) -> None:
+    setting = EXTREME[2]
+    check(curves.__wrapped__(*setting), setting)
+    monkeypatch.setattr(key_chances, name, wrong)
+    with pytest.raises(AssertionError):
+        check(curves.__wrapped__(*setting), setting)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        (1 + 1e-8, 0.01, 1e-4, 2),
+        (2e6, 1e-8, 1e-3, 1),
+        (1e5, 1e-20, 1e-3, 1),
+        (4.0, 1.0, 1e-289, 300),
+        (1.0, 1.0, 0.1, 1),
+    ],
+)
+def test_where_doubles_keep_no_promise_there_are_no_curves(setting: tuple[float, float, float, int]) -> None:
+    order, loss, leak, keys = setting
+    with refuses(dp.InvalidArgument, "out-of-range"):
+        curves(*setting)
+    with refuses(dp.InvalidArgument, "out-of-range"):
+        CommonKeys(order=order, losses=(loss,), leaks=(leak,), keys_per_person=keys)
+
+
+def test_orders_and_losses_that_are_no_doubles_are_refused() -> None:
+    for order, loss in ((10**400, 1), (2, 10**400), (1 + Fraction(1, 10**400), 1), (2, Fraction(1, 10**400))):
+        with refuses(dp.InvalidArgument, "out-of-range"):
+            CommonKeys(order=order, losses=(loss,), leaks=(0.1,), keys_per_person=1)
+    with refuses(dp.InvalidArgument, "out-of-range"):
+        CommonKeys.for_guarantee(dp.Approx(epsilon=1e-4, delta=1e-8))
 
 
 def test_mutant_a_curve_that_rises_faster_is_caught() -> None:
@@ -97,9 +167,7 @@ def test_the_stated_divergence_is_that_of_the_chances(setting: tuple[float, floa
         lower = (1 + order) / 2
         for curve in curves(*setting)[:1]:
             for place in range(0, len(curve.small), max(1, len(curve.small) // 30)):
-                moved = sums(
-                    curve, place, curve.steps, lower, mpmath.mpf(leak) / curve.keys * (1 + mpmath.mpf(10) ** -8)
-                )
+                moved = sums(curve, place, curve.steps, lower, mpmath.mpf(leak) / curve.keys)
                 assert mpmath.log(moved) * curve.keys / (lower - 1) <= found[1]
 
 

@@ -20,7 +20,7 @@ from discreet.guarantees.privacy_loss.derived_pairs import RenyiCurvePair
 from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
 from discreet.guarantees.rules.coordinates import best_order, conversion_cost
 from discreet.mechanisms.protocol import plain_sensitivity, tidy
-from discreet.mechanisms.selection.key_chances import Curve, curves, divergence
+from discreet.mechanisms.selection.key_chances import Curve, checked, curves, divergence
 from discreet.mechanisms.selection.key_holders import DEGREES, Holders, KeyHolders
 from discreet.mechanisms.selection.threshold import SMALLEST_DELTA, order_of
 from discreet.queries.sensitivity import SensitivityLike
@@ -32,6 +32,8 @@ LEAST = Fraction(1, 1000)
 """The curves of a smaller ε are too long to be made."""
 LOWER = Fraction(17, 20)
 """The order, less 1, in parts of the one that suits Gaussian noise best. Rare events prefer a lower one."""
+MOST = 10**9
+"""The largest order, and the largest loss."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,10 @@ class CommonKeys:
             raise InvalidArgument("losses and leaks need a number for each round.", code="wrong-shape")
         if check_count(self.keys_per_person, "keys_per_person") > DEGREES[-1]:
             raise InvalidArgument(f"keys_per_person must be at most {DEGREES[-1]}.", code="out-of-range")
+        if max(map(exactly, (self.order, *self.losses))) > MOST:
+            raise InvalidArgument(f"order and losses must be at most {MOST:,}.", code="out-of-range")
+        for place in range(len(self.losses)):
+            checked(*self._numbers(place))
 
     def guarantee(self, sensitivity: SensitivityLike = None) -> Guarantee:
         if sensitivity is not None and plain_sensitivity(sensitivity).exact != 1:
@@ -143,9 +149,12 @@ class CommonKeys:
                 code="wrong-type",
             )
 
+    def _numbers(self, place: int) -> tuple[float, float, float, int]:
+        order, loss, leak = (float(exactly(one)) for one in (self.order, self.losses[place], self.leaks[place]))
+        return order, loss, leak, self.keys_per_person
+
     def _curves(self, place: int) -> tuple[Curve, ...]:
-        numbers = (self.order, self.losses[place], self.leaks[place])
-        return curves(*(float(exactly(number)) for number in numbers), self.keys_per_person)
+        return curves(*self._numbers(place))
 
     def _draw(self, value: KeyHolders) -> list[Any]:
         self.check(value)

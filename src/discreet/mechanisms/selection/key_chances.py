@@ -14,13 +14,25 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import InvalidArgument
+
 Floats = NDArray[np.float64]
 Logs = tuple[Floats, Floats]
 """The logarithms of the chances of heads and of tails."""
 _STEPS = 8
 """Into how many steps a vote is divided at most. People with more keys than a curve is made for cast fewer of them."""
 SLACK = 1e-8
-"""More than the relative error of a divergence in floats."""
+"""The part of a loss, and of a leak, that is always kept for rounding. See `kept`."""
+_MOST_KEPT = 0.01
+"""Where rounding may need more than this part of a loss, no curve is made."""
+_FARTHEST = 700.0
+"""Log-odds are at most this, so that the chance of tails is a normal double."""
+_SMALLEST = 1e-290
+"""The smallest part of a leak that a vote of one step may have."""
+_MOST_ROOM = 600.0
+"""One vote uses no more than this, so that its exponential is a double."""
+_SLOWEST = 2e-6
+"""If one vote moves the log-odds of an even coin by less, a curve would need millions of votes."""
 _FIRST = 24
 """The first votes, in which a leak matters, are decided step by step."""
 _COARSE = 0.5
@@ -74,14 +86,54 @@ def curves(order: float, loss: float, leak: float, keys: int) -> tuple[Curve, ..
     that of q. Both sums are convex in p and in q, and at most 1 where p = q. So what holds for two curves also holds if
     each key takes the larger of both: a key may take the best of all curves.
     """
-    sizes, steps = sizes_up_to(keys), _STEPS
-    slowest = _Rising(order, loss, leak, sizes[-1:], 1).even()[0]
-    while steps > 2 and slowest < 0.08 / steps:  # thousands of votes: their parts matter less
-        steps //= 2
-    found = _made(order, loss, leak, sizes, steps)
+    steps = checked(order, loss, leak, keys)
+    found = _made(order, loss, leak, sizes_up_to(keys), steps)
     # a curve of whole votes rises a little faster, which matters if it is short
     short = tuple(curve.keys for curve in found if curve.middle < 60 * steps)
     return (*found, *(_made(order, loss, leak, short, 1) if short else ()))
+
+
+@lru_cache(maxsize=64)
+def checked(order: float, loss: float, leak: float, keys: int) -> int:
+    """Into how many steps a vote is divided. Refuses numbers for which doubles make no curve that keeps its promise."""
+    steps = _STEPS
+    fits = order > 1 and loss > 0 and math.isfinite(order * loss) and leak / (_STEPS**2 * keys) >= _SMALLEST
+    if fits:
+        slowest = float(_Rising(order, loss, leak, (keys,), 1).even()[0])
+        while steps > 2 and slowest < 0.08 / steps:  # thousands of votes: their parts matter less
+            steps //= 2
+        fits = slowest >= _SLOWEST and kept(order, loss, leak, keys, steps) <= _MOST_KEPT
+    if not fits:
+        raise InvalidArgument(
+            "No chances can be computed for this order, loss, leak and keys_per_person: one is too large or too small.",
+            code="out-of-range",
+        )
+    return steps
+
+
+def rounding(order: float, farthest: float) -> float:
+    """More than what rounding adds to the logarithm of a sum P^order·Q^(1−order), if no mass is below exp(−farthest).
+
+    Promise: log-odds, logarithms and powers are functions whose results have a relative error of at most 2^-52. So the
+    logarithm of a mass has an error of at most farthest·2^-52, and a mass that is made from log-odds a relative one of
+    at most 2·(farthest + 1)·2^-52. A term has a power of at most `order` of two masses, each computed twice.
+    """
+    return order * (8 * farthest + 32) * 2.0**-52
+
+
+def kept(order: float, loss: float, leak: float, keys: int, steps: int) -> float:
+    """The part of a loss that is kept for rounding, so that the exact sums of the chances that are drawn are in bounds.
+
+    Promise: a vote of one step of a person with the most keys has the least room. Log-odds are at most −ln(leak of one
+    step) before a vote that matters. After it, the chance of tails to the power of 1 − order is at most exp(room) times
+    what it was, which bounds how far they may rise. Twice the rounding is enough for `divergence`, too. As for the
+    leak, SLACK of it is more than the error of a mass that is up to 10,000 times as large. Of a larger mass, what is
+    left after the leak has nearly the same relative error as the mass.
+    """
+    room, parts = (order - 1) * loss, steps**2 * keys
+    last = -math.log(leak / parts)
+    farthest = min(_FARTHEST, last + (min(room, _MOST_ROOM) + last) / (order - 1))
+    return 2 * SLACK + 2 * rounding(order, farthest) / min(room / parts, _MOST_ROOM)
 
 
 def divergence(made: tuple[Curve, ...], order: float, leak: float) -> float:
@@ -89,12 +141,13 @@ def divergence(made: tuple[Curve, ...], order: float, leak: float) -> float:
     worst = 0.0
     for curve in made:
         shown, hidden = curve.logs()
+        more = rounding(order, -math.log(curve.small[curve.small > 0].min()))
         for vote in range(1, curve.steps + 1):
             share = vote * vote / (curve.steps**2 * curve.keys)
             # more votes than the last chance needs change nothing
             q = np.append(shown[vote:], np.zeros(vote)), np.append(hidden[vote:], np.full(vote, -np.inf))
-            moved = spread((shown, hidden), q, leak * share * (1 + SLACK), order)
-            worst = max(worst, float(moved.max()) / share)
+            moved = spread((shown, hidden), q, leak * share * (1 - SLACK / 2), order)
+            worst = max(worst, (float(moved.max()) + more) / share)
     return worst / (order - 1) * (1 + SLACK)
 
 
@@ -129,7 +182,8 @@ def _logs(odds: Floats) -> Logs:
 
 def _made(order: float, loss: float, leak: float, sizes: tuple[int, ...], steps: int) -> tuple[Curve, ...]:
     made = []
-    for size, odds in zip(sizes, _Rising(order, loss * (1 - SLACK), leak, sizes, steps).odds(), strict=True):
+    less = loss * (1 - kept(order, loss, leak, max(sizes), steps))
+    for size, odds in zip(sizes, _Rising(order, less, leak * (1 - SLACK), sizes, steps).odds(), strict=True):
         near = np.exp(-np.abs(odds))
         small = np.where(np.isneginf(odds), 0.0, near / (1 + near))
         made.append(Curve(size, steps, np.append(small, 0.0), int(np.searchsorted(odds, 0.0, side="right"))))
@@ -171,7 +225,7 @@ class _Rising:
     def __init__(self, order: float, loss: float, leak: float, sizes: tuple[int, ...], steps: int) -> None:
         self.order, self.steps, self.rows = order, steps, np.arange(len(sizes))
         shares = (np.arange(1, steps + 1) / steps) ** 2 / np.array(sizes, dtype=np.float64)[:, None]
-        self.room, self.leak = (order - 1) * loss * shares, leak * shares
+        self.room, self.leak = np.minimum((order - 1) * loss * shares, _MOST_ROOM), leak * shares
         self.last = -np.log(self.leak[:, 0])  # from here on one step may hide a key with its leak
 
     def even(self) -> Floats:
@@ -229,7 +283,7 @@ class _Rising:
             with np.errstate(divide="ignore"):
                 heads, tails = _Votes(some, leak[:, :votes], self.order).after(rise)
                 reached = np.where(new, alone, np.log(heads) - np.log(tails)).min(axis=1)
-            columns.append(np.maximum(reached, before[:, 0]))
+            columns.append(np.minimum(np.maximum(reached, before[:, 0]), _FARTHEST))
         return {
             row: odds[: int(np.searchsorted(odds, end, side="right")) + self.steps]
             for row, end, odds in zip(rows.tolist(), last, np.stack(columns, axis=1), strict=True)
