@@ -5,6 +5,9 @@ import math
 import pytest
 
 import discreet as dp
+from discreet.mechanisms.noise.joint import JointNoise
+from discreet.mechanisms.selection.person_limits import PersonLimits
+from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 
 from ..refusing import refuses
 
@@ -13,6 +16,8 @@ BAD_DELTA = [-1, 1, math.nan, math.inf, "0", True, None]
 BAD_SIZE = [0, -0.0, -1, math.nan, math.inf, -math.inf, None, "1", True, 1j]
 BAD_STEP = [0, 3, 0.3, -1, math.nan, math.inf, "1", True]
 INTEGERS, CHOICES = dp.Integers(0, 9), ["a", "b"]
+SEARCH = dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1)
+SEARCHES = PersonLimits(limits=((1, 2), (5,)), searches=(SEARCH, None))
 
 
 class Untouchable:
@@ -65,6 +70,7 @@ def test_delta(delta):
         lambda: dp.Laplace(scale=1).guarantee(1).epsilon_at(delta=delta),
         lambda: dp.mechanisms.KeySelection.for_error(5, delta=delta),
         lambda: dp.mechanisms.CommonKeys.for_guarantee(dp.Approx(epsilon=1, delta=delta)),
+        lambda: WeightedKeys.for_guarantee(dp.Approx(epsilon=1, delta=delta)),
     ):
         with pytest.raises(dp.InvalidArgument):
             make()
@@ -99,6 +105,12 @@ def test_epsilon_of_a_curve(epsilon):
         lambda x: dp.mechanisms.CommonKeys(order=4, losses=(1,), leaks=(x,)),
         lambda x: dp.mechanisms.UpwardSearch(enough=1, bar_scale=x, step_scale=1),
         lambda x: dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=x),
+        lambda x: WeightedKeys(first_stddev=x, first_threshold=40, stddev=3, threshold=15),
+        lambda x: WeightedKeys(first_stddev=9, first_threshold=x, stddev=3, threshold=15),
+        lambda x: WeightedKeys(first_stddev=9, first_threshold=40, stddev=x, threshold=15),
+        lambda x: WeightedKeys(first_stddev=9, first_threshold=40, stddev=3, threshold=x),
+        lambda x: PersonLimits.for_guarantee(dp.Pure(epsilon=1), limits=[(1, 2)], people=x, sensitivity=1),
+        lambda x: JointNoise(noise=x),
         lambda x: dp.RandomizedResponse(choices=CHOICES, lie=x),
         lambda x: dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=x),
         lambda x: dp.Composed(mechanisms=(dp.Laplace(scale=x),)),
@@ -126,6 +138,8 @@ def test_sizes(make, size):
         dp.NoisyArgmax(scale=1),
         dp.mechanisms.AboveThreshold(threshold=0, threshold_scale=1, answer_scale=1),
         dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1),
+        SEARCHES,
+        JointNoise(noise=dp.Laplace(scale=1)),
         dp.Composed(mechanisms=(dp.Laplace(scale=1), dp.Exponential(rate=1))),
         dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=0.5, query=len),
         dp.Subsampled(mechanism=dp.Exponential(rate=1), rate=0.5, query=len),
@@ -167,6 +181,12 @@ def test_counts():
         lambda: dp.mechanisms.UpwardSearch(enough=-1, bar_scale=1, step_scale=1),
         lambda: dp.mechanisms.UpwardSearch(enough=1.5, bar_scale=1, step_scale=1),
         lambda: dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1).error(0.9, limits=0),
+        lambda: PersonLimits(limits=((1, 2),), searches=(None,)),
+        lambda: PersonLimits(limits=((1,),), searches=(None,)),
+        lambda: PersonLimits(limits=((1, 2), (1,)), searches=(SEARCH,)),
+        lambda: PersonLimits(limits=((1,), (1, 2)), searches=(SEARCH, None)),
+        lambda: WeightedKeys(first_stddev=9, first_threshold=40, stddev=3, threshold=15, keys_per_person=0),
+        lambda: WeightedKeys(first_stddev=9, first_threshold=40, stddev=3, threshold=15, keys_per_person=1.5),
         lambda: dp.Laplace(scale=1).error(0.9, values=0),
         lambda: dp.Gaussian(stddev=1).error(0.9, values=0),
         lambda: dp.RandomizedResponse(choices=["a"], lie=0.1),

@@ -15,6 +15,9 @@ import discreet as dp
 from discreet.exact.laws import Shape
 from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
+from discreet.mechanisms.noise.joint import JointNoise
+from discreet.mechanisms.selection.person_limits import PersonLimits
+from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 
 from ..refusing import refuses
 
@@ -86,6 +89,22 @@ def less_weights(m: Any) -> Any:
     return replace(m, select=with_field("rate", MORE)(m.select), noise=with_field(size, LESS)(m.noise))
 
 
+LIMITS = ((1, 2, 4, 8), (5,), (1, 16))
+
+
+def joint(kind: Any, kinds: tuple[str, ...]) -> Case:
+    return Case(
+        lambda g: JointNoise.for_guarantee(g, sensitivity=L2, noise=kind),
+        lambda m: m.guarantee(L2),
+        lambda m: replace(m, noise=with_field(kind.size_field, LESS)(m.noise)),
+        kinds,
+    )
+
+
+def limits_with_less(m: Any) -> Any:
+    return replace(m, searches=tuple(s and with_field("step_scale", LESS)(s) for s in m.searches))
+
+
 CASES = {
     "Laplace": additive(dp.Laplace, "scale", 2, ALL, ("Pure", "Approx")),
     "Laplace on integers": additive(dp.Laplace, "scale", 1, ALL, (), step=1),
@@ -93,6 +112,8 @@ CASES = {
     "Gaussian": additive(dp.Gaussian, "stddev", 2, ALL[1:], ("Approx",)),
     "Gaussian on integers": additive(dp.Gaussian, "stddev", 1, ALL[1:], (), step=1),
     "Gaussian L2": additive(dp.Gaussian, "stddev", L2, ALL[1:], ("Approx",)),
+    "JointNoise, Laplace": joint(dp.Laplace, ALL),
+    "JointNoise, Gaussian": joint(dp.Gaussian, ALL[1:]),
     "Exponential": choosing(dp.Exponential, 2),
     "Exponential, monotone": choosing(dp.Exponential, MONOTONE),
     "PermuteAndFlip": choosing(dp.mechanisms.PermuteAndFlip, 2),
@@ -176,6 +197,18 @@ CASES = {
         lambda m: replace(m, losses=tuple(exactly(loss) * MORE for loss in m.losses)),
         ("Approx",),
     ),
+    "WeightedKeys": Case(
+        lambda g: WeightedKeys.for_guarantee(g, keys_per_person=2),
+        lambda m: m.guarantee(),
+        with_field("threshold", LESS),
+        ("Approx",),
+    ),
+    "WeightedKeys, less noise": Case(
+        lambda g: WeightedKeys.for_guarantee(g, keys_per_person=2),
+        lambda m: m.guarantee(),
+        with_field("stddev", LESS),
+        ("Approx",),
+    ),
     "AboveThreshold": Case(
         lambda g: dp.mechanisms.AboveThreshold.for_guarantee(g, threshold=5, sensitivity=1),
         lambda m: m.guarantee(1),
@@ -192,6 +225,12 @@ CASES = {
         lambda g: dp.mechanisms.UpwardSearch.for_guarantee(g, people=5, sensitivity=2),
         lambda m: m.guarantee(2),
         with_field("bar_scale", LESS),
+        ("Pure",),
+    ),
+    "PersonLimits": Case(
+        lambda g: PersonLimits.for_guarantee(g, limits=LIMITS, people=5, sensitivity=MONOTONE),
+        lambda m: m.guarantee(MONOTONE),
+        limits_with_less,
         ("Pure",),
     ),
     "RandomizedResponse": Case(
@@ -419,6 +458,9 @@ EXAMPLES = [
     dp.mechanisms.CommonKeys(order=16, losses=(0.04, 0.4), leaks=(1e-6, 1e-5), keys_per_person=3),
     dp.mechanisms.AboveThreshold(threshold=5, threshold_scale=2, answer_scale=4),
     dp.mechanisms.UpwardSearch(enough=5, bar_scale=2, step_scale=4),
+    WeightedKeys(first_stddev=9, first_threshold=40, stddev=3, threshold=15.5, keys_per_person=7),
+    PersonLimits(limits=LIMITS[:2], searches=(dp.mechanisms.UpwardSearch(enough=5, bar_scale=2, step_scale=4), None)),
+    JointNoise(noise=dp.Gaussian(stddev=3)),
     dp.RandomizedResponse(choices=["a", "b"], lie=0.25),
     dp.Each(mechanisms=(dp.Laplace(scale=3), dp.RandomizedResponse(choices=CHOICES, lie=0.1)), spaces=SPACES),
     dp.Composed(mechanisms=(dp.Laplace(scale=2), dp.Gaussian(stddev=3))),
@@ -435,6 +477,7 @@ def test_mechanisms_are_values(mechanism):
         setattr(mechanism, fields(mechanism)[0].name, 1)
     public = [getattr(module, name) for module in (dp, dp.queries, dp.mechanisms) for name in module.__all__]
     names = {thing.__name__: thing for thing in public if isinstance(thing, type)} | {"Fraction": Fraction}
+    names |= {thing.__name__: thing for thing in (WeightedKeys, PersonLimits, JointNoise)}
     assert eval(repr(mechanism), names) == mechanism
     assert "epsilon" not in {f.name for f in fields(mechanism)}
 

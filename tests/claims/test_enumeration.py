@@ -18,7 +18,9 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.exact import samplers
+from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.selection import exponential
+from discreet.mechanisms.selection.person_limits import PersonLimits
 
 EPSILONS = (0.0, 0.05, 0.2, 0.4, 0.5, 0.7, 1.0, 1.3, 1.7, 2.0, 2.5, 3.0, 4.0, 6.0)
 ROW, REPLACED = dp.row(), dp.row(neighbors="replace")
@@ -668,6 +670,70 @@ def test_mutant_replaced_person_pays_for_one_step(monkeypatch):
 
     mutate(monkeypatch, upward_search, "_steps_paid", "1 if bound.monotone else 2", "1")
     killed(check_upward_replaced)
+
+
+STEEP = dp.mechanisms.UpwardSearch(enough=1, bar_scale=Fraction(1, 8), step_scale=Fraction(1, 12))
+LIMITED = PersonLimits(limits=((1, 4), (5,), (1, 8)), searches=(STEEP, None, STEEP))
+
+
+def drawn(kind, value, sensitivity, window):
+    """The same as `run` without a release, for many draws."""
+    found = testing.exact_law(lambda: kind._draw(value), window=window)
+    return Run({y: float(p) for y, p in found.law.items()}, float(found.unresolved), kind.guarantee(sensitivity))
+
+
+def check_limits():
+    """People with totals of three kinds, of which one has a known limit: one person more."""
+    bound = dp.Sensitivity(1, "Linf", grain=1, monotone=True)
+    listed = [[(3, 2, 7)] * number for number in (1, 2)] + [[(3, 2, 7), (1, 1, 1)]]
+    totals = [[np.array(own) for own in zip(*people, strict=True)] for people in listed]
+    one, two, low = (drawn(LIMITED, value, bound, window=2) for value in totals)
+    return check_pairs([(one, two), (one, low)], epsilons=(20.0, 22.0))
+
+
+def test_limits_of_people():
+    assert check_limits() > 0.9
+
+
+def test_mutant_only_one_search_of_limits_is_charged(monkeypatch):
+    mutate(monkeypatch, PersonLimits, "guarantee", "in self.searches if", "in self.searches[:1] if")
+    killed(check_limits)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Joint noise whose arrays of one number are told as a tuple."""
+
+    of: JointNoise
+
+    def guarantee(self, sensitivity):
+        return self.of.guarantee(sensitivity)
+
+    def _draw(self, value):
+        return tuple(float(np.asarray(part).item()) for part in self.of._draw(value))
+
+
+def check_joint():
+    """Two arrays, of which a person moves one number each: the sensitivity is of both together."""
+    kind, bound = JointNoise(noise=dp.Laplace(scale=1, step=1)), dp.Sensitivity(2, "L1", grain=1)
+    values = [[3], [[1]]], [[4], [[2]]], [[4], [[0]]]
+    one, more, other = (drawn(Numbers(kind), value, bound, window=6) for value in values)
+    return check_pairs([(one, more), (one, other)])
+
+
+def test_joint_noise():
+    assert check_joint() > 0.7
+
+
+def test_mutant_arrays_share_one_draw(monkeypatch):
+    """The noise of the first number, added to all."""
+
+    def shared(self, value):
+        noise = np.asarray(self.noise._draw(np.zeros(1, dtype=np.int64)))
+        return [np.asarray(part) + noise.reshape((1,) * np.ndim(part)) for part in value]
+
+    monkeypatch.setattr(JointNoise, "_draw", shared)
+    killed(check_joint)
 
 
 # --- records alone, several at once, samples ----------------------------------------------------------

@@ -14,11 +14,15 @@ import pytest
 import discreet as dp
 from discreet import testing
 from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
+from discreet.mechanisms.noise.joint import JointNoise
+from discreet.mechanisms.selection.person_limits import PersonLimits
+from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 
 from ..refusing import refuses
 
 PERSON = dp.person("id")
 REPLACED = dp.row(neighbors="replace")
+SEARCH = dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1)
 
 
 def ledger(unit: dp.Unit = PERSON, epsilon: float = 100) -> dp.Ledger:
@@ -141,6 +145,14 @@ def test_a_lone_key_that_stays_hidden_tells_no_more_than_the_leak_beside_it() ->
         (dp.mechanisms.CorrelatedGaussian(stddev=1, covariance=((1.0,),)), [1.0, 2.0], 1),
         (dp.Composed(mechanisms=(dp.Laplace(scale=1),)), [1, 2], 1),
         (dp.mechanisms.CommonKeys(order=4, losses=(1,), leaks=(0.1,), keys_per_person=1), {"a": 3}, None),
+        (WeightedKeys(first_stddev=9, first_threshold=40, stddev=3, threshold=15), {"a": 3}, None),
+        (PersonLimits(limits=((1, 2),), searches=(SEARCH,)), [1, 2], 1),
+        (PersonLimits(limits=((1, 2),), searches=(SEARCH,)), [[1, 2], [3]], 1),
+        (PersonLimits(limits=((1, 2),), searches=(SEARCH,)), 3, 1),
+        (JointNoise(noise=dp.Laplace(scale=1)), 3, 1),
+        (JointNoise(noise=dp.Laplace(scale=1)), [], 1),
+        (JointNoise(noise=dp.Laplace(scale=1)), "text", 1),
+        (JointNoise(noise=dp.Laplace(scale=1)), [[1], ["text"]], 1),
         (dp.Laplace(scale=1), "text", 1),
         (dp.Laplace(scale=1), 41, None),
         (dp.Laplace, 41, 1),

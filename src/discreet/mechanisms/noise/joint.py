@@ -13,7 +13,9 @@ from discreet.guarantees.accuracy import Accuracy
 from discreet.guarantees.guarantee import Guarantee
 from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.laplace import Laplace
+from discreet.mechanisms.noise.lattice import as_numbers
 from discreet.queries.sensitivity import SensitivityLike
+from discreet.rows.containers import Data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,15 @@ class JointNoise:
     def error(self, confidence: float) -> Accuracy:
         return self.noise.error(confidence)
 
+    def check(self, value: Data) -> None:
+        """Refuse what is no sequence of arrays of numbers. Only shape and type decide."""
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not value:
+            raise InvalidArgument("Give several arrays of numbers, as a list.", code="wrong-shape")
+        for part in value:
+            as_numbers(part)
+
     def _draw(self, value: Sequence[Any]) -> list[Any]:
+        self.check(value)
         parts = [np.asarray(part) for part in value]
         whole = np.concatenate([part.reshape(-1) for part in parts])
         noisy = np.asarray(self.noise._draw(whole))
