@@ -146,7 +146,10 @@ def mad2r(pairs: Pairs, rng: Any, far: float) -> Shown:
 
 
 def laplace(pairs: Pairs, rng: Any, cap: int) -> Shown:
-    """Laplace noise on how many people have a key, if each has at most `cap` (Korolova et al. 2009)."""
+    """Laplace noise on how many people have a key, if each has at most `cap`.
+
+    Source: Korolova, Kenthapadi, Mishra and Ntoulas 2009.
+    """
     capped = pairs.capped(cap, rng)
     counts = np.bincount(capped.codes, minlength=pairs.keys)
     scale = cap / EPSILON
