@@ -20,7 +20,7 @@ import peers
 from clipping_people import FAMILIES, People, law, made_up, real, upper_noise
 from report import line, notes, section, table, verdict
 
-from discreet.mechanisms.selection.upward_search import BAR
+from discreet.mechanisms.selection.upward_search import BAR, OFFSET
 from discreet.sql.pricing.clipping import MOST_ABOVE, PEOPLE, share_searched
 
 CELLS, EPSILONS, SIZES = (1, 5, 20, 200, 2000), (0.1, 0.5, 1, 3), (100, 300, 1000, 10**4, 10**5, 10**6)
@@ -41,9 +41,9 @@ class Setting:
     """
 
     bar: float = float(BAR)
-    offset: float = 0.5
+    offset: float = float(OFFSET)
     people: float = float(PEOPLE)
-    steps: int = 2
+    steps: int = 3
     share: Callable[[int], float] = lambda d: float(share_searched(1, d))
     above: Callable[[int], float] = lambda d: min(float(MOST_ABOVE), 1 / math.isqrt(4 * d))
 
@@ -58,7 +58,9 @@ class Setting:
 
 
 CHOSEN = Setting()
-STUDY = Setting(people=0.69, share=lambda d: min(max(4 / (0.69 * d), 0.03), 0.2), above=lambda d: 0.25)
+STUDY = Setting(
+    people=0.69, offset=0.5, steps=2, share=lambda d: min(max(4 / (0.69 * d), 0.03), 0.2), above=lambda d: 0.25
+)
 VARIED = {
     "**chosen**": CHOSEN,
     "first study: .69 people, share 4/T within .03 and .2, ¼ above": STUDY,
@@ -66,11 +68,13 @@ VARIED = {
     ".6 for the bar": replace(CHOSEN, bar=0.6),
     ".8 for the bar": replace(CHOSEN, bar=0.8),
     "no offset": replace(CHOSEN, offset=0),
-    "offset of a whole step": replace(CHOSEN, offset=1),
+    "offset of half a step": replace(CHOSEN, offset=0.5),
     **{f"{people} people for each cell": replace(CHOSEN, people=people) for people in (0.69, 1.5, 2)},
     "3 people for each cell": replace(CHOSEN, people=3),
     "one limit an octave": replace(CHOSEN, steps=1),
-    "three limits an octave": replace(CHOSEN, steps=3),
+    "two limits an octave": replace(CHOSEN, steps=2),
+    "two limits an octave, offset of half a step": replace(CHOSEN, steps=2, offset=0.5),
+    "four limits an octave": replace(CHOSEN, steps=4),
     "half the share of ε": replace(CHOSEN, share=lambda d: CHOSEN.share(d) / 2),
     "1.5 times the share of ε": replace(CHOSEN, share=lambda d: CHOSEN.share(d) * 1.5),
     "¼ above for all": replace(CHOSEN, above=lambda d: 0.25),
@@ -146,9 +150,9 @@ def vary(trials: Trials, cells: tuple[int, ...], epsilons: tuple[float, ...]) ->
     mean, lost = overall["**chosen**"]
     rivals = [name for name, (own, gone) in overall.items() if own < mean and gone > lost]
     notes(
-        f"""Chosen: {float(BAR):g} of the search's ε for the bar; an offset of half a step; {float(PEOPLE):g}·d/ε people
-        above the limit, for d cells; two limits an octave; for the search 1/√(4d) of ε, at most a third; for people
-        above the limit 1/√(4d) of it, at most a quarter.""",
+        f"""Chosen: {float(BAR):g} of the search's ε for the bar; an offset of a quarter of a step;
+        {float(PEOPLE):g}·d/ε people above the limit, for d cells; three limits an octave; for the search 1/√(4d) of ε,
+        at most a third; for people above the limit 1/√(4d) of it, at most a quarter.""",
         """Before, part, offset, people and share were varied together on the same families, in 360 to 450 combinations
         for each of 1, 5, 20 and 200 cells at ε = 1. So these families chose the constants, and only the public data
         below did not.""",

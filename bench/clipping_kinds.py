@@ -11,10 +11,10 @@ from clipping_people import FAMILIES, absolute_error, law, limits_of, upper_nois
 from report import line, notes, table
 
 from discreet.mechanisms.selection.person_limits import people_above
-from discreet.mechanisms.selection.upward_search import BAR
+from discreet.mechanisms.selection.upward_search import BAR, OFFSET
 from discreet.sql.pricing.clipping import MOST_ABOVE, PEOPLE, share_searched
 
-BAR_PART, PEOPLE_PER_CELL, ANSWERABLE = float(BAR), float(PEOPLE), 0.15
+BAR_PART, LATER, PEOPLE_PER_CELL, ANSWERABLE = float(BAR), float(OFFSET), float(PEOPLE), 0.15
 KINDS, GROUPS, SIZES = (2, 4), (1, 20, 100), (300, 1000, 10**4, 10**5)
 BASES = ("everybody 1", "Poisson(5)", "Zipf", "half 1, half 100", "lognormal, σ 1.5")
 DRAWS = 16
@@ -80,12 +80,12 @@ def outcomes(totals: Any, groups: int, rng: Any, power: float, joint: float) -> 
     part, a = shares(kinds, groups)
     people, each = PEOPLE_PER_CELL * kinds * groups / (1 - part), part * (1 - joint) / kinds
     weights, errors = [], []
-    for scales in draw_scales(totals, math.ceil(people + 0.5 / ((1 - BAR_PART) * each)), each, DRAWS, rng):
+    for scales in draw_scales(totals, math.ceil(people + LATER / ((1 - BAR_PART) * each)), each, DRAWS, rng):
         limits, stops = np.array([kinds**power]), np.ones(1)
         if joint:
             limits = 2 ** (np.arange(2 * math.log2(kinds) + 1) / 2)
             rate, norms = part * joint, (totals / scales[:, None]).sum(0)
-            enough = math.ceil(people + 0.5 / ((1 - BAR_PART) * rate))
+            enough = math.ceil(people + LATER / ((1 - BAR_PART) * rate))
             stops = law(people_above(norms, limits), enough, BAR_PART * rate, (1 - BAR_PART) * rate)
         for weight, limit in zip(stops, limits, strict=True):
             if weight > 1e-4:
@@ -160,7 +160,7 @@ def covered(totals: Any, groups: int, runs: int, rng: Any) -> list[Any]:
     left, each = 1 - part, part / kinds
     popular = 1 / np.arange(1, groups + 1)
     truth = np.outer(totals.sum(1), popular / popular.sum())
-    enough = math.ceil(PEOPLE_PER_CELL * kinds * groups / left + 0.5 / ((1 - BAR_PART) * each))
+    enough = math.ceil(PEOPLE_PER_CELL * kinds * groups / left + LATER / ((1 - BAR_PART) * each))
     known = np.linspace(0, 1, 101)
     upper = np.array([upper_noise(max(w, 1e-6) / a) for w in known])
     found = []

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.mechanisms.selection.person_limits import half_octaves, people_above
+from discreet.mechanisms.selection.person_limits import people_above, thirds_of_octaves
 from discreet.sql.pricing.clipping import _COARSE
 
 DATA = Path(os.environ.get("ADULT") or Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -49,10 +49,10 @@ SUMMED: dict[str, Draw] = {
 FAMILIES = COUNTED | SUMMED
 
 
-def limits_of(counted: bool, steps: int = 2) -> Any:
+def limits_of(counted: bool, steps: int = 3) -> Any:
     """The public limits, `steps` for each octave: counts from 1 to 2^31, sums from 2^-10 to 2^42, with few below 1."""
-    if steps == 2:
-        whole = half_octaves(1, 2**31) if counted else [*_COARSE, *half_octaves(4 * _COARSE[-1], 2**62)]
+    if steps == 3:
+        whole = thirds_of_octaves(1, 2**31) if counted else [*_COARSE, *thirds_of_octaves(4 * _COARSE[-1], 2**62)]
         return np.array(whole, dtype=float) / (1 if counted else STEP)
     powers = 2.0 ** (np.arange((31 if counted else 42) * steps + 1) / steps)
     return np.unique(np.ceil(powers)) if counted else np.r_[np.array(_COARSE) / STEP, powers]
@@ -109,12 +109,12 @@ class People:
         return float(self.totals.sum())
 
     @lru_cache(maxsize=8)  # noqa: B019  people live as long as the benchmark
-    def above(self, steps: int = 2) -> tuple[Any, Any]:
+    def above(self, steps: int = 3) -> tuple[Any, Any]:
         """The limits, and how many people exceed each."""
         limits = limits_of(self.counted, steps)
         return limits, np.array(people_above(self.totals, limits), float)
 
-    def lost(self, d: int, steps: int = 2) -> tuple[Any, Any]:
+    def lost(self, d: int, steps: int = 3) -> tuple[Any, Any]:
         """What each cell has, and what it loses to each limit."""
         if (d, steps) not in self._lost:
             limits, _ = self.above(steps)
@@ -127,7 +127,7 @@ class People:
             self._lost[d, steps] = whole[0], np.maximum(whole[1:] - limits[:, None] * shares[1:], 0)
         return self._lost[d, steps]
 
-    def errors(self, d: int, epsilon: float, steps: int = 2) -> Any:
+    def errors(self, d: int, epsilon: float, steps: int = 3) -> Any:
         """For each limit: the sum of the mean absolute errors of all cells, over the sum of the cells."""
         limits, counts = self.above(steps)
         scale, lost = limits / epsilon, self.lost(d, steps)[1]

@@ -14,7 +14,7 @@ from scipy.stats import chi2
 
 import discreet as dp
 from discreet import testing
-from discreet.mechanisms.selection.upward_search import BAR
+from discreet.mechanisms.selection.upward_search import BAR, OFFSET
 
 from ...refusing import refuses
 
@@ -152,7 +152,7 @@ def test_it_is_calibrated_with_the_share_of_the_bar(bound: dp.Sensitivity) -> No
     assert kind.guarantee(bound).epsilon <= 0.3  # type: ignore[attr-defined]
     ratio = float(kind.step_scale) / float(kind.bar_scale)
     assert ratio == pytest.approx(float(BAR / (1 - BAR)), rel=1e-9)
-    assert kind.enough == math.ceil(2.5 + float(kind.step_scale) / 2)
+    assert kind.enough == math.ceil(2.5 + float(OFFSET) * float(kind.step_scale))
 
 
 def test_its_error_holds() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -90,8 +89,16 @@ def people_above(totals: Any, limits: Sequence[int]) -> list[int]:
     return [int(count) for count in len(ordered) - np.searchsorted(ordered, edges, side="right")]
 
 
-def half_octaves(first: int, last: int) -> list[int]:
-    """The integers first·√2^j, rounded up, as far as they do not exceed the last."""
-    powers = range(2 * (last // first).bit_length() + 1)
-    found = {math.isqrt((first**2 << power) - 1) + 1 for power in powers}
+def thirds_of_octaves(first: int, last: int) -> list[int]:
+    """The integers first·2^(j/3), rounded up, as far as they do not exceed the last."""
+    powers = range(3 * (last // first).bit_length() + 1)
+    found = {_cube_root_above(first**3 << power) for power in powers}
     return sorted(limit for limit in found if limit <= last)
+
+
+def _cube_root_above(number: int) -> int:
+    """The cube root of an integer, rounded up, by Newton's method from above."""
+    root = 1 << -(-number.bit_length() // 3)
+    while (lower := (2 * root + number // root**2) // 3) < root:
+        root = lower
+    return root if root**3 == number else root + 1

@@ -26,6 +26,10 @@ BAR = Fraction(7, 10)
 """
 
 
+OFFSET = Fraction(1, 4)
+"""So much of the mean noise of a step is added to the number of people that should exceed the limit."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class UpwardSearch:
     """Walks up a list of limits, and stops at the first that at most about `enough` people exceed.
@@ -67,8 +71,8 @@ class UpwardSearch:
         bound = plain_sensitivity(sensitivity, "Linf")
         each = exactly(guarantee.epsilon) / _counts_moved(bound) / (BAR + _steps_paid(bound) * (1 - BAR))
         bar, step = (significant(1 / (each * share), up=True) for share in (BAR, 1 - BAR))
-        # half a step's noise more, as the walk stops too late rather than too early
-        return cls(enough=math.ceil(exactly(people) + step / 2), bar_scale=tidy(bar), step_scale=tidy(step))
+        # a part of a step's noise more, as the walk stops too late rather than too early
+        return cls(enough=math.ceil(exactly(people) + OFFSET * step), bar_scale=tidy(bar), step_scale=tidy(step))
 
     def sensitivity_for(self, sensitivity: SensitivityLike, value: Data) -> Sensitivity:
         """A plain number bounds every count, however many limits there are."""

@@ -21,7 +21,7 @@ from discreet.mechanisms.noise.gaussian import Gaussian
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.laplace import Laplace
 from discreet.mechanisms.protocol import tidy
-from discreet.mechanisms.selection.person_limits import PersonLimits, half_octaves
+from discreet.mechanisms.selection.person_limits import PersonLimits, thirds_of_octaves
 from discreet.queries.sensitivity import Norm, Sensitivity
 from discreet.sql.expressions import Call, Const, Expr, conjuncts
 from discreet.sql.pricing.price import LARGE
@@ -248,7 +248,7 @@ class Clipping:
 
     def search_of_roots(self) -> PersonLimits:
         """The mechanism that finds the limit on the root of a person's sum of squares, in steps."""
-        roots = half_octaves(UNIT >> 10, 2 * UNIT * len(self.limits))
+        roots = thirds_of_octaves(UNIT >> 10, 2 * UNIT * len(self.limits))
         spread = ROOT_SPREAD * math.sqrt(len(self.basis.measures))
         people = significant(self.people * self.left * Fraction(self.deviation / spread), up=True)
         each = Pure(epsilon=self.searched / self._searches)
@@ -460,5 +460,5 @@ def _limits(measures: list[Measure], rows: int | None, question: Question) -> li
     if rows is not None and not any(measure.is_open or measure.value in found for measure in measures):
         return [rows * sum(int(m.reach**m.power) if m.kind == "sum" else 1 for m in measures)]
     if measures[0].kind == "sum" and measures[0].step != 1:
-        return [*_COARSE, *half_octaves(4 * _COARSE[-1], OPEN)]
-    return half_octaves(1, OPEN)
+        return [*_COARSE, *thirds_of_octaves(4 * _COARSE[-1], OPEN)]
+    return thirds_of_octaves(1, OPEN)

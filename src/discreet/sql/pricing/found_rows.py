@@ -19,7 +19,7 @@ from discreet.engines.engine import Engine
 from discreet.exact.rational import Number, exactly
 from discreet.guarantees.guarantee import Pure
 from discreet.guarantees.unit import Unit
-from discreet.mechanisms.selection.person_limits import PersonLimits, half_octaves
+from discreet.mechanisms.selection.person_limits import PersonLimits, thirds_of_octaves
 from discreet.queries.sensitivity import Sensitivity
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.question import Bounds, Measure, Question
@@ -43,7 +43,7 @@ def rows_bound(
     if any, and `left` is the ε of what is released then.
     """
     most = [ROWS_OF_ONE, groups][: 2 if question.keys else 1]
-    limits = [half_octaves(1, last) for last in most]
+    limits = [thirds_of_octaves(1, last) for last in most]
     moved = Sensitivity(1, "Linf", unit, monotone=True)
     search = PersonLimits.for_guarantee(
         Pure(epsilon=epsilon), limits=limits, people=PEOPLE * groups / exactly(left), sensitivity=moved
