@@ -177,9 +177,9 @@ def families(groups: list[tuple[People, int]], title: str) -> None:
 def overshoots() -> None:
     """How far a search goes beyond the largest person: no other count is left to stop it."""
     print("\nProbability that the limit is at least so many times what the largest person needs, by the exact law:\n")
-    factors = {1: "√2", 2: "2", 4: "4", 8: "16", 20: "1000", 40: "10^6"}
+    factors = {1: "1.26", 3: "2", 6: "4", 12: "16", 30: "1000", 60: "10^6"}
     table("part for the bar", "cells", "ε", *(f"{name} ×" for name in factors.values()))
-    counts = np.r_[np.full(40, 1e6), np.zeros(60)]
+    counts = np.r_[np.full(40, 1e6), np.zeros(80)]
     for bar in (0.5, 0.6, 0.7, 0.8):
         for d, epsilon in ((1, 1), (1, 0.1), (20, 1), (200, 1)):
             stops = law(counts, *replace(CHOSEN, bar=bar).search(d, epsilon))
