@@ -243,10 +243,7 @@ def _left_out(
     name: str, source: str, types: Mapping[str, str], person: str, known: Mapping[str, Mapping[str, str]]
 ) -> list[str]:
     """A table without the person's column, as a comment: the owner decides how its rows lead to people."""
-    lines = [
-        f"# {name} has no column {_key(person)}. To add it, remove the # from its lines, and keep one of the last:"
-    ]
-    lines += [f"# [tables.{_key(name)}]", f"# source = {_quote(source)}"]
+    lines = []
     for _, own in _likely_people({name: types}):
         if _place(own) < _SURE:
             lines.append(_with_note(f"# person = {_quote(own)}", "the same people, by another name"))
@@ -254,7 +251,10 @@ def _left_out(
         for other in (other for other, columns in known.items() if column in columns and _place(column) < 99):
             note = "the key that leads to the person"
             lines.append(_with_note(f"# through = {_quote(f'{other}.{column}')}", note))
-    return [*lines, _with_note("# public = true", "nobody is in it")]
+    lines.append(_with_note("# public = true", "nobody is in it"))
+    keep = ", and keep one of the last" if len(lines) > 1 else ""
+    said = f"# {name} has no column {_key(person)}. To add it, remove the # from its lines{keep}:"
+    return [said, f"# [tables.{_key(name)}]", f"# source = {_quote(source)}", *lines]
 
 
 def _likely_people(tables: Mapping[str, Mapping[str, str]]) -> list[tuple[int, str]]:

@@ -84,6 +84,7 @@ def need_delta(delta: Fraction) -> None:
     """Refuse undeclared keys without a delta."""
     if not delta:
         raise InvalidArgument(
-            "Groups whose keys are not declared need a delta. Write delta=1e-8, or delta_per_question in the policy.",
+            "Groups whose keys are not declared need a delta. Write delta=1e-8, declare the keys (choices), or set "
+            "delta_per_question in the policy.",
             code="needs-delta",
         )
