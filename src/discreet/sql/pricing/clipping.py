@@ -157,11 +157,13 @@ class Clip:
     """Limits that were found: how the totals of a person become steps, and the limit on all steps together, in a norm:
     on their sum without signs (L1), or on the root of the sum of their squares (L2).
 
-    A total is multiplied by 2^`shift`, rounded towards 0, and multiplied by its `factor`. Each person above the limit
-    adds `above` steps to the numbers that measure what is lost.
+    A total is multiplied by 2^`shift`, rounded towards 0, and multiplied by its `factor`. `sizes` are the limits on the
+    totals of each kind, one for each measure. Each person above the limit adds `above` steps to the numbers that
+    measure what is lost.
     """
 
     limit: int
+    sizes: tuple[int, ...]
     shifts: tuple[int, ...]
     factors: tuple[int, ...]
     above: int
@@ -173,18 +175,23 @@ class Clip:
         pairs = zip(self.shifts, self.factors, strict=True)
         return tuple(1 / (Fraction(2) ** shift * factor) for shift, factor in pairs)
 
+    @property
+    def reached(self) -> tuple[int, ...]:
+        """The limit on the totals of each measure, in steps, rounded up."""
+        return tuple(math.ceil(size / unit) for size, unit in zip(self.sizes, self.units, strict=True))
+
 
 @dataclass(frozen=True)
 class Clipping:
     """How the people of one question are clipped: what is measured, in how many groups, and what it may cost.
-    `searched` is the part of ε for finding the limits. `weights` has one weight for each number of the basis. With a
+    `searched` is the part of ε for finding the limits. `weights` are those of the measures of the question. With a
     `delta`, noise may be Gaussian.
     """
 
     basis: Basis
     unit: Unit
     limits: tuple[tuple[int, ...], ...]
-    weights: tuple[Fraction, ...]
+    weights: Mapping[int, Fraction]
     groups: int
     epsilon: Fraction
     searched: Fraction
@@ -282,19 +289,32 @@ class Clipping:
     def clip(self, scales: tuple[int, ...]) -> Clip:
         """The clip for the limits of all kinds: a person may reach all of them at once."""
         if self.is_known:
-            ones = (1,) * len(self.basis.measures)
-            return Clip(self.limits[0][0], (0,) * len(ones), ones, 0)
+            [[limit]], ones = self.limits, (1,) * len(self.basis.measures)
+            return Clip(limit, (limit,) * len(ones), (0,) * len(ones), ones, 0)
         scales = self._consistent(scales)
         sizes = [scales[kind] for kind in self.basis.kinds]
         shifts = [15 - size.bit_length() for size in sizes]
         factors = [
             max(1, round(UNIT * weight / (size * Fraction(2) ** shift)))
-            for size, shift, weight in zip(sizes, shifts, self.weights, strict=True)
+            for size, shift, weight in zip(sizes, shifts, self._weights_of_kinds(scales), strict=True)
         ]
-        reached = [math.ceil(s * Fraction(2) ** k * f) for s, k, f in zip(sizes, shifts, factors, strict=True)]
-        limit = sum(max(r for r, own in zip(reached, self.basis.kinds, strict=True) if own == kind)
+        clip = Clip(0, tuple(sizes), tuple(shifts), tuple(factors), 0)
+        limit = sum(max(steps for steps, own in zip(clip.reached, self.basis.kinds, strict=True) if own == kind)
                     for kind in range(len(scales)))  # fmt: skip
-        return Clip(limit, tuple(shifts), tuple(factors), math.floor(self.share_above * limit))
+        return replace(clip, limit=limit, above=math.floor(self.share_above * limit))
+
+    def _weights_of_kinds(self, scales: tuple[int, ...]) -> list[Fraction]:
+        """The weight of each number: the cube root of how many measures depend on its kind, each by the part of it in
+        their noise. This makes the sum of their squared errors least.
+        """
+        used = [0.0] * len(scales)
+        for measure, made in self.basis.made_of.items():
+            kinds = [self.basis.kinds[place] for place, _ in made]
+            sizes = [float(factor * scales[kind]) ** 2 for (_, factor), kind in zip(made, kinds, strict=True)]
+            for kind, size in zip(kinds, sizes, strict=True):
+                used[kind] += float(self.weights[measure]) ** 3 * size / sum(sizes)
+        each = [Fraction(round(1024 * (one / max(used)) ** (1 / 3)), 1024) for one in used]
+        return [each[kind] for kind in self.basis.kinds]
 
     def _consistent(self, scales: tuple[int, ...]) -> tuple[int, ...]:
         """The limits, where that on a sum is at most what those on rows and on squares allow: by Cauchy and Schwarz,
@@ -434,13 +454,11 @@ def clipping_of(
     if rows is not None and all(len(own) == 1 for own in limits):
         return None
     divisors = _only_divide(question) if groups == 1 else frozenset()
-    heavy = [max(weights[n] * (DIVISOR if n in divisors else 1) for n, made in basis.made_of.items()
-                 if any(p == place for p, _ in made)) for place in range(len(basis.measures))]  # fmt: skip
-    most = max(heavy)
+    heavy = {n: weights[n] * (DIVISOR if n in divisors else 1) for n in basis.made_of}
     if searched is None:
         unknown = sum(len(own) > 1 for own in limits)
         searched = significant(epsilon * share_searched(unknown, groups * len(basis.measures)), up=False)
-    return Clipping(basis, unit, limits, tuple(weight / most for weight in heavy), groups, epsilon, searched, delta)
+    return Clipping(basis, unit, limits, heavy, groups, epsilon, searched, delta)
 
 
 def _only_divide(question: Question) -> frozenset[int]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.exact.rational import exactly
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.noise.laplace import Laplace
-from discreet.sql.pricing.clipping import UNIT, Clip, Clipping, has_one_sign
+from discreet.sql.pricing.clipping import Clip, Clipping, has_one_sign
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Loss:
         plain = [place for place in uncentered if has_one_sign(measures[place])] or uncentered  # others may cancel
         if not plain or not self.clip.above:
             return False
-        limits = {place: UNIT * float(self.clipping.weights[place]) for place in plain}
+        limits = {place: self.clip.reached[place] for place in plain}
         kept = sum(abs(float(self.cells[place].sum())) / limit for place, limit in limits.items())
         noise = float(self.noise.error(0.99)) * math.sqrt(sum(len(self.cells[0]) / one**2 for one in limits.values()))
         aimed = [search.enough for search in self.clipping.search().searches if search is not None]

@@ -10,7 +10,7 @@ from discreet.errors import InvalidArgument, NotAllowed
 from discreet.sql.expressions import Ref
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.centers import describe
-from discreet.sql.pricing.clipping import UNIT, Clipping
+from discreet.sql.pricing.clipping import Clipping
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Measure, Question
 from discreet.sql.reading.aggregates import EXTREMES
@@ -104,11 +104,11 @@ def format_limits(plan: Plan) -> str:
     said = []
     for kind, name in enumerate(limits_of(clipping)):
         place = clipping.basis.kinds.index(kind)
-        measure, most = clipping.basis.measures[place], UNIT * clip.units[place] * clipping.weights[place]
+        measure, most = clipping.basis.measures[place], clip.sizes[place]
         if measure.kind == "sum":
             said.append(f"{float(most * measure.step**measure.power):.4g} to {name}")
         else:
-            said.append(number_of(round(most), name.removesuffix("s")))
+            said.append(number_of(most, name.removesuffix("s")))
     who = "row" if plan.question.relation.person is None else "person"
     return f"one {who} adds at most {', '.join(said[:-1])}{' and ' if said[1:] else ''}{said[-1]}"
 
