@@ -225,3 +225,22 @@ def test_mutant_findings_are_told_apart_by_name_only(monkeypatch, tmp_path):
     monkeypatch.setattr("discreet.sql.planner.identity_of_rows", lambda relation, schema, details=None: "")
     with pytest.raises(AssertionError):
         test_limits_are_found_again_for_other_kinds(tmp_path)
+
+
+@pytest.mark.parametrize("weights", [None, {"n": 3, "m": 1}])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "COUNT(*) AS n, COUNT(x) AS c, AVG(x) AS m",
+        "COUNT(x) AS n, AVG(x) AS m, STDDEV(x) AS s",
+        "COUNT(*) AS n, SUM(CASE WHEN b THEN 1 ELSE 0 END) AS c, AVG(x) FILTER (WHERE b) AS m",
+        "SUM(x) AS n, SUM(CASE WHEN b THEN x ELSE 0 END) AS c, VARIANCE(x) AS m",
+    ],
+)
+def test_numbers_of_a_kind_have_one_scale(columns, weights):
+    """People who may be above the limit are found by the totals of each kind, in the steps of its first number."""
+    plan = about({"b": ALL % 2 == 0, "x": 50 + NORMAL}).plan(f"SELECT {columns} FROM t", epsilon=1, weights=weights)
+    for place in (3, 40, -1):
+        clip = plan.clipping.clip(tuple(own[min(place, len(own) - 1)] for own in plan.clipping.limits))
+        scales = {*zip(plan.clipping.basis.kinds, clip.sizes, clip.shifts, clip.factors, strict=True)}
+        assert len(scales) == len(plan.clipping.limits)
