@@ -26,7 +26,7 @@ BAR = Fraction(7, 10)
 """
 
 
-OFFSET = Fraction(1, 4)
+OFFSET = Fraction(2, 5)
 """So much of the mean noise of a step is added to the number of people that should exceed the limit."""
 
 

@@ -77,9 +77,18 @@ _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
 
 def restrict_values(key: Expr, domain: tuple[Any, ...], conditions: Iterable[Expr]) -> tuple[Any, ...]:
     """The values of a key for which the conditions can hold. All of them if none is left."""
-    listed = list(conditions)
-    left = tuple(value for value in domain if all(_holds(c, key, value) in (True, _UNKNOWN) for c in listed))
+    own, others = [], []
+    for condition in conditions:
+        (own if _reads(condition, key) else others).append(condition)
+    if not all(_holds(condition, key, _UNKNOWN) in (True, _UNKNOWN) for condition in others):
+        return domain
+    left = tuple(value for value in domain if all(_holds(c, key, value) in (True, _UNKNOWN) for c in own))
     return left or domain
+
+
+def _reads(expr: Expr, key: Expr) -> bool:
+    """Whether a key is a part of an expression."""
+    return expr == key or (isinstance(expr, Call) and any(_reads(arg, key) for arg in expr.args))
 
 
 def _holds(condition: Expr, key: Expr, value: Any) -> Any:
