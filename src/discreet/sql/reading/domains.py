@@ -77,7 +77,8 @@ _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
 
 def restrict_values(key: Expr, domain: tuple[Any, ...], conditions: Iterable[Expr]) -> tuple[Any, ...]:
     """The values of a key for which the conditions can hold. All of them if none is left."""
-    own, others = [], []
+    own: list[Expr] = []
+    others: list[Expr] = []
     for condition in conditions:
         (own if _reads(condition, key) else others).append(condition)
     if not all(_holds(condition, key, _UNKNOWN) in (True, _UNKNOWN) for condition in others):
