@@ -8,6 +8,7 @@ from discreet.engines.dialect import Dialect
 from discreet.engines.engine import Engine
 from discreet.sql.expressions import Call, Const, Expr, Field, Ref, conjuncts
 from discreet.sql.pricing.relation import Both, Few, Join, Led, PerPerson, Project, Relation, Scan, Where
+from discreet.sql.running.owners import without_owners
 
 
 def print_expression(expr: Expr, dialect: Dialect) -> str:
@@ -78,6 +79,9 @@ def rows_of(relation: Relation, engine: Engine) -> str:
             group = ", ".join(dict.fromkeys([whose, *parted]))
             return f"SELECT {', '.join(shown)} FROM ({rows_of(source, engine)}) AS one GROUP BY {group}"
         case Join(left=left, right=right, condition=condition, kind=kind):
+            lean = without_owners(relation)
+            if lean is not relation:
+                return rows_of(lean, engine)
             join = "LEFT JOIN" if kind == "left" else "JOIN"
             on = " AND ".join(_on(part, dialect) for part in conjuncts(condition))
             sides = f"({rows_of(left, engine)}) AS one {join} ({rows_of(right, engine)}) AS other"
