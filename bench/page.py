@@ -33,6 +33,7 @@ COMMANDS = {
     "engines": "engines",
     "engines-tenth": "engines --tenth spark-3 pipelinedp",
     "growth": "growth --all",
+    "growth-nothing": "growth --all --nothing",
     "tpch": "tpch",
     "tpch-persons": "tpch_persons",
     "r2t": "r2t",

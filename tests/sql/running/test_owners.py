@@ -26,7 +26,7 @@ SPARED = [
     "visits v LEFT JOIN (SELECT j.vid FROM items j LEFT JOIN parts p ON j.iid = p.iid) i ON v.vid = i.vid",
 ]
 LOOKED_UP = [
-    "items i LEFT JOIN visits v ON i.vid = v.vid",
+    "items i LEFT JOIN visits v ON i.vid = v.vid AND v.c = 'e'",
     "items i",
 ]
 KEYS = (1, 2, 3, None)
