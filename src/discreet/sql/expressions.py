@@ -69,7 +69,9 @@ class Const(Expr):
 
 @dataclass(frozen=True)
 class Call(Expr):
-    """One operation on values. `detail` is part of its name: the unit of a date part, or the type of a cast."""
+    """One operation on values. `detail` is part of its name: the unit of a date part, the type of a cast, or a function
+    of released numbers.
+    """
 
     op: str
     args: tuple[Expr, ...]
@@ -79,6 +81,50 @@ class Call(Expr):
     def fields(self) -> Iterator[Field]:
         for argument in self.args:
             yield from argument.fields()
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """A value by which rows are sorted."""
+
+    expr: Expr
+    descending: bool
+    nulls_first: bool
+
+    @property
+    def way(self) -> str:
+        """What stands after the value in ORDER BY."""
+        return f"{'DESC' if self.descending else 'ASC'} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+
+@dataclass(frozen=True)
+class Window(Expr):
+    """A function of the rows around a row. `detail` is the frame: which of them count, as it is written in SQL."""
+
+    function: str
+    args: tuple[Expr, ...]
+    type: Type
+    partition: tuple[Expr, ...] = ()
+    order: tuple[Ordering, ...] = ()
+    detail: str = ""
+
+    def fields(self) -> Iterator[Field]:
+        for part in (*self.args, *self.partition, *(one.expr for one in self.order)):
+            yield from part.fields()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """An expression and everything in it."""
+    yield expr
+    match expr:
+        case Call(args=args):
+            inside: tuple[Expr, ...] = args
+        case Window(args=args, partition=partition, order=order):
+            inside = (*args, *partition, *(one.expr for one in order))
+        case _:
+            inside = ()
+    for part in inside:
+        yield from walk(part)
 
 
 @dataclass(frozen=True)
@@ -185,6 +231,7 @@ OPERATIONS: dict[str, Operation] = {
     "truncate": Operation(_first, takes="dates"),
     "days_between": Operation(_is("integer"), 2, 2, "dates"),
     "cast": Operation(_first),
+    "released": Operation(_first, 0, None),
 }
 PARTS: dict[str, Range | None] = {
     "year": None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from discreet.sql.expressions import Expr, Field, Origin
+from discreet.sql.expressions import Expr, Field, Ordering, Origin, Window, walk
 from discreet.sql.pricing.relation import Relation
 
 OPEN = 2**62
@@ -80,22 +80,14 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Ordering:
-    """The noisy value or key by which the answer is sorted."""
-
-    expr: Expr
-    descending: bool
-    nulls_first: bool
-
-
-@dataclass(frozen=True)
 class Question:
     """A whole statement. `source` is its syntax tree, `same` is its text without comments and in one layout, and
     `meaning` is the identity of what it measures. `bounded` are the fields whose declared ranges the answer depends on.
     Keys and measures are in canonical order. `key_order` has the positions of the keys as they were written.
     `unranged` are the columns of quantiles whose ranges are not declared, `uncentered` the values of variances,
     and `centered` those whose centers were found. `shown` are the groups that were chosen, if their keys were not
-    declared.
+    declared. What is done with released numbers: `having` chooses groups, `qualify` rows after windows, `distinct`
+    shows equal rows once, and `ties` also shows the rows that are equal to the last of a LIMIT.
     """
 
     text: str
@@ -107,8 +99,11 @@ class Question:
     aggregates: tuple[Aggregate, ...]
     outputs: tuple[Output, ...]
     having: Expr | None = None
+    qualify: Expr | None = None
+    distinct: bool = False
     order: tuple[Ordering, ...] = ()
     limit: int | None = None
+    ties: bool = False
     offset: int = 0
     bounded: frozenset[Field] = frozenset()
     source: Any = None
@@ -124,6 +119,17 @@ class Question:
     def line(self) -> str:
         """The text on one line."""
         return " ".join(self.text.split())
+
+    @property
+    def chosen_by(self) -> tuple[Expr, ...]:
+        """The expressions of released numbers that choose which rows are shown."""
+        chosen = [] if self.limit is None and not self.offset else [one.expr for one in self.order]
+        return tuple(expr for expr in (self.having, self.qualify, *chosen) if expr is not None)
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether a column is computed from several rows of the answer."""
+        return any(isinstance(part, Window) for output in self.outputs for part in walk(output.expr))
 
     def is_noisy(self, output: Output) -> bool:
         """Whether a column has noise in it. A column computed only from keys has none."""

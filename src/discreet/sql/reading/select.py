@@ -9,21 +9,23 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from discreet.errors import QueryError
-from discreet.sql.expressions import Expr, Field, Origin, Range, conjuncts
+from discreet.sql.expressions import Expr, Field, Ordering, Origin, Range, Ref, Window, conjuncts, walk
 from discreet.sql.measurement import canonical, identity_of
 from discreet.sql.pricing.relation import Relation, Where
-from discreet.sql.question import Key, Measure, Ordering, Output, Question
+from discreet.sql.question import Key, Measure, Output, Question
 from discreet.sql.reading.aggregates import Aggregates, default_name
 from discreet.sql.reading.domains import convert_values, domain_of, restrict_values
 from discreet.sql.reading.parse import Conditioned, Parsed, Text, parse_query, span_of, unread_arguments, without_alias
+from discreet.sql.reading.released import ReleasedTranslator
 from discreet.sql.reading.scope import Scope
 from discreet.sql.reading.sources import Sources
-from discreet.sql.reading.translate import Translator
 from discreet.sql.schema import Schema
 
 MOST_NODES = 10_000
 """So many parts of other columns may be put in the places of their names: each that uses another twice doubles it."""
-_CLAUSES = {"expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset"}
+_CLAUSES = {"expressions", "from_", "joins", "where", "with_", "group"}
+_AFTER = {"having", "qualify", "distinct", "order", "limit", "offset"}
+"""The clauses that read rows, and those that read released numbers only."""
 
 
 def read_question(source: Any, schema: Schema, ranges: Mapping[Expr, Range] | None = None) -> Question:
@@ -123,7 +125,7 @@ class _Reader:
         )
 
     def _check_clauses(self) -> None:
-        for name in unread_arguments(self.query, *_CLAUSES):
+        for name in unread_arguments(self.query, *_CLAUSES, *_AFTER):
             value = self.query.args[name]
             node = value if isinstance(value, exp.Expression) else self.query
             self.sql.refuse(node, f"{name.strip('_').upper()} is not supported.", "Remove it.", code="sql-clause")
@@ -142,8 +144,8 @@ class _Reader:
         if any(f"{name}_error" in names for name in names):
             what = "A column has the name of another one's error, which ends in _error. Rename it with AS."
             self.sql.unknown(self.query, what, code="sql-same-name")
-        having = self.query.args.get("having")
         order = self.query.args.get("order")
+        limit, ties = self._limit()
         question = Question(
             text=self.sql.text,
             same=self.query.sql(dialect="duckdb", comments=False),
@@ -153,9 +155,12 @@ class _Reader:
             measures=(),
             aggregates=(),
             outputs=outputs,
-            having=None if having is None else self._condition(having.this),
+            having=self._condition("having"),
+            qualify=self._condition("qualify"),
+            distinct=self._distinct(outputs),
             order=() if order is None else tuple(self._ordering(item, outputs) for item in order.expressions),
-            limit=self._whole("limit"),
+            limit=limit,
+            ties=ties,
             offset=self._whole("offset") or 0,
         )
         if not self.aggregates.measures:
@@ -241,6 +246,36 @@ class _Reader:
             self.sql.refuse(node, what, "Write its name or its number.", code="sql-order")
         return Ordering(expr, bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
 
+    def _distinct(self, outputs: tuple[Output, ...]) -> bool:
+        """Whether rows may be equal, so that DISTINCT shows some of them once. Groups differ in their keys."""
+        clause = self.query.args.get("distinct")
+        if clause is None:
+            return False
+        if clause.args.get("on"):
+            what = "DISTINCT ON is not supported."
+            instead = "Write QUALIFY ROW_NUMBER() OVER (PARTITION BY … ORDER BY COUNT(*) DESC) = 1."
+            self.sql.refuse(self.query, what, instead, code="sql-distinct")
+        shown = {output.expr for output in outputs}
+        return not {Ref(field) for field in self.key_fields} <= shown
+
+    def _limit(self) -> tuple[int | None, bool]:
+        """How many rows are shown, and whether those that are equal to the last one are shown, too."""
+        clause = self.query.args.get("limit")
+        if not isinstance(clause, exp.Fetch):
+            return self._whole("limit"), False
+        options, count = clause.args.get("limit_options"), clause.args.get("count")
+        plain = count is None or (
+            isinstance(count, exp.Literal) and str(count.this).isdecimal() and len(count.this) < 19
+        )
+        if not plain or (options is not None and options.args.get("percent")):
+            what = "FETCH takes a whole number of rows."
+            self.sql.refuse(clause, what, "Write FETCH FIRST 10 ROWS ONLY.", code="sql-limit")
+        ties = options is not None and bool(options.args.get("with_ties"))
+        if ties and not self.query.args.get("order"):
+            what = "WITH TIES needs an order."
+            self.sql.refuse(clause, what, "Add ORDER BY before FETCH.", code="sql-limit")
+        return (1 if count is None else int(count.this)), ties
+
     def _whole(self, name: str) -> int | None:
         clause = self.query.args.get(name)
         if clause is None:
@@ -252,11 +287,17 @@ class _Reader:
             self.sql.refuse(clause, what, f"Write {name.upper()} 10.", code="sql-limit")
         return int(value.this)
 
-    def _condition(self, node: exp.Expression) -> Expr:
-        found = self._noisy(node)
+    def _condition(self, name: str) -> Expr | None:
+        clause = self.query.args.get(name)
+        if clause is None:
+            return None
+        found = self._noisy(clause.this)
         if found.type != "boolean":
-            what = "HAVING takes a condition that is true or false, such as COUNT(*) > 100."
-            self.sql.unknown(node, what, code="sql-not-a-condition")
+            what = f"{name.upper()} takes a condition that is true or false, such as COUNT(*) > 100."
+            self.sql.unknown(clause.this, what, code="sql-not-a-condition")
+        if name == "having" and any(isinstance(part, Window) for part in walk(found)):
+            what = "HAVING chooses groups before windows are computed."
+            self.sql.refuse(clause, what, "Write QUALIFY instead of HAVING.", code="sql-window")
         return found
 
     def _noisy(self, node: exp.Expression) -> Expr:
@@ -264,7 +305,7 @@ class _Reader:
         aliases = {
             item.alias.lower(): item.this
             for item in self.query.expressions
-            if isinstance(item, exp.Alias) and item.find(exp.AggFunc)
+            if isinstance(item, exp.Alias) and item.find(exp.AggFunc, exp.Window)
         }
 
         def put(part: Any) -> Any:
@@ -278,12 +319,14 @@ class _Reader:
                     what = "Columns that use other columns make this expression too long. Simplify it."
                     self.sql.unknown(node, what, code="sql-too-complex")
                 return aliases[named].copy().transform(put, copy=False)
+            if isinstance(part.parent, exp.Window) and part.arg_key == "this":
+                return part  # a function of released numbers
             if isinstance(part, exp.Filter | exp.AggFunc | exp.WithinGroup):
                 return _stands_for(part, self.aggregates.field(part).id)
             return part
 
         placed = node.copy().transform(put, copy=False)
-        return Translator(self.sql, self._noisy_field)(placed)
+        return ReleasedTranslator(self.sql, self._noisy_field)(placed)
 
     def _noisy_field(self, node: exp.Column) -> Field:
         if node.table == "noisy":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NoReturn
 
 from sqlglot import exp
 
@@ -14,6 +14,8 @@ from discreet.sql.schema import Type
 
 Lookup = Callable[[exp.Column], Field]
 """What field of the relation a name stands for."""
+Rule = Callable[["Translator", Any], Expr]
+"""What a node of the syntax tree becomes."""
 
 _TYPES: dict[Any, tuple[Type, str]] = {
     exp.DataType.Type.INT: ("integer", "INTEGER"),
@@ -54,16 +56,21 @@ _HARMLESS = {"safe", "coalesce", "typed", "big_int", "requires_string", "returns
 
 
 class Translator:
-    """Translates expressions over one relation, and refuses what is not listed."""
+    """Translates expressions over one relation, and refuses what is not listed. `allowed` is the list, and `read` says
+    which arguments of its nodes are read.
+    """
+
+    allowed: ClassVar[Mapping[type[exp.Expression], Rule]]
+    read: ClassVar[Mapping[type[exp.Expression], set[str]]] = {}
 
     def __init__(self, sql: Text, lookup: Lookup) -> None:
         self.sql, self.lookup = sql, lookup
 
     def __call__(self, node: exp.Expression) -> Expr:
         self._check_all_is_read(node)
-        if type(node) not in ALLOWED:
+        if type(node) not in self.allowed:
             self.refuse(node)
-        return ALLOWED[type(node)](self, node)
+        return self.allowed[type(node)](self, node)
 
     def _in_parentheses(self, node: exp.Paren) -> Expr:
         return self(node.this)
@@ -80,7 +87,8 @@ class Translator:
 
     def _check_all_is_read(self, node: exp.Expression) -> None:
         given = {name for name, value in node.args.items() if value not in (None, False, [])}
-        if given - _READ.get(type(node), set()) - _HARMLESS - {"this", "expression", "expressions"}:
+        known = _READ.get(type(node), set()) | self.read.get(type(node), set())
+        if given - known - _HARMLESS - {"this", "expression", "expressions"}:
             self.refuse(node)
 
     def refuse(self, node: exp.Expression) -> NoReturn:
@@ -266,10 +274,6 @@ class Translator:
         )
 
 
-Rule = Callable[[Translator, Any], Expr]
-"""What a node of the syntax tree becomes."""
-
-
 def _one(op: str) -> Rule:
     return lambda translator, node: translator._checked(node, op, node.this)
 
@@ -365,3 +369,4 @@ ALLOWED: dict[type[exp.Expression], Rule] = {
     exp.Anonymous: Translator._anonymous,
 }
 """The allow-list: the nodes of the syntax tree that may see the data. `Translator` refuses every other node."""
+Translator.allowed = ALLOWED

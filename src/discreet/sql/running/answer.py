@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from discreet.engines.dialect import Dialect
-from discreet.engines.duckdb.dialect import TYPES
-from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.engine import Engine
-from discreet.errors import InvalidArgument, NotAllowed
 from discreet.exact.rational import exactly
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee
 from discreet.releases import Release, Released
-from discreet.sql.expressions import Expr, Ref
+from discreet.sql.expressions import Expr
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Question
-from discreet.sql.running.intervals import Columns
+from discreet.sql.running.intervals import Band, Columns
 from discreet.sql.running.plot import plot_answer
-from discreet.sql.running.rows import safe
+from discreet.sql.running.redrawn import redrawn_bands
+from discreet.sql.running.shown import shown_rows
 
 CONFIDENCE = 0.95
 
@@ -42,7 +37,7 @@ class Answer(Released):
     ) -> None:
         self.question, self.notes, self.cost = question, notes, cost
         self._columns, self.release = columns, release
-        self._shown = _shown_rows(question, columns)
+        self._shown = shown_rows(question, columns)
         self.table = self.with_errors(CONFIDENCE)
 
     @property
@@ -63,17 +58,25 @@ class Answer(Released):
         import pyarrow as pa
 
         places, values = self._shown
+        noisy = [output for output in self.question.outputs if self.question.is_noisy(output)]
+        bands = dict(zip(noisy, self._bands([output.expr for output in noisy], confidence), strict=True))
         table: dict[str, Any] = {}
         for output in self.question.outputs:
             table[output.name] = _unsigned_zeros(values[output.name])
-            if self.question.is_noisy(output):
-                table[f"{output.name}_error"] = self._error(output.expr, values[output.name], places, confidence)
+            if output in bands:
+                table[f"{output.name}_error"] = self._error(bands[output], values[output.name], places)
         return pa.table(table)
 
-    def _error(self, expr: Expr, values: Any, places: Any, confidence: float) -> Any:
+    def _bands(self, exprs: list[Expr], confidence: float) -> list[Band | None]:
+        """The interval of each column: by arithmetic on intervals, or else simulated."""
+        bands = [self._columns.band(expr, confidence) for expr in exprs]
+        missing = [expr for expr, band in zip(exprs, bands, strict=True) if band is None]
+        simulated = iter(redrawn_bands(self.question, self._columns, missing, confidence) if missing else [])
+        return [next(simulated) if band is None else band for band in bands]
+
+    def _error(self, band: Band | None, values: Any, places: Any) -> Any:
         import pyarrow as pa
 
-        band = self._columns.band(expr, confidence)
         if band is None:
             return pa.nulls(len(places), pa.float64())
         value = _floats(values)
@@ -145,91 +148,6 @@ def _numbers(guarantee: Guarantee) -> dict[str, float]:
     return {"epsilon": float(guarantee.largest_loss or 0), "delta": float(exactly(delta))}
 
 
-def _shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, Any]]:
-    """Which groups are shown, in order, and the values of each column. Arithmetic, HAVING and ORDER BY run on noisy
-    values only, in a separate in-memory database. Columns that are shown unchanged do not need it.
-    """
-    import pyarrow as pa
-
-    table: dict[str, Any] = {"place": np.arange(len(columns.keys))}
-    for number, field in enumerate(question.key_fields):
-        table[field.id] = _keys(question, number, [key[number] for key in columns.keys])
-    for aggregate in question.aggregates:
-        table[aggregate.field.id] = _round_counts(columns.value(aggregate), aggregate.field.type)
-    cells = pa.table(table)
-    if _only_shown(question):
-        few = cells.slice(question.offset, question.limit)
-        named = {o.name: few.column(o.expr.field.id) for o in question.outputs if isinstance(o.expr, Ref)}
-        return few.column("place").to_numpy(), named
-    engine = DuckDB({"noisy": cells})
-    text = _shown_statement(question, engine.dialect, engine.relations["noisy"])
-    found = engine.table(text)
-    engine.close()
-    places = found.column(_PLACE).to_numpy()
-    return places, {output.name: found.column(output.name) for output in question.outputs}
-
-
-def _only_shown(question: Question) -> bool:
-    """Whether all noisy numbers are shown unchanged."""
-    return question.having is None and not question.order and all(isinstance(o.expr, Ref) for o in question.outputs)
-
-
-def _shown_statement(question: Question, dialect: Dialect, noisy: str) -> str:
-    """The statement, in DuckDB's dialect, that computes the rows of the answer from the noisy numbers."""
-    quoted = dialect.quote
-    shown = [f"{safe(output.expr, dialect)} AS {quoted(output.name)}" for output in question.outputs]
-    text = f"SELECT place AS {quoted(_PLACE)}, {', '.join(shown)} FROM {noisy}"
-    if question.having is not None:
-        text += f" WHERE {safe(question.having, dialect)}"
-    orders = [
-        f"{safe(o.expr, dialect)} {'DESC' if o.descending else 'ASC'} NULLS {'FIRST' if o.nulls_first else 'LAST'}"
-        for o in question.order
-    ]
-    text += f" ORDER BY {', '.join([*orders, 'place'])}"
-    if question.limit is not None:
-        text += f" LIMIT {question.limit}"
-    return f"{text} OFFSET {question.offset}" if question.offset else text
-
-
-def check_showable(question: Question, engine: Engine) -> None:
-    """Refuse, before anything is charged, an answer that could not be shown: keys with values of the wrong type, or
-    expressions that cannot be computed from noisy numbers.
-    """
-    for number, key in enumerate(question.keys):
-        _keys(question, number, key.domain or ())
-    if _only_shown(question):
-        return
-    own = engine if isinstance(engine, DuckDB) else DuckDB({})
-    kinds = {"place": "integer"} | {field.id: field.type for field in question.key_fields}
-    kinds |= {aggregate.field.id: aggregate.field.type for aggregate in question.aggregates}
-    columns = ", ".join(f"CAST(NULL AS {TYPES[kind]}) AS {name}" for name, kind in kinds.items())
-    fine = own.computes(_shown_statement(question, own.dialect, f"(SELECT {columns} WHERE FALSE)"))
-    if own is not engine:
-        own.close()
-    if not fine:
-        raise NotAllowed(
-            "An expression of the noisy numbers cannot be computed for these types. Nothing was charged. Cast the "
-            "arguments of functions to the types they need, or remove the function.",
-            code="sql-not-computable",
-        )
-
-
-def _keys(question: Question, number: int, values: Sequence[Any]) -> Any:
-    """The values of a key in the type that the question gives it, whichever values are present."""
-    import pyarrow as pa
-
-    key, kinds = question.keys[number], {"integer": pa.int64(), "number": pa.float64(), "text": pa.string()}
-    kinds |= {"boolean": pa.bool_(), "date": pa.date32(), "timestamp": pa.timestamp("us")}
-    with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
-        return pa.array(values, kinds[key.expr.type])
-    raise InvalidArgument(
-        f"The declared values of {key.name} must have its type, {key.expr.type}.", code="column-choices-type"
-    )
-
-
-_PLACE = "place of the cell"
-
-
 def _unsigned_zeros(values: Any) -> Any:
     """A column in which zero has no sign. The sign would reveal something about the summed values."""
     import pyarrow as pa
@@ -245,17 +163,6 @@ def _floats(values: Any) -> Any:
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         return values.cast(pa.float64(), safe=False).to_numpy()
     return np.array([float(v) if isinstance(v, int | float) else np.nan for v in values.to_pylist()])
-
-
-def _round_counts(values: Any, kind: str) -> Any:
-    """A noisy count is shown as an integer: rounding is free, and within the error. A count that exceeds 64 bits is
-    moved to the largest or smallest value, which is also free.
-    """
-    return np.clip(np.rint(values), -_LARGEST, _LARGEST).astype(np.int64) if kind == "integer" else values
-
-
-_LARGEST = 2.0**63 - 1024
-"""The largest number of 64 bits that is a DOUBLE."""
 
 
 def _key(value: Any) -> str:

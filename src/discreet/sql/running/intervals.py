@@ -6,11 +6,12 @@ the requested confidence. If no interval can be computed, the answer has none an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from discreet.sql.expressions import Call, Const, Expr, Ref
 from discreet.sql.pricing.price import Price
@@ -18,7 +19,11 @@ from discreet.sql.question import Aggregate, Measure, Question
 from discreet.sql.running.loss import Loss
 
 Floats = NDArray[np.float64]
+_TAILS = np.exp(-np.linspace(0.01, 14.0, 29))
+"""The probabilities for which the quantiles of a noise are computed; between them it is interpolated."""
 Band = tuple[Floats, Floats]
+Uniform = Callable[[tuple[int, ...]], Floats]
+"""Makes an array of numbers that are spread evenly between 0 and 1."""
 
 
 class Columns:
@@ -47,17 +52,27 @@ class Columns:
         """The best estimate: exact measures would give the exact aggregate."""
         measures = [self.question.measures[part] for part in aggregate.parts]
         numbers = [self.noisy[part] for part in aggregate.parts]
-        return _combine(aggregate, measures, numbers)
+        return combine(aggregate, measures, numbers)
 
     # --- intervals ----------------------------------------------------------------------------------------
 
     def band(self, expr: Expr, confidence: float) -> Band | None:
         """The interval that contains the true value with this confidence, for each group. None if there is none."""
-        used = [self._by_field[field.id] for field in expr.fields() if field.id in self._by_field]
-        parts = {part for aggregate in used for part in aggregate.parts}
-        each = 1 - (1 - confidence) / max(1, len(parts))
+        parts = self.parts_of(expr)
+        each = 1 - (1 - confidence) / max(1, len(parts)) / (len(self.keys) if self.is_chosen_by(expr) else 1)
         with np.errstate(all="ignore"):  # an end that is NaN is no error, and is reported as missing
             return self._band(expr, each)
+
+    def parts_of(self, *exprs: Expr) -> set[int]:
+        """The measures that these expressions use."""
+        fields = {field.id for expr in exprs for field in expr.fields()} & self._by_field.keys()
+        return {part for field in fields for part in self._by_field[field].parts}
+
+    def is_chosen_by(self, expr: Expr) -> bool:
+        """Whether the noise in an expression decides which rows are shown. Then the intervals of all groups must hold
+        at once: the rows with the largest noise are the first to be chosen.
+        """
+        return bool(self.parts_of(expr) & self.parts_of(*self.question.chosen_by))
 
     def _band(self, expr: Expr, each: float) -> Band | None:
         match expr:
@@ -93,17 +108,48 @@ class Columns:
         measure, noisy = self.question.measures[part], self.noisy[part]
         if measure.kind == "quantile":
             return self._drawn_band(part, each)
-        below: Any
-        if self.loss is not None and measure.is_added:
-            if measure.center and self.loss.is_mostly_noise():
-                return None  # then the center is probably wrong, too
-            below, above = self.loss.interval(part, each)
-        else:
-            below = above = self.price.parts[part].error(each).amount
-        if below is None:
+        offsets = self._offsets(part, each)
+        if offsets is None:
             return None
         least = -np.inf if measure.kind == "sum" and measure.power == 1 else 0.0
-        return np.maximum(noisy - below, least), np.maximum(noisy + above, least)
+        return np.maximum(noisy - offsets[0], least), np.maximum(noisy + offsets[1], least)
+
+    def _offsets(self, part: int, confidence: float) -> tuple[Any, Any] | None:
+        """How far below and how far above its noisy number the truth of a measure may be."""
+        measure = self.question.measures[part]
+        if self.loss is None or not measure.is_added:
+            amount = self.price.parts[part].error(confidence).amount
+            return None if amount is None else (amount, amount)
+        if measure.center and self.loss.is_mostly_noise():
+            return None  # then the center is probably wrong, too
+        return self.loss.interval(part, confidence)
+
+    def redrawn(self, part: int, draws: int, uniform: Uniform) -> Floats | None:
+        """What the truth of a measure may be, as often as the law of the noise says: a row for each draw. None if its
+        noise is not known.
+        """
+        noisy, size = self.noisy[part], (draws, len(self.keys))
+        if self.question.measures[part].kind == "quantile":
+            band = self._drawn_band(part, 0)
+            if band is None:
+                return None
+            reach = float(ndtri((1 + float(self.price.parts[part].mechanism.confidence)) / 2))
+            moved = ndtri(uniform(size)) / reach
+            middle = noisy[:, 1]
+            points = middle + np.where(moved < 0, moved * (middle - band[0]), moved * (band[1] - middle))
+            return np.stack([points] * 3, axis=-1)
+        offsets = [self._offsets(part, 1 - tail) for tail in _TAILS]
+        known = [(np.broadcast_to(b, size[1:]), np.broadcast_to(a, size[1:])) for b, a in (o for o in offsets if o)]
+        if len(known) < len(offsets):
+            return None
+        place = np.interp(-np.log(uniform(size)), -np.log(_TAILS), np.arange(len(_TAILS)))
+        lower = np.minimum(place.astype(int), len(_TAILS) - 2)
+        groups, up = np.arange(size[1]), uniform(size) < 0.5
+        ends = [np.stack([known[n][side] for n in range(len(known))]) for side in (0, 1)]
+        below, above = (
+            end[lower, groups] + (place - lower) * (end[lower + 1, groups] - end[lower, groups]) for end in ends
+        )
+        return np.asarray(np.where(up, noisy + above, noisy - below))
 
     def clipped(self, expr: Expr) -> float | None:
         """The estimated part of a column that is lost to clipping. None if nothing was clipped."""
@@ -125,7 +171,8 @@ def _ends(measure: Measure) -> tuple[float, float]:
     return center + step * measure.lowest, center + step * measure.highest
 
 
-def _combine(aggregate: Aggregate, measures: list[Measure], numbers: list[Floats]) -> Floats:
+def combine(aggregate: Aggregate, measures: list[Measure], numbers: list[Floats]) -> Floats:
+    """An aggregate, computed from its measures in steps."""
     match aggregate.kind:
         case "count":
             return numbers[0]

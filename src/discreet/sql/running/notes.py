@@ -15,6 +15,7 @@ from discreet.sql.pricing.price import Price
 from discreet.sql.question import Measure, Question
 from discreet.sql.reading.aggregates import EXTREMES
 from discreet.sql.running.loss import Loss
+from discreet.sql.running.redrawn import has_rank
 
 
 def goals(question: Question, within: Mapping[str, Any]) -> list[tuple[int, Any]]:
@@ -93,7 +94,22 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     extremes = [m for m in plan.question.measures if m.kind == "quantile" and m.quantile in EXTREMES.values()]
     if extremes:
         notes.append("MIN and MAX are answered as the quantiles 0.001 and 0.999.")
-    return tuple(notes)
+    return (*notes, *_notes_on_shown(plan.question, plan.price.selection is not None or plan.bar is not None))
+
+
+def _notes_on_shown(question: Question, some_groups: bool) -> list[str]:
+    """What the errors of columns and rows that are computed or chosen from released numbers mean."""
+    notes, noisy = [], [output for output in question.outputs if question.is_noisy(output)]
+    ranked = [output.name for output in noisy if has_rank(output.expr)]
+    if ranked:
+        notes.append(f"No ± for {', '.join(ranked)}: noise moves a rank by jumps.")
+    if question.distinct:
+        notes.append("No ±: DISTINCT shows equal rows once, and noise decides which are equal.")
+    if question.chosen_by:
+        notes.append("Noise has a part in which rows are shown, so each ± is wider: it holds for all groups at once.")
+    if question.has_windows and some_groups:
+        notes.append("Shares, totals and ranks are of the groups that are shown.")
+    return notes
 
 
 def format_limits(plan: Plan) -> str:

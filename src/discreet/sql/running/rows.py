@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from discreet.engines.dialect import Dialect
 from discreet.engines.engine import Engine
-from discreet.sql.expressions import Call, Const, Expr, Field, Ref, conjuncts
+from discreet.sql.expressions import Call, Const, Expr, Field, Ref, Window, conjuncts
 from discreet.sql.pricing.relation import Both, Few, Join, Led, PerPerson, Project, Relation, Scan, Where
 from discreet.sql.running.owners import without_owners
 
@@ -27,11 +27,23 @@ def print_expression(expr: Expr, dialect: Dialect) -> str:
             whens = zip(inner[:-1:2], inner[1:-1:2], strict=True)
             branches = " ".join(f"WHEN {when} THEN {then}" for when, then in whens)
             return f"CASE {branches} ELSE {inner[-1]} END"
+        case Call(op="released", detail=name):
+            return f"{name}({', '.join(inner)})"
         case Call(op="subtract", args=(first, second)) if first.type in ("date", "timestamp"):
             return dialect.operation("days_between", inner[::-1], (second.type, first.type), "integer")
         case Call(op=op, args=args, type=kind, detail=detail):
             return dialect.operation(op, inner, [arg.type for arg in args], kind, detail)
     raise AssertionError(f"an expression that nobody listed: {type(expr).__name__}")
+
+
+def print_window(window: Window, dialect: Dialect) -> str:
+    """A window function. It stands alone: engines do not take one inside an expression that is NULL where it fails."""
+    args = ", ".join(safe(arg, dialect) for arg in window.args) or ("*" if window.function == "count" else "")
+    parts = ", ".join(safe(part, dialect) for part in window.partition)
+    over = [f"PARTITION BY {parts}"] if parts else []
+    order = ", ".join(f"{safe(one.expr, dialect)} {one.way}" for one in window.order)
+    over += [f"ORDER BY {order}"] if order else []
+    return f"{window.function}({args}) OVER ({' '.join([*over, window.detail]).strip()})"
 
 
 def safe(expr: Expr, dialect: Dialect) -> str:

@@ -1,0 +1,192 @@
+"""Which rows of an answer are shown, and what they hold: everything that is done with released numbers.
+
+HAVING, windows, QUALIFY, DISTINCT, ORDER BY, LIMIT and arithmetic run in a separate in-memory database that holds the
+released numbers only. Nothing here is charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from discreet.engines.dialect import Dialect
+from discreet.engines.duckdb.dialect import TYPES
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.engine import Engine
+from discreet.errors import InvalidArgument, NotAllowed
+from discreet.sql.expressions import Call, Expr, Field, Ref, Window
+from discreet.sql.question import Question
+from discreet.sql.running.intervals import Columns
+from discreet.sql.running.rows import print_window, safe
+
+PLACE, DRAW = "place of the cell", "draw"
+_LARGEST = 2.0**63 - 1024
+"""The largest number of 64 bits that is a DOUBLE."""
+
+
+def shown_rows(question: Question, columns: Columns) -> tuple[Any, dict[str, Any]]:
+    """Which groups are shown, in order, and the values of each column. Columns that are shown unchanged need no
+    database.
+    """
+    import pyarrow as pa
+
+    values = {aggregate.field.id: columns.value(aggregate) for aggregate in question.aggregates}
+    cells = pa.table({"place": np.arange(len(columns.keys)), **released_cells(question, columns.keys, values)})
+    if _only_shown(question):
+        few = cells.slice(question.offset, question.limit)
+        named = {o.name: few.column(o.expr.field.id) for o in question.outputs if isinstance(o.expr, Ref)}
+        return few.column("place").to_numpy(), named
+    engine = DuckDB({"noisy": cells})
+    found = engine.table(_Statement(question, engine.dialect, engine.relations["noisy"]).text())
+    engine.close()
+    places = found.column(PLACE).to_numpy()
+    return places, {output.name: found.column(output.name) for output in question.outputs}
+
+
+def having_rows(question: Question, columns: Columns) -> Any:
+    """The groups that HAVING leaves, before windows are computed from them."""
+    if question.having is None:
+        return np.arange(len(columns.keys))
+    unchosen = replace(question, qualify=None, distinct=False, order=(), limit=None, ties=False, offset=0)
+    return shown_rows(unchosen, columns)[0]
+
+
+def released_cells(question: Question, keys: Sequence[tuple[Any, ...]], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of released numbers: the keys, and the values of the aggregates by the ids of their fields."""
+    columns = {
+        f.id: _keys(question, number, [key[number] for key in keys]) for number, f in enumerate(question.key_fields)
+    }
+    kinds = {aggregate.field.id: aggregate.field.type for aggregate in question.aggregates}
+    return columns | {name: _round_counts(numbers, kinds[name]) for name, numbers in values.items()}
+
+
+def computed_again(question: Question, cells: Any, exprs: Sequence[Expr]) -> Any:
+    """The values of these expressions, in columns e0, e1, …, for released numbers that were drawn several times. The
+    columns `draw` and `place` of the Arrow table `cells` say which draw and which group a row has, and the result is
+    sorted by them. Windows run within each draw.
+    """
+    engine = DuckDB({"noisy": cells})
+    drawn = Ref(Field(DRAW, DRAW, "integer"))
+    found = engine.table(_Statement(question, engine.dialect, engine.relations["noisy"], drawn).text_of_all(exprs))
+    engine.close()
+    return found
+
+
+def check_showable(question: Question, engine: Engine) -> None:
+    """Refuse, before anything is charged, an answer that could not be shown: keys with values of the wrong type, or
+    expressions that cannot be computed from noisy numbers.
+    """
+    for number, key in enumerate(question.keys):
+        _keys(question, number, key.domain or ())
+    if _only_shown(question):
+        return
+    own = engine if isinstance(engine, DuckDB) else DuckDB({})
+    kinds = {"place": "integer"} | {field.id: field.type for field in question.key_fields}
+    kinds |= {aggregate.field.id: aggregate.field.type for aggregate in question.aggregates}
+    columns = ", ".join(f"CAST(NULL AS {TYPES[kind]}) AS {name}" for name, kind in kinds.items())
+    fine = own.computes(_Statement(question, own.dialect, f"(SELECT {columns} WHERE FALSE)").text())
+    if own is not engine:
+        own.close()
+    if not fine:
+        raise NotAllowed(
+            "An expression of the noisy numbers cannot be computed for these types. Nothing was charged. Cast the "
+            "arguments of functions to the types they need, or remove the function.",
+            code="sql-not-computable",
+        )
+
+
+def _only_shown(question: Question) -> bool:
+    """Whether all noisy numbers are shown unchanged."""
+    chosen = question.having is not None or question.qualify is not None or question.distinct or question.order
+    return not chosen and all(isinstance(output.expr, Ref) for output in question.outputs)
+
+
+class _Statement:
+    """The statement, in DuckDB's dialect, that computes the rows of an answer from released numbers. Windows are
+    computed first, each as a column, from the groups that HAVING leaves; with `apart`, among rows that are equal in it.
+    """
+
+    def __init__(self, question: Question, dialect: Dialect, noisy: str, apart: Ref | None = None) -> None:
+        self.question, self.dialect, self.noisy, self.apart = question, dialect, noisy, apart
+        self._windows: dict[Window, Field] = {}
+
+    def text(self) -> str:
+        """All clauses of the question."""
+        question, quoted = self.question, self.dialect.quote
+        names = [quoted(output.name) for output in question.outputs]
+        sorted_by = [quoted(f"order {number}") for number in range(len(question.order))]
+        exprs = [*(output.expr for output in question.outputs), *(one.expr for one in question.order)]
+        shown = [self._print(expr) for expr in exprs]
+        columns = ", ".join(f"{text} AS {name}" for text, name in zip(shown, names + sorted_by, strict=True))
+        chosen = "" if question.qualify is None else f" WHERE {self._print(question.qualify)}"
+        having = None if question.having is None else safe(question.having, self.dialect)
+        text = f"SELECT place AS {quoted(PLACE)}, {columns} FROM {self._source(having)}{chosen}"
+        ways = [f"{name} {one.way}" for name, one in zip(sorted_by, question.order, strict=True)]
+        if question.distinct:
+            equal = f"PARTITION BY {', '.join(names)} ORDER BY {quoted(PLACE)}"
+            text = f"SELECT * FROM ({text}) AS one QUALIFY row_number() OVER ({equal}) = 1"
+        limit = "" if question.limit is None else f" LIMIT {question.limit}"
+        if question.ties and question.limit is not None:
+            last = question.offset + question.limit
+            text, limit = (
+                f"SELECT * FROM ({text}) AS one QUALIFY rank() OVER (ORDER BY {', '.join(ways)}) <= {last}",
+                "",
+            )
+        shown_last = ", ".join([quoted(PLACE), *names])
+        text = f"SELECT {shown_last} FROM ({text}) AS one ORDER BY {', '.join([*ways, quoted(PLACE)])}{limit}"
+        return f"{text} OFFSET {question.offset}" if question.offset else text
+
+    def text_of_all(self, exprs: Sequence[Expr]) -> str:
+        """These expressions of every row, with the draw and the place."""
+        columns = ", ".join(f"{self._print(expr)} AS e{number}" for number, expr in enumerate(exprs))
+        return f"SELECT {DRAW}, place, {columns} FROM {self._source(None)} ORDER BY {DRAW}, place"
+
+    def _print(self, expr: Expr) -> str:
+        return safe(self._without_windows(expr), self.dialect)
+
+    def _without_windows(self, expr: Expr) -> Expr:
+        """An expression in which each window is a column."""
+        match expr:
+            case Window():
+                field = Field(f"w{len(self._windows)}", "", expr.type)
+                return Ref(self._windows.setdefault(expr, field))
+            case Call(args=args):
+                return replace(expr, args=tuple(map(self._without_windows, args)))
+        return expr
+
+    def _source(self, having: str | None) -> str:
+        """FROM: the released numbers with a column for each window."""
+        chosen = "" if having is None else f" WHERE {having}"
+        if not self._windows:
+            return f"(SELECT * FROM {self.noisy}{chosen}) AS one" if chosen else self.noisy
+        columns = "".join(f", {self._window(window)} AS {field.id}" for window, field in self._windows.items())
+        return f"(SELECT *{columns} FROM {self.noisy}{chosen}) AS one"
+
+    def _window(self, window: Window) -> str:
+        if self.apart is not None:
+            window = replace(window, partition=(self.apart, *window.partition))
+        return f"TRY_CAST({print_window(window, self.dialect)} AS {TYPES[window.type]})"
+
+
+def _keys(question: Question, number: int, values: Sequence[Any]) -> Any:
+    """The values of a key in the type that the question gives it, whichever values are present."""
+    import pyarrow as pa
+
+    key, kinds = question.keys[number], {"integer": pa.int64(), "number": pa.float64(), "text": pa.string()}
+    kinds |= {"boolean": pa.bool_(), "date": pa.date32(), "timestamp": pa.timestamp("us")}
+    with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
+        return pa.array(values, kinds[key.expr.type])
+    raise InvalidArgument(
+        f"The declared values of {key.name} must have its type, {key.expr.type}.", code="column-choices-type"
+    )
+
+
+def _round_counts(values: Any, kind: str) -> Any:
+    """A noisy count is shown as an integer: rounding is free, and within the error. A count that exceeds 64 bits is
+    moved to the largest or smallest value, which is also free.
+    """
+    return np.clip(np.rint(values), -_LARGEST, _LARGEST).astype(np.int64) if kind == "integer" else values
