@@ -113,7 +113,7 @@ def main(
 
 
 def _json(answer: Answer, table: Any, confidence: float) -> str:
-    noisy = [f"{o.name}_error" if answer.question.is_noisy(o) else None for o in answer.question.outputs]
+    noisy = [f"{name}_error" if name in answer.noisy else None for name in answer.names]
     errors = [[name and row[name] for name in noisy] for row in table.to_pylist()]
     shown = answer.as_json() | {"errors": errors, "confidence": confidence}
     shown["rows"] = [[_plain(value) for value in row] for row in shown["rows"]]
@@ -128,7 +128,7 @@ def _plain(value: Any) -> Any:
 
 def _table(answer: Answer, table: Any) -> Table:
     shown = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    noisy = {output.name: answer.question.is_noisy(output) for output in answer.question.outputs}
+    noisy = {name: name in answer.noisy for name in answer.names}
     for name, right in noisy.items():
         shown.add_column(Text(name), justify="right" if right else "left", overflow="fold")
     for row in table.to_pylist():
@@ -153,7 +153,7 @@ def _summary(answer: Answer, table: Any, ledger: Ledger, confidence: float) -> d
 
 def _errors(answer: Answer, table: Any, confidence: float) -> dict[str, str]:
     """The meaning of ±, if one is shown. That is public, like everything that is shown."""
-    if not table.num_rows or not any(map(answer.question.is_noisy, answer.question.outputs)):
+    if not table.num_rows or not answer.noisy:
         return {}
     of = ", for what the bounds below leave in" if answer.notes else " for the true value"
     return {"errors": f"each ± holds with {100 * confidence:.6g}% confidence{of}"}

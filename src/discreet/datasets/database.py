@@ -10,14 +10,16 @@ from discreet.closing import Closed
 from discreet.datasets.description import Tables, describe_tables
 from discreet.engines.engine import Engine
 from discreet.errors import InvalidArgument
-from discreet.exact.rational import Number
+from discreet.exact.rational import Number, exactly
 from discreet.ledger import Ledger
 from discreet.sql.plan import Plan
 from discreet.sql.planner import Planner
+from discreet.sql.reading.combined import combination_in
 from discreet.sql.reading.domains import LARGEST_DOMAIN
 from discreet.sql.running.answer import Answer
 from discreet.sql.running.answering import answer_plan
-from discreet.sql.running.explanation import Explanation, explain_plan
+from discreet.sql.running.combined import CombinedAnswer, CombinedPlan
+from discreet.sql.running.explanation import Explanation, explain_all, explain_plan
 from discreet.sql.schema import Column, Schema, Table
 from discreet.sql.terms import QuestionOptions
 from discreet.tables.fit import Estimator, Features, Fit, check_estimator
@@ -64,23 +66,46 @@ class Database(Closed):
         """Answer a question with noise. `epsilon` is for the whole statement. Or give `within`: the smallest ε is used
         that keeps every column in `within` inside its error with this confidence. `weights` divide ε among the columns.
         `bounds` lower those of the policy for this question, such as {"rows_per_person": 3}: less noise, but more rows
-        are left out.
+        are left out. A statement may combine the answers of several questions, each a query in FROM or WITH: then each
+        has an equal part of ε.
         """
-        plan = self.plan(
-            question,
-            epsilon=epsilon,
-            delta=delta,
-            within=within,
-            confidence=confidence,
-            weights=weights,
-            bounds=bounds,
+        options = QuestionOptions(
+            epsilon=epsilon, delta=delta, within=within, confidence=confidence, weights=weights, bounds=bounds
         )
-        return self.answer(plan, key=key)
+        combined = self._combined(question, options)
+        if combined is not None:
+            parts = enumerate(combined.plans)
+            answers = [self.answer(plan, key=None if key is None else f"{key}/{number}") for number, plan in parts]
+            return CombinedAnswer(combined.combination, answers)
+        return self.answer(self.plan(question, **options), key=key)
 
     def explain(self, question: str, **options: Unpack[QuestionOptions]) -> Explanation:
         """What a question would cost and how large its error may be, with the options of `sql`. Spends nothing."""
         confidence = options.get("confidence", 0.95)
+        combined = self._combined(question, options)
+        if combined is not None:
+            return explain_all(combined.plans, ledger=self.ledger, confidence=confidence)
         return explain_plan(self.plan(question, **options), ledger=self.ledger, confidence=confidence)
+
+    def _combined(self, question: str, options: QuestionOptions) -> CombinedPlan | None:
+        """How a statement over several answers would be answered. None if it is one question."""
+        combination = combination_in(question, self.schema)
+        if combination is None:
+            return None
+        if options.get("within") is not None or options.get("weights") is not None:
+            raise InvalidArgument(
+                "within and weights are for one question, and this statement combines the answers of several. "
+                "Give epsilon, or ask the questions one by one.",
+                code="one-question-only",
+            )
+        each, many = QuestionOptions(**options), len(combination.questions)
+        epsilon, delta = options.get("epsilon"), options.get("delta")
+        if epsilon is not None:
+            each["epsilon"] = exactly(epsilon, "epsilon") / many
+        each["delta"] = exactly(self.planner.delta_per_question if delta is None else delta, "delta") / many
+        combined = CombinedPlan(combination, tuple(self.planner.plan(text, **each) for text in combination.questions))
+        combined.check()
+        return combined
 
     def plan(self, question: str, **options: Unpack[QuestionOptions]) -> Plan:
         """How a question would be answered, with the options of `sql`. Spends nothing and reads no private data."""

@@ -33,6 +33,11 @@ PLANNING = {
         "The error of a mean depends on the data, so no ε promises it in advance.",
         "`within=` for counts, sums, and quantiles in ranks; `epsilon=` for others",
     ),
+    "one-question-only": Explained(
+        '`within={"n": 5}` for a statement over two answers',
+        "The statement combines the answers of several questions, each with its own ε.",
+        "`epsilon=` for the statement, or the questions one by one",
+    ),
     "plot-no-numbers": Explained(
         "`answer.plot()` of an answer without numbers", "There is nothing to draw.", "a question with an aggregate"
     ),

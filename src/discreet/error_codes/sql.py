@@ -237,9 +237,9 @@ FUNCTIONS = {
         "`QUANTILE_CONT(cost, 1.5)`", "A quantile is one literal between 0 and 1.", "`QUANTILE_CONT(cost, 0.9)`"
     ),
     "sql-window": Explained(
-        "`ROW_NUMBER() OVER (ORDER BY cost)`",
-        "One person's row would change the values of others.",
-        "aggregates with `GROUP BY`",
+        "`RANK() OVER ()`, `LIST(COUNT(*)) OVER ()`, a window in `HAVING` or inside another",
+        "Only listed window functions run on the noisy numbers, some need an order, and `HAVING` comes before them.",
+        "`RANK() OVER (ORDER BY COUNT(*) DESC)`, `QUALIFY`",
     ),
     "sql-function": Explained(
         "`md5(note)`, `random()`, `regexp_matches(…)`",

@@ -23,10 +23,10 @@ from discreet.datasets.database import Database
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.expressions import Const
 from discreet.sql.pricing.price import contribution
-from discreet.sql.running.answer import _shown_rows
 from discreet.sql.running.compile import Statement
 from discreet.sql.running.intervals import Columns
 from discreet.sql.running.measure import read_measures
+from discreet.sql.running.shown import shown_rows
 from discreet.sql.schema import Column, Schema, Table
 
 PERSON, SWAPPED = dp.person("pid"), dp.person("pid", neighbors="replace")
@@ -369,7 +369,7 @@ def test_what_is_only_shown_is_what_the_engine_shows():
             plan = planned(text + limit, PERSON, (("rows_per_person", 3),))
             noisy = [rng.integers(-50, 50, plan.groups.count) for _ in plan.question.measures]
             columns = Columns(plan.question, plan.price, noisy, plan.groups.keys())
-            places, shown = _shown_rows(plan.question, columns)
-            others, engine = _shown_rows(replace(plan.question, having=Const(True, "boolean")), columns)
+            places, shown = shown_rows(plan.question, columns)
+            others, engine = shown_rows(replace(plan.question, having=Const(True, "boolean")), columns)
             assert places.tolist() == others.tolist()
             assert pa.table(shown) == pa.table(engine)

@@ -134,7 +134,6 @@ OPTIONS = [
     "SELECT floor, city, COUNT(*) AS n FROM visits GROUP BY (floor, city)",
     "SELECT GROUPING(floor) AS g, COUNT(*) AS n FROM visits GROUP BY floor",
     "SELECT floor, COUNT(*) AS n FROM visits GROUP BY floor ORDER BY floor FETCH FIRST 2 ROWS ONLY",
-    "SELECT floor, COUNT(*) AS n FROM visits GROUP BY floor ORDER BY floor FETCH NEXT 1 ROW WITH TIES",
     "SELECT floor, COUNT(*) AS n FROM visits GROUP BY floor ORDER BY floor OFFSET 2 ROWS",
     "SELECT floor, COUNT(*) AS n FROM visits GROUP BY floor ORDER BY floor LIMIT ALL",
     "SELECT floor, COUNT(*) AS n FROM visits GROUP BY floor QUALIFY row_number() OVER () = 1",

@@ -19,6 +19,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import InvalidArgument, NotAllowed, QueryError
 from discreet.mechanisms.selection.threshold import KeySelection
 from discreet.sql.running import answer as answers
+from discreet.sql.running.shown import round_counts
 from discreet.sql.schema import Column, Schema, Table, validate_range
 
 from ...refusing import refuses
@@ -274,7 +275,7 @@ def test_a_count_beyond_64_bits_is_a_number() -> None:
         for table in shown:
             value, error = table["m"][0].as_py(), table["m_error"][0].as_py()
             assert abs(value - 8) <= error * 20  # 95%; seven times the width is one in 10^9
-    columns = answers._round_counts(np.array([1e30, -1e30, 5.4]), "integer")
+    columns = round_counts(np.array([1e30, -1e30, 5.4]), "integer")
     assert columns.tolist() == [2**63 - 1024, -(2**63) + 1024, 5]
 
 

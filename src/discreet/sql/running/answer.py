@@ -41,6 +41,16 @@ class Answer(Released):
         self.table = self.with_errors(CONFIDENCE)
 
     @property
+    def names(self) -> list[str]:
+        """The columns of the answer, without those of errors."""
+        return [output.name for output in self.question.outputs]
+
+    @property
+    def noisy(self) -> list[str]:
+        """The columns that have an error."""
+        return [output.name for output in self.question.outputs if self.question.is_noisy(output)]
+
+    @property
     def price(self) -> Price:
         """The noise of every measure, and what was paid for all of them."""
         return self._columns.price
@@ -50,7 +60,7 @@ class Answer(Released):
         """For each noisy column, the estimated part that is lost because some people were scaled down. None if bounds
         are declared: then some rows are left out, and nothing measures how many.
         """
-        noisy = [output for output in self.question.outputs if self.question.is_noisy(output)]
+        noisy = [output for output in self.question.outputs if output.name in self.noisy]
         return {output.name: self._columns.clipped(output.expr) for output in noisy}
 
     def with_errors(self, confidence: float) -> Any:
@@ -86,11 +96,9 @@ class Answer(Released):
 
     def shown(self, row: Mapping[str, Any]) -> dict[str, str]:
         """A row of the table in readable form: each noisy value with its error."""
+        noisy = self.noisy
         return {
-            output.name: _cell(row[output.name], row[f"{output.name}_error"])
-            if self.question.is_noisy(output)
-            else _key(row[output.name])
-            for output in self.question.outputs
+            name: _cell(row[name], row[f"{name}_error"]) if name in noisy else _key(row[name]) for name in self.names
         }
 
     def to_pandas(self) -> Any:
@@ -108,9 +116,8 @@ class Answer(Released):
 
     def as_json(self) -> dict[str, Any]:
         """The answer as one JSON object."""
-        outputs, is_noisy = self.question.outputs, self.question.is_noisy
-        names = [output.name for output in outputs]
-        errors = [f"{output.name}_error" if is_noisy(output) else None for output in outputs]
+        names, noisy = self.names, self.noisy
+        errors = [f"{name}_error" if name in noisy else None for name in names]
         rows, left = self.table.to_pylist(), self.remaining
         return {
             "columns": names,
@@ -123,9 +130,7 @@ class Answer(Released):
         }
 
     def __repr__(self) -> str:
-        return (
-            f"<Answer: {self.table.num_rows} rows, {', '.join(o.name for o in self.question.outputs)}; {self._line()}>"
-        )
+        return f"<Answer: {self.table.num_rows} rows, {', '.join(self.names)}; {self._line()}>"
 
     def _line(self) -> str:
         return "; ".join([f"cost {self.cost}", *self.release.notes()])
@@ -136,7 +141,7 @@ class Answer(Released):
     def _repr_html_(self) -> str:
         from html import escape
 
-        names = [output.name for output in self.question.outputs]
+        names = self.names
         head = "".join(f"<th>{escape(name)}</th>" for name in names)
         shown = map(self.shown, self.table.to_pylist())
         body = "".join(f"<tr>{''.join(f'<td>{escape(row[name])}</td>' for name in names)}</tr>" for row in shown)
@@ -187,7 +192,7 @@ def _cell(value: Any, error: float | None) -> str:
 
 
 def _text_table(answer: Answer) -> str:
-    names = [output.name for output in answer.question.outputs]
+    names = answer.names
     cells = [names, *([shown[name] for name in names] for shown in map(answer.shown, answer.table.to_pylist()))]
     widths = [max(len(row[column]) for row in cells) for column in range(len(names))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]

@@ -5,6 +5,7 @@ facts.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,16 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
     caveat = _CLIPPED if data.get("limits") else _CAVEAT
     explanation = Explanation("\n\n".join([data["question"], lines(described), expected, shared, caveat]))
     explanation.data = data
+    return explanation
+
+
+def explain_all(plans: Sequence[Plan], *, ledger: Ledger | None = None, confidence: float = 0.95) -> Explanation:
+    """The questions that a statement combines, each explained. What runs on their answers costs nothing."""
+    each = [explain_plan(plan, ledger=ledger, confidence=confidence) for plan in plans]
+    heads = [f"Question {number} of {len(plans)}" for number in range(1, len(plans) + 1)]
+    texts = [f"{head}\n{'=' * len(head)}\n{text}" for head, text in zip(heads, each, strict=True)]
+    explanation = Explanation("\n\n".join(texts))
+    explanation.data = {"questions": [text.data for text in each]}
     return explanation
 
 

@@ -26,10 +26,9 @@ def plot_answer(answer: Answer, *, confidence: float) -> Any:
     A few groups with short names are drawn side by side. Many groups are drawn below one another, so that their names
     can be read.
     """
-    table, question = answer.with_errors(confidence), answer.question
-    noisy = [output for output in question.outputs if question.is_noisy(output)]
-    keys = [output.name for output in question.outputs if output not in noisy]
-    panels = [output.name for output in noisy if output.expr.type in ("integer", "number")]
+    table = answer.with_errors(confidence)
+    keys = [name for name in answer.names if name not in answer.noisy]
+    panels = [name for name in answer.noisy if str(table.column(name).type) in ("int64", "double")]
     if not panels:
         raise InvalidArgument(
             "The answer has no numbers to draw. Ask for an aggregate, such as COUNT(*).", code="plot-no-numbers"

@@ -15,7 +15,7 @@ import numpy as np
 from discreet.sql.expressions import Expr, Window, walk
 from discreet.sql.question import Question
 from discreet.sql.running.intervals import Band, Columns, Floats, combine
-from discreet.sql.running.shown import DRAW, computed_again, having_rows, released_cells
+from discreet.sql.running.shown import DRAW, computed_again, having_rows, released_cells, round_counts
 
 MOST_DRAWS, LEAST_DRAWS, MOST_CELLS = 1000, 200, 4_000_000
 """An error is simulated by so many draws, of so many numbers of groups in all. Beyond that, there is none."""
@@ -43,15 +43,33 @@ def redrawn_bands(question: Question, columns: Columns, exprs: Sequence[Expr], c
     bands = {}
     for number, expr in enumerate(wanted):
         values = found.column(f"e{number}").cast("float64").to_numpy().reshape(draws + 1, many)
-        bands[expr] = _spread(_interval(values, confidence, columns.is_chosen_by(expr)), kept, len(columns.keys))
+        bands[expr] = _spread(interval_of(values, confidence, columns.is_chosen_by(expr)), kept, len(columns.keys))
     return [bands.get(expr) for expr in exprs]
 
 
-def _cells(question: Question, columns: Columns, kept: Any, draws: int) -> Any:
+def redrawn_table(question: Question, columns: Columns, places: Any, draws: int, stream: int) -> Any:
+    """The shown rows of an answer as they are (draw 0) and as they may be without noise: an Arrow table with the draw
+    and the columns of the answer. None if the noise of a column is not known. Answers with different streams have
+    independent draws.
+    """
+    import pyarrow as pa
+
+    kept = having_rows(question, columns)
+    drawn = _cells(question, columns, kept, draws, stream)
+    if drawn is None:
+        return None
+    found = computed_again(question, drawn, [output.expr for output in question.outputs])
+    rows = np.arange((draws + 1) * len(kept)).reshape(draws + 1, len(kept))
+    chosen = pa.array(rows[:, np.searchsorted(kept, places)].reshape(-1))
+    shown = {output.name: found.column(f"e{number}").take(chosen) for number, output in enumerate(question.outputs)}
+    return pa.table({DRAW: np.repeat(np.arange(draws + 1), len(places)), **shown})
+
+
+def _cells(question: Question, columns: Columns, kept: Any, draws: int, stream: int = 0) -> Any:
     """The released numbers of the groups that HAVING leaves, as they are (draw 0) and as they may be without noise."""
     import pyarrow as pa
 
-    uniform = _Mixed()
+    uniform = _Mixed(stream)
     parts: dict[int, Floats] = {}
     for part in sorted(columns.parts_of(*(output.expr for output in question.outputs))):
         again = columns.redrawn(part, draws, uniform)
@@ -62,14 +80,15 @@ def _cells(question: Question, columns: Columns, kept: Any, draws: int) -> Any:
     for aggregate in question.aggregates:
         if all(part in parts for part in aggregate.parts):
             numbers = [parts[part].reshape(-1, *parts[part].shape[2:]) for part in aggregate.parts]
-            values[aggregate.field.id] = combine(aggregate, [question.measures[p] for p in aggregate.parts], numbers)
+            found = combine(aggregate, [question.measures[p] for p in aggregate.parts], numbers)
+            values[aggregate.field.id] = round_counts(found, aggregate.field.type)
     once = released_cells(question, [columns.keys[place] for place in kept], {})
     rows = pa.array(np.tile(np.arange(len(kept)), draws + 1))
     keys = {name: values.take(rows) for name, values in once.items()}
     return pa.table({DRAW: np.repeat(np.arange(draws + 1), len(kept)), "place": rows, **keys, **values})
 
 
-def _interval(values: Floats, confidence: float, at_once: bool) -> Band:
+def interval_of(values: Floats, confidence: float, at_once: bool) -> Band:
     """The ends of the middle part of the simulated values of each group, of which the first is the released one."""
     released, drawn = values[0], values[1:]
     tail = (1 - confidence) / 2
@@ -98,8 +117,8 @@ class _Mixed:
     need not be unpredictable, and they are the same each time.
     """
 
-    def __init__(self) -> None:
-        self._used = 0
+    def __init__(self, stream: int = 0) -> None:
+        self._used = stream << 40
 
     def __call__(self, shape: tuple[int, ...]) -> Floats:
         many = int(np.prod(shape))

@@ -61,7 +61,7 @@ def released_cells(question: Question, keys: Sequence[tuple[Any, ...]], values: 
         f.id: _keys(question, number, [key[number] for key in keys]) for number, f in enumerate(question.key_fields)
     }
     kinds = {aggregate.field.id: aggregate.field.type for aggregate in question.aggregates}
-    return columns | {name: _round_counts(numbers, kinds[name]) for name, numbers in values.items()}
+    return columns | {name: round_counts(numbers, kinds[name]) for name, numbers in values.items()}
 
 
 def computed_again(question: Question, cells: Any, exprs: Sequence[Expr]) -> Any:
@@ -185,7 +185,7 @@ def _keys(question: Question, number: int, values: Sequence[Any]) -> Any:
     )
 
 
-def _round_counts(values: Any, kind: str) -> Any:
+def round_counts(values: Any, kind: str) -> Any:
     """A noisy count is shown as an integer: rounding is free, and within the error. A count that exceeds 64 bits is
     moved to the largest or smallest value, which is also free.
     """

@@ -1,0 +1,242 @@
+"""Answers that are combined: each question in a statement is answered by itself, and the statement runs on the answers.
+
+The ε of the statement is divided evenly among the questions. What runs on their answers is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from discreet.engines.duckdb.dialect import TYPES
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.errors import EngineFailed, NotAllowed
+from discreet.exact.rational import exactly
+from discreet.guarantees.guarantee import Approx
+from discreet.mechanisms.protocol import tidy
+from discreet.releases import Release
+from discreet.sql.plan import Plan
+from discreet.sql.question import Question
+from discreet.sql.reading.combined import Combination, name_of
+from discreet.sql.reading.parse import without_alias
+from discreet.sql.running.answer import CONFIDENCE, Answer
+from discreet.sql.running.redrawn import interval_of, redrawn_table
+from discreet.sql.running.shown import DRAW
+
+DRAWS = 300
+"""The statement runs on so many simulated answers, to say how large its errors may be."""
+
+
+@dataclass(frozen=True)
+class CombinedPlan:
+    """A statement over answers, and how each of its questions will be answered."""
+
+    combination: Combination
+    plans: tuple[Plan, ...]
+
+    def check(self) -> None:
+        """Refuse, before anything is charged, a statement that cannot be computed from the answers."""
+        engine = DuckDB({})
+        empty = {name_of(number): _empty(plan.question) for number, plan in enumerate(self.plans)}
+        fine = engine.computes(_placed(self.combination, empty))
+        engine.close()
+        if not fine:
+            raise NotAllowed(
+                "The statement around the questions cannot be computed from their columns. Nothing was charged. Check "
+                "the names and types of the columns that it uses.",
+                code="sql-not-computable",
+            )
+
+
+class CombinedAnswer(Answer):
+    """What a statement makes of the answers to its questions, which are in `parts`."""
+
+    def __init__(self, combination: Combination, parts: Sequence[Answer]) -> None:
+        self.combination, self.parts = combination, tuple(parts)
+        self.question = parts[0].question
+        self.cost = _sum([part.cost for part in parts])
+        self.release = _release(parts, self.cost)
+        self.notes = (*dict.fromkeys(note for part in parts for note in part.notes), *self._own_notes())
+        self._result = _run(combination, [part.table.select(part.names) for part in parts])
+        self.table = self.with_errors(CONFIDENCE)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._result.column_names)
+
+    @property
+    def noisy(self) -> list[str]:
+        return [name for name, fixed in zip(self.names, self._fixed(), strict=True) if not fixed]
+
+    @property
+    def clipped(self) -> dict[str, float | None]:
+        """For each noisy column of the answers that it is made of, the estimated part that is lost."""
+        return {name: share for part in self.parts for name, share in part.clipped.items()}
+
+    def with_errors(self, confidence: float) -> Any:
+        import pyarrow as pa
+
+        errors = self._errors(confidence)
+        table: dict[str, Any] = {}
+        for name in self.names:
+            table[name] = self._result.column(name)
+            if name in self.noisy:
+                known = errors.get(name)
+                half = np.full(self._result.num_rows, np.nan) if known is None else known
+                table[f"{name}_error"] = pa.array(half, pa.float64(), mask=~np.isfinite(half))
+        return pa.table(table)
+
+    def _errors(self, confidence: float) -> dict[str, Any]:
+        """Half of the interval of each noisy number, from the statement over simulated answers. Rows are the same if
+        their keys are.
+        """
+        drawn = [
+            redrawn_table(part.question, part._columns, part._shown[0], DRAWS, stream)
+            for stream, part in enumerate(self.parts)
+        ]
+        keys = [name for name in self.names if name not in self.noisy]
+        rows = _identities(self._result, keys)
+        if any(table is None for table in drawn) or len(set(rows)) < len(rows) or not rows:
+            return {}
+        try:
+            found = _run_drawn(self.combination.unchosen(), drawn)
+        except EngineFailed:  # the answer is there all the same
+            return {}
+        place = {row: number for number, row in enumerate(rows)}
+        where = np.array([place.get(row, -1) for row in _identities(found, keys)], dtype=np.int64)
+        draws = found.column(DRAW).to_numpy()
+        halves = {}
+        for name in self.noisy:
+            if str(self._result.column(name).type) not in ("int64", "double"):
+                continue
+            values = np.full((DRAWS + 1, len(rows)), np.nan)
+            values[draws[where >= 0], where[where >= 0]] = _floats(found.column(name))[where >= 0]
+            values[0] = _floats(self._result.column(name))
+            low, high = interval_of(values, confidence, self.combination.chooses)
+            halves[name] = np.maximum(high - values[0], values[0] - low)
+        return halves
+
+    def _fixed(self) -> list[bool]:
+        """Which columns of the result hold keys or constants, and so no noise."""
+        known: dict[str, list[bool]] = {}
+        for part in self.parts:
+            for name in part.names:
+                known.setdefault(name.lower(), []).append(name not in part.noisy)
+        listed = []
+        for select in self.combination.branches():
+            items: list[Any] = [without_alias(item) for item in select.expressions]
+            if any(isinstance(item, exp.Star) for item in items):
+                items = [exp.column(name) for name in self._names_of(select)]
+            fixed = [_is_fixed(item, known) for item in items]
+            listed.append(fixed if len(fixed) == len(self.names) else [False] * len(self.names))
+        return [all(column) for column in zip(*listed, strict=True)]
+
+    def _names_of(self, select: exp.Select) -> list[str]:
+        """The columns of SELECT *: those of an answer, or of the result."""
+        source: Any = select.args["from_"].this
+        numbers = {name_of(number): part for number, part in enumerate(self.parts)}
+        alone = isinstance(source, exp.Table) and not select.args.get("joins")
+        return numbers[source.name].names if alone and source.name in numbers else self.names
+
+    def _own_notes(self) -> list[str]:
+        many = len(self.parts)
+        notes = [f"{many} questions were answered, each with an equal part of ε."] if many > 1 else []
+        return [*notes, "What is computed from the answers is free; its ± is simulated from the law of the noise."]
+
+
+def _release(parts: Sequence[Answer], cost: Approx) -> Release:
+    receipts = dict.fromkeys(part.receipt for part in parts if part.receipt is not None)
+    return Release(
+        value=None,
+        guarantee=cost,
+        receipt=", ".join(receipts) or None,
+        not_private=any(part.not_private for part in parts),
+        replayed=all(part.replayed for part in parts),
+        found=tuple(found for part in parts for found in part.release.found),
+        _left=parts[-1].release._left,
+    )
+
+
+def _sum(costs: Sequence[Approx]) -> Approx:
+    """The cost of all of them: both parts are added, which holds for any way in which they depend on each other."""
+    epsilon, delta = (
+        sum((exactly(getattr(cost, name)) for cost in costs), exactly(0)) for name in ("epsilon", "delta")
+    )
+    return Approx(epsilon=tidy(epsilon), delta=tidy(delta))
+
+
+def _run(combination: Combination, tables: Sequence[Any]) -> Any:
+    """The statement on the answers."""
+    engine = DuckDB({f"part{number}": table for number, table in enumerate(tables)})
+    sources = {name_of(number): f"(SELECT * FROM {engine.relations[f'part{number}']})" for number in range(len(tables))}
+    found = engine.table(_placed(combination, sources))
+    engine.close()
+    return _plain(found)
+
+
+def _run_drawn(combination: Combination, tables: Sequence[Any]) -> Any:
+    """The statement on every draw of the answers, with the draw next to each row."""
+    engine = DuckDB({f"part{number}": table for number, table in enumerate(tables)})
+    sources = {
+        name_of(number): f"(SELECT * EXCLUDE ({DRAW}) FROM {engine.relations[f'part{number}']} WHERE {DRAW} = d.{DRAW})"
+        for number in range(len(tables))
+    }
+    each = _placed(combination, sources)
+    found = engine.table(f"SELECT d.{DRAW}, q.* FROM range({DRAWS + 1}) AS d({DRAW}), LATERAL ({each}) AS q")
+    engine.close()
+    return _plain(found)
+
+
+def _placed(combination: Combination, sources: dict[str, str]) -> str:
+    """The statement with a query in the place of each answer."""
+    marks = {name: f"__part_{number}__" for number, name in enumerate(sources)}
+    text = combination.text(marks)
+    for name, mark in marks.items():
+        text = text.replace(mark, sources[name])
+    return text
+
+
+def _empty(question: Question) -> str:
+    columns = ", ".join(
+        f'CAST(NULL AS {TYPES[output.expr.type]}) AS "{output.name.replace(chr(34), chr(34) * 2)}"'
+        for output in question.outputs
+    )
+    return f"(SELECT {columns} WHERE FALSE)"
+
+
+def _plain(table: Any) -> Any:
+    """A table without the wide numbers that DuckDB makes of sums."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        kind = field.type
+        if pa.types.is_decimal(kind) or pa.types.is_float32(kind):
+            whole = pa.types.is_decimal(kind) and kind.scale == 0
+            column = table.column(place).cast(pa.float64())
+            column = column.cast(pa.int64(), safe=False) if whole else column
+        elif pa.types.is_integer(kind) and kind != pa.int64():
+            column = table.column(place).cast(pa.int64(), safe=False)
+        else:
+            continue
+        table = table.set_column(place, field.name, column)
+    return table
+
+
+def _floats(column: Any) -> Any:
+    return column.cast("float64").to_numpy(zero_copy_only=False)
+
+
+def _is_fixed(item: Any, known: dict[str, list[bool]]) -> bool:
+    """Whether a column is a key of all answers that have it, or a constant."""
+    constant = isinstance(item, exp.Literal | exp.Boolean | exp.Null)
+    return constant or (isinstance(item, exp.Column) and all(known.get(item.name.lower(), [False])))
+
+
+def _identities(table: Any, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+    """What tells rows apart."""
+    columns = [table.column(key).to_pylist() for key in keys]
+    return list(zip(*columns, strict=True)) if keys else [()] * table.num_rows

@@ -1,0 +1,145 @@
+"""Statements over answers: each question in them is charged, and what runs on the answers is free."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import discreet as dp
+from discreet.datasets import database
+from discreet.sql.reading.combined import combination_in
+from discreet.sql.running import combined as combining
+
+from ...refusing import refuses
+
+TRUE = {"a": (4000, 3000), "b": (2500, 2600), "c": (900, 1100)}
+"""People in each city, before and after."""
+BOTH = """WITH old AS (SELECT city, COUNT(*) AS n FROM t WHERE late = 0 AND x > -{x} GROUP BY city),
+new AS (SELECT city, COUNT(*) AS n FROM t WHERE late = 1 AND x > -{x} GROUP BY city)
+SELECT old.city, new.n - old.n AS more, 100.0 * new.n / old.n AS percent FROM old JOIN new ON old.city = new.city"""
+SIZES = "SELECT city, COUNT(*) AS n FROM t GROUP BY city"
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    rows = [(city, late) for city, sizes in TRUE.items() for late, size in enumerate(sizes) for _ in range(size)]
+    city, late = zip(*rows, strict=True)
+    table = pa.table({"pid": range(len(rows)), "city": city, "late": late, "x": [0] * len(rows)})
+    path = tmp_path_factory.mktemp("combined") / "t.parquet"
+    pq.write_table(table, path)
+    known = {"city": {"choices": list(TRUE)}, "late": {"between": [0, 1]}, "x": {"between": [0, 1]}}
+    tables = {"t": {"source": str(path), "rows_per_person": 1, "columns": known}}
+    words = {"ledger": {"path": ":memory:", "epsilon": 100_000}, "unit": {"person": "pid"}}
+    return dp.connect(words | {"tables": tables})
+
+
+def test_the_parts_are_charged_and_the_rest_is_free(asked):
+    before = len(asked.ledger.entries())
+    answer = asked.sql(BOTH.format(x=1), epsilon=1)
+    entries = asked.ledger.entries()[before:]
+    assert [float(entry.guarantee.largest_loss) for entry in entries] == [0.5, 0.5]
+    assert float(answer.cost.epsilon) == 1
+    assert answer.receipt == ", ".join(entry.receipt for entry in entries)
+    again = asked.sql(f"SELECT city FROM ({BOTH.format(x=1)}) u WHERE more > 0", epsilon=1)
+    assert again.replayed
+    assert len(asked.ledger.entries()) == before + 2
+    assert answer.names == ["city", "more", "percent"]
+    assert answer.noisy == ["more", "percent"]
+    assert answer.as_json()["columns"] == answer.names
+    assert "2 questions were answered" in str(answer)
+
+
+def test_errors_hold_the_truth(asked):
+    """Over 15 answers of 3 rows each; a fair 95% is missed by so many more with probability 1e-7."""
+    apart = []
+    for number in range(15):
+        table = asked.sql(BOTH.format(x=number + 10), epsilon=0.1).table.to_pylist()
+        for row in table:
+            old, new = TRUE[row["city"]]
+            apart.append(abs(row["more"] - (new - old)) / max(row["more_error"], 1e-9))
+            apart.append(abs(row["percent"] - 100 * new / old) / max(row["percent_error"], 1e-9))
+    assert np.mean(np.array(apart) > 1) <= 0.05 + 5.2 * math.sqrt(0.05 * 0.95 / (len(apart) / 2))
+    assert np.mean(apart) > 0.15  # not needlessly wide: for Laplace noise, this is about a third
+
+
+def test_mutant_the_answers_are_drawn_with_one_noise(asked, monkeypatch):
+    drawn = combining.redrawn_table
+    monkeypatch.setattr(combining, "redrawn_table", lambda q, c, places, draws, stream: drawn(q, c, places, draws, 0))
+    with pytest.raises(AssertionError):
+        test_errors_hold_the_truth(asked)
+
+
+def test_mutant_each_question_has_all_of_epsilon(asked, monkeypatch):
+    whole = database.exactly
+    monkeypatch.setattr(database, "exactly", lambda value, name: 2 * whole(value, name))
+    with pytest.raises(AssertionError):
+        test_the_parts_are_charged_and_the_rest_is_free(asked)
+
+
+def test_a_question_that_is_written_twice_is_asked_once(asked):
+    text = f"SELECT x.city, x.n + y.n AS n FROM ({SIZES}) x JOIN ({SIZES}) y ON x.city = y.city"
+    found = combination_in(text, asked.schema)
+    assert found is not None
+    assert len(found.questions) == 1
+    assert len(asked.sql(text, epsilon=1).parts) == 1
+
+
+def test_one_row_has_an_error_and_text_has_none(asked):
+    table = asked.sql(f"SELECT SUM(n) AS n, printf('%d', MAX(n)) AS most FROM ({SIZES}) u", epsilon=1).table
+    assert table["n_error"][0].as_py() > 0
+    assert table["most_error"][0].as_py() is None
+
+
+def test_answers_one_below_the_other_have_errors_if_a_column_tells_them_apart(asked):
+    labeled = "SELECT {0} AS late, city, COUNT(*) AS n FROM t WHERE late = {0} GROUP BY city"
+    text = " UNION ALL ".join(labeled.format(late) for late in (0, 1))
+    answer = asked.sql(text, epsilon=1)
+    assert answer.noisy == ["n"]
+    assert answer.table["n_error"].null_count == 0
+    plain = asked.sql(text.replace("0 AS late,", "").replace("1 AS late,", ""), epsilon=1)
+    assert plain.table["n_error"].null_count == 6
+
+
+def test_rows_that_noise_may_remove_have_errors(asked):
+    table = asked.sql(f"SELECT city, n FROM ({SIZES}) u WHERE n > 1900 ORDER BY n LIMIT 2", epsilon=0.1).table
+    assert table["n_error"].null_count == 0
+
+
+def test_a_key_makes_a_statement_idempotent(asked):
+    text = f"SELECT MAX(n) AS n FROM ({SIZES}) u"
+    first, second = (asked.sql(text, epsilon=0.3, key="twice").table for _ in range(2))
+    assert first.equals(second)
+
+
+def test_it_is_explained_and_drawn(asked):
+    explained = asked.explain(BOTH.format(x=1), epsilon=1)
+    assert "Question 2 of 2" in explained
+    assert len(explained.data["questions"]) == 2
+    assert asked.sql(BOTH.format(x=1), epsilon=1).plot() is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (f"SELECT COUNT(*) AS n FROM ({SIZES}) u JOIN t ON t.city = u.city", "sql-inner-group"),
+        (f"SELECT n FROM ({SIZES}) u WHERE n > (SELECT pid FROM t)", "sql-inner-group"),
+        (f"SELECT * FROM ({SIZES}) u, read_csv('/etc/passwd') r", "sql-inner-group"),
+        (f"SELECT * FROM ({SIZES}) u JOIN information_schema.tables i ON true", "sql-inner-group"),
+        (f"SELECT getenv('HOME') AS h, n FROM ({SIZES}) u", "sql-function"),
+        (f"SELECT nothing FROM ({SIZES}) u", "sql-not-computable"),
+    ],
+)
+def test_what_reads_more_than_answers_is_refused_before_it_costs(asked, text, code):
+    before = len(asked.ledger.entries())
+    with refuses((dp.NotAllowed, dp.QueryError), code):
+        asked.sql(text, epsilon=1)
+    assert len(asked.ledger.entries()) == before
+
+
+def test_errors_that_are_asked_for_are_of_one_question(asked):
+    with refuses(dp.InvalidArgument, "one-question-only"):
+        asked.sql(BOTH.format(x=1), within={"more": 5})
