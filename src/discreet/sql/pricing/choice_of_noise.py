@@ -100,11 +100,12 @@ def _weighted(question: Question, weights: Mapping[str, Any] | None) -> list[tup
                 f"weights names {name}, which is not a column of the answer. Known: {', '.join(named)}.",
                 code="unknown-column",
             )
-    found = []
-    for aggregate in question.aggregates:
-        using = [o.name.lower() for o in question.outputs if any(f == aggregate.field for f in o.expr.fields())]
-        found.append((aggregate, max((given.get(name, Fraction(1)) for name in using), default=Fraction(1))))
-    return found
+    heaviest: dict[str, Fraction] = {}
+    for output in question.outputs:
+        weight = given.get(output.name.lower(), Fraction(1))
+        for field in output.expr.fields():
+            heaviest[field.id] = max(weight, heaviest.get(field.id, weight))
+    return [(aggregate, heaviest.get(aggregate.field.id, Fraction(1))) for aggregate in question.aggregates]
 
 
 def _weight(weight: Any, name: str) -> Fraction:

@@ -52,8 +52,8 @@ class Aggregates:
         self.sql, self.schema, self.scope, self.ranges = sql, schema, scope, dict(ranges or {})
         self.uncentered: list[Expr] = []
         self.unranged: set[Origin] = set()
-        self.measures: list[Measure] = []
-        self.taken: list[Aggregate] = []
+        self._places: dict[Measure, int] = {}
+        self._taken: dict[tuple[AggregateKind, tuple[int, ...], bool], Aggregate] = {}
         self.bounded: set[Field] = set()
 
     def field(self, node: Any) -> Field:
@@ -65,12 +65,20 @@ class Aggregates:
                 what = "FILTER takes a condition that is true or false, such as age >= 18."
                 self.sql.unknown(node, what, code="sql-not-a-condition")
         kind, parts, sample, type_ = self._parts(inner, where)
-        field = Field(f"a{len(self.taken)}", default_name(node), type_)
-        for known in self.taken:
-            if (known.kind, known.parts, known.sample) == (kind, parts, sample):
-                return known.field
-        self.taken.append(Aggregate(field.name, kind, parts, field, sample))
-        return field
+        if (kind, parts, sample) not in self._taken:
+            field = Field(f"a{len(self._taken)}", default_name(node), type_)
+            self._taken[kind, parts, sample] = Aggregate(field.name, kind, parts, field, sample)
+        return self._taken[kind, parts, sample].field
+
+    @property
+    def measures(self) -> list[Measure]:
+        """What is measured, in order of appearance."""
+        return list(self._places)
+
+    @property
+    def taken(self) -> list[Aggregate]:
+        """The columns that are computed from the measures."""
+        return list(self._taken.values())
 
     def _parts(self, node: exp.Expression, where: Expr | None) -> Parts:
         if unread_arguments(node, "this", "expression", "quantile", "big_int"):
@@ -126,9 +134,7 @@ class Aggregates:
         )
 
     def _take(self, measure: Measure) -> int:
-        if measure not in self.measures:
-            self.measures.append(measure)
-        return self.measures.index(measure)
+        return self._places.setdefault(measure, len(self._places))
 
     def _counted(self, node: exp.Count, where: Expr | None) -> int:
         if isinstance(node.this, exp.Star) and not any(node.this.args.values()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from sqlglot import exp, parse_one
@@ -300,13 +301,15 @@ class _Reader:
             self.sql.refuse(clause, what, "Write QUALIFY instead of HAVING.", code="sql-window")
         return found
 
+    @cached_property
+    def _aliases(self) -> dict[str, exp.Expression]:
+        """The names of columns that are computed from aggregates."""
+        named = [item for item in self.query.expressions if isinstance(item, exp.Alias)]
+        return {item.alias.lower(): item.this for item in named if item.find(exp.AggFunc, exp.Window)}
+
     def _noisy(self, node: exp.Expression) -> Expr:
         """An expression over keys and aggregates. Arithmetic on noisy values is free."""
-        aliases = {
-            item.alias.lower(): item.this
-            for item in self.query.expressions
-            if isinstance(item, exp.Alias) and item.find(exp.AggFunc, exp.Window)
-        }
+        aliases = self._aliases
 
         def put(part: Any) -> Any:
             for number, key in enumerate(self.key_nodes):
