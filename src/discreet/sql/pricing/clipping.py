@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from discreet.exact.rational import exactly, significant, sqrt_up
@@ -68,48 +69,50 @@ class Basis:
 def basis_of(question: Question, weights: tuple[Fraction, ...]) -> Basis:
     """The numbers to measure for the sums of a question. `weights` has one weight for each of its measures."""
     added = {number: measure for number, measure in enumerate(question.measures) if measure.is_added}
-    taken: list[tuple[Measure, Measure | None]] = []
-    heavy: list[Fraction] = []
-    made_of: dict[int, tuple[tuple[int, Fraction], ...]] = {}
+    counts = {
+        number: frozenset(() if measure.where is None else conjuncts(measure.where))
+        for number, measure in added.items()
+        if measure.kind == "count"
+    }
+    of_rows = {conditions: number for number, conditions in reversed(counts.items())}
+    about_centers = {(m.value, m.where): m for m in reversed(added.values()) if _is_plain_sum(m) and m.center}
+    heaviest: dict[tuple[Measure, Measure | None], Fraction] = {}
+    places: dict[tuple[Measure, Measure | None], int] = {}
 
     def place(measure: Measure, weight: Fraction, minus: Measure | None = None) -> int:
-        if (measure, minus) not in taken:
-            taken.append((measure, minus))
-            heavy.append(weight)
-        found = taken.index((measure, minus))
-        heavy[found] = max(heavy[found], weight)
-        return found
+        heaviest[measure, minus] = max(weight, heaviest.get((measure, minus), weight))
+        return places.setdefault((measure, minus), len(places))
 
     def parts(number: int, weight: Fraction) -> tuple[tuple[int, Fraction], ...]:
         measure = added[number]
-        if (whole := _count_around(measure, added)) is not None:
+        around = _count_around(counts[number], of_rows) if number in counts else None
+        if around is not None:
+            whole = added[around]
             return (place(whole, weight), Fraction(1)), (place(whole, weight, minus=measure), Fraction(-1))
-        if (centered := _centered(measure, added)) is not None:
-            count = next(n for n, m in added.items() if m.kind == "count" and m.where == measure.where)
+        centered = about_centers.get((measure.value, measure.where))
+        if centered is not None and _is_plain_sum(measure) and not measure.center:
+            count = next(one for one in counts if added[one].where == measure.where)
             per_row = centered.center / measure.step
             counted = [(which, per_row * factor) for which, factor in parts(count, weight)]
             return (place(centered, weight), centered.step / measure.step), *counted
         return ((place(measure, weight), Fraction(1)),)
 
-    for number, weight in zip(added, (weights[number] for number in added), strict=True):
-        made_of[number] = parts(number, weight)
-    names = [(_scale_of(measure), weight) for (measure, _), weight in zip(taken, heavy, strict=True)]
-    listed = list(dict.fromkeys(names))
-    kinds = tuple(listed.index(name) for name in names)
-    return Basis(tuple(measure for measure, _ in taken), tuple(minus for _, minus in taken), kinds, made_of)
+    made_of = {number: parts(number, weights[number]) for number in added}
+    kinds: dict[Any, int] = {}
+    own_kinds = tuple(kinds.setdefault((_scale_of(m), w), len(kinds)) for (m, _), w in heaviest.items())
+    return Basis(tuple(measure for measure, _ in places), tuple(minus for _, minus in places), own_kinds, made_of)
 
 
-def _count_around(measure: Measure, added: Mapping[int, Measure]) -> Measure | None:
-    """For the number of rows with a value: the number of all those rows, if it is also asked for."""
-    if measure.kind != "count" or measure.where is None:
-        return None
-    own = set(conjuncts(measure.where))
-    for other in added.values():
-        rest = own - set(conjuncts(other.where) if other.where is not None else [])
-        outer = other.kind == "count" and (other.where is None or set(conjuncts(other.where)) <= own)
-        if outer and len(rest) == 1 and _says_present(next(iter(rest))):
-            return other
-    return None
+def _is_plain_sum(measure: Measure) -> bool:
+    return measure.kind == "sum" and measure.power == 1
+
+
+def _count_around(conditions: frozenset[Expr], of_rows: Mapping[frozenset[Expr], int]) -> int | None:
+    """For the number of rows with a value: the number of all those rows, if it is also asked for. `of_rows` has the
+    numbers of rows by their conditions.
+    """
+    fewer = [conditions - {one} for one in conditions if _says_present(one)]
+    return min((of_rows[rest] for rest in fewer if rest in of_rows), default=None)
 
 
 def _says_present(condition: Expr) -> bool:
@@ -118,14 +121,6 @@ def _says_present(condition: Expr) -> bool:
         case Call(op="is_number") | Call(op="not", args=(Call(op="is_null"),)):
             return True
     return False
-
-
-def _centered(measure: Measure, added: Mapping[int, Measure]) -> Measure | None:
-    """For a sum: the sum of the same values about a center, if it is also asked for."""
-    if measure.kind != "sum" or measure.power != 1 or measure.center:
-        return None
-    same = (other for other in added.values() if other.kind == "sum" and other.power == 1 and other.center)
-    return next((other for other in same if (other.value, other.where) == (measure.value, measure.where)), None)
 
 
 def _scale_of(measure: Measure) -> Any:
@@ -169,13 +164,13 @@ class Clip:
     above: int
     norm: Norm = "L1"
 
-    @property
+    @cached_property
     def units(self) -> tuple[Fraction, ...]:
         """One step, in the steps of each measure."""
         pairs = zip(self.shifts, self.factors, strict=True)
         return tuple(1 / (Fraction(2) ** shift * factor) for shift, factor in pairs)
 
-    @property
+    @cached_property
     def reached(self) -> tuple[int, ...]:
         """The limit on the totals of each measure, in steps, rounded up."""
         return tuple(math.ceil(size / unit) for size, unit in zip(self.sizes, self.units, strict=True))
