@@ -121,6 +121,15 @@ print(all_visits.mean("cost", epsilon=0.1))  # between optional
 print(all_visits.most_common("diagnosis", epsilon=0.1, delta=1e-8))  # choices optional
 print(clinic.tables)  # what may be asked: columns, types, ranges, choices, who is protected
 
+# More of SQL
+print(
+    clinic.sql(
+        """SELECT city, COUNT(*) AS n, 100.0 * COUNT(*) / SUM(COUNT(*)) OVER () AS share
+              FROM visits GROUP BY city ORDER BY n DESC""",
+        epsilon=1,
+    )
+)  # windows and shares, after the noise
+
 # Mechanisms, for people who build their own
 m = dp.Laplace.for_guarantee(dp.Pure(epsilon=1), sensitivity=1)  # or dp.Laplace(scale=2), dp.Gaussian(stddev=3)
 print(m.scale, m.guarantee(sensitivity=1), m.error(0.95))

@@ -76,7 +76,7 @@ class Database(Closed):
         if combined is not None:
             parts = enumerate(combined.plans)
             answers = [self.answer(plan, key=None if key is None else f"{key}/{number}") for number, plan in parts]
-            return CombinedAnswer(combined.combination, answers)
+            return CombinedAnswer(combined.combination, answers, self.engine)
         return self.answer(self.plan(question, **options), key=key)
 
     def explain(self, question: str, **options: Unpack[QuestionOptions]) -> Explanation:

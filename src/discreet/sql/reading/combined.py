@@ -1,5 +1,5 @@
 """Statements over answers: queries in FROM that are questions of their own are answered first, and the statement around
-them runs on what was released.
+them runs on what was released, and on public tables.
 
 `WITH this AS (SELECT city, COUNT(*) AS n FROM visits WHERE … GROUP BY city), last AS (…) SELECT … FROM this JOIN last`
 asks two questions. Everything after their noise is free.
@@ -17,9 +17,11 @@ from discreet.sql.reading.aggregates import AGGREGATES
 from discreet.sql.reading.parse import Text, parse_query, without_alias
 from discreet.sql.reading.released import NAMED, WINDOWS, ReleasedTranslator
 from discreet.sql.reading.sources import Sources
-from discreet.sql.schema import Schema
+from discreet.sql.schema import Schema, Table
 
 _MIXED = "Rows of people cannot be joined to an answer: its noise would mix with them."
+Rows = dict[str, exp.CTE]
+"""The queries in WITH that hand on rows of people."""
 _STRUCTURE = (
     *(exp.Select, exp.Union, exp.Subquery, exp.With, exp.CTE, exp.From, exp.Join, exp.Where, exp.Group, exp.Having),
     *(
@@ -41,19 +43,22 @@ _STRUCTURE = (
 
 @dataclass(frozen=True)
 class Combination:
-    """A statement over the answers of questions, which it names by `name_of`."""
+    """A statement over the answers of questions, which it names by `name_of`, and over `public` tables."""
 
     sql: Text
     questions: tuple[str, ...]
     statement: exp.Query
+    public: tuple[Table, ...] = ()
 
     def text(self, tables: dict[str, str]) -> str:
-        """The statement in DuckDB's dialect, with something to read in the place of each answer."""
+        """The statement in DuckDB's dialect, with something to read in the place of each answer and public table."""
         placed = self.statement.copy()
+        ctes = {cte.alias.lower() for cte in placed.find_all(exp.CTE)}
         for table in list(placed.find_all(exp.Table)):
-            if table.name in tables:
-                alias = table.alias or table.name
-                table.replace(exp.to_table(tables[table.name], alias=exp.to_identifier(alias, quoted=True)))
+            name = table.name if table.name in tables else table.name.lower()
+            if name in tables and name not in ctes:
+                alias = exp.to_identifier(table.alias or table.name, quoted=True)
+                table.replace(exp.to_table(tables[name], alias=alias))
         return placed.sql(dialect="duckdb", comments=False)
 
     @property
@@ -106,43 +111,52 @@ def combination_in(source: Any, schema: Schema) -> Combination | None:
     whole: Any = query.copy()
     if not reader.is_over_answers(whole, {}):
         return None
-    reader.read(whole, {}, set())
-    reader.check(whole)
-    return Combination(sql, tuple(reader.questions), whole)
+    reader.read(whole, {}, frozenset())
+    if not reader.questions:
+        return None  # public tables only: refused where questions are read
+    public = reader.check(whole)
+    return Combination(sql, tuple(reader.questions), whole, public)
 
 
 class _Reader:
     def __init__(self, sql: Text, schema: Schema) -> None:
         self.sql, self.schema = sql, schema
         self.questions: list[str] = []
+        self.public = {table.name.lower(): table for table in schema.tables.values() if table.public}
 
-    def is_over_answers(self, query: exp.Expression, rows: dict[str, exp.CTE]) -> bool:
-        """Whether a query reads answers, and no rows of people."""
+    def is_over_answers(self, query: exp.Expression, rows: Rows, answers: frozenset[str] = frozenset()) -> bool:
+        """Whether a query reads answers, or public tables only."""
         if isinstance(query, exp.Subquery):
-            return self.is_over_answers(query.this, rows)
+            return self.is_over_answers(query.this, rows, answers)
         if isinstance(query, exp.Union):
-            return all(self._is_answer(side, rows) for side in (query.this, query.expression))
+            return all(self._is_answer(side, rows, answers) for side in (query.this, query.expression))
         if not isinstance(query, exp.Select):
             return False
-        rows, answers = dict(rows), set()
+        rows = dict(rows)
         for cte in _ctes(query):
-            if self._is_answer(cte.this, rows):
-                answers.add(cte.alias.lower())
+            if self._is_answer(cte.this, rows, answers):
+                answers |= {cte.alias.lower()}
             else:
                 rows[cte.alias.lower()] = cte
         sources = list(_sources(query))
         if not sources:
             inner = [part.this for part in _subqueries(query)]
-            return bool(inner) and all(self._is_answer(part, rows) for part in inner)
-        return any(
-            self._is_answer(source.this, rows) if isinstance(source, exp.Subquery) else source.name.lower() in answers
+            return bool(inner) and all(self._is_answer(part, rows, answers) for part in inner)
+        answered = [
+            self._is_answer(source.this, rows, answers)
+            if isinstance(source, exp.Subquery)
+            else source.name.lower() in answers
             for source in sources
-        )
+        ]
+        return any(answered) or all(self._is_public(source, rows) for source in sources)
 
-    def _is_answer(self, query: exp.Expression, rows: dict[str, exp.CTE]) -> bool:
-        return self.is_over_answers(query, rows) or self._is_question(query, rows)
+    def _is_public(self, source: exp.Expression, rows: Rows) -> bool:
+        return isinstance(source, exp.Table) and source.name.lower() in self.public.keys() - rows.keys()
 
-    def _is_question(self, query: exp.Expression, rows: dict[str, exp.CTE]) -> bool:
+    def _is_answer(self, query: exp.Expression, rows: Rows, answers: frozenset[str]) -> bool:
+        return self.is_over_answers(query, rows, answers) or self._is_question(query, rows)
+
+    def _is_question(self, query: exp.Expression, rows: Rows) -> bool:
         """Whether a query aggregates the rows of many people. One that groups by the person hands on rows of people."""
         while isinstance(query, exp.Subquery):
             query = query.this
@@ -163,18 +177,18 @@ class _Reader:
                     return False
         return True
 
-    def read(self, query: exp.Expression, rows: dict[str, exp.CTE], answers: set[str]) -> None:
+    def read(self, query: exp.Expression, rows: Rows, answers: frozenset[str]) -> None:
         """Put the name of an answer in the place of each question."""
         if isinstance(query, exp.Subquery | exp.Union):
             for side in (query.this, query.args.get("expression")):
                 if side is not None:
                     self._place(side, rows, answers)
             return
-        rows, answers = dict(rows), set(answers)
+        rows = dict(rows)
         for cte in _ctes(query):
-            if self._is_answer(cte.this, rows):
+            if self._is_answer(cte.this, rows, answers):
                 self._place(cte.this, rows, answers)
-                answers.add(cte.alias.lower())
+                answers |= {cte.alias.lower()}
             else:
                 rows[cte.alias.lower()] = cte
                 cte.pop()
@@ -184,14 +198,14 @@ class _Reader:
         for source in list(_sources(query)):
             if isinstance(source, exp.Subquery):
                 self._place(source.this, rows, answers)
-            elif source.name.lower() not in answers:
+            elif source.name.lower() not in answers and not self._is_public(source, rows):
                 instead = "Ask about the rows alone, or aggregate them in a query of their own."
                 self.sql.refuse(source, _MIXED, instead, code="sql-inner-group")
         for part in _subqueries(query):
             self._place(part.this, rows, answers)
 
-    def _place(self, query: exp.Expression, rows: dict[str, exp.CTE], answers: set[str]) -> None:
-        if self.is_over_answers(query, rows) or not self._is_question(query, rows):
+    def _place(self, query: exp.Expression, rows: Rows, answers: frozenset[str]) -> None:
+        if self.is_over_answers(query, rows, answers) or not self._is_question(query, rows):
             self.read(query, rows, answers)
             return
         text = _with_rows(query, rows)
@@ -202,11 +216,13 @@ class _Reader:
         table.set("this", exp.to_identifier(name, quoted=True))
         query.replace(exp.select("*").from_(table))
 
-    def check(self, statement: exp.Query) -> None:
-        """Refuse what is not listed: the statement runs in a database, and only arithmetic should reach it."""
+    def check(self, statement: exp.Query) -> tuple[Table, ...]:
+        """Refuse what is not listed: the statement runs in a database, and only arithmetic should reach it. Returns the
+        public tables that it reads.
+        """
         known = {*ReleasedTranslator.allowed, *AGGREGATES, *WINDOWS, *_STRUCTURE}
-        names = {name_of(n) for n in range(len(self.questions))}
-        names |= {cte.alias for cte in statement.find_all(exp.CTE)}
+        ctes = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
+        names = {name_of(n) for n in range(len(self.questions))} | ctes | self.public.keys()
         node: Any
         for node in statement.walk():
             strange = isinstance(node, exp.Anonymous) and node.name.lower() not in NAMED
@@ -214,10 +230,12 @@ class _Reader:
                 what = f"{self.sql.name(node)} is not supported in a statement over answers."
                 self.sql.refuse(node, what, "Use arithmetic, joins, aggregates and windows.", code="sql-function")
             if isinstance(node, exp.Table) and (
-                not isinstance(node.this, exp.Identifier) or node.args.get("db") or node.name not in names
+                not isinstance(node.this, exp.Identifier) or node.args.get("db") or node.name.lower() not in names
             ):
                 instead = "Ask about the rows alone, or aggregate them in a query of their own."
                 self.sql.refuse(node, _MIXED, instead, code="sql-inner-group")
+        read = {table.name.lower() for table in statement.find_all(exp.Table)} - ctes
+        return tuple(table for name, table in self.public.items() if name in read)
 
 
 def _ctes(query: exp.Expression) -> list[exp.CTE]:
@@ -247,7 +265,7 @@ def _has_aggregate(item: exp.Expression) -> bool:
     return any(not isinstance(part.parent, exp.Window) for part in item.find_all(exp.AggFunc))
 
 
-def _with_rows(query: exp.Expression, rows: dict[str, exp.CTE]) -> str:
+def _with_rows(query: exp.Expression, rows: Rows) -> str:
     """A question as a text of its own, with the named queries that it reads."""
     text: Any = query.unnest().copy()
     needed: list[exp.CTE] = []

@@ -5,27 +5,28 @@ The ε of the statement is divided evenly among the questions. What runs on thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
-from discreet.engines.duckdb.dialect import TYPES
+from discreet.engines.duckdb.dialect import TYPES, quote
 from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.engine import Engine
 from discreet.errors import EngineFailed, NotAllowed
 from discreet.exact.rational import exactly
 from discreet.guarantees.guarantee import Approx
 from discreet.mechanisms.protocol import tidy
 from discreet.releases import Release
 from discreet.sql.plan import Plan
-from discreet.sql.question import Question
 from discreet.sql.reading.combined import Combination, name_of
 from discreet.sql.reading.parse import without_alias
 from discreet.sql.running.answer import CONFIDENCE, Answer
 from discreet.sql.running.redrawn import interval_of, redrawn_table
 from discreet.sql.running.shown import DRAW
+from discreet.sql.schema import Type
 
 DRAWS = 300
 """The statement runs on so many simulated answers, to say how large its errors may be."""
@@ -41,8 +42,13 @@ class CombinedPlan:
     def check(self) -> None:
         """Refuse, before anything is charged, a statement that cannot be computed from the answers."""
         engine = DuckDB({})
-        empty = {name_of(number): _empty(plan.question) for number, plan in enumerate(self.plans)}
-        fine = engine.computes(_placed(self.combination, empty))
+        columns = {
+            name_of(number): {output.name: output.expr.type for output in plan.question.outputs}
+            for number, plan in enumerate(self.plans)
+        }
+        for table in self.combination.public:
+            columns[table.name.lower()] = {column.name: column.type for column in table.columns.values()}
+        fine = engine.computes(_placed(self.combination, {name: _empty(kinds) for name, kinds in columns.items()}))
         engine.close()
         if not fine:
             raise NotAllowed(
@@ -53,15 +59,19 @@ class CombinedPlan:
 
 
 class CombinedAnswer(Answer):
-    """What a statement makes of the answers to its questions, which are in `parts`."""
+    """What a statement makes of public tables and of the answers to its questions, which are in `parts`."""
 
-    def __init__(self, combination: Combination, parts: Sequence[Answer]) -> None:
+    def __init__(self, combination: Combination, parts: Sequence[Answer], engine: Engine) -> None:
         self.combination, self.parts = combination, tuple(parts)
-        self.question = parts[0].question
         self.cost = _sum([part.cost for part in parts])
         self.release = _release(parts, self.cost)
         self.notes = (*dict.fromkeys(note for part in parts for note in part.notes), *self._own_notes())
-        self._result = _run(combination, [part.table.select(part.names) for part in parts])
+        self._public = {
+            table.name.lower(): engine.table(f"SELECT * FROM {engine.relations[table.name]}")
+            for table in combination.public
+        }
+        tables = {name_of(number): part.table.select(part.names) for number, part in enumerate(parts)}
+        self._result = _run(combination, tables | self._public)
         self.table = self.with_errors(CONFIDENCE)
 
     @property
@@ -94,16 +104,18 @@ class CombinedAnswer(Answer):
         """Half of the interval of each noisy number, from the statement over simulated answers. Rows are the same if
         their keys are.
         """
-        drawn = [
-            redrawn_table(part.question, part._columns, part._shown[0], DRAWS, stream)
+        if not self.noisy:
+            return {}
+        drawn = {
+            name_of(stream): redrawn_table(part.question, part._columns, part._shown[0], DRAWS, stream)
             for stream, part in enumerate(self.parts)
-        ]
+        }
         keys = [name for name in self.names if name not in self.noisy]
         rows = _identities(self._result, keys)
-        if any(table is None for table in drawn) or len(set(rows)) < len(rows) or not rows:
+        if any(table is None for table in drawn.values()) or len(set(rows)) < len(rows) or not rows:
             return {}
         try:
-            found = _run_drawn(self.combination.unchosen(), drawn)
+            found = _run_drawn(self.combination.unchosen(), drawn, self._public)
         except EngineFailed:  # the answer is there all the same
             return {}
         place = {row: number for number, row in enumerate(rows)}
@@ -123,6 +135,9 @@ class CombinedAnswer(Answer):
     def _fixed(self) -> list[bool]:
         """Which columns of the result hold keys or constants, and so no noise."""
         known: dict[str, list[bool]] = {}
+        for table in self._public.values():
+            for name in table.column_names:
+                known.setdefault(name.lower(), []).append(True)
         for part in self.parts:
             for name in part.names:
                 known.setdefault(name.lower(), []).append(name not in part.noisy)
@@ -169,22 +184,24 @@ def _sum(costs: Sequence[Approx]) -> Approx:
     return Approx(epsilon=tidy(epsilon), delta=tidy(delta))
 
 
-def _run(combination: Combination, tables: Sequence[Any]) -> Any:
-    """The statement on the answers."""
-    engine = DuckDB({f"part{number}": table for number, table in enumerate(tables)})
-    sources = {name_of(number): f"(SELECT * FROM {engine.relations[f'part{number}']})" for number in range(len(tables))}
+def _run(combination: Combination, tables: Mapping[str, Any]) -> Any:
+    """The statement on the answers and public tables."""
+    engine = DuckDB({f"part{number}": table for number, table in enumerate(tables.values())})
+    sources = {name: f"(SELECT * FROM {engine.relations[f'part{number}']})" for number, name in enumerate(tables)}
     found = engine.table(_placed(combination, sources))
     engine.close()
     return _plain(found)
 
 
-def _run_drawn(combination: Combination, tables: Sequence[Any]) -> Any:
+def _run_drawn(combination: Combination, drawn: Mapping[str, Any], public: Mapping[str, Any]) -> Any:
     """The statement on every draw of the answers, with the draw next to each row."""
-    engine = DuckDB({f"part{number}": table for number, table in enumerate(tables)})
-    sources = {
-        name_of(number): f"(SELECT * EXCLUDE ({DRAW}) FROM {engine.relations[f'part{number}']} WHERE {DRAW} = d.{DRAW})"
-        for number in range(len(tables))
-    }
+    tables = {**drawn, **public}
+    engine = DuckDB({f"part{number}": table for number, table in enumerate(tables.values())})
+    sources = {}
+    for number, name in enumerate(tables):
+        relation = engine.relations[f"part{number}"]
+        one = f"(SELECT * EXCLUDE ({DRAW}) FROM {relation} WHERE {DRAW} = d.{DRAW})"
+        sources[name] = one if name in drawn else f"(SELECT * FROM {relation})"
     each = _placed(combination, sources)
     found = engine.table(f"SELECT d.{DRAW}, q.* FROM range({DRAWS + 1}) AS d({DRAW}), LATERAL ({each}) AS q")
     engine.close()
@@ -200,11 +217,9 @@ def _placed(combination: Combination, sources: dict[str, str]) -> str:
     return text
 
 
-def _empty(question: Question) -> str:
-    columns = ", ".join(
-        f'CAST(NULL AS {TYPES[output.expr.type]}) AS "{output.name.replace(chr(34), chr(34) * 2)}"'
-        for output in question.outputs
-    )
+def _empty(kinds: Mapping[str, Type]) -> str:
+    """A query with these columns, and no rows."""
+    columns = ", ".join(f"CAST(NULL AS {TYPES[kind]}) AS {quote(name)}" for name, kind in kinds.items())
     return f"(SELECT {columns} WHERE FALSE)"
 
 
