@@ -7,21 +7,24 @@ asks two questions. Everything after their noise is free.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, NoReturn
 
 from sqlglot import exp
 
 from discreet.sql.expressions import Ref
 from discreet.sql.reading.aggregates import AGGREGATES
 from discreet.sql.reading.parse import Text, parse_query, without_alias
-from discreet.sql.reading.released import NAMED, WINDOWS, ReleasedTranslator
+from discreet.sql.reading.released import WINDOWS, ReleasedTranslator
 from discreet.sql.reading.sources import Sources
 from discreet.sql.schema import Schema, Table
 
-_MIXED = "Rows of people cannot be joined to an answer: its noise would mix with them."
-Rows = dict[str, exp.CTE]
-"""The queries in WITH that hand on rows of people."""
+Kind = Literal["question", "answers", "public", "rows"]
+"""What a query makes its rows from: those of many people, which it aggregates; answers; public tables; or those of
+people, which it hands on."""
+Named = dict[str, tuple[Kind, exp.CTE]]
+"""The queries in WITH, by name."""
 _STRUCTURE = (
     *(exp.Select, exp.Union, exp.Subquery, exp.With, exp.CTE, exp.From, exp.Join, exp.Where, exp.Group, exp.Having),
     *(
@@ -39,6 +42,11 @@ _STRUCTURE = (
     *(exp.DataTypeParam, exp.Exists, exp.Any, exp.All),
 )
 """What a statement is made of, beside expressions."""
+_CAN_FAIL = (
+    *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop),
+    *(exp.Pad, exp.Anonymous),
+)
+"""What some numbers stop, or what can take much memory: nothing of that kind runs after a charge."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +117,9 @@ def combination_in(source: Any, schema: Schema) -> Combination | None:
     sql, query = parse_query(source)
     reader = _Reader(sql, schema)
     whole: Any = query.copy()
-    if not reader.is_over_answers(whole, {}):
+    if reader.kind_of(whole, {}) != "answers":
         return None
-    reader.read(whole, {}, frozenset())
-    if not reader.questions:
-        return None  # public tables only: refused where questions are read
+    reader.read(whole, {})
     public = reader.check(whole)
     return Combination(sql, tuple(reader.questions), whole, public)
 
@@ -124,50 +130,38 @@ class _Reader:
         self.questions: list[str] = []
         self.public = {table.name.lower(): table for table in schema.tables.values() if table.public}
 
-    def is_over_answers(self, query: exp.Expression, rows: Rows, answers: frozenset[str] = frozenset()) -> bool:
-        """Whether a query reads answers, or public tables only."""
+    def kind_of(self, query: exp.Expression, named: Named) -> Kind:
+        """What the rows of a query are made from."""
         if isinstance(query, exp.Subquery):
-            return self.is_over_answers(query.this, rows, answers)
+            return self.kind_of(query.this, named)
         if isinstance(query, exp.Union):
-            return all(self._is_answer(side, rows, answers) for side in (query.this, query.expression))
+            return _together(self.kind_of(side, named) for side in (query.this, query.expression))
         if not isinstance(query, exp.Select):
-            return False
-        rows = dict(rows)
+            return "rows"
         for cte in _ctes(query):
-            if self._is_answer(cte.this, rows, answers):
-                answers |= {cte.alias.lower()}
-            else:
-                rows[cte.alias.lower()] = cte
-        sources = list(_sources(query))
-        if not sources:
-            inner = [part.this for part in _subqueries(query)]
-            return bool(inner) and all(self._is_answer(part, rows, answers) for part in inner)
-        answered = [
-            self._is_answer(source.this, rows, answers)
-            if isinstance(source, exp.Subquery)
-            else source.name.lower() in answers
-            for source in sources
-        ]
-        return any(answered) or all(self._is_public(source, rows) for source in sources)
+            named = {**named, cte.alias.lower(): (self.kind_of(cte.this, named), cte)}
+        sources = [self._kind_of_source(source, named) for source in _sources(query)]
+        if "answers" in sources:
+            return "answers"
+        if "rows" not in sources:
+            return _together([*sources, *(self.kind_of(part.this, named) for part in _subqueries(query))])
+        return "question" if self._is_question(query, named) else "rows"
 
-    def _is_public(self, source: exp.Expression, rows: Rows) -> bool:
-        return isinstance(source, exp.Table) and source.name.lower() in self.public.keys() - rows.keys()
+    def _kind_of_source(self, source: exp.Expression, named: Named) -> Kind:
+        name = source.name.lower()
+        kind: Kind = "public" if name in self.public else "rows"
+        if isinstance(source, exp.Subquery):
+            kind = self.kind_of(source, named)
+        elif name in named:
+            kind, _ = named[name]
+        return "answers" if kind == "question" else kind
 
-    def _is_answer(self, query: exp.Expression, rows: Rows, answers: frozenset[str]) -> bool:
-        return self.is_over_answers(query, rows, answers) or self._is_question(query, rows)
-
-    def _is_question(self, query: exp.Expression, rows: Rows) -> bool:
+    def _is_question(self, query: exp.Select, named: Named) -> bool:
         """Whether a query aggregates the rows of many people. One that groups by the person hands on rows of people."""
-        while isinstance(query, exp.Subquery):
-            query = query.this
-        if not isinstance(query, exp.Select) or not _sources(query):
-            return False
         group = query.args.get("group")
         if group is None:
             return any(map(_has_aggregate, query.expressions))
-        scope = Sources(self.sql, self.schema).scope(query, rows)
-        if scope.relation.public:
-            return False
+        scope = Sources(self.sql, self.schema).scope(query, _rows(named))
         for item in group.expressions:
             place = self.sql.numbered(item, "GROUP BY", len(query.expressions))
             node = item if place is None else without_alias(query.expressions[place])
@@ -177,38 +171,36 @@ class _Reader:
                     return False
         return True
 
-    def read(self, query: exp.Expression, rows: Rows, answers: frozenset[str]) -> None:
+    def read(self, query: exp.Expression, named: Named) -> None:
         """Put the name of an answer in the place of each question."""
         if isinstance(query, exp.Subquery | exp.Union):
             for side in (query.this, query.args.get("expression")):
                 if side is not None:
-                    self._place(side, rows, answers)
+                    self._place(side, named)
             return
-        rows = dict(rows)
         for cte in _ctes(query):
-            if self._is_answer(cte.this, rows, answers):
-                self._place(cte.this, rows, answers)
-                answers |= {cte.alias.lower()}
+            kind = self.kind_of(cte.this, named)
+            if kind == "rows":
+                cte.pop()  # its rows are read by questions only
             else:
-                rows[cte.alias.lower()] = cte
-                cte.pop()
+                self._place(cte.this, named)
+            named = {**named, cte.alias.lower(): ("answers" if kind == "question" else kind, cte)}
         clause = query.args.get("with_")
         if clause is not None and not clause.expressions:
             clause.pop()
-        for source in list(_sources(query)):
+        for source in _sources(query):
             if isinstance(source, exp.Subquery):
-                self._place(source.this, rows, answers)
-            elif source.name.lower() not in answers and not self._is_public(source, rows):
-                instead = "Ask about the rows alone, or aggregate them in a query of their own."
-                self.sql.refuse(source, _MIXED, instead, code="sql-inner-group")
+                self._place(source.this, named)
+            elif self._kind_of_source(source, named) == "rows":
+                self._refuse_rows(source)
         for part in _subqueries(query):
-            self._place(part.this, rows, answers)
+            self._place(part.this, named)
 
-    def _place(self, query: exp.Expression, rows: Rows, answers: frozenset[str]) -> None:
-        if self.is_over_answers(query, rows, answers) or not self._is_question(query, rows):
-            self.read(query, rows, answers)
+    def _place(self, query: exp.Expression, named: Named) -> None:
+        if self.kind_of(query, named) != "question":
+            self.read(query, named)
             return
-        text = _with_rows(query, rows)
+        text = _with_rows(query, _rows(named))
         if text not in self.questions:
             self.questions.append(text)
         name = name_of(self.questions.index(text))
@@ -216,26 +208,42 @@ class _Reader:
         table.set("this", exp.to_identifier(name, quoted=True))
         query.replace(exp.select("*").from_(table))
 
+    def _refuse_rows(self, node: exp.Expression) -> NoReturn:
+        what = "Rows of people cannot be joined to an answer: its noise would mix with them."
+        instead = "Ask about the rows alone, or aggregate them in a query of their own."
+        self.sql.refuse(node, what, instead, code="sql-inner-group")
+
     def check(self, statement: exp.Query) -> tuple[Table, ...]:
         """Refuse what is not listed: the statement runs in a database, and only arithmetic should reach it. Returns the
         public tables that it reads.
         """
-        known = {*ReleasedTranslator.allowed, *AGGREGATES, *WINDOWS, *_STRUCTURE}
+        known = {*ReleasedTranslator.allowed, *AGGREGATES, *WINDOWS, *_STRUCTURE}.difference(_CAN_FAIL)
         ctes = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
         names = {name_of(n) for n in range(len(self.questions))} | ctes | self.public.keys()
         node: Any
         for node in statement.walk():
-            strange = isinstance(node, exp.Anonymous) and node.name.lower() not in NAMED
-            if type(node) not in known or strange:
+            if type(node) not in known:
                 what = f"{self.sql.name(node)} is not supported in a statement over answers."
                 self.sql.refuse(node, what, "Use arithmetic, joins, aggregates and windows.", code="sql-function")
             if isinstance(node, exp.Table) and (
                 not isinstance(node.this, exp.Identifier) or node.args.get("db") or node.name.lower() not in names
             ):
-                instead = "Ask about the rows alone, or aggregate them in a query of their own."
-                self.sql.refuse(node, _MIXED, instead, code="sql-inner-group")
+                self._refuse_rows(node)
         read = {table.name.lower() for table in statement.find_all(exp.Table)} - ctes
         return tuple(table for name, table in self.public.items() if name in read)
+
+
+def _together(kinds: Iterable[Kind]) -> Kind:
+    """What rows are made from that come from several queries."""
+    found = set(kinds)
+    if "rows" in found or not found:
+        return "rows"
+    return "public" if found == {"public"} else "answers"
+
+
+def _rows(named: Named) -> dict[str, exp.CTE]:
+    """The queries that a question can read."""
+    return {name: cte for name, (kind, cte) in named.items() if kind in ("rows", "public")}
 
 
 def _ctes(query: exp.Expression) -> list[exp.CTE]:
@@ -265,7 +273,7 @@ def _has_aggregate(item: exp.Expression) -> bool:
     return any(not isinstance(part.parent, exp.Window) for part in item.find_all(exp.AggFunc))
 
 
-def _with_rows(query: exp.Expression, rows: Rows) -> str:
+def _with_rows(query: exp.Expression, rows: dict[str, exp.CTE]) -> str:
     """A question as a text of its own, with the named queries that it reads."""
     text: Any = query.unnest().copy()
     needed: list[exp.CTE] = []

@@ -6,6 +6,7 @@ should reach it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,9 @@ from discreet.sql.reading.translate import ALLOWED, Rule, Translator
 from discreet.sql.schema import Type
 
 _SIDES = ("PRECEDING", "FOLLOWING")
+LONGEST = 1000
+"""A text that is longer would cost memory, and nobody would read it."""
+_WIDE = re.compile(r"\d{4,}|\*")
 Read = Callable[["ReleasedTranslator", Any], tuple[Expr, ...]]
 """The arguments of a function."""
 
@@ -100,13 +104,18 @@ class ReleasedTranslator(Translator):
 
     def _pad(self, node: exp.Pad) -> Expr:
         name = "lpad" if node.args.get("is_left") else "rpad"
+        if self.whole(node.expression, name.upper()) > LONGEST:
+            self.sql.unknown(node, f"A text can be padded to {LONGEST} letters. Write fewer.", code="sql-limit")
         return self._function(node, name, "text", ("this", "expression", "fill_pattern"))
 
     def _named(self, node: exp.Anonymous) -> Expr:
-        name = node.name.lower()
-        if name not in NAMED:
+        if node.name.lower() != "printf":
             return super()._anonymous(node)
-        return call("released", *(self(part) for part in node.expressions), detail=name, kind=NAMED[name])
+        form = node.expressions[0] if node.expressions else None
+        if not isinstance(form, exp.Literal) or _WIDE.search(str(form.this)):
+            what = "The first argument of PRINTF must be a literal, with widths of at most three digits."
+            self.sql.refuse(node, what, "Write PRINTF('%d visits', COUNT(*)).", code="sql-not-literal")
+        return call("released", *(self(part) for part in node.expressions), detail="printf", kind="text")
 
 
 def _arguments(translator: ReleasedTranslator, node: exp.Expression) -> tuple[Expr, ...]:
@@ -138,9 +147,6 @@ WINDOWS: dict[type[exp.Expression], tuple[str, Read, Type | None]] = {
     exp.Min: ("min", _arguments, None),
     exp.Max: ("max", _arguments, None),
     exp.Median: ("median", _arguments, "number"),
-    exp.Stddev: ("stddev", _arguments, "number"),
-    exp.StddevSamp: ("stddev_samp", _arguments, "number"),
-    exp.StddevPop: ("stddev_pop", _arguments, "number"),
     exp.Lag: ("lag", _shifted, None),
     exp.Lead: ("lead", _shifted, None),
     exp.FirstValue: ("first_value", _arguments, None),
@@ -156,8 +162,6 @@ WINDOWS: dict[type[exp.Expression], tuple[str, Read, Type | None]] = {
 """The window functions that may be written, how their arguments are read, and their types. None: as the first one."""
 ORDERED = ("lag", "lead", "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 """Those that mean nothing without an order."""
-NAMED: dict[str, Type] = {"printf": "text", "cot": "number", "bar": "text"}
-"""Functions that sqlglot does not know."""
 
 
 def _by_name(name: str, kind: Type, *parts: str) -> Rule:
@@ -186,7 +190,6 @@ RELEASED: dict[type[exp.Expression], Rule] = {
     exp.TimeToStr: _by_name("strftime", "text", "this", "format"),
     exp.Monthname: _by_name("monthname", "text"),
     exp.Dayname: _by_name("dayname", "text"),
-    exp.Format: _by_name("format", "text", "this", "expressions"),
 }
 """What may be computed from released numbers, beside what may be computed from rows."""
 ReleasedTranslator.allowed = ALLOWED | RELEASED

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.errors import EngineFailed
 from discreet.sql.expressions import Expr, Window, walk
 from discreet.sql.question import Question
 from discreet.sql.running.intervals import Band, Columns, Floats, combine
@@ -39,7 +40,10 @@ def redrawn_bands(question: Question, columns: Columns, exprs: Sequence[Expr], c
     drawn = _cells(question, columns, kept, draws) if wanted and many and draws >= LEAST_DRAWS else None
     if drawn is None or question.distinct:
         return [None] * len(exprs)
-    found = computed_again(question, drawn, wanted)
+    try:
+        found = computed_again(question, drawn, wanted)
+    except EngineFailed:  # the answer is there all the same
+        return [None] * len(exprs)
     bands = {}
     for number, expr in enumerate(wanted):
         values = found.column(f"e{number}").cast("float64").to_numpy().reshape(draws + 1, many)
