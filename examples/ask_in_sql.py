@@ -18,7 +18,14 @@ answer = clinic.sql(question, epsilon=0.5)
 print(answer)
 print(answer.table.schema.names, answer.cost, answer.receipt)
 print()
-print(clinic.sql(question, within={"visits": 400}, confidence=0.95))
+people = "SELECT city, COUNT(*) AS people FROM people GROUP BY city"
+print(clinic.sql(people, within={"people": 100}, confidence=0.95))
+print()
+# every quarter and city that the policy allows is a group: none has to be chosen by how many people are in it
+quarters = (
+    "SELECT date_trunc('quarter', day) AS quarter, city, COUNT(*) AS visits FROM visits JOIN people USING (patient_id)"
+)
+print(clinic.sql(f"{quarters} WHERE year(day) = 2025 GROUP BY quarter, city", epsilon=0.5))
 print()
 try:
     clinic.sql("SELECT patient_id, cost FROM visits WHERE cost > 1000", epsilon=0.1)

@@ -7,6 +7,7 @@ import pytest
 import discreet as dp
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.selection.person_limits import PersonLimits
+from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 
 from ..refusing import refuses
@@ -110,6 +111,7 @@ def test_epsilon_of_a_curve(epsilon):
         lambda x: WeightedKeys(first_stddev=9, first_threshold=40, stddev=x, threshold=15),
         lambda x: WeightedKeys(first_stddev=9, first_threshold=40, stddev=3, threshold=x),
         lambda x: PersonLimits.for_guarantee(dp.Pure(epsilon=1), limits=[(1, 2)], people=x, sensitivity=1),
+        lambda x: SupportLimit(limits=(1, 2), penalty=1, rate=x),
         lambda x: JointNoise(noise=x),
         lambda x: dp.RandomizedResponse(choices=CHOICES, lie=x),
         lambda x: dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=x),
@@ -139,6 +141,7 @@ def test_sizes(make, size):
         dp.mechanisms.AboveThreshold(threshold=0, threshold_scale=1, answer_scale=1),
         dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1),
         SEARCHES,
+        SupportLimit(limits=(1, 2), penalty=1, rate=1),
         JointNoise(noise=dp.Laplace(scale=1)),
         dp.Composed(mechanisms=(dp.Laplace(scale=1), dp.Exponential(rate=1))),
         dp.Subsampled(mechanism=dp.Laplace(scale=1), rate=0.5, query=len),
@@ -181,6 +184,12 @@ def test_counts():
         lambda: dp.mechanisms.UpwardSearch(enough=-1, bar_scale=1, step_scale=1),
         lambda: dp.mechanisms.UpwardSearch(enough=1.5, bar_scale=1, step_scale=1),
         lambda: dp.mechanisms.UpwardSearch(enough=1, bar_scale=1, step_scale=1).error(0.9, limits=0),
+        lambda: SupportLimit(limits=(), penalty=1, rate=1),
+        lambda: SupportLimit(limits=(2, 1), penalty=1, rate=1),
+        lambda: SupportLimit(limits=(1, 1), penalty=1, rate=1),
+        lambda: SupportLimit(limits=(0, 1), penalty=1, rate=1),
+        lambda: SupportLimit(limits=(1, 2), penalty=-1, rate=1),
+        lambda: SupportLimit.for_guarantee(dp.Approx(epsilon=1, delta=0.1), limits=(1,), penalty=1, sensitivity=1),
         lambda: PersonLimits(limits=((1, 2),), searches=(None,)),
         lambda: PersonLimits(limits=((1,),), searches=(None,)),
         lambda: PersonLimits(limits=((1, 2), (1,)), searches=(SEARCH,)),

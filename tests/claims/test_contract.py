@@ -17,6 +17,7 @@ from discreet.exact.rational import exactly
 from discreet.guarantees.unit import person, row
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.selection.person_limits import PersonLimits
+from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 
 from ..refusing import refuses
@@ -232,6 +233,20 @@ CASES = {
         lambda m: m.guarantee(MONOTONE),
         limits_with_less,
         ("Pure",),
+    ),
+    "SupportLimit": Case(
+        lambda g: SupportLimit.for_guarantee(g, limits=(1, 2, 5), penalty=3, sensitivity=MONOTONE),
+        lambda m: m.guarantee(MONOTONE),
+        with_field("rate", MORE),
+        ("Pure",),
+        noise=lambda m: 1 / float(m.rate),
+    ),
+    "SupportLimit, either way": Case(
+        lambda g: SupportLimit.for_guarantee(g, limits=(1, 2, 5), penalty=3, sensitivity=2),
+        lambda m: m.guarantee(2),
+        with_field("rate", MORE),
+        ("Pure",),
+        noise=lambda m: 1 / float(m.rate),
     ),
     "RandomizedResponse": Case(
         lambda g: dp.RandomizedResponse.for_guarantee(g, choices=CHOICES),
@@ -460,6 +475,7 @@ EXAMPLES = [
     dp.mechanisms.UpwardSearch(enough=5, bar_scale=2, step_scale=4),
     WeightedKeys(first_stddev=9, first_threshold=40, stddev=3, threshold=15.5, keys_per_person=7),
     PersonLimits(limits=LIMITS[:2], searches=(dp.mechanisms.UpwardSearch(enough=5, bar_scale=2, step_scale=4), None)),
+    SupportLimit(limits=(1, 2, 5), penalty=2.5, rate=0.25),
     JointNoise(noise=dp.Gaussian(stddev=3)),
     dp.RandomizedResponse(choices=["a", "b"], lie=0.25),
     dp.Each(mechanisms=(dp.Laplace(scale=3), dp.RandomizedResponse(choices=CHOICES, lie=0.1)), spaces=SPACES),
@@ -477,7 +493,7 @@ def test_mechanisms_are_values(mechanism):
         setattr(mechanism, fields(mechanism)[0].name, 1)
     public = [getattr(module, name) for module in (dp, dp.queries, dp.mechanisms) for name in module.__all__]
     names = {thing.__name__: thing for thing in public if isinstance(thing, type)} | {"Fraction": Fraction}
-    names |= {thing.__name__: thing for thing in (WeightedKeys, PersonLimits, JointNoise)}
+    names |= {thing.__name__: thing for thing in (WeightedKeys, PersonLimits, SupportLimit, JointNoise)}
     assert eval(repr(mechanism), names) == mechanism
     assert "epsilon" not in {f.name for f in fields(mechanism)}
 

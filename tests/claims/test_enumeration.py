@@ -21,6 +21,7 @@ from discreet.exact import samplers
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.selection import exponential
 from discreet.mechanisms.selection.person_limits import PersonLimits
+from discreet.mechanisms.selection.support_limit import SupportLimit
 
 EPSILONS = (0.0, 0.05, 0.2, 0.4, 0.5, 0.7, 1.0, 1.3, 1.7, 2.0, 2.5, 3.0, 4.0, 6.0)
 ROW, REPLACED = dp.row(), dp.row(neighbors="replace")
@@ -698,6 +699,36 @@ def test_limits_of_people():
 def test_mutant_only_one_search_of_limits_is_charged(monkeypatch):
     mutate(monkeypatch, PersonLimits, "guarantee", "in self.searches if", "in self.searches[:1] if")
     killed(check_limits)
+
+
+SUPPORTED = SupportLimit(limits=(1, 2, 4), penalty=Fraction(1, 2), rate=Fraction(1, 2))
+
+
+def check_support():
+    """Counts of different values with each limit: one person more adds up to the limit, in the worst way."""
+    bound = dp.Sensitivity(1, "Linf", grain=1, monotone=True)
+    values = [(10, 12, 14), (10, 14, 14), (11, 12, 14), (11, 12, 18), (10, 12, 18)]
+    runs = [drawn(SUPPORTED, value, bound, window=4) for value in values]
+    return check_pairs([(runs[0], other) for other in runs[1:]], epsilons=(0.25, 0.5, 1.0, 1.5))
+
+
+def check_support_replaced():
+    """A replaced person adds to one count and takes from another."""
+    bound = dp.Sensitivity(1, "Linf", grain=1)
+    values = [(10, 12, 14), (11, 12, 10), (9, 14, 14), (10, 10, 18)]
+    runs = [drawn(SUPPORTED, value, bound, window=4) for value in values]
+    return check_pairs([(runs[0], other) for other in runs[1:]], epsilons=(0.25, 0.5, 2.0, 2.5))
+
+
+def test_limit_of_support():
+    assert check_support() > 0.1
+    assert check_support_replaced() > 0.1
+
+
+def test_mutant_counts_with_different_limits_are_compared_as_they_are(monkeypatch):
+    """A large limit moves its count by more: without the division, ε grows with the limit."""
+    mutate(monkeypatch, SupportLimit, "scores", "/ max(limit, its)", "/ 1")
+    killed(check_support)
 
 
 @dataclass(frozen=True)

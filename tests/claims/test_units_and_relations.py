@@ -16,6 +16,7 @@ from discreet import testing
 from discreet.guarantees.privacy_loss.finite_pairs import ResponsePair
 from discreet.mechanisms.noise.joint import JointNoise
 from discreet.mechanisms.selection.person_limits import PersonLimits
+from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.mechanisms.selection.weighted_keys import WeightedKeys
 
 from ..refusing import refuses
@@ -149,6 +150,8 @@ def test_a_lone_key_that_stays_hidden_tells_no_more_than_the_leak_beside_it() ->
         (PersonLimits(limits=((1, 2),), searches=(SEARCH,)), [1, 2], 1),
         (PersonLimits(limits=((1, 2),), searches=(SEARCH,)), [[1, 2], [3]], 1),
         (PersonLimits(limits=((1, 2),), searches=(SEARCH,)), 3, 1),
+        (SupportLimit(limits=(1, 2), penalty=1, rate=1), [1, 2, 3], 1),
+        (SupportLimit(limits=(1, 2), penalty=1, rate=1), [[1, 2]], 1),
         (JointNoise(noise=dp.Laplace(scale=1)), 3, 1),
         (JointNoise(noise=dp.Laplace(scale=1)), [], 1),
         (JointNoise(noise=dp.Laplace(scale=1)), "text", 1),

@@ -173,6 +173,11 @@ class Clinic:
         self.plain = duckdb.connect()
         for name, table in self.data.items():
             self.plain.register(name, table)
+        # DuckDB does not have it; this is what PostgreSQL computes
+        self.plain.execute(
+            "CREATE MACRO width_bucket(x, low, high, n) AS CASE WHEN x < low THEN 0 WHEN x >= high THEN n + 1 "
+            "ELSE CAST(FLOOR(n * ((x - low) / (high - low))) AS INTEGER) + 1 END"
+        )
 
     def opened(self, data: Mapping[str, pa.Table], unit: Any = None, **bounds: Any) -> Database:
         """A database on other rows, or with other bounds."""

@@ -112,6 +112,6 @@ def _with_type(column: Column, kind: Type) -> Column:
         )
     if column.choices is None:
         return replace(column, type=kind)
-    return replace(
-        column, type=kind, choices=tuple(validate_choice(value, kind, column.name) for value in column.choices)
-    )
+    choices = tuple(validate_choice(value, kind, column.name) for value in column.choices)
+    other = None if column.other is None else validate_choice(column.other, kind, column.name)
+    return replace(column, type=kind, choices=choices, other=other)

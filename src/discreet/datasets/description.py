@@ -26,6 +26,7 @@ class ColumnDescription:
     type: str
     between: Any = None
     choices: tuple[Any, ...] | None = None
+    other: Any = None
     identifies_people: bool = False
 
     @property
@@ -37,6 +38,8 @@ class ColumnDescription:
         if self.choices is not None:
             more = f", … ({len(self.choices):,} choices)" if len(self.choices) > _SHOWN else ""
             said.append(", ".join(map(str, self.choices[:_SHOWN])) + more)
+        if self.other is not None:
+            said.append(f"others in the group {self.other}")
         return "; ".join(said)
 
 
@@ -119,5 +122,6 @@ def _column(column: Column, table: Table) -> ColumnDescription:
         type=column.type,
         between=column.between,
         choices=column.choices,
+        other=column.other,
         identifies_people=column.name == table.person,
     )

@@ -27,7 +27,7 @@ from discreet.sql.schema import AUTO, BOUNDS, Column, Table, check_type, implied
 QUESTIONS = 1000
 """Without `delta_per_question`, a question may use the ledger's δ divided by this."""
 _TABLE = ("source", "public", "person", "through", *BOUNDS, "version", "columns")
-_COLUMN = ("type", "between", "choices", "frequency")
+_COLUMN = ("type", "between", "choices", "frequency", "other")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,10 @@ class Policy:
         tables = {
             name: {
                 **{key: getattr(table, key) for key in ("public", "person", "through", *BOUNDS)},
-                "columns": {c.name: [c.between, c.choices, c.type, c.frequency] for c in table.columns.values()},
+                "columns": {
+                    c.name: [c.between, c.choices, c.type, c.frequency, *([] if c.other is None else [c.other])]
+                    for c in table.columns.values()
+                },
             }
             for name, table in self.tables.items()
         }
@@ -265,7 +268,7 @@ def _column(name: str, section: Mapping[str, Any]) -> Column:
     """What is declared about a column. A type that is not declared follows from the rest, until the engine has
     its own.
     """
-    declared, between, choices, frequency = (section.get(key) for key in _COLUMN)
+    declared, between, choices, frequency, other = (section.get(key) for key in _COLUMN)
     check_type(declared, name)
     if choices is not None:
         listed = isinstance(choices, list | tuple) and not any(isinstance(one, list | Mapping) for one in choices)
@@ -277,5 +280,5 @@ def _column(name: str, section: Mapping[str, Any]) -> Column:
                 f"between of {name} must be two numbers or two dates, such as [0, 120].", code="wrong-shape"
             )
     kind = declared or implied_type(between, choices)
-    known: dict[str, Any] = {"between": between, "choices": choices, "frequency": frequency}
+    known: dict[str, Any] = {"between": between, "choices": choices, "frequency": frequency, "other": other}
     return Column(name=name, type=kind, declared=declared is not None, **known)

@@ -97,6 +97,9 @@ class Dialect(Protocol):
     ranks_all: bool
     """Whether it is cheaper to rank the pairs of all people than to tell first who has too many."""
 
+    gathers: bool
+    """Whether the values of all people may be gathered in one process, to match people and values."""
+
     def random_rank(self, person: str, by: Sequence[str], seed: int) -> str:
         """The position of a row among its person's rows, in a random order that depends only on `by`."""
 

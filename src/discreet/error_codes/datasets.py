@@ -99,6 +99,11 @@ COLUMNS = {
         "Such a group would always be empty.",
         "`choices = [1, 2]`",
     ),
+    "column-other": Explained(
+        '`other = "other"` for a column without `choices`, or one of its choices',
+        "The group `other` is for all values that are not choices.",
+        '`choices = ["a", "b"]` and `other = "other"`',
+    ),
     "not-a-date": Explained(
         '`between = ["yesterday", "today"]`', "The range of a date column is two dates.", "`[2020-01-31, 2024-12-31]`"
     ),

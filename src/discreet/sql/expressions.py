@@ -22,7 +22,8 @@ class Field:
     """A column of a relation: the name used in statements (`id`), and what is known about its values.
 
     `origin` is the table and column that it copies. `frequency` is how many rows with the same value may take part in a
-    join. `found` lists the columns whose range must be found before the range of this field is known.
+    join. `found` lists the columns whose range must be found before the range of this field is known. `other` is the
+    group of the values that are not in `choices`.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Field:
     origin: Origin | None = None
     frequency: int | Literal["auto"] | None = None
     found: frozenset[Origin] = frozenset()
+    other: Any = None
 
 
 class Expr:

@@ -42,15 +42,16 @@ from discreet.sql.pricing.bounds import bounds_of, rows_known, validate_bounds
 from discreet.sql.pricing.centers import center_of, middle_of
 from discreet.sql.pricing.choice_of_noise import added_or_removed, choose_noise, shares_of, weights_of
 from discreet.sql.pricing.clipping import Clip, Clipping, clipping_of, share_centered, to_center
-from discreet.sql.pricing.found_rows import rows_bound, wants_rows
+from discreet.sql.pricing.found_rows import counts_values_only, rows_bound, support_bound, wants_rows
 from discreet.sql.pricing.key_choice import SMALL, chooses_first, has_open_keys, key_choice, need_delta
 from discreet.sql.pricing.price import Price
 from discreet.sql.pricing.relation import Relation
 from discreet.sql.question import Bounds, Question
+from discreet.sql.reading.domains import MOST_GROUPS_SHOWN
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.select import RowsAsked, read_question, rows_in
 from discreet.sql.running.clipped import Pairs, check_clippable, read_means, read_norms, read_roots
-from discreet.sql.running.groups import MOST_GROUPS_SHOWN, groups_of
+from discreet.sql.running.groups import groups_of
 from discreet.sql.running.measure import check_computable
 from discreet.sql.running.notes import error_of, format_bound, goals
 from discreet.sql.running.rows import rows_of
@@ -391,7 +392,8 @@ class Planner:
         """How the rows of one person are bounded that are chosen, and not added."""
         number = self._number_of_groups(plan.question, plan.terms)
         terms = plan.terms
-        return rows_bound(plan.question, self.schema.unit, number, terms.bounds, plan.each_bound, terms.epsilon)
+        search = support_bound if counts_values_only(plan.question) else rows_bound
+        return search(plan.question, self.schema.unit, number, terms.bounds, plan.each_bound, terms.epsilon)
 
     def center_of_rows(self, plan: Plan, place: int) -> AutomaticBound:
         """How the center of values is found whose squares are added."""

@@ -49,9 +49,10 @@ class Found(tuple[Any, Any]):
 @dataclass(frozen=True, kw_only=True)
 class Column:
     """One column: its type, and what is declared about its values. Values outside the declared range are clamped
-    (`between`), and values outside the declared choices belong to no group (`choices`). `frequency` is the maximum
-    number of rows with the same value that take part in a join, if single rows are protected. A range or frequency of
-    "auto" is found privately. `declared` is true if the type was written down and does not only follow from the rest.
+    (`between`), and values outside the declared choices belong to no group (`choices`), or to the group `other` if it
+    is declared; so do rows without a value. `frequency` is the maximum number of rows with the same value that take
+    part in a join, if single rows are protected. A range or frequency of "auto" is found privately. `declared` is true
+    if the type was written down and does not only follow from the rest.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Column:
     choices: tuple[Any, ...] | None = None
     frequency: int | Literal["auto"] | None = None
     declared: bool = False
+    other: Any = None
 
     def __post_init__(self) -> None:
         if self.frequency is not None and not is_auto(self.frequency):
@@ -74,6 +76,11 @@ class Column:
             object.__setattr__(self, "between", Found(ends) if isinstance(self.between, Found) else ends)
         if self.choices is not None:
             object.__setattr__(self, "choices", list_choices(self.choices, self.name))
+        if self.other is not None and (self.choices is None or self.other in self.choices):
+            raise InvalidArgument(
+                f"other of {self.name} is the group of what is not in choices. Declare choices, and another value.",
+                code="column-other",
+            )
 
 
 def is_auto(value: Any) -> bool:

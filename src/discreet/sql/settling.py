@@ -12,6 +12,7 @@ from discreet.sql.planner import Planner
 from discreet.sql.pricing.automatic_bounds import AutomaticBound, columns_to_find
 from discreet.sql.pricing.centers import FARTHEST
 from discreet.sql.pricing.clipping import Clip, to_center, with_centers
+from discreet.sql.pricing.found_rows import counts_values_only
 from discreet.sql.pricing.key_choice import with_shown
 from discreet.sql.question import Bounds, Question
 from discreet.sql.reading.select import read_question
@@ -78,7 +79,8 @@ class _Settling:
         if not self.planner.wants_rows(question, self.plan.terms):
             return None
         bounds: Bounds = self._find(self.planner.bound_on_rows(replace(self.plan, question=question)))
-        self.found.append(f"rows of one person: {bounds.rows}")
+        what = "values" if counts_values_only(question) else "rows"
+        self.found.append(f"{what} of one person: {bounds.rows}")
         return bounds
 
     def _center_means(self, after: Plan) -> Question:

@@ -53,6 +53,8 @@ GROUPS = {
     "k, j, ": " GROUP BY k, j",
     "CASE WHEN j = 1 THEN 'a' ELSE k END AS kk, ": " GROUP BY kk",
     "y > 2 AS big, ": " GROUP BY big",
+    "FLOOR(x / 2) * 2 AS low, y // 3 AS third, ": " GROUP BY low, third",
+    "WIDTH_BUCKET(x, -2, 4, 3) AS bucket, ": " GROUP BY bucket",
 }
 FLOATS = st.one_of(
     st.none(), st.sampled_from([float("nan"), float("inf"), float("-inf"), 1e308, -1e308, 5e-324, -0.0, 5.0, -3.0]),

@@ -100,3 +100,84 @@ def test_moments_with_a_zone_are_refused_and_dates_take_the_day():
         database.sql(
             "SELECT t, COUNT(*) AS n FROM v WHERE t >= '1970-01-01T00:00:00+02:00' GROUP BY t", epsilon=1, delta=1e-6
         )
+
+
+@pytest.mark.parametrize("limits", [{"groups_per_person": 1}, {}], ids=["by a threshold", "chosen first"])
+def test_undeclared_groups_are_sorted_by_their_type(limits):
+    """Numbers by size, dates by time, NULL last; the first key as it is written decides, then the second."""
+    numbers = [10, 2, -3, None, 100, 2, 10]
+    days = [datetime.date(2024, 1, 9), datetime.date(999, 5, 5), None]
+    pairs = [(n, d) for n in numbers for d in days] * 60
+    data = pa.table(
+        {
+            "pid": list(range(len(pairs))),
+            "n": pa.array([n for n, _ in pairs], pa.int64()),
+            "x": pa.array([None if n is None else n / 4 for n, _ in pairs], pa.float64()),
+            "d": pa.array([d for _, d in pairs], pa.date32()),
+        }
+    )
+    database = connected({"v": (data, {"rows_per_person": 1, **limits} if limits else {"rows_per_person": None})})
+
+    def keys(columns):
+        rows = rows_of(database, f"SELECT {columns}, COUNT(*) AS c FROM v GROUP BY {columns}", delta=1e-6)
+        return [row[:-1] for row in rows]
+
+    size, time = [-3, 2, 10, 100, None], [datetime.date(999, 5, 5), datetime.date(2024, 1, 9), None]
+    assert keys("n") == [(n,) for n in size]
+    assert keys("x") == [(n if n is None else n / 4,) for n in size]
+    assert keys("d") == [(d,) for d in time]
+    assert keys("n, d") == [(n, d) for n in size for d in time]
+    assert keys("d, n") == [(d, n) for d in time for n in size]
+
+
+CITIES = pa.table({"pid": list(range(40)), "city": ["Haifa", "Acre", "Oslo", None] * 10})
+
+
+def with_other(**facts):
+    return connected({"v": (CITIES, {"columns": {"city": {"choices": ["Haifa", "Acre"], **facts}}})})
+
+
+def test_a_group_of_others_is_another_measurement():
+    """An answer without the group of others is not served for the question with it, nor with another name for it."""
+    text = "SELECT city, COUNT(*) AS n FROM v GROUP BY city"
+    meanings = {with_other(**facts).plan(text, epsilon=1).meaning for facts in ({}, {"other": "x"}, {"other": "y"})}
+    assert len(meanings) == 3
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        ({"other": "Acre"}, "column-other"),
+        ({"other": "x", "choices": None}, "column-other"),
+        ({"other": 5}, "column-choices-type"),
+    ],
+)
+def test_a_group_of_others_needs_choices_and_its_own_name(facts, code):
+    with refuses(dp.InvalidArgument, code):
+        with_other(**facts)
+
+
+def test_notes_say_which_facts_leave_rows_out():
+    """In words that the rows do not change."""
+    text = "SELECT city, pid // 10 AS tens, COUNT(*) AS n FROM v WHERE pid BETWEEN 0 AND 39 GROUP BY city, tens"
+    plain = with_other().sql(text, epsilon=1).notes
+    assert "Left out: rows whose pid is NULL, or whose city is not one of its choices, or whose tens is none of the " \
+        "groups shown." in plain  # fmt: skip
+    counted = with_other(other="elsewhere").sql("SELECT city, COUNT(*) AS n FROM v GROUP BY city", epsilon=1).notes
+    assert "Left out: rows whose pid is NULL." in counted
+    for rows in (CITIES.slice(0, 1), CITIES.slice(0, 0)):
+        empty = connected({"v": (rows, {"columns": {"city": {"choices": ["Haifa", "Acre"]}}})})
+        assert [n for n in empty.sql(text, epsilon=1).notes if "Left" in n] == [n for n in plain if "Left" in n]
+
+
+def test_the_group_of_others_moves_by_one_person_at_most():
+    """Whatever one person has: all of it may be in the group of others, and nothing else moves."""
+    for mine in ("Haifa", "Oslo", "", None, "\x00"):
+        rows = pa.concat_tables([CITIES, pa.table({"pid": [99], "city": pa.array([mine], pa.string())})])
+        counts = []
+        for data in (CITIES, rows):
+            asked = connected({"v": (data, {"columns": {"city": {"choices": ["Haifa", "Acre"], "other": "x"}}})})
+            counts.append(dict(rows_of(asked, "SELECT city, COUNT(*) AS n FROM v GROUP BY city")))
+        moved = {city: counts[1][city] - counts[0][city] for city in counts[0]}
+        assert sum(moved.values()) == 1
+        assert moved["Haifa" if mine == "Haifa" else "x"] == 1

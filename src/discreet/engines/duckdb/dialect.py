@@ -233,6 +233,7 @@ def drawn(rows: str, columns: Sequence[str], seed: int) -> str:
 
 
 ranks_all = False
+gathers = True
 
 
 def random_rank(person: str, by: Sequence[str], seed: int) -> str:

@@ -219,6 +219,7 @@ def paired(rows: str, pairs: str, names: Sequence[str]) -> str:
 
 
 ranks_all = True
+gathers = True
 
 
 _OTHER = 3_037_000_493_202_177_609

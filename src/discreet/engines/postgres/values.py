@@ -228,14 +228,18 @@ def _is_number(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str
 
 def _round(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
     """Halves round away from 0, as in DuckDB. PostgreSQL itself rounds float8 halves to even."""
-    digits = re.fullmatch(r"CAST\((\d+) AS int8\)", args[1]) if len(args) > 1 else None
-    if len(args) > 1 and (digits is None or int(digits[1]) > 15):
-        refuse("ROUND to other than 0 to 15 digits")
-    unit = f"'1e{digits[1]}'::float8" if digits else "1::float8"
-    part = "trunc({a} * " + unit + ")"
-    half = "CASE WHEN abs({a} * " + unit + " - " + part + ") >= 0.5 THEN sign({a}) ELSE 0 END"
+    digits = re.fullmatch(r"CAST\((-?\d+) AS int8\)", args[1]) if len(args) > 1 else None
+    if len(args) > 1 and (digits is None or abs(int(digits[1])) > 15):
+        refuse("ROUND to other than -15 to 15 digits")
+    many = int(digits[1]) if digits else 0
+    unit = f"'1e{abs(many)}'::float8"
+    up, down = ("*", "/") if many >= 0 else ("/", "*")
+    part = f"trunc({{a}} {up} {unit})"
+    half = f"CASE WHEN abs({{a}} {up} {unit} - {part}) >= 0.5 THEN sign({{a}}) ELSE 0 END"
     # above 2^52 every number is an integer
-    body = "CASE WHEN abs({a}) < 4503599627370496 THEN (" + part + " + " + half + ") / " + unit + " ELSE {a} END"
+    body = f"WHEN abs({{a}}) < 4503599627370496 THEN ({part} + {half}) {down} {unit} ELSE {{a}} END"
+    # a quotient that underflows float8 would be an error
+    body = f"CASE WHEN abs({{a}}) < 0.5 THEN 0::float8 {body}" if many < 0 else f"CASE {body}"
     return once(body, a=as_types(args[:1], kinds[:1], "number")[0])
 
 

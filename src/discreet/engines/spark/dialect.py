@@ -18,6 +18,7 @@ from discreet.engines.spark.values import quote as quote
 from discreet.exact.randomness import random_integer
 
 ranks_all = True
+gathers = False
 
 
 def total(value: str) -> str:

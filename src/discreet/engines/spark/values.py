@@ -176,14 +176,15 @@ def _like(word: str) -> Callable[[Sequence[str], Sequence[str], str, str], str]:
 def _round(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:
     """Halves round away from 0. The number is scaled and rounded in binary, not by its decimal digits."""
     digits = _whole_in(args[1]) if len(args) > 1 else 0
-    if digits is None or not 0 <= digits <= 15:
-        refuse("ROUND to other than 0 to 15 digits")
+    if digits is None or not -15 <= digits <= 15:
+        refuse("ROUND to other than -15 to 15 digits")
     number = as_types(args[:1], kinds[:1], "number")[0]
-    unit = f"1e{digits}D"
-    small = f"CASE WHEN abs({number}) < {_WHOLE_FROM} THEN abs({number}) * {unit} END"
+    unit = f"1e{abs(digits)}D"
+    up, down = ("*", "/") if digits >= 0 else ("/", "*")
+    small = f"CASE WHEN abs({number}) < {_WHOLE_FROM} THEN abs({number}) {up} {unit} END"
     whole = _FUNCTIONS["floor"].format(small)
     half = f"CASE WHEN {small} - {whole} >= 0.5D THEN 1D ELSE 0D END"
-    return f"coalesce(sign({number}) * ({whole} + {half}) / {unit}, {number})"
+    return f"coalesce(sign({number}) * ({whole} + {half}) {down} {unit}, {number})"
 
 
 def _substring(args: Sequence[str], kinds: Sequence[str], kind: str, detail: str) -> str:

@@ -187,10 +187,18 @@ def _whole(column: Any) -> Any:
     return column
 
 
-def order_of(key: Any) -> tuple[str, Any, str]:
-    """A total order of keys of any kind: numbers by size, everything else by its text."""
-    number = key if isinstance(key, int | float) else 0
-    return ("" if isinstance(key, int | float) else type(key).__name__, number, str(key))
+def order_of(key: Any) -> tuple[int, str, Any, str]:
+    """A total order of keys of any kind: numbers by size, dates by time, other values by their text, NULL last. Keys of
+    several parts are ordered by the first one, then by the next.
+    """
+    match key:
+        case None:
+            return 2, "", 0, ""
+        case tuple():
+            return 1, "tuple", tuple(map(order_of, key)), ""
+        case int() | float() if key == key:
+            return 0, "", key, str(key)
+    return 1, type(key).__name__, 0, str(key)
 
 
 @dataclass(frozen=True, kw_only=True)

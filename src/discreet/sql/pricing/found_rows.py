@@ -2,7 +2,8 @@
 distinct values, densities, synthetic tables and model fits.
 
 Two searches find the most rows in one group, and the most groups, that all but a few people have. A person with more
-keeps as many as that, chosen at random.
+keeps as many as that, chosen at random. If only different values are counted, one choice finds how many of them a
+person may support: usually few, as most values have many people.
 """
 
 from __future__ import annotations
@@ -16,15 +17,22 @@ import numpy as np
 
 from discreet.engines.dialect import ROWS_OF_ONE
 from discreet.engines.engine import Engine
-from discreet.exact.rational import Number, exactly
+from discreet.exact.randomness import random_integer
+from discreet.exact.rational import Number, exactly, significant
 from discreet.guarantees.guarantee import Pure
 from discreet.guarantees.unit import Unit
+from discreet.mechanisms.protocol import tidy
 from discreet.mechanisms.selection.person_limits import PersonLimits, thirds_of_octaves
+from discreet.mechanisms.selection.support_limit import SupportLimit
 from discreet.queries.sensitivity import Sensitivity
 from discreet.sql.pricing.automatic_bounds import AutomaticBound
 from discreet.sql.question import Bounds, Measure, Question
+from discreet.sql.reading.domains import domain_of
 from discreet.sql.running.compile import Statement
+from discreet.sql.running.support import Support
 
+MOST_VALUES = 2**20
+"""Nobody supports more values: with more, noise would be larger than any count that it hides."""
 PEOPLE = 100
 """About so many people for each group, over the ε of the release, may have more rows than are used. With fewer, the
 noise of a CDF is larger than what is lost; with ten times as many, more is lost if frequent people differ from others.
@@ -62,6 +70,53 @@ def rows_bound(
     return AutomaticBound(
         "how many rows of one person are used", question.relation, read, search, moved, value, question
     )
+
+
+def counts_values_only(question: Question) -> bool:
+    """Whether all that is chosen of a person's rows are different values."""
+    return all(measure.is_added or measure.kind == "distinct" for measure in question.measures)
+
+
+def support_bound(
+    question: Question, unit: Unit, groups: int, asked: Mapping[str, int], epsilon: Fraction, left: Number
+) -> AutomaticBound:
+    """How the number of different values is found that one person supports, over all groups. `asked` and `left` as
+    above.
+    """
+    counted = [number for number, measure in enumerate(question.measures) if measure.kind == "distinct"]
+    limits = thirds_of_octaves(1, _most_values(question, counted, groups))
+    moved = Sensitivity(len(counted), "Linf", unit, monotone=unit.neighbors == "add_or_remove")
+    goal = Pure(epsilon=epsilon)
+    sharp = SupportLimit.for_guarantee(goal, limits=limits, penalty=0, sensitivity=moved)
+    # what noise adds to the errors of all groups, and how far a limit that is not the best may be chosen
+    noise = groups * len(counted) ** 2 / exactly(left)
+    search = replace(sharp, penalty=tidy(significant(noise + exactly(float(sharp.error(0.9))), up=True)))
+
+    def read(engine: Engine) -> Any:
+        found = np.zeros(len(limits), dtype=np.int64)
+        for number in counted:
+            statement = Statement(question, engine, None, random_integer(62))
+            if engine.dialect.gathers:
+                found += Support.of(engine.table(statement.supported(number))).counts(limits)
+                continue
+            for place, values in engine.rows(statement.supports(number)):
+                found[np.searchsorted(limits, place) :] += values
+        return found
+
+    def value(found: Any) -> Bounds:
+        most = int(found)
+        in_groups = min(most, asked.get("groups_per_person", most)) if question.keys else 1
+        return Bounds(most, in_groups, min(most, asked.get("rows_per_group", most)))
+
+    return AutomaticBound(
+        "how many values of one person are counted", question.relation, read, search, moved, value, question
+    )
+
+
+def _most_values(question: Question, counted: list[int], groups: int) -> int:
+    """The largest number of values that one person can support, if the values are declared."""
+    domains = [domain_of(value) for n in counted if (value := question.measures[n].value) is not None]
+    return min(MOST_VALUES, groups * max((MOST_VALUES if one is None else len(one) for one in domains), default=1))
 
 
 class _Counted(Statement):

@@ -306,7 +306,7 @@ DEFAULTS: dict[Type, tuple[Any, Any]] = {
 def _field(table: Table, column: Column) -> Field:
     """A column as a field. If its range must be found, it has the default until then."""
     origin = table.name, column.name
-    known = Field("", column.name, column.type, None, column.choices, origin, column.frequency)
+    known = Field("", column.name, column.type, None, column.choices, origin, column.frequency, other=column.other)
     if column.between == AUTO:
         return replace(known, between=DEFAULTS.get(column.type), found=frozenset({origin}))
     return replace(known, between=column.between)

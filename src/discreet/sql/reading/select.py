@@ -15,7 +15,7 @@ from discreet.sql.measurement import canonical, identity_of
 from discreet.sql.pricing.relation import Relation, Where
 from discreet.sql.question import Key, Measure, Output, Question
 from discreet.sql.reading.aggregates import Aggregates, default_name
-from discreet.sql.reading.domains import convert_values, domain_of, restrict_values
+from discreet.sql.reading.domains import Work, convert_values, domain_of, fit_together, restrict_values, with_other
 from discreet.sql.reading.parse import Conditioned, Parsed, Text, parse_query, span_of, unread_arguments, without_alias
 from discreet.sql.reading.released import ReleasedTranslator
 from discreet.sql.reading.scope import Scope
@@ -113,7 +113,7 @@ class _Reader:
         self, sql: Text, schema: Schema, query: exp.Select, ranges: Mapping[Expr, Range] | None = None
     ) -> None:
         self.sql, self.schema, self.query = sql, schema, query
-        self._put_in = 0
+        self._put_in, self._work = 0, Work()
         self._check_clauses()
         self.scope: Scope = Sources(sql, schema).scope(query, {})
         if self.scope.relation.public:
@@ -192,7 +192,7 @@ class _Reader:
                 self.sql.refuse(
                     item, "GROUP BY an aggregate is not supported.", "Group by columns.", code="sql-misplaced-aggregate"
                 )
-            expr = self.scope.translate(node)
+            expr = with_other(self.scope.translate(node))
             if expr.type == "other":
                 self.sql.unknown(
                     item,
@@ -203,15 +203,15 @@ class _Reader:
                 keys.append(Key(name or node.sql(), expr, self._domain(expr)))
                 self.aggregates.bounded |= set(expr.fields()) if keys[-1].domain is not None else set()
                 nodes.append(node)
-        return tuple(keys), nodes
+        domains = fit_together([(key.expr, key.domain) for key in keys])
+        return tuple(replace(key, domain=domain) for key, domain in zip(keys, domains, strict=True)), nodes
 
     def _domain(self, key: Expr) -> tuple[Any, ...] | None:
         """The declared values of a key that the WHERE clause allows."""
-        found, relation = domain_of(key), self.scope.relation
-        if found is None:
-            return None
-        domain = convert_values(found, key.type)
-        return restrict_values(key, domain, conjuncts(relation.condition)) if isinstance(relation, Where) else domain
+        relation = self.scope.relation
+        conditions = conjuncts(relation.condition) if isinstance(relation, Where) else []
+        found = domain_of(key, conditions, self._work)
+        return None if found is None else restrict_values(key, convert_values(found, key.type), conditions)
 
     def _grouped(self, item: exp.Expression) -> tuple[exp.Expression, str]:
         """What a GROUP BY item refers to: itself, an alias of the SELECT list, or the column at its number."""

@@ -22,7 +22,7 @@ from discreet.sql.pricing.relation import (
     parts_of,
     rows_of_person,
 )
-from discreet.sql.reading.domains import domain_of, restrict_values
+from discreet.sql.reading.domains import Work, domain_of, restrict_values
 from discreet.sql.reading.joins import Joins
 from discreet.sql.reading.parse import Text, unread_arguments, without_alias
 from discreet.sql.reading.ranges import range_of
@@ -46,6 +46,7 @@ class Sources:
     def __init__(self, sql: Text, schema: Schema) -> None:
         self.sql, self.schema = sql, schema
         self.names, self.joins = Names(schema), Joins(sql, schema)
+        self.work = Work()
 
     def scope(self, query: exp.Select, ctes: Mapping[str, exp.Expression]) -> Scope:
         """The names that the SELECT list of a query sees, after WHERE is applied."""
@@ -140,7 +141,7 @@ class Sources:
             columns += self._columns(scope, item)
         self._check_names(node, [field for field, _ in columns])
         return self._project(
-            scope.relation, [(_restrict(field, expr, scope.relation), expr) for field, expr in columns]
+            scope.relation, [(_restrict(field, expr, scope.relation, self.work), expr) for field, expr in columns]
         )
 
     def _check_names(self, node: exp.Expression, fields: list[Field]) -> None:
@@ -189,7 +190,7 @@ class Sources:
         """
         if any(node == item for item, _ in keys):
             expr = scope.translate(node)
-            return self.names.fresh(name, expr.field if isinstance(expr, Ref) else _like(expr)), "key", expr
+            return self.names.fresh(name, expr.field if isinstance(expr, Ref) else _like(expr, self.work)), "key", expr
         rows = rows_of_person(relation)
         if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):
             return self.names.fresh(name, _counted(rows)), "count", Const(1, "integer")
@@ -202,7 +203,7 @@ class Sources:
                 code="sql-inner-aggregate",
             )
         value = scope.translate(node.this)
-        known = replace(value.field, origin=None) if isinstance(value, Ref) else _like(value)
+        known = replace(value.field, origin=None) if isinstance(value, Ref) else _like(value, self.work)
         if word == "count":
             known = _counted(rows)
         elif word in ("sum", "avg"):
@@ -250,7 +251,8 @@ class Sources:
             between = min(first.between[0], second.between[0]), max(first.between[1], second.between[1])
         origin = first.origin if first.origin == second.origin else None
         found = first.found | second.found
-        return self.names.fresh(first.name, Field("", "", first.type, between, choices, origin, None, found))
+        other = first.other if first.other == second.other else None
+        return self.names.fresh(first.name, Field("", "", first.type, between, choices, origin, None, found, other))
 
     def _check_clauses(self, node: exp.Select) -> None:
         for name in sorted(unread_arguments(node, *_INSIDE, "kind", "hint")):
@@ -273,7 +275,7 @@ class Sources:
             return [(self.names.fresh(f.name, f), Ref(f)) for f in scope.names[item.table.lower()].values()]
         expr = scope.translate(without_alias(item))
         name = item.alias_or_name or item.sql()
-        known = expr.field if isinstance(expr, Ref) else _like(expr)
+        known = expr.field if isinstance(expr, Ref) else _like(expr, self.work)
         return [(self.names.fresh(name, known), expr)]
 
 
@@ -282,20 +284,23 @@ def _counted(rows: int | None) -> Field:
     return Field("", "", "integer", None if rows is None else (0, rows))
 
 
-def _restrict(field: Field, expr: Expr, source: Relation) -> Field:
+def _restrict(field: Field, expr: Expr, source: Relation, work: Work) -> Field:
     """A column, limited to the values that the WHERE clause of its query allows."""
-    domain = domain_of(expr)
-    if domain is None or not isinstance(source, Where):
+    if not isinstance(source, Where):
         return field
-    left = restrict_values(expr, domain, conjuncts(source.condition))
-    return replace(field, choices=left) if len(left) < len(domain) else field
+    conditions = conjuncts(source.condition)
+    domain, narrow = field.choices or domain_of(expr, (), work), domain_of(expr, conditions, work)
+    if narrow is None:
+        return field
+    left = restrict_values(expr, narrow, conditions)
+    return replace(field, choices=left) if domain is None or len(left) < len(domain) else field
 
 
-def _like(expr: Expr) -> Field:
+def _like(expr: Expr, work: Work) -> Field:
     """What is known about the values of an expression, as a field."""
     found = range_of(expr) if expr.type in ("integer", "number") else None
     first = frozenset(origin for field in expr.fields() for origin in field.found)
-    return Field("", "", expr.type, found if _may_have_range(found) else None, domain_of(expr), found=first)
+    return Field("", "", expr.type, found if _may_have_range(found) else None, domain_of(expr, (), work), found=first)
 
 
 def _may_have_range(within: Range | None) -> bool:

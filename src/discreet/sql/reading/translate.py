@@ -7,9 +7,21 @@ from typing import Any, ClassVar, NoReturn
 
 from sqlglot import exp
 
-from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Const, Expr, Field, Ref, call, fits
+from discreet.sql.expressions import OPERATIONS, PARTS, UNITS, Call, Const, Expr, Field, Ref, call, fits
 from discreet.sql.reading.literals import MONTHS, SECONDS, fold_numbers, later, moment_of, read_date
 from discreet.sql.reading.parse import Text
+from discreet.sql.reading.public_values import constant_of
+from discreet.sql.reading.written_out import (
+    FORMATS,
+    bucket,
+    day_name,
+    day_of_year,
+    formatted,
+    iso_weekday,
+    month_name,
+    size_of,
+    towards_zero,
+)
 from discreet.sql.schema import Type
 
 Lookup = Callable[[exp.Column], Field]
@@ -30,6 +42,9 @@ _TYPES: dict[Any, tuple[Type, str]] = {
 }
 """The types a value may be cast to, and how they are written."""
 _WORDS = {"dow": "dayofweek", "weekday": "dayofweek"}
+_COMPUTED_PARTS = {"doy": day_of_year, "dayofyear": day_of_year, "isodow": iso_weekday}
+"""Parts of a date that are computed from others."""
+_MOST_BUCKETS = _MOST_PARTS = 10_000
 _READ: dict[type[exp.Expression], set[str]] = {
     exp.Between: {"low", "high"},
     exp.Case: {"ifs", "default"},
@@ -49,6 +64,8 @@ _READ: dict[type[exp.Expression], set[str]] = {
     exp.TryCast: {"to"},
     exp.Literal: {"is_string"},
     exp.Column: {"table"},
+    exp.TimeToStr: {"format"},
+    exp.WidthBucket: {"min_value", "max_value", "num_buckets"},
 }
 """The arguments of a node that are read below, besides this, expression and expressions. Others are never dropped."""
 _HARMLESS = {"safe", "coalesce", "typed", "big_int", "requires_string", "returns_list_for_maps"}
@@ -205,10 +222,17 @@ class Translator:
 
     def _round(self, node: exp.Round) -> Expr:
         digits = node.args.get("decimals")
-        if digits is not None and not isinstance(self(digits), Const):
+        if digits is None:
+            return self._checked(node, "round", node.this)
+        many = self(digits)
+        if not isinstance(many, Const) and not isinstance(constant_of(many), int):
             what = "The number of digits of ROUND must be a literal."
             self.sql.refuse(node, what, "Write ROUND(x, 2).", code="sql-not-literal")
-        return self._checked(node, "round", *(part for part in (node.this, digits) if part is not None))
+        checked = self._checked(node, "round", node.this, digits)
+        assert isinstance(checked, Call)
+        return (
+            checked if isinstance(many, Const) else call("round", checked.args[0], Const(constant_of(many), "integer"))
+        )
 
     def _trim(self, node: exp.Trim) -> Expr:
         return self.refuse(node) if node.expression else self._checked(node, "trim", node.this)
@@ -222,6 +246,8 @@ class Translator:
 
     def _part(self, node: exp.Expression, name: str, of: exp.Expression) -> Expr:
         name = _WORDS.get(name, name)
+        if name in _COMPUTED_PARTS:
+            return self._written_out(node, _COMPUTED_PARTS[name](self._date(node, of)))
         if name not in PARTS:
             what = f"The part {name.upper()} of a date is not supported."
             self.sql.refuse(node, what, f"Use {', '.join(PARTS)}.", code="sql-date-part")
@@ -231,6 +257,49 @@ class Translator:
         # sqlglot wraps the arguments of its date functions; the wrapper has no meaning of its own
         wrapped = isinstance(of, exp.TsOrDsToDate | exp.TsOrDsToTimestamp)
         return of.this if wrapped else of
+
+    def _date(self, node: exp.Expression, of: exp.Expression) -> Expr:
+        """An argument that must be a date or a timestamp."""
+        [value] = read_date((self(self._date_in(of)), Const(None, "date")))[:1]
+        if value.type not in ("date", "timestamp"):
+            what = f"{self.sql.name(node)} takes a date, not {value.type}. Cast it to DATE."
+            self.sql.unknown(node, what, code="sql-types")
+        return value
+
+    def _strftime(self, node: exp.TimeToStr) -> Expr:
+        pattern = node.args["format"]
+        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+            what = "The format of STRFTIME must be a literal."
+            self.sql.refuse(node, what, "Write STRFTIME(day, '%Y-%m').", code="sql-not-literal")
+        found = formatted(self._date(node, node.this), pattern.this)
+        if found is None:
+            what = "This format of STRFTIME is not supported."
+            self.sql.refuse(node, what, f"Use {', '.join(FORMATS)} and other text.", code="sql-date-part")
+        return self._written_out(node, found)
+
+    def _written_out(self, node: exp.Expression, found: Expr) -> Expr:
+        """A function that is written out with others, if it is not nested so often that it is too long."""
+        if size_of(found) > _MOST_PARTS:
+            self.sql.unknown(node, "This expression is too long. Simplify it.", code="sql-too-complex")
+        return found
+
+    def _width_bucket(self, node: exp.WidthBucket) -> Expr:
+        parts = [node.args.get(name) for name in ("min_value", "max_value", "num_buckets")]
+        given: list[Any] = [None if part is None else constant_of(self(part)) for part in parts]
+        low, high, many = given
+        written = all(isinstance(end, int | float) and abs(end) <= 1e15 for end in (low, high)) and type(many) is int
+        if not written or not low < high or not 1 <= many <= _MOST_BUCKETS:
+            what = f"WIDTH_BUCKET takes a lower and a higher number, and 1 to {_MOST_BUCKETS:,} buckets, as literals."
+            self.sql.refuse(node, what, "Write WIDTH_BUCKET(age, 0, 100, 10).", code="sql-not-literal")
+        value = self(node.this)
+        if value.type not in ("integer", "number"):
+            what = f"WIDTH_BUCKET takes a number, not {value.type}. Cast it to DOUBLE."
+            self.sql.unknown(node, what, code="sql-types")
+        return self._written_out(node, bucket(value, float(low), float(high), many))
+
+    def _trunc(self, node: exp.Trunc) -> Expr:
+        self._checked(node, "floor", node.this)
+        return self._written_out(node, towards_zero(self(node.this)))
 
     def _timestamptrunc(self, node: exp.TimestampTrunc) -> Expr:
         unit = node.args["unit"].name.lower()
@@ -266,7 +335,7 @@ class Translator:
             return self._part(node, str(parts[0].this).lower(), parts[1])
         self.refuse(node)
 
-    def _date(self, node: exp.Date) -> Expr:
+    def _to_date(self, node: exp.Date) -> Expr:
         return (
             self.refuse(node)
             if node.expressions
@@ -292,6 +361,10 @@ def _several(op: str) -> Rule:
 
 def _date_part(name: str) -> Rule:
     return lambda translator, node: translator._part(node, name, node.this)
+
+
+def _of_date(write_out: Callable[[Expr], Expr]) -> Rule:
+    return lambda translator, node: translator._written_out(node, write_out(translator._date(node, node.this)))
 
 
 ALLOWED: dict[type[exp.Expression], Rule] = {
@@ -320,6 +393,8 @@ ALLOWED: dict[type[exp.Expression], Rule] = {
     exp.Floor: _one("floor"),
     exp.Ceil: _one("ceil"),
     exp.Round: Translator._round,
+    exp.Trunc: Translator._trunc,
+    exp.WidthBucket: Translator._width_bucket,
     exp.Least: _several("least"),
     exp.Greatest: _several("greatest"),
     # conditions
@@ -351,7 +426,7 @@ ALLOWED: dict[type[exp.Expression], Rule] = {
     exp.Trim: Translator._trim,
     exp.Substring: Translator._substring,
     # dates
-    exp.Date: Translator._date,
+    exp.Date: Translator._to_date,
     exp.DateDiff: Translator._datediff,
     exp.DateTrunc: Translator._timestamptrunc,
     exp.TimestampTrunc: Translator._timestamptrunc,
@@ -362,6 +437,13 @@ ALLOWED: dict[type[exp.Expression], Rule] = {
     exp.Week: _date_part("week"),
     exp.Day: _date_part("day"),
     exp.DayOfWeek: _date_part("dayofweek"),
+    exp.DayOfWeekIso: _date_part("isodow"),
+    exp.DayOfMonth: _date_part("day"),
+    exp.DayOfYear: _date_part("dayofyear"),
+    exp.WeekOfYear: _date_part("week"),
+    exp.Dayname: _of_date(day_name),
+    exp.Monthname: _of_date(month_name),
+    exp.TimeToStr: Translator._strftime,
     exp.Hour: _date_part("hour"),
     exp.Minute: _date_part("minute"),
     exp.Second: _date_part("second"),

@@ -197,19 +197,66 @@ class Statement:
     # --- values -------------------------------------------------------------------------------------------
 
     def values(self, number: int) -> str:
-        """For a quantile, or a count of distinct values: the values of each group, with their frequencies."""
+        """For a quantile, or a count of distinct values: the values of each group, with their frequencies. Where a
+        matching counts distinct values: those of each person.
+        """
         measure, (flag, value) = self.question.measures[number], self.parts[number]
-        where = f" WHERE {flag}{' IS NOT NULL' if flag.startswith('v') else ''}" if flag else ""
+        where = _where(flag)
+        if measure.kind == "distinct" and self.bounds is not None:
+            if self.dialect.gathers:
+                return self.supported(number)
+            self._seen_values(number)
+            few = f"few WHERE place <= {self.bounds.rows}"
+            return self._query(self._grouped([f"count(DISTINCT value) AS m{number}"], few, self.keys))
         if self.bounds is None:
             self.steps.append(("few", f"SELECT {', '.join([*self.keys, f'{value} AS value'])} FROM declared{where}"))
         else:
-            self._few_values(measure, value, where)
+            self._few_values(value, where)
         if measure.kind == "distinct":
             return self._query(self._grouped([f"count(DISTINCT value) AS m{number}"], "few", self.keys))
         return self._query(self._grouped([f"count(*) AS m{number}"], "few", [*self.keys, "value"]))
 
-    def _few_values(self, measure: Measure, value: str, where: str) -> None:
-        """The values, with a bounded number per person and group. Equal values count once for a distinct count."""
+    # --- different values ---------------------------------------------------------------------------------
+
+    def supported(self, number: int) -> str:
+        """The different values of each person, each with a random `draw` that depends on no other person. A pair of
+        group and value is one `item`. The matching bounds how many of them count.
+        """
+        self._seen_values(number)
+        item = f"dense_rank() OVER (ORDER BY {', '.join([*self.keys, 'value'])}) AS item"
+        return self._query(f"SELECT {', '.join([*self.keys, 'person', 'draw', item])} FROM few")
+
+    def supports(self, number: int) -> str:
+        """For each place in the orders of all people: how many values someone has there, and nobody earlier."""
+        self._seen_values(number)
+        self.steps.append(("first", self._grouped(["min(place) AS place"], "few", [*self.keys, "value"])))
+        return self._query("SELECT place, count(*) AS n FROM first GROUP BY place")
+
+    def _seen_values(self, number: int) -> None:
+        """The different values of each person, each with a random `draw`, or at a random `place`, that depends on no
+        other person; with a bounded number of groups and of values in each group, where they have bounds of their own.
+        """
+        flag, value = self.parts[number]
+        whose, source, where = ["person", *self.keys], "declared AS one", _where(flag)
+        bounds = self.bounds
+        if self.keys and bounds is not None and bounds.groups < bounds.rows:
+            self.steps.append(("pairs", f"SELECT DISTINCT {', '.join(whose)} FROM declared{where}"))
+            source = self.dialect.paired("declared", self._bounded_groups("pairs", whose), whose)
+        shown = ", ".join([*(f"one.{name} AS {name}" for name in whose), f"one.{value} AS value"])
+        in_group = f"row_number() OVER (PARTITION BY {', '.join(whose)} ORDER BY draw) AS in_group"
+        place = "row_number() OVER (PARTITION BY person ORDER BY draw) AS place"
+        # values that could be taken instead stay, unless groups have a bound of their own
+        bound = None if bounds is None or bounds.per_group >= bounds.rows else bounds.per_group
+        few = "drawn_values" if bound is None else f"ranked WHERE in_group <= {bound}"
+        self.steps += [
+            ("seen", f"SELECT DISTINCT {shown} FROM {source}{where}"),
+            ("drawn_values", self.dialect.drawn("seen", [*whose, "value"], self.seed)),
+            *([] if bound is None else [("ranked", f"SELECT *, {in_group} FROM drawn_values")]),
+            ("few", f"SELECT {'*' if self.dialect.gathers else f'*, {place}'} FROM {few}"),
+        ]
+
+    def _few_values(self, value: str, where: str) -> None:
+        """The values, with a bounded number per person and group."""
         assert self.bounds is not None
         self._bound_rows()
         whose = ["person", *self.keys]
@@ -217,11 +264,10 @@ class Statement:
         if self.keys:
             self.steps.append(("pairs", f"SELECT DISTINCT {', '.join(whose)} FROM {self.rows}"))
             source = self.dialect.paired(self.rows, self._bounded_groups("pairs", whose), whose)
-        unique = "DISTINCT " if measure.kind == "distinct" else ""
         shown = ", ".join([*(f"one.{name} AS {name}" for name in whose), f"one.{value} AS value"])
         rank = f"row_number() OVER (PARTITION BY {', '.join(whose)} ORDER BY draw)"
         self.steps += [
-            ("seen", f"SELECT {unique}{shown} FROM {source}{where}"),
+            ("seen", f"SELECT {shown} FROM {source}{where}"),
             ("drawn_values", self.dialect.drawn("seen", [*whose, "value"], self.seed)),
             ("ranked", f"SELECT *, {rank} AS place FROM drawn_values"),
             ("few", f"SELECT * FROM ranked WHERE place <= {self.bounds.per_group}"),
@@ -291,6 +337,11 @@ def largest_of(measure: Measure) -> int:
 def condition_of(flag: str) -> str:
     """The rows to which a sum is restricted. NULL values add nothing anyway."""
     return flag if flag.startswith("w") else ""
+
+
+def _where(flag: str) -> str:
+    """The rows that count, as a clause."""
+    return f" WHERE {flag}{' IS NOT NULL' if flag.startswith('v') else ''}" if flag else ""
 
 
 def count_of(flag: str) -> str:

@@ -8,8 +8,7 @@ from typing import Any
 
 from discreet.errors import NotAllowed
 from discreet.sql.question import Question
-
-MOST_GROUPS_SHOWN = 1_000_000
+from discreet.sql.reading.domains import MOST_GROUPS_SHOWN
 
 
 def groups_of(question: Question) -> Groups | None:

@@ -14,6 +14,7 @@ from discreet.exact.randomness import random_integer
 from discreet.sql.question import Bounds, Measure, Question
 from discreet.sql.running.compile import Statement
 from discreet.sql.running.groups import Groups
+from discreet.sql.running.support import count_supported
 
 
 def read_measures(question: Question, engine: Engine, bounds: Bounds | None, groups: Groups) -> list[Any]:
@@ -33,6 +34,10 @@ def read_measures(question: Question, engine: Engine, bounds: Bounds | None, gro
             found[number] = vector
     for number, measure in enumerate(question.measures):
         if measure.kind not in ("distinct", "quantile"):
+            continue
+        if measure.kind == "distinct" and bounds is not None and engine.dialect.gathers:
+            pairs = engine.table(statement().supported(number))
+            found[number] = count_supported(pairs, bounds.rows, width, groups)
             continue
         rows = [row for row in engine.rows(statement().values(number)) if groups.has(row[:width])]
         places = [groups.place(row[:width]) for row in rows]

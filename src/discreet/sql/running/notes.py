@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.errors import InvalidArgument, NotAllowed
-from discreet.sql.expressions import Ref
+from discreet.sql.expressions import Call, Expr, Ref
 from discreet.sql.plan import Plan
 from discreet.sql.pricing.centers import describe
 from discreet.sql.pricing.clipping import Clipping
 from discreet.sql.pricing.price import Price
 from discreet.sql.question import Measure, Question
 from discreet.sql.reading.aggregates import EXTREMES
+from discreet.sql.reading.public_values import is_strict
 from discreet.sql.running.loss import Loss
 from discreet.sql.running.redrawn import has_rank
 
@@ -70,13 +71,17 @@ def notes_on(plan: Plan, loss: Loss | None = None) -> tuple[str, ...]:
     if plan.bounds is not None and plan.question.relation.person is None:
         notes.append(f"One row takes part in at most {number_of(plan.bounds.rows, 'joined row')}.")
     elif plan.bounds is not None and not (plan.clipping and all(m.is_added for m in plan.question.measures)):
-        at_most = number_of(plan.bounds.rows, "row")
+        kinds = {measure.kind for measure in plan.question.measures if not measure.is_added}
+        values = kinds == {"distinct"} and (plan.clipping or not any(m.is_added for m in plan.question.measures))
+        at_most = number_of(plan.bounds.rows, "different value" if values else "row")
         if plan.question.keys:
             at_most += f" and {number_of(plan.bounds.groups, 'group')}"
         notes.append(f"The answer uses at most {at_most} of one person; what lies beyond is not in the ±.")
     found = {*plan.question.uncentered, *plan.question.centered}
     if any(m.kind == "sum" and not m.is_open and m.value not in found for m in plan.question.measures):
         notes.append("Values outside their declared range are moved to its ends; that is not in the ±.")
+    if reasons := _reasons_to_leave_out(plan.question):
+        notes.append(f"Left out: rows whose {', or whose '.join(reasons)}.")
     if (chosen := plan.price.selection) is not None:
         open_keys = ", ".join(key.name for key in plan.question.keys if key.domain is None)
         fewer = "lower groups_per_person, " if chosen.keys_per_person > 1 else ""
@@ -110,6 +115,27 @@ def _notes_on_shown(question: Question, some_groups: bool) -> list[str]:
     if question.has_windows and some_groups:
         notes.append("Shares, totals and ranks are of the groups that are shown.")
     return notes
+
+
+def _reasons_to_leave_out(question: Question) -> list[str]:
+    """Which declared facts leave rows out: they belong to nobody, or to no group that is listed."""
+    reasons, person = [], question.relation.person
+    if person is not None:
+        reasons.append(f"{person.name or (person.origin or ('', 'person'))[1]} is NULL")
+    written = [question.keys[place] for place in question.key_order] if question.shown is None else []
+    for key in written:
+        match key.expr:
+            case _ if key.domain is None or not is_strict(key.expr):
+                continue
+            case Ref(field=field) if field.choices is not None:
+                reasons.append(f"{field.name} is not one of its choices")
+            case Ref(field=field) if field.between is not None and not field.found:
+                reasons.append(f"{field.name} is NULL or outside its range")
+            case Expr(type="boolean"):
+                reasons.append(f"{key.name} is NULL")
+            case Call():
+                reasons.append(f"{key.name} is none of the groups shown")
+    return reasons
 
 
 def format_limits(plan: Plan) -> str:
