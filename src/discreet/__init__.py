@@ -40,6 +40,8 @@ _MODULES = (
 )
 _LATER = {
     "connect": "datasets.connect",
+    "load_ipython_extension": "notebook",
+    "unload_ipython_extension": "notebook",
     "table": "tables.table",
     "Composed": "mechanisms.combine",
     "Each": "mechanisms.combine",
@@ -97,6 +99,8 @@ if TYPE_CHECKING:  # what follows is imported when it is first used: a program u
     from discreet.mechanisms.reports.shuffled import Shuffled
     from discreet.mechanisms.selection.exponential import Exponential
     from discreet.mechanisms.selection.noisy_argmax import NoisyArgmax
+    from discreet.notebook import load_ipython_extension as load_ipython_extension
+    from discreet.notebook import unload_ipython_extension as unload_ipython_extension
     from discreet.tables.table import table
 else:
     __getattr__, __dir__ = lazily(

@@ -31,6 +31,22 @@ class DiscreetError(Exception):
         if code is not None:
             self.code = code
 
+    def _render_traceback_(self) -> list[str]:
+        """How notebooks show it: the caller's own lines, the code and the message, and no line of this package."""
+        import traceback
+
+        lines = []
+        for frame, number in traceback.walk_tb(self.__traceback__):
+            room = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+            if room == "discreet":
+                break
+            (step,) = traceback.StackSummary.extract(iter([(frame, number)]), capture_locals=False)
+            if room not in ("IPython", "ipykernel") and not (step.line or "").startswith("get_ipython()"):
+                where = "" if room == "__main__" else f"{step.filename}, "
+                lines.append(f"{where}line {step.lineno}: {step.line}")
+        said = f"{type(self).__name__} [{self.code}]: {self}"
+        return [*lines, *said.splitlines(), *getattr(self, "__notes__", ())]
+
 
 class InvalidArgument(DiscreetError, ValueError):
     """A parameter is outside its domain. Raised before any data is read."""

@@ -48,8 +48,10 @@ class Database(Closed):
 
     @property
     def tables(self) -> Tables:
-        """What may be asked: all tables, with the types, ranges and choices of their columns, and who is protected."""
-        return describe_tables(self.schema)
+        """What may be asked: all tables, with the types, ranges and choices of their columns, who is protected, and
+        what remains of the budget.
+        """
+        return describe_tables(self.schema, self.ledger)
 
     def sql(
         self,
@@ -123,6 +125,12 @@ class Database(Closed):
         check_estimator(estimator, target)
         plan = self.planner.rows(f"SELECT * FROM {source}", epsilon=estimator.epsilon, delta=estimator.delta)
         return Fit(estimator, self.planner, plan, features, target).release()
+
+    def __repr__(self) -> str:
+        return f"<Database: {', '.join(self.schema.tables)}; {self.tables.remains}>"
+
+    def _repr_html_(self) -> str:
+        return self.tables._repr_html_()
 
     def close(self) -> None:
         """Close the engine and the ledger's database."""

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from discreet import html
 from discreet.guarantees.unit import Unit
+from discreet.ledger import Ledger
 from discreet.sql.running.explanation import describe_unit
 from discreet.sql.running.notes import number_of
 from discreet.sql.schema import Column, Schema, Table, is_auto
@@ -65,6 +67,10 @@ class TableDescription:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        rows = [(column.name, column.type, column.values) for column in self.columns.values()]
+        return html.table(["column", "type", "values"], rows, title=f"{self.name}: {self._protected()}")
+
     def _protected(self) -> str:
         if self.protects is None:
             return "public"
@@ -80,9 +86,10 @@ class TableDescription:
 
 @dataclass(frozen=True, repr=False)
 class Tables(Mapping[str, TableDescription]):
-    """The tables of a database by name. It prints as a list of all columns."""
+    """The tables of a database by name. It prints as a list of all columns, with what remains of the budget."""
 
     _tables: dict[str, TableDescription] = field(default_factory=dict)
+    remains: str = ""
 
     def __getitem__(self, name: str) -> TableDescription:
         return self._tables[name]
@@ -94,14 +101,20 @@ class Tables(Mapping[str, TableDescription]):
         return len(self._tables)
 
     def __str__(self) -> str:
-        return "\n\n".join(map(str, self._tables.values()))
+        left = [f"budget: {self.remains}"] if self.remains else []
+        return "\n\n".join([*map(str, self._tables.values()), *left])
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        left = html.note(f"budget: {self.remains}") if self.remains else ""
+        return "".join(table._repr_html_() for table in self._tables.values()) + left
 
-def describe_tables(schema: Schema) -> Tables:
-    """What is public about all tables of a schema."""
-    return Tables({name: _table(table, schema.unit) for name, table in schema.tables.items()})
+
+def describe_tables(schema: Schema, ledger: Ledger) -> Tables:
+    """What is public about all tables of a schema, and what remains of their budget."""
+    described = {name: _table(table, schema.unit) for name, table in schema.tables.items()}
+    return Tables(described, f"{ledger.remaining or 'nothing'} of {ledger.limit} remains")
 
 
 def _table(table: Table, unit: Unit) -> TableDescription:

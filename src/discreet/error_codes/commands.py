@@ -6,6 +6,11 @@ from discreet.error_codes.row import Explained
 
 COMMANDS = {
     "command-pair": Explained("`--within 50`", "The option takes a column and a number.", "`--within visits=50`"),
+    "magic-options": Explained(
+        "`%%discreet clinic.toml --eps 1` in a notebook",
+        "The options of the magic are few, and each is written in full.",
+        "`%%discreet clinic.toml --epsilon 1`",
+    ),
     "command-header": Explained(
         "`discreet init people.csv` for a file whose first line may be a row",
         "No value of a person may get into a policy.",

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
 
+from discreet import html
 from discreet.errors import BudgetExhausted, DiscreetError, InvalidArgument, LedgerDamaged
 from discreet.exact.rational import LEDGER_UNIT
 from discreet.guarantees.guarantee import Guarantee
@@ -21,6 +22,8 @@ from discreet.ledger.entry import Entry, entry_of
 from discreet.ledger.request import Identity, Request, public_text, request_of
 from discreet.ledger.store import IN_MEMORY, Execute, Store, open_store
 
+_SHOWN = 20
+"""A notebook shows this many of the last entries."""
 _in_memory: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
 
 
@@ -424,6 +427,17 @@ class Ledger:
         rule = self.rule
         terms = f"protects={self.protects!r}, limit={rule.limit!r}, rule={rule.name!r}"
         return f"<Ledger {self.target}{f' for {self._analyst}' if self._analyst else ''}: {terms}>"
+
+    def _repr_html_(self) -> str:
+        rule, left, count = self.rule, self.remaining, self.count
+        used = 0.0 if left is None else float(accounts.size_of(left) / accounts.size_of(rule.limit))
+        terms = {"ledger": self.target} | ({"analyst": self._analyst} if self._analyst else {})
+        terms |= {"protects": repr(self.protects), "limit": str(rule.limit), "rule": rule.name}
+        terms |= {"remains": f"{left or 'nothing'} of {rule.limit}"}
+        names = ("receipt", "time", "kind", "asked", "guarantee", "state")
+        last = [entry.exported() for entry in self.entries(max(1, count - _SHOWN + 1), count)]
+        entries = html.table(names, [[one[name] for name in names] for one in reversed(last)]) if last else ""
+        return html.facts(terms) + html.bar(used) + entries
 
     # --- never a second purse -----------------------------------------------------------------------------
 

@@ -37,6 +37,10 @@ class SyntheticTable(Release):
         """The rows as a polars DataFrame."""
         return need("polars", None, "synthetic tables in polars").from_arrow(self.value)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows for other libraries: `pl.DataFrame(rows)`, `pa.table(rows)`, `duckdb.sql("FROM rows")`."""
+        return self.value.__arrow_c_stream__(requested_schema)
+
     @property
     def measured(self) -> tuple[tuple[str, ...], ...]:
         """The sets of columns whose counts were measured. Others follow from the model."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from discreet import html
 from discreet.exact.rational import exactly
 from discreet.extras import need
 from discreet.guarantees.guarantee import Approx, Guarantee
@@ -110,6 +111,14 @@ class Answer(Released):
         """The table as a polars DataFrame."""
         return need("polars", None, "answer.to_polars").from_arrow(self.table)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table for other libraries: `pl.DataFrame(answer)`, `pa.table(answer)`, `duckdb.sql("FROM answer")`."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows of the table, each as a dict."""
+        return iter(self.table.to_pylist())
+
     def plot(self, *, confidence: float = CONFIDENCE) -> Any:
         """The answer as a matplotlib figure: bars with error bars. Save it with `figure.savefig("answer.png")`."""
         return plot_answer(self, confidence=confidence)
@@ -139,13 +148,14 @@ class Answer(Released):
         return "\n".join([_text_table(self), self._line(), *self.notes])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        names = self.names
-        head = "".join(f"<th>{escape(name)}</th>" for name in names)
-        shown = map(self.shown, self.table.to_pylist())
-        body = "".join(f"<tr>{''.join(f'<td>{escape(row[name])}</td>' for name in names)}</tr>" for row in shown)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self._line())}</p>"
+        names, noisy = self.names, self.noisy
+        numbers = [place for place, name in enumerate(names) if name in noisy]
+        first, more = self.table.slice(0, html.MOST_ROWS), max(0, self.table.num_rows - html.MOST_ROWS)
+        shown = ([row[name] for name in names] for row in map(self.shown, first.to_pylist()))
+        table = html.table(names, shown, numbers=numbers, more=more)
+        empty = [] if self.table.num_rows else [html.note("No group is shown.")]
+        errors = [html.note(f"Each ± holds with {100 * CONFIDENCE:g}% confidence.")] if numbers else []
+        return "".join([table, *empty, html.note(self._line()), *errors, *map(html.note, self.notes)])
 
 
 def _numbers(guarantee: Guarantee) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet import html
 from discreet.errors import BudgetExhausted
 from discreet.guarantees.unit import Unit
 from discreet.ledger import Ledger
@@ -34,6 +35,10 @@ class Explanation(str):
     """A plan explained in text. `data` has the same content for other programs."""
 
     data: dict[str, Any]
+    _page = ""
+
+    def _repr_html_(self) -> str:
+        return self._page or html.code(self)
 
 
 def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float = 0.95) -> Explanation:
@@ -61,10 +66,12 @@ def explain_plan(plan: Plan, *, ledger: Ledger | None = None, confidence: float 
         )
     columns = [[c["name"], c["is"], _error_text(c)] for c in data["columns"]]
     measures = [[m["name"], f"{100 * m['share']:.3g}%", *_moved_and_noise(m)] for m in data["measures"]]
-    expected = _grid(["column", "is", f"expected error ({100 * confidence:.6g}%)"], columns)
-    shared = _grid(["noisy number", "share of ε", "one unit moves it by", "noise"], measures)
-    caveat = _CLIPPED if data.get("limits") else _CAVEAT
-    explanation = Explanation("\n\n".join([data["question"], lines(described), expected, shared, caveat]))
+    expected = ["column", "is", f"expected error ({100 * confidence:.6g}%)"], columns
+    shared = ["noisy number", "share of ε", "one unit moves it by", "noise"], measures
+    caveat, asked = _CLIPPED if data.get("limits") else _CAVEAT, data["question"]
+    explanation = Explanation("\n\n".join([asked, lines(described), _grid(*expected), _grid(*shared), caveat]))
+    tables = html.table(*expected), html.table(*shared, numbers=(1, 2, 3))
+    explanation._page = "".join([html.code(asked), html.facts(described), *tables, html.note(caveat)])
     explanation.data = data
     return explanation
 
