@@ -260,7 +260,6 @@ def test_a_changed_policy_is_read_again(shell: InteractiveShell, policy: Path) -
 @pytest.mark.parametrize(
     "line",
     [
-        "",
         "clinic --eps 1",
         "clinic --epsilon much",
         "clinic --epsilon 1 --within 5",

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Protocol
 
 from discreet.datasets.connect import connect
 from discreet.datasets.database import Database
+from discreet.datasets.discovery import find_policy
 from discreet.errors import InvalidArgument
 
 
@@ -69,9 +70,9 @@ class Magic:
             _, (_, database) = self._opened.popitem()
             database.close()
 
-    def _database(self, policy: str, analyst: str | None) -> Database:
+    def _database(self, policy: str | None, analyst: str | None) -> Database:
         """The database that a variable holds, or that a policy file describes."""
-        held = self._shell.user_ns.get(policy)
+        held = None if policy is None else self._shell.user_ns.get(policy)
         if isinstance(held, Database):
             if analyst is not None:
                 raise InvalidArgument(
@@ -79,12 +80,13 @@ class Magic:
                     code="magic-options",
                 )
             return held
-        path = Path(policy).expanduser().absolute()
+        named = find_policy() if policy is None else policy
+        path = Path(named).expanduser().absolute()
         text = path.read_text("utf-8", errors="replace") if path.is_file() else ""
         known = self._opened.get((path, analyst))
         if known is not None and known[0] == text:
             return known[1]
-        opened = connect(policy, analyst=analyst)
+        opened = connect(named, analyst=analyst)
         if known is not None:
             known[1].close()
         self._opened[path, analyst] = text, opened
@@ -115,7 +117,11 @@ def _words(line: str) -> list[str]:
 
 def _options() -> argparse.ArgumentParser:
     parser = _Options(prog="%%discreet", add_help=False, exit_on_error=True, allow_abbrev=False)
-    parser.add_argument("policy", help="a policy (*.toml), or a variable that holds a database")
+    parser.add_argument(
+        "policy",
+        nargs="?",
+        help="a policy (*.toml), or a variable that holds a database; by default $DISCREET_POLICY, or discreet.toml",
+    )
     parser.add_argument("--epsilon", type=float, help="what the whole answer may cost")
     parser.add_argument("--delta", type=float, help="the δ it may use")
     parser.add_argument(

@@ -42,7 +42,13 @@ def explain(
 
 
 def main(
-    policy: str, question: str, *, form: str = "text", confidence: float = 0.95, analyst: str | None = None, **cost: Any
+    policy: str | None,
+    question: str,
+    *,
+    form: str = "text",
+    confidence: float = 0.95,
+    analyst: str | None = None,
+    **cost: Any,
 ) -> None:
     """Print how a question would be answered, as "text" or "json". Nothing is spent and no row is read."""
     from discreet.datasets.connect import connect

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from discreet.cli import completion
 from discreet.cli.output import clean, harmless
+from discreet.datasets.discovery import find_policy
 from discreet.datasets.policy import ledger_of
 from discreet.errors import InvalidArgument
 from discreet.guarantees.guarantee import Guarantee
@@ -46,12 +47,15 @@ class Export(StrEnum):
 
 def ledger(
     target: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            help="A ledger's path or postgresql:// URL, or a policy (*.toml) that names one.",
+            metavar="[TARGET]",
+            help="A ledger's path or postgresql:// URL, or a policy (*.toml) that names one. By default the policy "
+            "$DISCREET_POLICY, or discreet.toml in this folder or one above it.",
             autocompletion=completion.ledgers,
+            show_default=False,
         ),
-    ],
+    ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Check the whole record instead of showing it.")] = False,
     export: Annotated[
         Export | None, typer.Option(help="Print the whole record for another program.", show_default=False)
@@ -89,7 +93,7 @@ def ledger(
 
 
 def main(
-    target: str,
+    target: str | None,
     *,
     verify: bool = False,
     export: str | None = None,
@@ -100,8 +104,8 @@ def main(
 ) -> int:
     """Open the ledger that `target` names and show, check or export it. Returns 0 unless an error is raised."""
     out = console or Console(highlight=False)
-    policy = target.endswith(".toml") and not target.startswith(URLS)
-    where = ledger_of(target) if policy else target
+    policy = target is None or (target.endswith(".toml") and not target.startswith(URLS))
+    where = ledger_of(target or find_policy()) if target is None or policy else target
     if adopt is not None and not adopt.strip():
         raise InvalidArgument(
             'An adoption needs a reason, for the record. Write --adopt "restored on 3 May".', code="ledger-no-reason"

@@ -14,14 +14,26 @@ from discreet.errors import InvalidArgument
 
 COST, RECORD, SHOWN = "What it may cost", "For the record", "How it is shown"
 
-Policy = Annotated[
+NamedPolicy = Annotated[
     str,
     typer.Argument(
         help="The policy of the data (*.toml): who is protected, what may be spent, where the tables are.",
         autocompletion=policies,
     ),
 ]
-Question = Annotated[str, typer.Argument(help="The question, in SQL; in quotes.")]
+Policy = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[POLICY]",
+        help="The policy of the data (*.toml): who is protected, what may be spent, where the tables are. "
+        "By default $DISCREET_POLICY, or discreet.toml in this folder or one above it.",
+        autocompletion=policies,
+        show_default=False,
+    ),
+]
+Question = Annotated[
+    str | None, typer.Argument(metavar="QUESTION", help="The question, in SQL; in quotes.", show_default=False)
+]
 Epsilon = Annotated[
     float | None,
     typer.Option(
@@ -63,8 +75,8 @@ Analyst = Annotated[
 
 
 def _question_options(
-    policy: Policy,
-    question: Question,
+    policy: Policy = None,
+    question: Question = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     within: Within = None,
@@ -73,6 +85,12 @@ def _question_options(
     analyst: Analyst = None,
 ) -> dict[str, Any]:
     """The options of every command about a question."""
+    if question is None:
+        policy, question = None, policy  # a single argument is the question
+    if question is None or (policy is None and question.endswith(".toml")):
+        raise InvalidArgument(
+            'Write a question in SQL, in quotes: "SELECT COUNT(*) FROM visits".', code="command-question"
+        )
     options = {"policy": policy, "question": question, "confidence": confidence, "analyst": analyst}
     return options | _cost(epsilon, delta, within, weight)
 

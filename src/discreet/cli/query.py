@@ -73,7 +73,7 @@ def query(
 
 
 def main(
-    policy: str,
+    policy: str | None,
     question: str,
     *,
     form: str = "table",

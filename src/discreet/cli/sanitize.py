@@ -21,7 +21,7 @@ from rich.text import Text
 
 from discreet.cli import completion
 from discreet.cli.options import COST, RECORD, Analyst
-from discreet.cli.options import Policy as PolicyFile
+from discreet.cli.options import NamedPolicy as PolicyFile
 from discreet.cli.output import clean
 from discreet.datasets.policy import Policy, load
 from discreet.door import through

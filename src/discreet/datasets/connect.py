@@ -12,6 +12,7 @@ from typing import Any
 
 from discreet.closing import closed
 from discreet.datasets.database import Database
+from discreet.datasets.discovery import find_policy
 from discreet.datasets.policy import Policy, load, unknown
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
@@ -24,16 +25,20 @@ from discreet.sql.schema import Column, Schema, Table, Type, validate_choice
 
 @closed
 def connect(
-    policy: str | Path | Mapping[str, Any] | Policy, *, analyst: str | None = None, spark: Any = None
+    policy: str | Path | Mapping[str, Any] | Policy | None = None, *, analyst: str | None = None, spark: Any = None
 ) -> Database:
     """Open a database for SQL under a policy: a TOML file, a mapping with the same keys, or a `Policy`.
+
+    Without one, it is the file that the environment variable DISCREET_POLICY names, or `discreet.toml` in this folder
+    or the nearest folder above it.
 
     The ledger is created with the terms of the policy if it does not exist. An existing ledger must have the same
     terms. With `analyst`, answers are also charged to the account that the owner opened for that analyst
     (`ledger.for_analyst(name, limit=…)`). `spark` is the session to use if the policy's engine is Spark. Without it, a
     session is started.
     """
-    known = policy if isinstance(policy, Policy) else load(policy)
+    named = find_policy() if policy is None else policy
+    known = named if isinstance(named, Policy) else load(named)
     engine = _open_engine(known, spark)
     schema = schema_of(known, engine)
     ledger = Ledger.open(known.ledger, protects=known.unit, limit=known.limit, rule=known.rule)

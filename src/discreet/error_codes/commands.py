@@ -6,6 +6,11 @@ from discreet.error_codes.row import Explained
 
 COMMANDS = {
     "command-pair": Explained("`--within 50`", "The option takes a column and a number.", "`--within visits=50`"),
+    "command-question": Explained(
+        "`discreet query clinic.toml --epsilon 1`",
+        "There is no question.",
+        '`discreet query clinic.toml "SELECT COUNT(*) FROM visits" --epsilon 1`',
+    ),
     "magic-options": Explained(
         "`%%discreet clinic.toml --eps 1` in a notebook",
         "The options of the magic are few, and each is written in full.",

@@ -8,6 +8,16 @@ POLICY = {
     "policy-file": Explained(
         '`dp.connect("clnic.toml")`', "The policy file cannot be read.", "the path of a policy file that exists"
     ),
+    "policy-not-found": Explained(
+        "`dp.connect()` where no policy is named",
+        "`DISCREET_POLICY` is not set, and there is no `discreet.toml` in this folder or one above it.",
+        '`dp.connect("clinic.toml")`, or `export DISCREET_POLICY=clinic.toml`',
+    ),
+    "policy-of-another-user": Explained(
+        "`dp.connect()` below a folder where another user has put a `discreet.toml`",
+        "A policy decides who is protected. A file of another user is used only if it is named.",
+        "`export DISCREET_POLICY=/data/discreet.toml`, if you trust it",
+    ),
     "policy-not-toml": Explained(
         "`person = patient_id` without quotes",
         "The file is not valid TOML in UTF-8. The message names the line.",

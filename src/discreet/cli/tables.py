@@ -1,0 +1,61 @@
+"""`discreet tables`: what may be asked."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import Annotated, Any
+
+import typer
+
+from discreet.cli.explain import PlanFormat
+from discreet.cli.options import SHOWN, Analyst, Policy
+
+
+def tables(
+    policy: Policy = None,
+    form: Annotated[
+        PlanFormat, typer.Option("--format", help="How the tables are printed.", rich_help_panel=SHOWN)
+    ] = PlanFormat.text,
+    analyst: Analyst = None,
+) -> None:
+    """Show what may be asked: tables and columns, types, ranges and choices, who is protected, and what remains of the
+    budget. Spends nothing.
+
+    Examples:
+      $ discreet tables clinic.toml
+      $ discreet tables clinic.toml --format json
+
+    What SQL is understood, and how people are protected: docs/sql.md
+    """
+    main(policy, form=form, analyst=analyst)
+
+
+def main(policy: str | None = None, *, form: str = "text", analyst: str | None = None) -> None:
+    """Print the tables of a policy, as "text" or "json"."""
+    from discreet.datasets.connect import connect
+
+    database = connect(policy, analyst=analyst)
+    with closing(database):
+        described = database.tables
+    print(described if form == "text" else json.dumps(_facts(described), ensure_ascii=False, default=str))
+
+
+def _facts(described: Any) -> dict[str, Any]:
+    return {
+        "remains": described.remains,
+        "tables": [
+            {
+                "name": table.name,
+                "protects": None if table.protects is None else repr(table.protects),
+                "through": table.through,
+                "rows_per_person": table.rows_per_person,
+                "groups_per_person": table.groups_per_person,
+                "columns": [
+                    {"name": c.name, "type": c.type, "between": c.between, "choices": c.choices}
+                    for c in table.columns.values()
+                ],
+            }
+            for table in described.values()
+        ],
+    }
