@@ -105,6 +105,8 @@ NUMBERS: tuple[Callable[[Any], Any], ...] = (
     lambda t: t.sum("n", between=(0, 1), epsilon=1).value,
     lambda t: t.histogram("c", choices=["a", "b"], epsilon=1).value,
     lambda t: t.count(epsilon=1, where="c = 'a' AND x > 0.3 AND n < 5").value,
+    lambda t: t.sum("x", **PAIR, by={"c": ["a", "b"]}).value,
+    lambda t: t.histogram("n", edges=[0, 2, 6], epsilon=1).value,
 )
 SHAPES: tuple[Callable[[Any], Any], ...] = (
     lambda t: repr(t.median("x", **PAIR).value),

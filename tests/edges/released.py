@@ -91,6 +91,8 @@ TABLE: dict[str, Callable[[Any], Any]] = {
     "quantiles": lambda t: t.quantiles("age", [0.1, 0.3, 0.5, 0.7], between=(0, 100), epsilon=1),
     "cdf": lambda t: t.cdf("age", between=(0, 100), step=10, epsilon=1),
     "histogram": lambda t: t.histogram("city", choices=CITIES, epsilon=1),
+    "count by": lambda t: t.count(epsilon=1, by={"city": CITIES}),
+    "histogram of bins": lambda t: t.histogram("age", edges=[0, 50, 100], epsilon=1),
     "histogram, undeclared": lambda t: t.histogram("city", epsilon=1, delta=1e-6),
     "most common": lambda t: t.most_common("city", choices=CITIES, epsilon=1),
     "two most common": lambda t: t.most_common("city", choices=CITIES, k=2, epsilon=1),

@@ -5,6 +5,11 @@ from __future__ import annotations
 from discreet.error_codes.row import Explained
 
 PLANNING = {
+    "bins": Explained(
+        '`table.histogram("age", bins=10, epsilon=1)`',
+        "The ends of bins are declared, and never read from the data. Edges are numbers or dates that increase.",
+        '`table.histogram("age", bins=10, between=(0, 100), epsilon=1)`, or `edges=[0, 18, 65, 120]`',
+    ),
     "epsilon-or-within": Explained(
         "`db.sql(question)`, or both `epsilon=` and `within=`",
         "One of them decides the noise: the cost, or the error.",

@@ -7,12 +7,14 @@ from discreet.exports import lazily
 _LATER = {
     "Distribution": "distribution",
     "ExplainedTable": "table",
+    "GroupedRelease": "grouped",
     "Offer": "offer",
     "PrivateTable": "table",
 }
 
 if TYPE_CHECKING:
     from discreet.tables.distribution import Distribution
+    from discreet.tables.grouped import GroupedRelease
     from discreet.tables.offer import Offer
     from discreet.tables.table import ExplainedTable, PrivateTable
 else:
@@ -21,6 +23,7 @@ else:
 __all__ = [
     "Distribution",
     "ExplainedTable",
+    "GroupedRelease",
     "Offer",
     "PrivateTable",
 ]

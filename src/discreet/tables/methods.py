@@ -18,21 +18,34 @@ from discreet.errors import InvalidArgument
 from discreet.exact.rational import Number, check_count, check_delta, check_epsilon
 from discreet.functions.density import Density
 from discreet.guarantees.accuracy import check_confidence
-from discreet.guarantees.guarantee import Guarantee, Pure
 from discreet.ledger import Ledger
 from discreet.releases import Release
 from discreet.sql.bounded_rows import BoundedRows
 from discreet.sql.planner import Planner, new_opening
 from discreet.sql.reading.parse import Conditioned
 from discreet.sql.reading.ranges import day_of
-from discreet.sql.running.explanation import IMAGINED, Explanation
 from discreet.sql.schema import Column, Schema, Table, Type, implied_type, list_choices, validate_choice, validate_range
 from discreet.synthetic.table import SyntheticTable
 from discreet.tables import distributions
 from discreet.tables.bands import BandedQuantiles, Least, validate_quantiles
-from discreet.tables.days import as_number, from_number
+from discreet.tables.counted_first import CountedFirst
+from discreet.tables.days import DAYS, as_number, from_number
 from discreet.tables.distribution import Distribution
 from discreet.tables.fit import Estimator, Features, Fit, check_estimator
+from discreet.tables.grouped import (
+    Bins,
+    By,
+    Edge,
+    GroupedOffer,
+    GroupedRelease,
+    bins_of,
+    by_group,
+    error_of_groups,
+    grouping,
+    listed,
+    quoted,
+    unused,
+)
 from discreet.tables.offer import (
     Drawing,
     FoundFirst,
@@ -50,8 +63,6 @@ NAME = "data"
 """How the table is called in SQL."""
 FEW = 3
 """This many quantiles are best chosen one by one, each with its own narrow interval."""
-SURE_COUNT = 0.995
-"""The number of values is at least the noisy count less its error at this confidence."""
 COUNTING = Fraction(1, 20)
 """The part of ε that counts values before quantiles are drawn: the count decides how wide their intervals are."""
 End = Number | datetime.date
@@ -71,14 +82,20 @@ class Methods:
     # --- answers in numbers -------------------------------------------------------------------------------
 
     def count(
-        self, of: str = "rows", *, epsilon: Number, delta: Number = 0, where: str | None = None
+        self,
+        of: str = "rows",
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
+        by: By | None = None,
     ) -> Offer[Release]:
         """The number of rows, or the number of people: `count("people", …)`."""
         if not isinstance(of, str) or of not in ("rows", "people"):
             raise InvalidArgument('of must be "rows" or "people".', code="not-an-option")
         person = self.table.person
         counted = f"COUNT(DISTINCT {quote(person)})" if of == "people" and person is not None else "COUNT(*)"
-        return self._number(counted, {}, epsilon, delta, where)
+        return self._number("count", counted, {}, epsilon, delta, where, by)
 
     def sum(
         self,
@@ -88,9 +105,11 @@ class Methods:
         epsilon: Number,
         delta: Number = 0,
         where: str | None = None,
+        by: By | None = None,
     ) -> Offer[Release]:
         """The sum of a column."""
-        return self._number(f"SUM({self._quoted_number(column, between)})", {column: between}, epsilon, delta, where)
+        text = f"SUM({self._quoted_number(column, between)})"
+        return self._number("sum", text, {column: between}, epsilon, delta, where, by)
 
     def mean(
         self,
@@ -100,9 +119,11 @@ class Methods:
         epsilon: Number,
         delta: Number = 0,
         where: str | None = None,
+        by: By | None = None,
     ) -> Offer[Release]:
         """The mean of a column, from a noisy sum and a noisy count."""
-        return self._number(f"AVG({self._quoted_number(column, between)})", {column: between}, epsilon, delta, where)
+        text = f"AVG({self._quoted_number(column, between)})"
+        return self._number("mean", text, {column: between}, epsilon, delta, where, by)
 
     def variance(
         self,
@@ -112,18 +133,28 @@ class Methods:
         epsilon: Number,
         delta: Number = 0,
         where: str | None = None,
+        by: By | None = None,
     ) -> Offer[Release]:
         """The sample variance of a column."""
         number = self._quoted_number(column, between)
-        return self._number(f"VAR_SAMP({number})", {column: between}, epsilon, delta, where)
+        return self._number("variance", f"VAR_SAMP({number})", {column: between}, epsilon, delta, where, by)
 
     def median(
-        self, column: str, *, between: Between | None = None, epsilon: Number, where: str | None = None
+        self,
+        column: str,
+        *,
+        between: Between | None = None,
+        epsilon: Number,
+        delta: Number = 0,
+        where: str | None = None,
+        by: By | None = None,
     ) -> Offer[Release]:
-        """The median of a column, chosen from a public grid. For dates it is accurate to the day."""
+        """The median of a column, chosen from a public grid. For dates it is accurate to the day. A `delta` is used
+        only to choose groups.
+        """
         kind = self._kind(column, between)
         text = f"MEDIAN({as_number(column, kind)})"
-        return self._number(text, {column: between}, epsilon, 0, where, lambda v: from_number(v, kind))
+        return self._number("median", text, {column: between}, epsilon, delta, where, by, kind)
 
     def quantiles(
         self,
@@ -136,8 +167,10 @@ class Methods:
         least: Least = "bound",
         confidence: float = 0.95,
         where: str | None = None,
+        by: By | None = None,
     ) -> Offer[Release]:
-        """Several quantiles of a column, as an array in the given order, with intervals that hold at once.
+        """Several quantiles of a column, as an array in the given order, with intervals that hold at once. With `by`,
+        an array for each group, in which every quantile is chosen by itself.
 
         Up to three quantiles are chosen one by one. More are chosen recursively, or read from cumulative counts,
         whichever has the smaller error: the smaller guaranteed error (`least="bound"`), or the smaller expected error
@@ -146,6 +179,11 @@ class Methods:
         """
         validate_quantiles(at, least)
         sure = check_confidence(confidence)
+        if by is not None:
+            kind = self._kind(column, between)
+            texts = {f"q{float(q):g}": f"QUANTILE_CONT({as_number(column, kind)}, {float(q)!r})" for q in at}
+            of_group = lambda values: np.array([from_number(v, kind) for v in values])  # noqa: E731
+            return self._by_group(texts, {column: between}, epsilon, delta, where, by, of_group, kind)
         if len(at) <= FEW and not check_delta(delta):
             return self._few_quantiles(column, at, between, epsilon, where)
         whole, kind = check_epsilon(epsilon), self._kind(column, between)
@@ -160,7 +198,7 @@ class Methods:
         def counted(known: TableRows) -> Drawing[Release]:
             return distributions.count_values(known, whole * COUNTING, column)
 
-        return _CountedFirst(rows, whole * COUNTING, counted, asked)
+        return CountedFirst(rows, whole * COUNTING, counted, asked)
 
     def _few_quantiles(
         self, column: str, at: Sequence[Number], between: Between | None, epsilon: Number, where: str | None
@@ -276,16 +314,36 @@ class Methods:
         column: str,
         *,
         choices: Sequence[Any] | None = None,
+        bins: int | None = None,
+        edges: Sequence[Edge] | None = None,
+        between: tuple[End, End] | None = None,
         epsilon: Number,
         delta: Number = 0,
         where: str | None = None,
-    ) -> Offer[Release]:
+        by: By | None = None,
+    ) -> Offer[GroupedRelease]:
         """The number of rows for each value, as a dict. Without `choices`, only values that enough people have are
         shown, which needs a `delta`.
+
+        For a column of numbers or dates, give the number of `bins` and the public ends `between` which they lie, or
+        all their `edges`. The keys are then pairs of edges. A bin includes its lower edge, and the last one also its
+        upper edge. Values outside are left out. With `by`, the keys are tuples: the group, and then the value.
         """
-        planner, question = self._by_value(column, where, choices)
-        value_of = lambda answer: dict(zip(answer["value"], answer["n"], strict=True))  # noqa: E731
-        return SqlOffer(planner, planner.plan(question, epsilon=epsilon, delta=delta), value_of, error_of_counts)
+        ends = between if edges is None else (*listed(edges)[:1], *listed(edges)[-1:])
+        kind = "" if bins is None and edges is None else self._kind(column, ends)
+        binned = bins_of(bins, edges, between, kind, column)
+        if binned is None:
+            planner, question = self._by_value(column, where, choices, by)
+        elif choices is not None:
+            raise InvalidArgument("A histogram has choices or bins. Remove one of them.", code="bins")
+        else:
+            planner, question = self._by_bin(column, where, binned, by)
+        plan = planner.plan(question, epsilon=epsilon, delta=delta)
+        if by is None:
+            return GroupedOffer(planner, plan, partial(_counts, keys=["value"], n="n", bins=binned), error_of_counts)
+        keys, n = _names(grouping(by))
+        value_of = partial(_counts, keys=keys, n=n, bins=binned)
+        return GroupedOffer(planner, plan, value_of, partial(error_of_groups, names=[n]))
 
     def most_common(
         self,
@@ -337,22 +395,60 @@ class Methods:
 
     def _number(
         self,
+        name: str,
         aggregate: str,
         between: Mapping[str, Between | None],
         epsilon: Number,
         delta: Number,
         where: str | None,
-        shown: Callable[[Any], Any] = lambda value: value,
+        by: By | None,
+        kind: Type = "number",
     ) -> SqlOffer:
-        """One aggregate of all rows."""
+        """One aggregate of all rows, or of each group."""
+        if by is not None:
+            of_group = lambda values: from_number(values[0], kind)  # noqa: E731
+            return self._by_group({name: aggregate}, between, epsilon, delta, where, by, of_group, kind)
         planner = self._planner(between, {})
         plan = planner.plan(_query(f"{aggregate} AS value", where), epsilon=epsilon, delta=delta)
-        return SqlOffer(planner, plan, lambda answer: shown(answer["value"][0]), error_of_one)
+        return SqlOffer(planner, plan, lambda answer: from_number(answer["value"][0], kind), error_of_one)
 
-    def _by_value(self, column: str, where: str | None, choices: Any) -> tuple[Planner, str | Conditioned]:
-        """The question how many rows have each value."""
-        name, planner = self._quoted(column), self._planner({}, {column: choices})
-        return planner, _query(f"{name} AS value, COUNT(*) AS n", where, f" GROUP BY {name}")
+    def _by_group(
+        self,
+        aggregates: Mapping[str, str],
+        between: Mapping[str, Between | None],
+        epsilon: Number,
+        delta: Number,
+        where: str | None,
+        by: By,
+        of_group: Callable[[list[Any]], Any],
+        kind: Type,
+    ) -> GroupedOffer:
+        """Aggregates of each group. `of_group` makes the value of a group from its numbers."""
+        groups = grouping(by)
+        keys = [self._column(key).name for key in groups]
+        names = [unused(name, keys) for name in aggregates]
+        shown = [f"{text} AS {quote(name)}" for name, text in zip(names, aggregates.values(), strict=True)]
+        planner = self._planner(between, groups)
+        question = _query(", ".join([quoted(keys), *shown]), where, f" GROUP BY {quoted(keys)}")
+        plan = planner.plan(question, epsilon=epsilon, delta=delta)
+        days = tuple(names) if kind in DAYS else ()
+        return GroupedOffer(planner, plan, by_group(keys, names, of_group), partial(error_of_groups, names=names), days)
+
+    def _by_value(
+        self, column: str, where: str | None, choices: Any, by: By | None = None
+    ) -> tuple[Planner, str | Conditioned]:
+        """The question how many rows have each value, in each group."""
+        groups = {} if by is None else grouping(by)
+        name, planner = self._quoted(column), self._planner({}, groups | {column: choices})
+        _check_other(column, groups)
+        return planner, _query(_selected(groups, name), where, _grouped(groups, name))
+
+    def _by_bin(self, column: str, where: str | None, bins: Bins, by: By | None) -> tuple[Planner, str | Conditioned]:
+        """The question how many rows are in each bin, in each group."""
+        groups = {} if by is None else grouping(by)
+        planner, own = self._planner({}, groups, {column: bins.kind}), bins.expression(column)
+        _check_other(column, groups)
+        return planner, _query(_selected(groups, own), where, _grouped(groups, own), own=f"{own} IS NOT NULL")
 
     def _rows(
         self,
@@ -369,12 +465,17 @@ class Methods:
         plan = planner.rows(_query("*", where), epsilon=epsilon, delta=delta, value=value)
         return TableRows(planner, plan, where, _text(_query(old_select, where)))
 
-    def _planner(self, between: Mapping[str, Any], choices: Mapping[str, Any]) -> Planner:
+    def _planner(
+        self, between: Mapping[str, Any], choices: Mapping[str, Any], types: Mapping[str, Type] | None = None
+    ) -> Planner:
         """A planner for the table, with what is declared for this method only."""
         listed = {name: None if given is None else list_choices(given, name) for name, given in choices.items()}
         columns = dict(self.table.columns)
+        for name, kind in (types or {}).items():
+            columns[name] = replace(columns[name], type=kind)
         for name in (*between, *listed):
-            columns[name] = self._typed(self._column(name), between.get(name), listed.get(name))
+            self._column(name)
+            columns[name] = self._typed(columns[name], between.get(name), listed.get(name))
         for name, ends in between.items():
             columns[name] = replace(columns[name], between=ends)
         for name, given in listed.items():
@@ -426,9 +527,39 @@ class Methods:
         return column.declared or column.name == self.table.person or not self.engine.reads_text(NAME, column.name)
 
 
-def _query(shown: str, where: str | None, after: str = "") -> str | Conditioned:
+def _query(shown: str, where: str | None, after: str = "", *, own: str = "") -> str | Conditioned:
+    """A query of the table. `own` is a condition of the method, besides the user's `where`."""
     text = f"SELECT {shown} FROM {NAME}"
-    return text + after if where is None else Conditioned(text, where, after)
+    if where is None:
+        return f"{text}{f' WHERE {own}' if own else ''}{after}"
+    return Conditioned(text, where, after, own)
+
+
+def _check_other(column: str, groups: Mapping[str, Any]) -> None:
+    if column in groups:
+        raise InvalidArgument(f"{column} is counted already. Remove it from by.", code="duplicates")
+
+
+def _names(groups: Mapping[str, Any]) -> tuple[list[str], str]:
+    """The columns of a histogram: its groups and the value, and the count."""
+    keys = [*groups, unused("value", list(groups))]
+    return keys, unused("n", keys)
+
+
+def _selected(groups: Mapping[str, Any], value: str) -> str:
+    keys, n = _names(groups)
+    return ", ".join([*map(quote, groups), f"{value} AS {keys[-1]}", f"COUNT(*) AS {n}"])
+
+
+def _grouped(groups: Mapping[str, Any], value: str) -> str:
+    return f" GROUP BY {', '.join([*map(quote, groups), value])}"
+
+
+def _counts(answer: dict[str, list[Any]], *, keys: Sequence[str], n: str, bins: Bins | None) -> dict[Any, int]:
+    """The counts of a histogram by value, or by group and value."""
+    labels = answer[keys[-1]]
+    shown = answer if bins is None else answer | {keys[-1]: [bins.ends[label] for label in labels]}
+    return by_group(keys, [n], lambda values: values[0])(shown)
 
 
 def _text(query: str | Conditioned) -> str:
@@ -448,33 +579,3 @@ def _show(line: str) -> None:
     """Show progress to a person who watches."""
     if sys.stderr.isatty():
         print(line, file=sys.stderr, flush=True)
-
-
-@dataclass(frozen=True)
-class _CountedFirst:
-    """Quantiles with intervals that depend on the number of values. A part of ε counts the values first."""
-
-    rows: TableRows
-    counted: Fraction
-    counting: Callable[[TableRows], Drawing[Release]]
-    quantiles: Callable[[TableRows, float], Drawing[BandedQuantiles]]
-
-    def explain(self) -> Explanation:
-        drawn = self.quantiles(self.rows, IMAGINED[-1]).explain()
-        return Explanation(f"{drawn}\nbefore that, ε = {float(self.counted):.4g} counts the values")
-
-    def release(self) -> BandedQuantiles:
-        unpaid = self.rows.planner.unpaid(self.rows.plan.automatic)
-        if unpaid:
-            self._check_fits(self.rows, unpaid)
-        rows = self.rows.settled()
-        counting = self.counting(rows)
-        if not unpaid and not counting.is_known:
-            self._check_fits(rows, [])
-        at_least = float(counting.release().value[0]) - float(counting.mechanism.error(SURE_COUNT))
-        return self.quantiles(rows, at_least).release()
-
-    def _check_fits(self, rows: TableRows, unpaid: list[Guarantee]) -> None:
-        """Refuse a release that does not fit the budget as a whole, before anything is spent."""
-        most = self.quantiles(rows, IMAGINED[-1]).most
-        rows.planner.ledger.after(*unpaid, Pure(epsilon=self.counted), most)

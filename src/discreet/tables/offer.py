@@ -51,7 +51,12 @@ class SqlOffer:
         return explain_plan(self.plan)
 
     def release(self) -> Release:
-        answer = answer_plan(self.planner, self.plan)
+        return self._release_of(self._answer())
+
+    def _answer(self) -> Answer:
+        return answer_plan(self.planner, self.plan)
+
+    def _release_of(self, answer: Answer) -> Release:
         shown = {name: answer.table.column(name).to_pylist() for name in answer.table.column_names}
         error, clipped = _Error(partial(self.error_of, answer)), set(answer.clipped.values())
         lost = clipped.pop() if len(clipped) == 1 else None

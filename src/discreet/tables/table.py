@@ -51,7 +51,8 @@ class PrivateTable(Closed):
     `epsilon` is what an answer may cost. `delta` is 0 unless given. If it is given, Gaussian noise is used where it is
     better. `between` clamps values to a public range, or with `"auto"` to a range that is found privately for a tenth
     of ε. Sums, means and variances need none: what one person adds is limited as a whole. `where` is a condition in
-    SQL.
+    SQL. `by` asks for each group: by="city" shows the groups that enough people have, which needs a `delta`, and
+    by={"city": ["Acre", "Bled"]} shows exactly these. The release then has a dict, and a `table` with errors.
     """
 
     def __init__(self, methods: Methods) -> None:

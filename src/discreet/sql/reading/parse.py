@@ -150,18 +150,24 @@ def _plain(sql: str) -> str:
 @dataclass(frozen=True)
 class Conditioned:
     """A query that we wrote, and a condition from the user. The condition is parsed by itself, and its tree is
-    inserted.
+    inserted. `own` is another condition that we wrote: both must hold.
     """
 
     before: str
     condition: str
     after: str = ""
+    own: str = ""
 
     @property
     def text(self) -> str:
         """Both together, in readable form."""
-        ended = "\n" if self.after and "--" in self.condition else ""  # a comment ends with its line
-        return f"{self.before} WHERE {self.condition}{ended}{self.after}"
+        ended = "\n" if (self.after or self.own) and "--" in self.condition else ""  # a comment ends with its line
+        return f"{self.start}{self.condition}{ended}{')' if self.own else ''}{self.after}"
+
+    @property
+    def start(self) -> str:
+        """What comes before the user's condition."""
+        return f"{self.before} WHERE {f'{self.own} AND (' if self.own else ''}"
 
 
 class Parsed(NamedTuple):
@@ -179,10 +185,12 @@ def parse_query(source: Any) -> Parsed:
         return _query(source)
     condition = _condition(source.condition)
     sql, query = Text(source.text), _query(source.before + source.after)[1]
-    moved = len(source.before) + len(" WHERE ")
+    moved = len(source.start)
     for node in condition.walk():
         if "start" in node.meta:
             node.meta.update(start=node.meta["start"] + moved, end=node.meta["end"] + moved)
+    if source.own:
+        condition = exp.And(this=_condition(source.own), expression=exp.Paren(this=condition))
     query.set("where", exp.Where(this=condition))
     return Parsed(sql, query)
 
